@@ -1,0 +1,272 @@
+"""What the analysis returns: alignments, difference tables, findings and verdicts.
+
+Frozen results that renderers read; nothing here computes. Tables are columns over the functions of both
+sides, ordered by what the user sorted by, so that a renderer only slices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import FunctionKey
+
+__all__ = [
+    "CAUSES",
+    "RUNGS",
+    "Alignment",
+    "Comparability",
+    "Diff",
+    "DiffTable",
+    "Evidence",
+    "Finding",
+    "Ranking",
+    "Residue",
+    "SideSummary",
+    "SideTable",
+    "Verdict",
+]
+
+Index = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: How two functions were found to be the same, surest first; `Alignment.rung` indexes this.
+RUNGS = ("exact", "rooted", "same-source", "nearest-line", "folded-comprehension")
+
+#: Every cause that a verdict can name.
+CAUSES = (
+    "no-change",
+    "contention",
+    "slower-machine",
+    "code-change",
+    "workload-change",
+    "data-starvation",
+    "blocked",
+    "faster",
+    "inconclusive",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alignment:
+    """Which function of one profile is which of another: one-to-one, with what is left over.
+
+    Attributes
+    ----------
+    baseline, candidate : int32 array, shape (k,)
+        Matched rows; no row occurs twice on its side.
+    rung : int8 array, shape (k,)
+        Index into `RUNGS`.
+    baseline_only, candidate_only : int32 array
+        The residue: rows without a partner.
+    """
+
+    baseline: Index
+    candidate: Index
+    rung: npt.NDArray[np.int8]
+    baseline_only: Index
+    candidate_only: Index
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SideTable:
+    """One side's columns of a `DiffTable`; where ``present`` is false the other columns are 0 (rank too).
+
+    Attributes
+    ----------
+    present : bool array, shape (n,)
+    rank : int64 array, shape (n,)
+        1 is the function with the most of what the table is ranked by.
+    ncalls, primitive_calls, tottime, cumtime : arrays, shape (n,)
+        Over replicates: medians, counts rounded to integers. Seconds.
+    share : float64 array, shape (n,)
+        Of this side's own total self time, 0 to 1 (of the largest cumtime when ranked by cumtime).
+    wait : float64 array, shape (n,), or None
+        Seconds queued for a CPU, where a tracer measured it.
+    """
+
+    present: npt.NDArray[np.bool_]
+    rank: Ints
+    ncalls: Ints
+    primitive_calls: Ints
+    tottime: Floats
+    cumtime: Floats
+    share: Floats
+    wait: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiffTable:
+    """Functions of both sides; rows are ordered by the change in seconds, greatest absolute change first.
+
+    Attributes
+    ----------
+    keys
+        Identity of each row.
+    name
+        What a person reads: ``qualname`` where known, else the name.
+    file, line
+        As the candidate has it, else the baseline.
+    match
+        A rung of `RUNGS`, ``new`` (candidate only) or ``gone`` (baseline only).
+    per_call_ratio : float64 array, shape (n,)
+        Candidate's over baseline's self time per call; NaN where either has none.
+    same_source
+        True or False where both sides hash the function's source, else ``None``.
+    anomalous
+        Moved beyond the noise that the rows themselves show; ``reason`` then says why in a few words.
+    p_value : float64 array, shape (n,)
+        NaN where the number of runs permits none.
+    """
+
+    keys: tuple[FunctionKey, ...]
+    name: tuple[str, ...]
+    file: tuple[str, ...]
+    line: tuple[int, ...]
+    match: tuple[str, ...]
+    baseline: SideTable
+    candidate: SideTable
+    per_call_ratio: Floats
+    same_source: tuple[bool | None, ...]
+    anomalous: npt.NDArray[np.bool_]
+    reason: tuple[str, ...]
+    p_value: Floats
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One measured fact: what it is on either side (formatted with units) and what it says."""
+
+    signal: str
+    baseline: str
+    candidate: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause that holds, with its evidence.
+
+    Attributes
+    ----------
+    rule
+        Name of the rule that fired (a cause of `CAUSES` or a narrower name).
+    cause
+        One of `CAUSES`.
+    kind
+        For ``contention``: ``self-oversubscription``, ``external-load``, ``cpu-quota`` or ``None``.
+    severity
+        Share of the lost time that it explains, 0 to 1; NaN where that cannot be known.
+    """
+
+    rule: str
+    cause: str
+    confidence: float
+    severity: float
+    summary: str
+    evidence: tuple[Evidence, ...] = ()
+    advice: tuple[str, ...] = ()
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The finding that explains most, and all findings.
+
+    Attributes
+    ----------
+    cause
+        One of `CAUSES`.
+    confidence
+        0 to 1.
+    summary
+        One sentence.
+    """
+
+    cause: str
+    confidence: float
+    summary: str
+    kind: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    advice: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SideSummary:
+    """What heads a side of the report; medians over its runs, ``None`` where not known."""
+
+    label: str
+    runs: int
+    files: tuple[str, ...]
+    wall_s: float | None
+    cpu_s: float | None
+    total_s: float
+    run_queue_wait_s: float | None
+    host: str | None
+    python: str | None
+    processes: int
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparability:
+    """How far the two sides can be compared: 1 is alike in all that is known."""
+
+    score: float
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How far the order of functions moved.
+
+    Attributes
+    ----------
+    by
+        ``tottime`` or ``cumtime``.
+    rbo
+        Rank-biased overlap *distance* of the top 50, p = 0.9 (Webber, Moffat and Zobel 2010): 0 alike, 1 disjoint.
+    total_variation
+        Half the sum of absolute differences of self-time shares.
+    reordered
+        Beyond `noise_floor`.
+    noise_floor
+        The RBO distance that clean repeats of one program reach.
+    """
+
+    by: str
+    rbo: float
+    total_variation: float
+    reordered: bool
+    noise_floor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """What only one side has: how many functions, and their share of that side's self time."""
+
+    baseline_only: int
+    candidate_only: int
+    baseline_only_share: float
+    candidate_only_share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diff:
+    """Everything that ``profkit diff`` says, before it is laid out."""
+
+    baseline: SideSummary
+    candidate: SideSummary
+    comparability: Comparability
+    verdict: Verdict
+    ranking: Ranking
+    table: DiffTable
+    residue: Residue
+    warnings: tuple[str, ...] = field(default=())

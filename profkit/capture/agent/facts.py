@@ -1,0 +1,127 @@
+"""What a process knows of itself: identity, interpreter, and what the kernel has counted for it so far."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+from . import settings
+
+
+def identity() -> Dict[str, Any]:
+    """Facts that do not change while the process lives (a fork is another process)."""
+    version = sys.version_info
+    return {
+        "format": settings.RECORD_FORMAT,
+        "pid": os.getpid(),
+        "ppid": os.getppid(),
+        "born": _birth(),
+        "host": os.uname().nodename if hasattr(os, "uname") else "",
+        "implementation": sys.implementation.name,
+        "version": "%d.%d.%d" % version[:3],
+        "executable": sys.executable or "",
+        "stdlib": os.path.dirname(os.__file__),
+    }
+
+
+def state() -> Dict[str, Any]:
+    """Facts that may change: read with every record."""
+    record: Dict[str, Any] = {
+        "argv": _command(),
+        "environment": settings.thread_environment(os.environ),
+        "rank": settings.rank_of(os.environ)[0],
+        "world_size": settings.rank_of(os.environ)[1],
+        "path": [entry for entry in sys.path if isinstance(entry, str)],
+        "cpus": os.cpu_count(),
+        "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "cwd": _cwd(),
+        "worker": _multiprocessing_name(),
+        "tasks": tasks(),
+        "time": time.time(),
+        "perf": time.perf_counter(),
+    }
+    if resource is not None:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        record["cpu_s"] = usage.ru_utime + usage.ru_stime
+        record["voluntary_switches"] = usage.ru_nvcsw
+        record["involuntary_switches"] = usage.ru_nivcsw
+    return record
+
+
+def tasks() -> List[List[Any]]:
+    """Return ``[tid, name, run_ns, wait_ns, timeslices]`` of every living thread; empty without schedstat.
+
+    The fields are those of the kernel's ``Documentation/scheduler/sched-stats.rst``, ``/proc/<pid>/schedstat``:
+    time on a CPU, time waiting in a run queue, and number of time slices.
+    """
+    rows: List[List[Any]] = []
+    try:
+        threads = os.listdir("/proc/self/task")
+    except OSError:
+        return rows
+    for tid in threads:
+        try:
+            run, wait, slices = _read("/proc/self/task/%s/schedstat" % tid).split()
+            name = _read("/proc/self/task/%s/comm" % tid).decode("utf-8", "replace").rstrip("\n")
+        except (OSError, ValueError):
+            continue  # the thread has ended meanwhile, or this kernel keeps no such counters
+        rows.append([int(tid), name, int(run), int(wait), int(slices)])
+    return rows
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+def _birth() -> Optional[int]:
+    """Start time of this process in clock ticks since boot: tells it from a later one with the same pid."""
+    try:
+        stat = _read("/proc/self/stat")
+        return int(stat[stat.rindex(b")") + 2 :].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _command() -> List[str]:
+    try:
+        with open("/proc/self/cmdline", "rb") as stream:
+            words = stream.read().decode("utf-8", "surrogateescape").split("\0")[:-1]
+        if words:
+            return words
+    except OSError:
+        pass
+    return list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", None) or [])
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # the directory was removed under the process
+
+
+def _multiprocessing_name() -> str:
+    """Name of this process as multiprocessing knows it, empty for a process that it did not start.
+
+    A spawned process is not told its name before it has unpickled it; then any word says that it is one.
+    """
+    if "--multiprocessing-fork" in getattr(sys, "argv", ()):
+        return "spawned"
+    module = sys.modules.get("multiprocessing.process")
+    try:
+        if module is None or module.parent_process() is None:  # type: ignore[attr-defined]
+            return ""
+        return str(module.current_process().name)  # type: ignore[attr-defined]
+    except Exception:  # a half-imported module while the snapshot is taken
+        return ""

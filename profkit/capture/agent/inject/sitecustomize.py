@@ -1,0 +1,36 @@
+# Starts profkit's agent in a target process, then steps aside: any other sitecustomize still runs, and the
+# process finds neither this directory on sys.path nor this module in sys.modules. The syntax is that of every
+# Python that a job script may start, 2.7 included; older ones than 3.8 are left alone.
+import os
+import sys
+
+
+def _profkit_start():
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
+    sys.path_importer_cache.pop(here, None)
+    sys.modules.pop("sitecustomize", None)
+    spool = os.environ.get("PROFKIT_SPOOL")
+    session = None
+    if spool and sys.version_info >= (3, 8):
+        name = "_profkit_agent"
+        try:
+            package = type(sys)(name)
+            package.__path__ = [os.path.dirname(here)]
+            sys.modules[name] = package
+            session = __import__(name + ".session", fromlist=["create"]).create(spool)
+        except Exception:
+            # The target must run as without profkit, whatever is wrong with the agent; that this process
+            # has no record is seen by the launcher.
+            session = None
+        finally:
+            for module in [m for m in sys.modules if m.partition(".")[0] == name]:
+                del sys.modules[module]
+    try:
+        import sitecustomize  # noqa: F401  (the one that this file hides)
+    finally:
+        if session is not None:
+            session.start()
+
+
+_profkit_start()

@@ -1,0 +1,254 @@
+"""One target process from the agent's first instruction to its last: wires facts, tracer and ticker together.
+
+A record of the whole process so far is written (to a temporary name, then renamed) at every tick and at the
+end, so that whatever kills the process, its last record stands. The end is seen in three places: `atexit`,
+`os._exit` (which multiprocessing's children call) and the exec family, for which `os` gets thin wrappers.
+"""
+
+from __future__ import annotations
+
+import _lsprof
+import atexit
+import marshal
+import os
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+from . import facts, settings
+from .ticker import Ticker
+from .tracer import Collector, Tracer
+
+
+def create(spool: str) -> Optional[Session]:
+    """Return a session that writes to the directory `spool`, or ``None`` if it is not there."""
+    return Session(spool) if os.path.isdir(spool) else None
+
+
+class Session:
+    """The agent of one process; a forked child gets a new life of the same object."""
+
+    def __init__(self, spool: str) -> None:
+        self._spool = spool
+        self._tracer = Tracer()
+        self._ticker = Ticker(self._snapshot)
+        self._identity: Dict[str, Any] = {}
+        self._notes: Dict[str, Any] = {}
+        self._own_profilers: List[Any] = []
+        self._over = False
+
+    def start(self) -> None:
+        """Begin to trace and to write records; called once, when the interpreter is about to run the target."""
+        try:
+            self._begin(forked=False)
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(
+                    before=self._before_fork,
+                    after_in_parent=self._after_fork_in_parent,
+                    after_in_child=self._after_fork_in_child,
+                )
+            atexit.register(self._end, "exited")
+            self._wrap_exits()
+            self._make_way_for_own_profilers()
+            self._trace(base_depth=0)
+        except Exception as error:  # the target must run as without profkit
+            self._notes["agent_failed"] = repr(error)
+
+    def _begin(self, forked: bool) -> None:
+        self._over = False
+        self._notes = {}
+        self._interval = settings.SHORTEST_INTERVAL
+        self._last_read = self._last_cpu = 0.0
+        self._identity = facts.identity()
+        self._identity["forked"] = forked
+        self._identity["begin_time"] = time.time()
+        self._identity["begin_perf"] = time.perf_counter()
+        self._path = os.path.join(
+            self._spool,
+            "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(time.time() * 1e6)),
+        )
+        if not self._ticker.start():
+            self._notes["no_snapshots"] = True
+
+    def _trace(self, base_depth: int) -> None:
+        if sys.implementation.name != "cpython":
+            self._notes["not_cpython"] = sys.implementation.name
+        elif self._own_profilers:
+            self._notes["own_profiler"] = [[time.perf_counter(), None]]
+        else:
+            self._tracer.start(base_depth)
+
+    # Records
+
+    def _snapshot(self) -> float:
+        """Write a record of the living process; return the seconds until the next."""
+        if self._over:
+            return settings.LONGEST_INTERVAL
+        now, cpu = time.perf_counter(), time.process_time()
+        idle = cpu - self._last_cpu < settings.IDLE_CPU
+        if idle and now - self._last_read < settings.LONGEST_INTERVAL - self._interval:
+            return self._interval
+        took = self._write("snapshot")
+        self._last_read = time.perf_counter()
+        self._last_cpu = time.process_time()
+        self._interval = min(
+            self._next_interval_at_most(), max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
+        )
+        return self._interval
+
+    def _next_interval_at_most(self) -> float:
+        return min(settings.LONGEST_INTERVAL, 2 * self._interval)
+
+    def _write(self, state: str) -> float:
+        """Replace the process's record; return the CPU seconds that it took."""
+        begun = time.thread_time()
+        record = dict(self._identity)
+        record.update(facts.state())
+        record["state"] = state
+        record["interval"] = self._next_interval_at_most()
+        record["tasks"] = [task for task in record["tasks"] if task[0] != self._ticker.tid]
+        record["threads"] = self._tracer.read()
+        record["codes"] = self._tracer.codes.rows
+        record["notes"] = self._notes
+        data = marshal.dumps(record, 4)
+        temporary = self._path + ".writing"
+        try:
+            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(fd, view) :]
+            finally:
+                os.close(fd)
+            os.replace(temporary, self._path + settings.RECORD_SUFFIX)
+        except OSError as error:
+            # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
+            self._notes["write_failed"] = "%s" % error
+        took = time.thread_time() - begun
+        self._notes["agent_s"] = self._notes.get("agent_s", 0.0) + took
+        return took
+
+    def _end(self, state: str) -> None:
+        """Write the last record; the process does nothing of the target's after this, unless an exec fails."""
+        if self._over:
+            return
+        try:
+            if self._tracer.displaced():
+                self._notes["displaced"] = True
+            self._tracer.finish()
+            self._ticker.stop()
+            self._over = True
+            self._write(state)
+        except Exception as error:
+            self._notes["agent_failed"] = repr(error)
+
+    # Forks
+
+    def _before_fork(self) -> None:
+        self._ticker.stop()
+
+    def _after_fork_in_parent(self) -> None:
+        if not self._over:
+            self._ticker.start_after(sys._getframe(1))
+
+    def _after_fork_in_child(self) -> None:
+        try:
+            inherited = self._tracer
+            inherited.finish()
+            self._tracer = Tracer()
+            self._inherited = inherited  # freeing the parent's entries here would only cost time
+            self._ticker.forget()
+            self._begin(forked=True)
+            depth = 0
+            frame: Any = sys._getframe(1)
+            while frame is not None:
+                depth += 1
+                frame = frame.f_back
+            self._trace(base_depth=depth)
+        except Exception as error:
+            self._notes["agent_failed"] = repr(error)
+
+    # Ends that atexit does not see
+
+    def _wrap_exits(self) -> None:
+        def wrap(name: str, state: str) -> None:
+            original = getattr(os, name, None)
+            if original is None:
+                return
+
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                self._end(state)
+                try:
+                    return original(*args, **kwargs)
+                finally:  # an exec that failed
+                    self._over = False
+                    self._tracer.resume()
+                    self._ticker.start()
+
+            wrapper.__name__ = wrapper.__qualname__ = name
+            wrapper.__module__ = "os"
+            wrapper.__doc__ = original.__doc__
+            wrapper.__text_signature__ = getattr(original, "__text_signature__", None)  # type: ignore[attr-defined]
+            setattr(os, name, wrapper)
+
+        wrap("_exit", "exited")
+        wrap("execv", "replaced")
+        wrap("execve", "replaced")
+
+    # A target that profiles itself
+
+    def _make_way_for_own_profilers(self) -> None:
+        """Let the target's own cProfile work as without us: pause while it is on.
+
+        Without this its ``enable`` would silently displace our collector up to 3.11 and raise ``ValueError``
+        into the target from 3.12 on.
+        """
+        session = self
+
+        class Profiler(Collector):  # type: ignore[misc]
+            """The built-in profiler."""
+
+            def enable(self, *args: Any, **kwargs: Any) -> None:
+                session._own_profiler_on(self)
+                try:
+                    Collector.enable(self, *args, **kwargs)
+                except BaseException:
+                    session._own_profiler_off(self)
+                    raise
+
+            def disable(self) -> None:
+                # Through map(), so that the target's profile holds one call of disable(), as it always does:
+                # this function's own, under the name that _as_builtin gives it.
+                for _ in map(Collector.disable, (self,)):
+                    pass
+                session._own_profiler_off(self)
+
+        Profiler.disable = _as_builtin(  # type: ignore[method-assign]
+            Profiler.disable, "<method 'disable' of '_lsprof.Profiler' objects>"
+        )
+        Profiler.__module__ = "_lsprof"
+        Profiler.__qualname__ = "Profiler"
+        _lsprof.Profiler = Profiler  # type: ignore[misc]
+
+    def _own_profiler_on(self, profiler: Any) -> None:
+        if not any(p is profiler for p in self._own_profilers):
+            self._own_profilers.append(profiler)
+        if len(self._own_profilers) == 1:
+            self._notes.setdefault("own_profiler", []).append([time.perf_counter(), None])
+        self._tracer.pause()
+
+    def _own_profiler_off(self, profiler: Any) -> None:
+        if not any(p is profiler for p in self._own_profilers):
+            return
+        self._own_profilers = [p for p in self._own_profilers if p is not profiler]
+        if not self._own_profilers:
+            if self._notes.get("own_profiler"):
+                self._notes["own_profiler"][-1][1] = time.perf_counter()
+            if not self._over:
+                self._tracer.resume()
+
+
+def _as_builtin(function: Any, name: str) -> Any:
+    """Give a function's code the label that cProfile gives the built-in which it stands for."""
+    function.__code__ = function.__code__.replace(co_filename="~", co_firstlineno=0, co_name=name)
+    return function

@@ -1,0 +1,82 @@
+"""Names that the agent and the launcher agree on: variables, file names, what of the environment is recorded."""
+
+from __future__ import annotations
+
+from typing import Dict, Mapping, Optional, Tuple
+
+#: Directory that agents write to; its presence in the environment is what switches an agent on.
+SPOOL_VARIABLE = "PROFKIT_SPOOL"
+
+#: Version of the records in a spool directory.
+RECORD_FORMAT = 1
+
+#: What record files end with; a file that is being written ends otherwise.
+RECORD_SUFFIX = ".record"
+
+#: Most seconds between two snapshots of a running process. A killed process loses at most this plus the time
+#: that writing takes, and the promise is 2 s.
+LONGEST_INTERVAL = 1.5
+
+#: Least seconds between two snapshots, and before the first.
+SHORTEST_INTERVAL = 0.05
+
+#: Part of a process's CPU time that snapshots may take. Between the two bounds above, the interval is the CPU
+#: time of a snapshot divided by this, and at most doubles at a time: a Pool's worker, whose profile is small,
+#: loses a tenth of a second when its Pool terminates it, and a large program is not slowed.
+SNAPSHOT_SHARE = 0.01
+
+#: CPU seconds below which a process has been idle since its last snapshot; it then is read at the longest
+#: interval only.
+IDLE_CPU = 0.001
+
+#: Variables that set or reveal the size of a thread or process pool, or where a process may run. Only these
+#: are recorded: an environment holds secrets.
+THREAD_VARIABLES = frozenset(
+    """
+    OMP_NUM_THREADS OMP_THREAD_LIMIT OMP_DYNAMIC OMP_PROC_BIND OMP_PLACES OMP_WAIT_POLICY OMP_SCHEDULE
+    OMP_MAX_ACTIVE_LEVELS OMP_NESTED OMP_STACKSIZE GOMP_CPU_AFFINITY GOMP_SPINCOUNT
+    KMP_AFFINITY KMP_BLOCKTIME KMP_HW_SUBSET KMP_SETTINGS KMP_DUPLICATE_LIB_OK
+    MKL_NUM_THREADS MKL_DOMAIN_NUM_THREADS MKL_DYNAMIC MKL_THREADING_LAYER MKL_SERVICE_FORCE_INTEL
+    OPENBLAS_NUM_THREADS OPENBLAS_DEFAULT_NUM_THREADS OPENBLAS_CORETYPE OPENBLAS_MAIN_FREE GOTO_NUM_THREADS
+    BLIS_NUM_THREADS VECLIB_MAXIMUM_THREADS ACCELERATE_NEW_LAPACK
+    NUMEXPR_NUM_THREADS NUMEXPR_MAX_THREADS NUMBA_NUM_THREADS NUMBA_THREADING_LAYER
+    TBB_NUM_THREADS OPENCV_FOR_THREADS_NUM OPENCV_OPENCL_RUNTIME
+    TF_NUM_INTRAOP_THREADS TF_NUM_INTEROP_THREADS XLA_FLAGS RAYON_NUM_THREADS POLARS_MAX_THREADS
+    TOKENIZERS_PARALLELISM LOKY_MAX_CPU_COUNT JOBLIB_TEMP_FOLDER MALLOC_ARENA_MAX
+    PYTORCH_NUM_THREADS TORCH_NUM_THREADS NCCL_NSOCKS_PERTHREAD NCCL_SOCKET_NTHREADS CUDA_VISIBLE_DEVICES
+    CUDA_LAUNCH_BLOCKING PYTHON_CPU_COUNT PYTHON_GIL
+    RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE
+    OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE
+    OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_mpi_yield_when_idle PRTE_MCA_hwloc_default_binding_policy
+    PMI_RANK PMI_SIZE PMIX_RANK MPI_LOCALRANKID MPI_LOCALNRANKS I_MPI_PIN I_MPI_PIN_DOMAIN MV2_ENABLE_AFFINITY
+    MV2_COMM_WORLD_RANK MV2_COMM_WORLD_SIZE
+    SLURM_PROCID SLURM_LOCALID SLURM_NTASKS SLURM_NNODES SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_CPU_BIND
+    SLURM_JOB_CPUS_PER_NODE SLURM_THREADS_PER_CORE SLURM_STEP_ID
+    NVTX_INJECTION64_PATH NVTX_DISABLE
+    """.split()
+)
+
+#: Where launchers say which rank a process is and how many there are, most specific first. Slurm sets its
+#: variables in a batch script too, where they name no rank: `SLURM_STEP_ID` tells a step.
+RANK_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""),
+    ("PMI_RANK", "PMI_SIZE", ""),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", ""),
+    ("RANK", "WORLD_SIZE", ""),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"),
+)
+
+
+def thread_environment(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return the recorded part of an environment."""
+    return {name: value for name, value in environ.items() if name in THREAD_VARIABLES}
+
+
+def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
+    """Return ``(rank, world size)`` as the launcher of the process set them; ``None`` where it did not."""
+    for rank, size, needed in RANK_VARIABLES:
+        if environ.get(rank, "").isdigit() and environ.get(size, "").isdigit() and (
+            not needed or needed in environ
+        ):
+            return int(environ[rank]), int(environ[size])
+    return None, None

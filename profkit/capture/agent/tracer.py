@@ -1,0 +1,334 @@
+"""cProfile's collector, one per thread, read while it runs.
+
+Up to Python 3.11 every thread has a collector of its own. From 3.12 on the interpreter feeds the events of all
+threads to one collector, whose stack they then share; the packer says so in the run.
+
+What is read are the collector's own entries, by code object, so that functions which share file, line and name
+stay apart. Calls that have not returned are not in those entries: `_OpenCalls` accounts for them.
+"""
+
+from __future__ import annotations
+
+import _lsprof
+import _thread
+import os
+import sys
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+#: Whether every thread needs, and gets, its own collector.
+PER_THREAD = sys.version_info < (3, 12)
+
+#: Ended threads that keep a table of their own; older ones are summed into one, so that a program which
+#: starts a thread per task does not grow without bound.
+_ENDED_THREADS_KEPT = 100
+
+#: The collector's type, before the target can see ours.
+Collector: Any = _lsprof.Profiler
+
+
+class Tracer:
+    """All collectors of one process."""
+
+    def __init__(self) -> None:
+        self.codes = _Codes()
+        self._main: Optional[_Traced] = None
+        self._living: Dict[int, _Traced] = {}
+        self._ended: List[Dict[str, Any]] = []
+        self._summed: Optional[_Sum] = None
+        self._paused = False
+        self._hook: Any = None
+
+    def start(self, base_depth: int) -> None:
+        """Begin with the calling thread; its `base_depth` outermost frames were entered before."""
+        if PER_THREAD:
+            # Imported here because the hook must be in place before the target starts its first thread.
+            import threading
+
+            self._hook = self._thread_started
+            threading.setprofile(self._hook)
+        self._main = self._trace_this_thread("MainThread", base_depth)
+
+    def _trace_this_thread(self, name: str, base_depth: int) -> _Traced:
+        ident = _thread.get_ident()
+        traced = _Traced(ident, name, base_depth)
+        self._end(ident)
+        self._living[ident] = traced
+        traced.resume()
+        return traced
+
+    def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
+        """First profile event of a new thread: put a collector in this function's place."""
+        if self._paused:
+            sys.setprofile(None)
+            return
+        self._trace_this_thread(_thread_name(_thread.get_ident()), _depth(frame))
+
+    def pause(self) -> None:
+        """The target starts a profiler of its own in this thread: make room."""
+        self._paused = not PER_THREAD
+        traced = self._of_this_thread()
+        if traced is not None:
+            traced.suspend()
+
+    def resume(self) -> None:
+        """The target's own profiler is off."""
+        self._paused = False
+        traced = self._of_this_thread()
+        if traced is not None:
+            traced.resume()
+
+    def finish(self) -> None:
+        """Close the open calls of the calling thread, with exact times, and stop following it."""
+        traced = self._of_this_thread()
+        if traced is not None:
+            traced.suspend()
+
+    def displaced(self) -> bool:
+        """Whether something else now receives the calling thread's events (up to 3.11 only)."""
+        traced = self._of_this_thread()
+        return PER_THREAD and traced is not None and traced.running and sys.getprofile() is not traced.collector
+
+    def _of_this_thread(self) -> Optional[_Traced]:
+        return self._living.get(_thread.get_ident()) if PER_THREAD else self._main
+
+    def read(self) -> List[Dict[str, Any]]:
+        """Return one table per thread (marshal's plain types; see docs/format.md on records)."""
+        now = time.perf_counter()
+        frames = sys._current_frames()
+        alone = len(frames) <= 2  # the thread that reads is one of them
+        tables = []
+        for ident, traced in list(self._living.items()):
+            frame = frames.get(ident)
+            if frame is None and traced is not self._main:
+                self._end(ident)
+                continue
+            traced.name = _thread_name(ident) or traced.name
+            stack = self.codes.stack(frame, traced) if frame is not None and (PER_THREAD or alone) else None
+            tables.append(traced.table(self.codes, now, stack))
+        del frames  # frames keep the target's objects alive
+        if self._summed is not None:
+            tables.append(self._summed.table())
+        return tables[:1] + self._ended + tables[1:]
+
+    def _end(self, ident: int) -> None:
+        traced = self._living.pop(ident, None)
+        if traced is None:
+            return
+        self._ended.append(traced.table(self.codes, time.perf_counter(), None))
+        if len(self._ended) > _ENDED_THREADS_KEPT:
+            if self._summed is None:
+                self._summed = _Sum()
+            self._summed.add(self._ended.pop(0))
+
+
+class _Traced:
+    """One thread's collector with what is needed to account for its open calls."""
+
+    def __init__(self, ident: int, name: str, base_depth: int) -> None:
+        self.collector = Collector(subcalls=True, builtins=True)
+        self.ident = ident
+        self.native = _thread.get_native_id()
+        self.name = name
+        self.base_depth = base_depth
+        self.running = False
+        self._since = 0.0
+        self._traced_s = 0.0
+        self._open = _OpenCalls()
+
+    def resume(self) -> None:
+        if not self.running:
+            self.running = True
+            self._since = time.perf_counter()
+            try:
+                self.collector.enable()
+            except ValueError:
+                # From 3.12 on there is one place for a profiler, and somebody else has it.
+                self.running = False
+
+    def suspend(self) -> None:
+        if self.running:
+            self.collector.disable()
+            self.running = False
+            self._traced_s += time.perf_counter() - self._since
+            self._open = _OpenCalls()
+
+    def table(self, codes: _Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
+        functions, edges, counts, recorded = _entries(self.collector.getstats(), codes)
+        open_calls: List[Tuple[int, float, float]] = []
+        if stack and self.running:
+            elapsed = self._traced_s + now - self._since
+            open_calls = self._open.update(stack, counts, elapsed - recorded, now)
+        return {
+            "native": self.native,
+            "name": self.name,
+            "functions": functions,
+            "edges": edges,
+            "open": open_calls,
+        }
+
+
+class _Codes:
+    """Numbers code objects: by identity, since equal code in two files is two functions."""
+
+    def __init__(self) -> None:
+        self.rows: List[Tuple[str, int, str, str]] = []
+        self._numbers: Dict[Any, int] = {}
+        self._kept: List[Any] = []  # so that an address is not used twice
+        self.hidden: set = set()
+
+    def number(self, code: Any) -> int:
+        key = code if isinstance(code, str) else id(code)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.rows)
+            self._kept.append(code)
+            if isinstance(code, str):
+                self.rows.append(("~", 0, code, ""))
+            else:
+                file = code.co_filename
+                self.rows.append((file, code.co_firstlineno, code.co_name, getattr(code, "co_qualname", "")))
+                if file.startswith(_HERE):
+                    self.hidden.add(number)
+        return number
+
+    def stack(self, frame: Any, traced: _Traced) -> List[int]:
+        """Return the open functions of one thread, outermost first, without what was open before tracing."""
+        numbers = []
+        while frame is not None:
+            numbers.append(self.number(frame.f_code))
+            frame = frame.f_back
+        traced.base_depth = min(traced.base_depth, len(numbers))
+        numbers.reverse()
+        return [n for n in numbers[traced.base_depth :] if n not in self.hidden]
+
+
+class _OpenCalls:
+    """Times of calls that have not returned, from successive looks at a thread's stack.
+
+    A collector books a call when it returns. What it has not booked of the thread's time is therefore the self
+    time of the open calls, exactly; how it divides among them is estimated: between two looks it goes to the
+    innermost call that was open at both. That a call is the same one as before is known from its function's
+    call count, which rises whenever one returns.
+    """
+
+    def __init__(self) -> None:
+        self._calls: List[List[Any]] = []  # [function, its count, first seen, self time so far]
+
+    def update(
+        self, stack: List[int], counts: Dict[int, int], unbooked: float, now: float
+    ) -> List[Tuple[int, float, float]]:
+        """Return ``(function, seconds since first seen, self seconds)`` for each open call, outermost first."""
+        same = 0
+        for call, function in zip(self._calls, stack):
+            if call[0] != function or call[1] != counts.get(function, 0):
+                break
+            same += 1
+        calls = self._calls[:same] + [[f, counts.get(f, 0), now, 0.0] for f in stack[same:]]
+        unbooked = max(0.0, unbooked)
+        assigned = sum(call[3] for call in calls)
+        if unbooked >= assigned:
+            calls[(same or len(calls)) - 1][3] += unbooked - assigned
+        else:
+            for call in calls:
+                call[3] *= unbooked / assigned
+        self._calls = calls
+        rows = []
+        within = 0.0
+        for function, _count, seen, own in reversed(calls):
+            within = max(now - seen, within + own)
+            rows.append((function, within, own))
+        rows.reverse()
+        return rows
+
+
+class _Sum:
+    """Tables of ended threads, summed."""
+
+    def __init__(self) -> None:
+        self._functions: Dict[int, List[Any]] = {}
+        self._edges: Dict[Tuple[int, int], List[Any]] = {}
+        self._threads = 0
+
+    def add(self, table: Dict[str, Any]) -> None:
+        self._threads += 1
+        for row in table["functions"]:
+            _accumulate(self._functions, row[0], row[1:])
+        for row in table["edges"]:
+            _accumulate(self._edges, row[:2], row[2:])
+
+    def table(self) -> Dict[str, Any]:
+        return {
+            "native": None,
+            "name": "%d more ended threads" % self._threads,
+            "functions": [(f, *values) for f, values in self._functions.items()],
+            "edges": [(*pair, *values) for pair, values in self._edges.items()],
+            "open": [],
+        }
+
+
+def _accumulate(sums: Dict[Any, List[Any]], key: Any, values: Tuple[Any, ...]) -> None:
+    have = sums.get(key)
+    if have is None:
+        sums[key] = list(values)
+    else:
+        for column, value in enumerate(values):
+            have[column] += value
+
+
+def _entries(
+    stats: List[Any], codes: _Codes
+) -> Tuple[List[Tuple[Any, ...]], List[Tuple[Any, ...]], Dict[int, int], float]:
+    """Turn ``getstats()`` into rows, with the agent's own calls taken out.
+
+    Returns function rows ``(function, calls, recursive calls, cumtime, tottime)``, edge rows with caller and
+    callee in front, calls per function, and the sum of self times (agent included), seconds.
+    """
+    functions: List[Tuple[Any, ...]] = []
+    edges: List[Tuple[Any, ...]] = []
+    counts: Dict[int, int] = {}
+    taken_out: Dict[int, List[Any]] = {}
+    recorded = 0.0
+    hidden = codes.hidden
+    number = codes.number
+    for entry in stats:
+        code, calls, recursive, cumtime, tottime, callees = entry
+        recorded += tottime
+        function = number(code)
+        if function in hidden:
+            for callee in callees or ():
+                _accumulate(taken_out, number(callee[0]), tuple(callee)[1:])
+            continue
+        counts[function] = calls
+        functions.append((function, calls, recursive, cumtime, tottime))
+        if callees:
+            for code, calls, recursive, cumtime, tottime in callees:
+                edges.append((function, number(code), calls, recursive, cumtime, tottime))
+    if hidden:
+        edges = [edge for edge in edges if edge[1] not in hidden]
+    if taken_out:
+        functions = [row for row in (_without(row, taken_out.get(row[0])) for row in functions) if row[1] > 0]
+    return functions, edges, counts, recorded
+
+
+def _without(row: Tuple[Any, ...], part: Optional[List[Any]]) -> Tuple[Any, ...]:
+    if part is None:
+        return row
+    return (row[0],) + tuple(max(0, have - taken) for have, taken in zip(row[1:], part))
+
+
+def _thread_name(ident: int) -> str:
+    """Name that `threading` has for a thread, without creating anything; empty where it has none."""
+    module = sys.modules.get("threading")
+    thread = getattr(module, "_active", {}).get(ident)
+    return str(getattr(thread, "name", ""))
+
+
+def _depth(frame: Any) -> int:
+    depth = 0
+    while frame is not None:
+        depth += 1
+        frame = frame.f_back
+    return depth

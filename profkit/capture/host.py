@@ -1,0 +1,171 @@
+"""What this machine is, and what its kernel has counted so far: read by the launcher before and after the target.
+
+Every reading degrades to ``None`` where a file is missing (macOS, containers without ``/sys/fs/cgroup``).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.model import Host, Machine
+
+__all__ = ["Reading", "between", "quota_cpus", "read_host", "take_reading"]
+
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Machine-wide counters at one moment; seconds since boot unless said otherwise."""
+
+    time_s: float
+    busy_s: float | None = None
+    steal_s: float | None = None
+    psi_some_s: float | None = None
+    throttled_s: float | None = None
+    throttled_periods: int | None = None
+    periods: int | None = None
+    load: float | None = None
+    runnable: int | None = None
+
+
+def read_host() -> Host:
+    """Return what this machine offers to the calling process."""
+    return Host(
+        name=platform.node(),
+        system=f"{platform.system()} {platform.release()}",
+        cpu_model=_cpu_model(),
+        cpus=os.cpu_count(),
+        affinity=len(os.sched_getaffinity(0)) if sys.platform == "linux" else None,
+        quota_cpus=quota_cpus(),
+    )
+
+
+def _cpu_model() -> str:
+    for line in _lines(Path("/proc/cpuinfo")):
+        key, _, value = line.partition(":")
+        if key.strip() in ("model name", "Processor", "cpu model"):
+            return value.strip()
+    return platform.processor()
+
+
+def take_reading() -> Reading:
+    """Read the machine's counters now."""
+    busy, steal = _cpu_seconds()
+    throttling = _throttling()
+    load, runnable = _load()
+    return Reading(time.monotonic(), busy, steal, _psi_some(), *throttling, load, runnable)
+
+
+def between(start: Reading, end: Reading, host: Host) -> Machine:
+    """Return what the counters rose by from `start` to `end`."""
+
+    def rise(name: str) -> float | None:
+        first, last = getattr(start, name), getattr(end, name)
+        return None if first is None or last is None else max(0.0, last - first)
+
+    def count(name: str) -> int | None:
+        value = rise(name)
+        return None if value is None else int(value)
+
+    seen = [r for r in (start.runnable, end.runnable) if r is not None]
+    return Machine(
+        cpus=host.cpus,
+        quota_cpus=host.quota_cpus,
+        wall_s=rise("time_s"),
+        busy_s=rise("busy_s"),
+        steal_s=rise("steal_s"),
+        psi_some_s=rise("psi_some_s"),
+        throttled_s=rise("throttled_s"),
+        throttled_periods=count("throttled_periods"),
+        periods=count("periods"),
+        load=end.load,
+        peak_runnable=max(seen) if seen else None,
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _cpu_seconds() -> tuple[float | None, float | None]:
+    """Busy and stolen CPU seconds of all CPUs (proc(5), ``/proc/stat``; guest time is part of user time)."""
+    for line in _lines(Path("/proc/stat")):
+        if line.startswith("cpu "):
+            ticks = [int(word) for word in line.split()[1:]] + [0] * 10
+            user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
+            per_second = os.sysconf("SC_CLK_TCK")
+            return (user + nice + system + irq + softirq) / per_second, steal / per_second
+    return None, None
+
+
+def _psi_some() -> float | None:
+    for line in _lines(Path("/proc/pressure/cpu")):
+        if line.startswith("some "):
+            return int(line.rpartition("total=")[2]) / 1e6
+    return None
+
+
+def _load() -> tuple[float | None, int | None]:
+    for line in _lines(Path("/proc/loadavg")):
+        words = line.split()
+        return float(words[0]), int(words[3].partition("/")[0])
+    return None, None
+
+
+def _own_cgroup(controller: str) -> list[Path]:
+    """Directories of this process's cgroup for a controller, innermost first (v2, or v1 where that rules)."""
+    found: list[Path] = []
+    for line in _lines(Path("/proc/self/cgroup")):
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        roots: list[Path] = []
+        if number == "0" and not controllers:
+            roots = [_CGROUPS, _CGROUPS / "unified"]
+        elif controller in controllers.split(","):
+            roots = [_CGROUPS / controllers, _CGROUPS / controller]
+        for root in roots:
+            inner = root / path.lstrip("/")
+            while inner != root.parent:
+                if inner.is_dir():
+                    found.append(inner)
+                inner = inner.parent
+    return found
+
+
+def quota_cpus() -> float | None:
+    """Return the least CPU quota of this process's cgroup and its parents, in cores; ``None`` without one."""
+    quotas: list[float] = []
+    for directory in _own_cgroup("cpu"):
+        for line in _lines(directory / "cpu.max"):
+            quota, _, period = line.partition(" ")
+            if quota != "max":
+                quotas.append(int(quota) / int(period))
+        for line in _lines(directory / "cpu.cfs_quota_us"):
+            if int(line) > 0:
+                for period in _lines(directory / "cpu.cfs_period_us"):
+                    quotas.append(int(line) / int(period))
+    return min(quotas) if quotas else None
+
+
+def _throttling() -> tuple[float | None, int | None, int | None]:
+    """Seconds throttled, periods throttled and periods, of the innermost cgroup that has a quota."""
+    for directory in _own_cgroup("cpu"):
+        fields = dict(line.partition(" ")[::2] for line in _lines(directory / "cpu.stat"))
+        if int(fields.get("nr_periods", "0")) == 0:
+            continue
+        seconds = (
+            int(fields["throttled_usec"]) / 1e6
+            if "throttled_usec" in fields
+            else int(fields.get("throttled_time", "0")) / 1e9
+        )
+        return seconds, int(fields.get("nr_throttled", "0")), int(fields["nr_periods"])
+    return None, None, None

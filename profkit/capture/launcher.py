@@ -1,0 +1,223 @@
+"""``profkit capture``: start the target with the agent in its environment, wait for it, write the run file.
+
+The target keeps the terminal, the three standard streams, its signals and its exit status; profkit only adds
+variables to its environment. While it runs, the launcher sleeps. The spool directory lies beside the output,
+so that ranks on other hosts reach it through a shared file system and a killed launcher leaves it to be merged.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from profkit.capture.agent import settings
+from profkit.errors import ProfkitError, UsageError
+
+__all__ = ["CommandNotFound", "capture"]
+
+class CommandNotFound(ProfkitError):
+    """The target cannot be started; the exit code is the shell's."""
+
+    def __init__(self, command: str, error: OSError) -> None:
+        self.exit_code = 127 if isinstance(error, FileNotFoundError) else 126
+        super().__init__(f"{command}: {error.strerror or error}")
+
+
+def capture(
+    command: Sequence[str], output: Path | None = None, *, repeat: int = 1, quiet: bool = False
+) -> int:
+    """Run `command`, `repeat` times, and write one run file each time.
+
+    Parameters
+    ----------
+    command
+        Program and arguments.
+    output
+        Where to write; ``None`` picks ``run.prof``, or ``run-2.prof`` and so on where that exists. In a rank of
+        a job (``mpirun -n 4 profkit capture …``) the rank is put before the suffix.
+    quiet
+        Do not say where the run was written.
+
+    Returns
+    -------
+    int
+        The last target's status: its exit code, or ``-N`` when signal N ended it.
+
+    Raises
+    ------
+    UsageError
+        The output cannot be written there.
+    CommandNotFound
+        There is no such command.
+    """
+    status = 0
+    environ = dict(os.environ)  # as it is now: packing will change the launcher's own
+    for number in range(1, repeat + 1):
+        path = _output_path(output, number if repeat > 1 else None)
+        status = _capture_once(list(command), path, environ, quiet)
+        if status < 0:
+            break  # somebody stopped it; the repetitions too
+    return status
+
+
+def _output_path(output: Path | None, number: int | None) -> Path:
+    rank, size = settings.rank_of(os.environ)
+    marks = []
+    if rank is not None and (size or 1) > 1:
+        marks.append(f"rank{rank}")
+    path = output or Path("run.prof")
+    if number is not None:
+        marks.append(str(number))
+    if marks:
+        path = path.with_name("-".join([path.stem, *marks]) + (path.suffix or ".prof"))
+    if output is None:
+        free, count = path, 1
+        while free.exists():
+            count += 1
+            free = path.with_name(f"{path.stem}-{count}{path.suffix}")
+        path = free
+    if path.is_dir():
+        raise UsageError(f"{path}: is a directory; name the file to write with -o")
+    return path
+
+
+def _capture_once(command: list[str], path: Path, environ: Mapping[str, str], quiet: bool) -> int:
+    try:
+        spool = Path(tempfile.mkdtemp(prefix=f".{path.name}.spool-", dir=path.parent)).absolute()
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot write there ({error.strerror}); choose another place with -o"
+        ) from None
+    keep = False
+    try:
+        status = _run_target(command, spool, environ)
+        keep = True  # from here on the spool holds what cannot be had again
+        from profkit.capture.packer import pack_spool
+        from profkit.formats.runfile import write_run
+
+        run = pack_spool(spool, wait_for_stragglers=True)
+        write_run(path, run)
+        keep = False
+    except OSError as error:
+        raise ProfkitError(
+            f"{path}: cannot be written ({error.strerror}); the records are kept: "
+            f"free some space, then run profkit merge {spool} -o {path}"
+        ) from error
+    finally:
+        if not keep:
+            shutil.rmtree(spool, ignore_errors=True)
+    if not quiet:
+        _say_where(path, run)
+    return status
+
+
+def _say_where(path: Path, run: Any) -> None:
+    count = len(run.processes)
+    processes = "1 process" if count == 1 else f"{count} processes"
+    print(
+        f"profkit: wrote {path} ({processes}, {run.manifest.wall_s:.1f} s); see it with: profkit show {path}",
+        file=sys.stderr,
+    )
+    for warning in run.warnings:
+        print(f"profkit: {warning}", file=sys.stderr)
+
+
+def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> int:
+    from profkit.capture import host, signals
+
+    environment = dict(environ)
+    inject = str(Path(__file__).parent / "agent" / "inject")
+    inherited = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", inject)]
+    environment["PYTHONPATH"] = os.pathsep.join([inject, *inherited])
+    environment[settings.SPOOL_VARIABLE] = str(spool)
+    facts: dict[str, Any] = {
+        "command": command,
+        "cwd": os.getcwd(),
+        "environment": settings.thread_environment(environ),
+        "job": _job(),
+        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
+        "clocks": {"time": time.time(), "perf_counter": time.perf_counter(), "monotonic": time.monotonic()},
+        "exit_status": None,
+    }
+    _write_facts(spool, facts)
+    with signals.held_back() as release:
+        begin = time.monotonic()
+        before = host.take_reading()
+        try:
+            target = subprocess.Popen(command, env=environment, preexec_fn=release)
+        except OSError as error:
+            raise CommandNotFound(command[0], error) from None
+        _prepare_packing()
+        facts["git"] = _git_state()
+        facts["host"] = _as_dict(host.read_host())
+        status = signals.wait(target)
+        facts["wall_s"] = time.monotonic() - begin
+        facts["readings"] = [_as_dict(before), _as_dict(host.take_reading())]
+        facts["exit_status"] = status if status >= 0 else 128 - status
+        _write_facts(spool, facts)
+    return status
+
+
+def _as_dict(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
+    temporary = spool / "launch.json.writing"
+    temporary.write_text(json.dumps(facts), encoding="utf-8")
+    temporary.replace(spool / "launch.json")
+
+
+def _prepare_packing() -> None:
+    """Import what packing needs while the target runs, so that its user does not wait for it afterwards."""
+    # numpy's BLAS must not start its pool of threads beside the target's.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    import profkit.capture.packer
+    import profkit.formats.runfile  # noqa: F401
+
+
+def _git_state() -> dict[str, Any] | None:
+    """Revision of the working directory and whether it has changes; ``None`` outside a repository."""
+    # --no-optional-locks: looking must not write to the user's index.
+    git = ["git", "--no-optional-locks"]
+    try:
+        with open(os.devnull, "rb") as nothing:
+            head = subprocess.run(
+                [*git, "rev-parse", "HEAD"], stdin=nothing, capture_output=True, text=True, timeout=5, check=False
+            )
+            if head.returncode != 0:
+                return None
+            changes = subprocess.run(
+                [*git, "status", "--porcelain", "--untracked-files=no"],
+                stdin=nothing,
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=False,
+            )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return {"revision": head.stdout.strip(), "dirty": bool(changes.stdout.strip())}
+
+
+def _job() -> dict[str, Any] | None:
+    """Which job's rank this launcher is, where a launcher of ranks has started it."""
+    rank, size = settings.rank_of(os.environ)
+    if rank is None or (size or 1) < 2:
+        return None
+    for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"):
+        if name in os.environ:
+            step = os.environ.get("SLURM_STEP_ID", "") if name == "SLURM_JOB_ID" else ""
+            identity = re.sub(r"[^\w.@-]", "_", f"{name}:{os.environ[name]}{'.' + step if step else ''}")
+            return {"id": identity, "rank": rank, "world_size": size}
+    return {"id": None, "rank": rank, "world_size": size}

@@ -1,0 +1,255 @@
+"""Turns a spool directory, with one record per process image, into a `profkit.model.Run`.
+
+Reads what agents wrote (of processes that ended, were killed or still run), names functions, hashes their
+source, finds each process's role, and says in warnings what is not as a reader would expect. Writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from profkit import __version__
+from profkit.capture import host as host_facts
+from profkit.capture import warnings_of
+from profkit.capture.agent import settings
+from profkit.capture.packages import installed_packages
+from profkit.capture.tables import ThreadTables
+from profkit.errors import FormatError
+from profkit.model import Host, Manifest, Process, Roots, Run, Thread
+
+__all__ = ["RUN_SCHEMA", "pack_spool"]
+
+RUN_SCHEMA = "profkit.run/1"
+
+#: Seconds to wait for processes that outlive the target by a moment and are about to write their last record.
+_STRAGGLER_WAIT = 0.3
+
+#: A record larger than this is not one of ours.
+_MOST_BYTES = 2**30
+
+
+def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
+    """Return the run that a spool directory holds.
+
+    Parameters
+    ----------
+    spool
+        Directory that ``profkit capture`` made (``.run.prof.spool-…``), with ``launch.json`` and records.
+    wait_for_stragglers
+        Give processes that are still alive a moment to end.
+
+    Raises
+    ------
+    FormatError
+        The directory is not one, or its ``launch.json`` cannot be read. A damaged record is a warning.
+    """
+    launch = _read_launch(spool)
+    records, damaged = _read_records(spool)
+    if wait_for_stragglers and any(_alive(r) for r in records if r["state"] == "snapshot"):
+        deadline = time.monotonic() + _STRAGGLER_WAIT
+        while time.monotonic() < deadline and any(_alive(r) for r in records if r["state"] == "snapshot"):
+            time.sleep(0.02)
+            records, damaged = _read_records(spool)
+    records.sort(key=lambda r: (r["begin_time"], r["pid"]))
+    machine_host = Host(**launch["host"]) if launch.get("host") else host_facts.read_host()
+    tables = ThreadTables()
+    processes = [_process(record, machine_host, tables) for record in records]
+    processes = _with_roles(processes, records)
+    warnings = [*damaged, *warnings_of.launch(launch, records), *warnings_of.processes(records, processes)]
+    readings = [host_facts.Reading(**reading) for reading in launch.get("readings") or ()]
+    manifest = Manifest(
+        schema=RUN_SCHEMA,
+        profkit=__version__,
+        command=tuple(launch["command"]),
+        cwd=launch["cwd"],
+        exit_status=launch.get("exit_status"),
+        started=launch["started"],
+        wall_s=float(launch.get("wall_s") or _span(records)),
+        host=machine_host,
+        environment=launch.get("environment") or {},
+        packages=installed_packages(entry for r in records[:1] for entry in r["path"]),
+        git=launch.get("git"),
+        job=launch.get("job"),
+        clocks=launch.get("clocks") or {},
+    )
+    return Run(
+        path=str(spool),
+        processes=tuple(_primary_first(processes))
+        or (Process(command=manifest.command, exit="not profiled"),),
+        manifest=manifest,
+        machine=host_facts.between(*readings, machine_host) if len(readings) == 2 else None,
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _read_launch(spool: Path) -> dict[str, Any]:
+    path = spool / "launch.json"
+    try:
+        launch = json.loads(path.read_text(encoding="utf-8"))
+        launch["command"], launch["cwd"], launch["started"]  # noqa: B018  (what every launch has)
+    except OSError as error:
+        raise FormatError(spool, f"is not a spool directory: {error.strerror}: launch.json") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(path, f"is damaged ({error})") from None
+    return dict(launch)
+
+
+def _read_records(spool: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    records: list[dict[str, Any]] = []
+    damaged: list[str] = []
+    for path in sorted(spool.glob("*" + settings.RECORD_SUFFIX)):
+        try:
+            if path.stat().st_size > _MOST_BYTES:
+                raise ValueError("too large")
+            record = marshal.loads(path.read_bytes())
+            if record["format"] != settings.RECORD_FORMAT:
+                raise ValueError(f"format {record['format']}")
+            records.append(record)
+        except FileNotFoundError:
+            continue  # replaced by its next snapshot while the directory was listed
+        except (OSError, ValueError, EOFError, TypeError, KeyError) as error:
+            damaged.append(f"the record {path.name} cannot be read and is left out ({error})")
+    return records, damaged
+
+
+def _alive(record: Mapping[str, Any]) -> bool:
+    """Whether the process of a record runs on this host, as itself and not as another with its number."""
+    if record["host"] != os.uname().nodename:
+        return False
+    try:
+        stat = Path(f"/proc/{record['pid']}/stat").read_bytes()
+        fields = stat[stat.rindex(b")") + 2 :].split()
+        return int(fields[19]) == record["born"] and fields[0] not in (b"Z", b"X")
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def _span(records: Iterable[Mapping[str, Any]]) -> float:
+    """Seconds from the first record's beginning to the last one's end: for a launcher that was killed."""
+    begins, ends = [], []
+    for record in records:
+        begins.append(record["begin_time"])
+        ends.append(record["time"])
+    return max(ends) - min(begins) if begins else 0.0
+
+
+# Processes
+
+
+def _process(record: Mapping[str, Any], launch_host: Host, tables: ThreadTables) -> Process:
+    tasks = {task[0]: task for task in record["tasks"]}
+    state = record["state"]
+    if state == "snapshot":
+        state = "running" if _alive(record) else "killed"
+    threads = []
+    for index, table in enumerate(record["threads"]):
+        tid = table["native"]
+        profile, open_calls = tables.profile(record, table)
+        # A table without functions is kept for the main thread alone: its counters belong there.
+        if len(profile) == 0 and index > 0:
+            continue
+        task = tasks.pop(tid, None)
+        threads.append(
+            Thread(
+                profile=profile,
+                tid=tid,
+                name=table["name"],
+                run_s=task[2] / 1e9 if task else None,
+                run_queue_wait_s=task[3] / 1e9 if task else None,
+                timeslices=task[4] if task else None,
+                open_calls=open_calls,
+            )
+        )
+    for tid, name, run, wait, slices in tasks.values():  # threads of native libraries
+        threads.append(Thread(tables.empty(), tid, name, run / 1e9, wait / 1e9, slices))
+    waits = [task[3] for task in record["tasks"]]
+    host = replace(
+        launch_host
+        if record["host"] in ("", launch_host.name)
+        else Host(name=record["host"], system=launch_host.system),
+        cpus=record["cpus"],
+        affinity=record["affinity"],
+    )
+    return Process(
+        pid=record["pid"],
+        parent=record["ppid"],
+        role="child",
+        rank=record["rank"],
+        command=tuple(record["argv"]),
+        exit=state,
+        python=record["version"],
+        wall_s=record["perf"] - record["begin_perf"],
+        cpu_s=record.get("cpu_s"),
+        run_queue_wait_s=sum(waits) / 1e9 if waits else None,
+        voluntary_switches=record.get("voluntary_switches"),
+        involuntary_switches=record.get("involuntary_switches"),
+        threads=tuple(threads),
+        roots=_roots(record),
+        host=host,
+        environment=record["environment"],
+        notes=warnings_of.notes(record),
+    )
+
+
+def _roots(record: Mapping[str, Any]) -> Roots:
+    """Where this interpreter finds code: standard library, installed packages, and the rest of its path."""
+    site, project = [], []
+    stdlib = record["stdlib"]
+    for entry in record["path"]:
+        if not entry or entry.endswith(".zip"):
+            continue
+        name = os.path.basename(entry.rstrip("/"))
+        if name in ("site-packages", "dist-packages"):
+            site.append(entry)
+        elif not _is_within(entry, stdlib):
+            project.append(entry)
+    if record["cwd"]:
+        project.append(record["cwd"])
+    return Roots((stdlib,), tuple(dict.fromkeys(site)), tuple(dict.fromkeys(project)))
+
+
+def _is_within(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def _with_roles(processes: Sequence[Process], records: Sequence[Mapping[str, Any]]) -> list[Process]:
+    """Name what each process is: the first of each rank is that rank, the first of all is main."""
+    by_pid: dict[int | None, int] = {}
+    has_ranks = len({r["rank"] for r in records if (r["world_size"] or 1) > 1 and r["rank"] is not None}) > 0
+    result: list[Process] = []
+    for index, (process, record) in enumerate(zip(processes, records, strict=True)):
+        parent = by_pid.get(process.parent)
+        of_rank = process.rank is not None and (record["world_size"] or 1) > 1
+        if record["worker"]:
+            role = "worker"
+        elif of_rank and (parent is None or result[parent].rank != process.rank):
+            role = "rank"
+        elif parent is None and by_pid.get(process.pid) is None and index == 0 and not (has_ranks and of_rank):
+            role = "main"
+        else:
+            previous = by_pid.get(process.pid)  # the same process after an exec keeps its role
+            role = result[previous].role if previous is not None else "child"
+        result.append(replace(process, role=role, rank=process.rank if of_rank else None))
+        by_pid[process.pid] = index
+    return result
+
+
+def _primary_first(processes: list[Process]) -> list[Process]:
+    """Put first what viewers shall see: rank 0 of a job, else the main process (its last image after an exec)."""
+
+    def order(indexed: tuple[int, Process]) -> tuple[int, int]:
+        index, process = indexed
+        if process.role == "rank" and process.rank == 0 and process.exit != "replaced":
+            return 0, index
+        if process.role == "main":
+            return (1 if process.exit != "replaced" else 2), index
+        return 3, index
+
+    return [process for _, process in sorted(enumerate(processes), key=order)]

@@ -1,0 +1,152 @@
+"""Waiting for the target without coming between it and its signals.
+
+A signal that somebody sends to the launcher alone (``kill PID``) is meant for the target and is passed on. One
+that reached the whole process group (Ctrl-C, ``timeout``, Slurm, mpirun) has reached the target already, and
+passing it on would deliver it twice. The kernel does not tell the two apart; a witness does: an idle child of
+the launcher in the same group, for which nobody sends signals on purpose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+__all__ = ["end_like", "held_back", "wait"]
+
+#: Signals that somebody may send to the launcher and that are meant for the target.
+_FORWARDED = frozenset(
+    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+)
+
+#: Seconds between a signal's arrival and asking the witness: who signals a process and its group does both
+#: within microseconds.
+_SETTLE = 0.02
+
+_CAN_WAIT = hasattr(signal, "sigtimedwait")
+
+
+class _Witness:
+    """A child in the launcher's process group that notes which signals it was sent."""
+
+    def __init__(self) -> None:
+        ask_read, self._ask = os.pipe()
+        self._answers, answer_write = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                os.close(self._ask)
+                os.close(self._answers)
+                while os.read(ask_read, 1):
+                    seen = 0
+                    while (received := signal.sigtimedwait(_FORWARDED, 0)) is not None:
+                        seen |= 1 << received.si_signo
+                    os.write(answer_write, seen.to_bytes(8, "little"))
+            finally:
+                os._exit(0)
+        os.close(ask_read)
+        os.close(answer_write)
+
+    def was_sent(self, number: int) -> bool:
+        """Whether the witness got this signal too; forgets all that it got."""
+        try:
+            os.write(self._ask, b"?")
+            return bool(int.from_bytes(os.read(self._answers, 8), "little") >> number & 1)
+        except OSError:
+            return False
+
+    def dismiss(self) -> None:
+        """End the witness."""
+        os.close(self._ask)
+        os.close(self._answers)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[Callable[[], None] | None]:
+    """Hold back the forwarded signals; yields what the target must call before it is executed."""
+    if not _CAN_WAIT:  # macOS: signals are handled, see `wait`
+        yield None
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
+    try:
+        yield lambda: _set_mask(previous)
+    finally:
+        _set_mask(previous)
+
+
+def _set_mask(mask: set[int] | set[signal.Signals]) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def wait(target: subprocess.Popen[bytes]) -> int:
+    """Wait for the target inside `held_back`; return its exit code, or ``-N`` if signal N ended it."""
+    if not _CAN_WAIT:
+        return _wait_with_handlers(target)
+    witness: _Witness | None = _Witness()
+    try:
+        while True:
+            status = target.poll()
+            if status is not None:
+                return status
+            received = signal.sigwaitinfo({*_FORWARDED, signal.SIGCHLD})
+            if received.si_signo == signal.SIGCHLD or received.si_pid == 0:
+                continue  # no sender: the terminal driver, which signals the whole foreground group
+            time.sleep(_SETTLE)
+            if witness is None or not witness.was_sent(received.si_signo):
+                _send(target, received.si_signo)
+    finally:
+        if witness is not None:
+            witness.dismiss()
+
+
+def _wait_with_handlers(target: subprocess.Popen[bytes]) -> int:
+    def forward(number: int, _frame: object) -> None:
+        if number != signal.SIGINT or not os.isatty(0):  # Ctrl-C has told the target itself
+            _send(target, number)
+
+    previous = {number: signal.signal(number, forward) for number in _FORWARDED}
+    try:
+        return target.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _send(target: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(target.pid, number)
+
+
+def end_like(status: int) -> None:
+    """End this process as the target ended: exit with its code, or by the same signal.
+
+    Parameters
+    ----------
+    status
+        Exit code, or ``-N`` for signal N.
+
+    Raises
+    ------
+    SystemExit
+        With the code, where the target exited.
+    """
+    if status >= 0:
+        sys.exit(status)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    number = -status
+    # The target has dumped core if it wanted to; a second dump of this process would mislead.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(OSError, ValueError):  # SIGKILL has no handler to reset
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    time.sleep(1)  # until it is delivered
+    sys.exit(128 + number)

@@ -1,0 +1,144 @@
+"""Reading the target's source files: qualified names for old interpreters, and a hash of each function's text.
+
+The hash is of what a person would call the function's code: its lines from the first decorator to the end of
+its block, without comments, blank lines and the indentation in front of it. The same function hashes alike on every
+machine and Python version, so that a slow function with an equal hash on both sides was not edited.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tokenize
+from bisect import bisect_right
+from collections.abc import Iterator
+
+__all__ = ["SourceFile", "SourceFiles"]
+
+#: Files larger than this are generated tables; they are not read.
+_MOST_BYTES = 8 * 2**20
+
+#: What matters to find the end of a block: strings (so that their contents are not looked at), comments,
+#: brackets and ends of lines.
+_TOKEN = re.compile(
+    r"""(?P<string>(?:\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))
+    |(?P<comment>\#[^\n]*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<joined>\\\n)|(?P<line>\n)""",
+    re.DOTALL | re.VERBOSE,
+)
+_DEFINITION = re.compile(r"^([ \t]*)(?:(?:async[ \t]+)?(def)|(class))[ \t]+(\w+)", re.MULTILINE)
+
+
+class SourceFile:
+    """One source file, looked at as often as it has functions in the profile."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if not self._text.endswith("\n"):
+            self._text += "\n"
+        self._starts = [0, *(match.end() for match in re.finditer("\n", self._text))]
+        self._qualnames: dict[int, str] | None = None
+
+    def qualname(self, line: int, name: str) -> str:
+        """Return the qualified name of the function `name` whose code starts at `line`; empty if not found."""
+        if self._qualnames is None:
+            self._qualnames = dict(self._definitions())
+        # A decorated function's code starts at its first decorator: its `def` is the next one of that name.
+        for at in range(line, min(line + 50, len(self._starts))):
+            qualname = self._qualnames.get(at)
+            if qualname is not None:
+                return qualname if qualname.rpartition(".")[2] == name else ""
+        return ""
+
+    def _definitions(self) -> Iterator[tuple[int, str]]:
+        outer: list[tuple[int, str, bool]] = []
+        for match in _DEFINITION.finditer(self._text):
+            indent = len(match[1].expandtabs())
+            while outer and outer[-1][0] >= indent:
+                outer.pop()
+            parts = [name + (".<locals>" if function else "") for _, name, function in outer]
+            yield bisect_right(self._starts, match.start()), ".".join([*parts, match[4]])
+            outer.append((indent, match[4], match[2] is not None))
+
+    def hash(self, line: int, name: str) -> str:
+        """Return 16 hexadecimal digits of the text's SHA-256, empty where there is no such line.
+
+        A lambda or comprehension is hashed by its statement, ``<module>`` by its whole file.
+        """
+        if not 1 <= line < len(self._starts):
+            return ""
+        first = 0 if name == "<module>" else self._starts[line - 1]
+        text = self._text if name == "<module>" else self._text[first : self._end(first, name)]
+        lines = [part.rstrip() for part in _without_comments(text).split("\n")]
+        lines = [part for part in lines if part]
+        if not lines:
+            return ""
+        margin = len(lines[0]) - len(lines[0].lstrip())
+        normal = "\n".join(part[margin:] if not part[:margin].strip() else part for part in lines)
+        return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def _end(self, first: int, name: str) -> int:
+        """Offset after the last line of the block, or of the statement for what has no block of its own."""
+        has_block = not name.startswith("<")
+        text = self._text
+        indent = _indent(text, first)
+        depth = 0
+        defined = False  # past the `def` line itself (decorators come before it)
+        end = len(text)
+        line_start = first
+        for match in _TOKEN.finditer(text, first):
+            kind = match.lastgroup
+            if kind == "open":
+                depth += 1
+            elif kind == "close":
+                depth -= 1
+            elif kind == "line" and depth <= 0:
+                end = match.end()
+                if not has_block:
+                    return end
+                if not defined:
+                    defined = re.match(r"[ \t]*(?:async[ \t]+)?(?:def|class)\b", text[line_start:end]) is not None
+                line_start = end
+                following = text[end : text.find("\n", end) + 1]
+                if (
+                    defined
+                    and following.strip()
+                    and not following.lstrip().startswith("#")
+                    and _indent(text, end) <= indent
+                ):
+                    return end
+        return end
+
+
+def _indent(text: str, at: int) -> int:
+    rest = re.compile(r"[ \t]*").match(text, at)
+    return len(rest[0].expandtabs()) if rest else 0
+
+
+def _without_comments(text: str) -> str:
+    return _TOKEN.sub(lambda match: "" if match.lastgroup == "comment" else match[0], text)
+
+
+class SourceFiles:
+    """Source files by path, read once; what cannot be read has no qualified names and no hashes."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, SourceFile | None] = {}
+
+    def get(self, path: str) -> SourceFile | None:
+        """Return the file, ``None`` where it is not there or is no Python source."""
+        if path not in self._files:
+            self._files[path] = _read(path)
+        return self._files[path]
+
+
+def _read(path: str) -> SourceFile | None:
+    if not path.endswith((".py", ".pyw", ".ipy")) and "." in path.rpartition("/")[2]:
+        return None
+    try:
+        with open(path, "rb") as stream:
+            encoding, _ = tokenize.detect_encoding(stream.readline)
+            stream.seek(0)
+            data = stream.read(_MOST_BYTES + 1)
+        return SourceFile(data.decode(encoding)) if len(data) <= _MOST_BYTES else None
+    except (OSError, SyntaxError, UnicodeDecodeError, LookupError, ValueError):
+        return None

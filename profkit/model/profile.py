@@ -1,0 +1,158 @@
+"""One process's or thread's profile as columns; this file says what a profile is.
+
+Rows are functions. Strings are indices into one table, so that a hundred thousand functions are a dozen
+arrays. Times are seconds (float64), counts int64. Nothing here reads files or knows of ranks and verdicts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Edges", "Profile", "ProfileError"]
+
+Ints = npt.NDArray[np.int64]
+Index = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+
+class ProfileError(ValueError):
+    """The columns contradict each other; the message names the column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """Caller–callee sums: row *e* says what ``callee[e]`` cost when ``caller[e]`` called it.
+
+    Attributes
+    ----------
+    caller, callee : int32 array, shape (m,)
+        Function rows of the profile that holds these edges.
+    ncalls, primitive_calls : int64 array, shape (m,)
+    tottime, cumtime : float64 array, shape (m,)
+        Seconds.
+    """
+
+    caller: Index
+    callee: Index
+    ncalls: Ints
+    primitive_calls: Ints
+    tottime: Floats
+    cumtime: Floats
+
+    def __len__(self) -> int:
+        return len(self.caller)
+
+    @classmethod
+    def empty(cls) -> Edges:
+        """No edges."""
+        index = np.zeros(0, np.int32)
+        count = np.zeros(0, np.int64)
+        time = np.zeros(0, np.float64)
+        return cls(index, index, count, count, time, time)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """Functions of one process or thread with their counts and times.
+
+    Attributes
+    ----------
+    strings : tuple of str
+        The string table; entry 0 is always the empty string, which stands for "not known".
+    file, name, qualname, module, source_hash : int32 array, shape (n,)
+        Indices into `strings`. ``file`` is as the interpreter said it (``~`` for built-in functions).
+    line : int32 array, shape (n,)
+        First line of the function, 0 for built-in functions.
+    ncalls, primitive_calls : int64 array, shape (n,)
+        All calls, and those that were not recursive.
+    tottime, cumtime : float64 array, shape (n,)
+        Self time and time including callees, seconds.
+    edges : Edges or None
+        ``None`` where they were not asked for or the source has none.
+    wait, blocked : float64 array, shape (n,), or None
+        Self time spent queueing for a CPU, and off-CPU otherwise, seconds; ``None`` where no tracer measured it.
+    """
+
+    strings: tuple[str, ...]
+    file: Index
+    line: Index
+    name: Index
+    qualname: Index
+    module: Index
+    source_hash: Index
+    ncalls: Ints
+    primitive_calls: Ints
+    tottime: Floats
+    cumtime: Floats
+    edges: Edges | None = None
+    wait: Floats | None = None
+    blocked: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @classmethod
+    def empty(cls) -> Profile:
+        """A profile of no functions."""
+        index = np.zeros(0, np.int32)
+        count = np.zeros(0, np.int64)
+        time = np.zeros(0, np.float64)
+        return cls(
+            ("",), index, index, index, index, index, index, count, count, time, time, edges=Edges.empty()
+        )
+
+    @property
+    def total(self) -> float:
+        """Sum of self times, seconds: what `pstats` prints as the profile's total."""
+        return float(self.tottime.sum())
+
+    def validate(self) -> Profile:
+        """Check that the columns fit each other, and return the profile itself.
+
+        Raises
+        ------
+        ProfileError
+            A column has another length or dtype than the others, an index points outside its table, or a
+            time is not a number.
+        """
+        n = len(self.name)
+        if not self.strings or self.strings[0] != "":
+            raise ProfileError("string table does not start with the empty string")
+        for column in ("file", "name", "qualname", "module", "source_hash"):
+            _check_index(column, getattr(self, column), n, len(self.strings))
+        _check_column("line", self.line, n, np.int32)
+        for column in ("ncalls", "primitive_calls"):
+            _check_column(column, getattr(self, column), n, np.int64)
+        for column in ("tottime", "cumtime", "wait", "blocked"):
+            values = getattr(self, column)
+            if values is not None:
+                _check_column(column, values, n, np.float64)
+                if not np.isfinite(values).all():
+                    raise ProfileError(f"{column} holds a value that is not a finite number")
+        if self.edges is not None:
+            m = len(self.edges)
+            _check_index("caller", self.edges.caller, m, n)
+            _check_index("callee", self.edges.callee, m, n)
+            for column in ("ncalls", "primitive_calls"):
+                _check_column(f"edge {column}", getattr(self.edges, column), m, np.int64)
+            for column in ("tottime", "cumtime"):
+                _check_column(f"edge {column}", getattr(self.edges, column), m, np.float64)
+                if not np.isfinite(getattr(self.edges, column)).all():
+                    raise ProfileError(f"edge {column} holds a value that is not a finite number")
+        return self
+
+
+def _check_column(column: str, values: npt.NDArray[np.generic], n: int, dtype: type[np.generic]) -> None:
+    if values.shape != (n,):
+        raise ProfileError(f"{column} has shape {values.shape}, expected ({n},)")
+    if values.dtype != dtype:
+        raise ProfileError(f"{column} is {values.dtype}, expected {np.dtype(dtype)}")
+
+
+def _check_index(column: str, values: Index, n: int, bound: int) -> None:
+    _check_column(column, values, n, np.int32)
+    if n and (int(values.min()) < 0 or int(values.max()) >= bound):
+        raise ProfileError(f"{column} points outside its table of {bound}")

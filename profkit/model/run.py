@@ -1,0 +1,227 @@
+"""One captured command as it was: its manifest, its processes and threads, and the machine under them.
+
+`Run` is what every reader returns and every command takes. A foreign ``.prof`` is a `Run` of one process with
+one thread and no manifest; every field that it cannot know is ``None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from profkit.model.keys import Roots
+from profkit.model.profile import Profile
+
+__all__ = ["Host", "Machine", "Manifest", "OpenCall", "Process", "Run", "RunSet", "Thread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What one machine offers to one process.
+
+    Attributes
+    ----------
+    name
+        Host name.
+    cpu_model
+        As the kernel names it.
+    cpus
+        Logical CPUs of the machine.
+    affinity
+        How many of them the process may use.
+    quota_cpus
+        CPU quota of its cgroup in cores, ``None`` without one.
+    """
+
+    name: str = ""
+    system: str = ""
+    cpu_model: str = ""
+    cpus: int | None = None
+    affinity: int | None = None
+    quota_cpus: float | None = None
+
+    @property
+    def available_cpus(self) -> float | None:
+        """Cores that the process can really use: the least of CPUs, affinity and quota."""
+        known = [float(v) for v in (self.cpus, self.affinity, self.quota_cpus) if v]
+        return min(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Machine-wide counters over the run, as differences between its end and its start.
+
+    Attributes
+    ----------
+    wall_s
+        Seconds between the two readings.
+    busy_s, steal_s
+        CPU seconds that all processes of the machine used together, and that a hypervisor took.
+    psi_some_s
+        Seconds in which at least one task of the machine waited for a CPU (PSI ``cpu`` ``some``).
+    throttled_s, throttled_periods, periods
+        cgroup CPU bandwidth control.
+    load
+        One-minute load average at the end.
+    peak_runnable
+        Most runnable tasks seen.
+    """
+
+    cpus: int | None = None
+    quota_cpus: float | None = None
+    wall_s: float | None = None
+    busy_s: float | None = None
+    steal_s: float | None = None
+    psi_some_s: float | None = None
+    throttled_s: float | None = None
+    throttled_periods: int | None = None
+    periods: int | None = None
+    load: float | None = None
+    peak_runnable: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What was run, where, with what.
+
+    Attributes
+    ----------
+    schema
+        ``profkit.run/1``.
+    command
+        The target's command line.
+    exit_status
+        As a shell sees it: ``128 + N`` for signal N.
+    environment
+        Thread-related variables only (an allow-list).
+    packages
+        Distribution name to version, of the target's environment.
+    git
+        ``{"revision", "dirty"}`` of the working directory, or ``None``.
+    started
+        UTC, ISO 8601.
+    job
+        Launcher's job identity, rank and world size, where profkit itself was started once per rank.
+    """
+
+    schema: str
+    profkit: str
+    command: tuple[str, ...]
+    cwd: str
+    exit_status: int | None
+    started: str
+    wall_s: float
+    host: Host
+    environment: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = field(default_factory=dict)
+    git: Mapping[str, Any] | None = None
+    job: Mapping[str, Any] | None = None
+    clocks: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call that had not returned when its thread was last read; its times are lower bounds.
+
+    Attributes
+    ----------
+    function
+        Row in the thread's profile.
+    cumtime
+        Seconds since it was first seen open.
+    """
+
+    function: int
+    cumtime: float
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One thread: its profile and what the kernel counted for it (``None``: not known)."""
+
+    profile: Profile
+    tid: int | None = None
+    name: str = ""
+    run_s: float | None = None
+    run_queue_wait_s: float | None = None
+    timeslices: int | None = None
+    open_calls: tuple[OpenCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process of the run.
+
+    Attributes
+    ----------
+    role
+        ``main``, ``rank``, ``worker`` (started by multiprocessing or a loader) or ``child``.
+    rank
+        MPI or torchrun rank, ``None`` without one.
+    command
+        Its own command line.
+    exit
+        ``exited``, ``killed`` (its last state is a periodic snapshot), ``replaced`` (by exec) or
+        ``running`` (still alive when the run was packed); empty for foreign files.
+    python
+        ``3.11.7``, or empty.
+    wait_complete
+        Whether `run_queue_wait_s` covers threads that ended before the last reading too.
+    """
+
+    pid: int | None = None
+    parent: int | None = None
+    role: str = "main"
+    rank: int | None = None
+    command: tuple[str, ...] = ()
+    exit: str = ""
+    python: str = ""
+    wall_s: float | None = None
+    cpu_s: float | None = None
+    run_queue_wait_s: float | None = None
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
+    threads: tuple[Thread, ...] = ()
+    roots: Roots = Roots()
+    host: Host | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One captured or foreign profile file.
+
+    Attributes
+    ----------
+    path
+        Where it was read from, as the user named it.
+    processes
+        The first is the one that viewers see: the main process, or rank 0.
+    warnings
+        What a reader of any report must know (mixed threads, lost data, …).
+    """
+
+    path: str
+    processes: tuple[Process, ...]
+    manifest: Manifest | None = None
+    machine: Machine | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSet:
+    """Replicates of one configuration: a side of a diff, often of one run.
+
+    Attributes
+    ----------
+    label
+        What the user typed for this side.
+    skipped
+        Files of this side that could not be read, one line each.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+    skipped: tuple[str, ...] = ()
