@@ -22,11 +22,10 @@ from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
+from profkit.formats.runfile import SCHEMA
 from profkit.model import Host, Manifest, Process, Roots, Run, Thread
 
-__all__ = ["RUN_SCHEMA", "pack_spool"]
-
-RUN_SCHEMA = "profkit.run/1"
+__all__ = ["pack_spool"]
 
 #: Seconds to wait for processes that outlive the target by a moment and are about to write their last record.
 _STRAGGLER_WAIT = 0.3
@@ -65,7 +64,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     warnings = [*damaged, *warnings_of.launch(launch, records), *warnings_of.processes(records, processes)]
     readings = [host_facts.Reading(**reading) for reading in launch.get("readings") or ()]
     manifest = Manifest(
-        schema=RUN_SCHEMA,
+        schema=SCHEMA,
         profkit=__version__,
         command=tuple(launch["command"]),
         cwd=launch["cwd"],

@@ -21,7 +21,9 @@ __all__ = ["end_like", "held_back", "wait"]
 
 #: Signals that somebody may send to the launcher and that are meant for the target.
 _FORWARDED = frozenset(
-    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+    number
+    for number in signal.Signals
+    if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 )
 
 #: Seconds between a signal's arrival and asking the witness: who signals a process and its group does both
@@ -141,6 +143,8 @@ def end_like(status: int) -> None:
         sys.exit(status)
     sys.stdout.flush()
     sys.stderr.flush()
+    import resource  # signals end processes on POSIX systems only, which have it
+
     number = -status
     # The target has dumped core if it wanted to; a second dump of this process would mislead.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

@@ -8,16 +8,17 @@ end, so that whatever kills the process, its last record stands. The end is seen
 from __future__ import annotations
 
 import _lsprof
+import _thread
 import atexit
 import marshal
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import facts, settings
 from .ticker import Ticker
-from .tracer import Collector, Tracer
+from .tracer import PER_THREAD, Collector, Tracer
 
 
 def create(spool: str) -> Optional[Session]:
@@ -34,7 +35,7 @@ class Session:
         self._ticker = Ticker(self._snapshot)
         self._identity: Dict[str, Any] = {}
         self._notes: Dict[str, Any] = {}
-        self._own_profilers: List[Any] = []
+        self._own_profilers: List[Tuple[Any, int]] = []
         self._over = False
 
     def start(self) -> None:
@@ -217,8 +218,14 @@ class Session:
                     raise
 
             def disable(self) -> None:
-                # Through map(), so that the target's profile holds one call of disable(), as it always does:
-                # this function's own, under the name that _as_builtin gives it.
+                # No calls before the profiler is off, and that through map(): the target's profile must hold
+                # one call of disable(), as it always does, and this function's own stands for it, under the
+                # name that _as_builtin gives it.
+                for own in session._own_profilers:
+                    if own[0] is self:
+                        break
+                else:
+                    return  # it is off already, and the original would switch off ours
                 for _ in map(Collector.disable, (self,)):
                     pass
                 session._own_profiler_off(self)
@@ -231,21 +238,21 @@ class Session:
         _lsprof.Profiler = Profiler  # type: ignore[misc]
 
     def _own_profiler_on(self, profiler: Any) -> None:
-        if not any(p is profiler for p in self._own_profilers):
-            self._own_profilers.append(profiler)
-        if len(self._own_profilers) == 1:
+        if not self._own_profilers:
             self._notes.setdefault("own_profiler", []).append([time.perf_counter(), None])
+        self._own_profilers.append((profiler, _thread.get_ident()))
         self._tracer.pause()
 
     def _own_profiler_off(self, profiler: Any) -> None:
-        if not any(p is profiler for p in self._own_profilers):
-            return
-        self._own_profilers = [p for p in self._own_profilers if p is not profiler]
-        if not self._own_profilers:
-            if self._notes.get("own_profiler"):
-                self._notes["own_profiler"][-1][1] = time.perf_counter()
-            if not self._over:
-                self._tracer.resume()
+        """Trace this thread again if no other profiler of the target's is on in it."""
+        self._own_profilers = [(own, ident) for own, ident in self._own_profilers if own is not profiler]
+        if not self._own_profilers and self._notes.get("own_profiler"):
+            self._notes["own_profiler"][-1][1] = time.perf_counter()
+        thread = _thread.get_ident()
+        if not self._over and not any(
+            not PER_THREAD or ident == thread for _, ident in self._own_profilers
+        ):
+            self._tracer.resume()
 
 
 def _as_builtin(function: Any, name: str) -> Any:

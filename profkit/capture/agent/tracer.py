@@ -21,8 +21,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 #: Whether every thread needs, and gets, its own collector.
 PER_THREAD = sys.version_info < (3, 12)
 
-#: Ended threads that keep a table of their own; older ones are summed into one, so that a program which
-#: starts a thread per task does not grow without bound.
+#: Ended threads that keep a table of their own; those with the least time are summed into one, so that a
+#: program which starts a thread per task does not grow without bound.
 _ENDED_THREADS_KEPT = 100
 
 #: The collector's type, before the target can see ours.
@@ -121,7 +121,8 @@ class Tracer:
         if len(self._ended) > _ENDED_THREADS_KEPT:
             if self._summed is None:
                 self._summed = _Sum()
-            self._summed.add(self._ended.pop(0))
+            least = min(range(len(self._ended)), key=lambda i: self._ended[i]["total"])
+            self._summed.add(self._ended.pop(least))
 
 
 class _Traced:
@@ -167,6 +168,7 @@ class _Traced:
             "functions": functions,
             "edges": edges,
             "open": open_calls,
+            "total": recorded,
         }
 
 

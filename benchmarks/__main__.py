@@ -1,0 +1,112 @@
+"""Prints every figure of the README's speed table: ``python -m benchmarks [NAME…]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import big_profiles
+from benchmarks.measuring import Ratio, compare, peak_memory
+
+PROFKIT = [sys.executable, "-m", "profkit"]
+
+#: Pure-Python calls and nothing else, about half a second: what a tracing profiler slows most.
+CALL_HEAVY = """
+def leaf(x):
+    return x + 1
+
+def branch(n):
+    total = 0
+    for i in range(n):
+        total = leaf(total)
+    return total
+
+def tree(depth):
+    return branch(50) if depth == 0 else tree(depth - 1) + tree(depth - 1)
+
+for _ in range(12):
+    tree(12)
+"""
+
+
+def help_text(work: Path, repeats: int) -> list[Ratio]:
+    """``profkit --help`` against importing the libraries that it is made of."""
+    peer = [sys.executable, "-c", "import typer, rich.console"]
+    return [compare("profkit --help / import typer, rich.console", [*PROFKIT, "--help"], peer, bar=2.5, cwd=work, repeats=repeats)]
+
+
+def diff(work: Path, repeats: int) -> list[Ratio]:
+    """``profkit diff`` of two large files against only loading both with pstats."""
+    load = "import pstats, sys; [pstats.Stats(f) for f in sys.argv[1:]]"
+    found = []
+    for functions, bar, times in ((10_000, 1.5, repeats), (100_000, 0.7, max(3, repeats // 3))):
+        names = [f"{functions}-{seed}.prof" for seed in (1, 2)]
+        for seed, name in enumerate(names, 1):
+            big_profiles.write(work / name, functions, seed)
+        found.append(
+            compare(
+                f"profkit diff, {functions} functions / pstats.Stats of both",
+                [*PROFKIT, "diff", *names],
+                [sys.executable, "-c", load, *names],
+                bar=bar,
+                cwd=work,
+                repeats=times,
+            )
+        )
+    return found
+
+
+def capture(work: Path, repeats: int) -> list[Ratio]:
+    """``profkit capture`` of a call-heavy script against ``python -m cProfile -o``, less the 150 ms granted."""
+    (work / "calls.py").write_text(CALL_HEAVY)
+    return [
+        compare(
+            "(profkit capture − 150 ms) / python -m cProfile -o",
+            [*PROFKIT, "capture", "-o", "run.prof", "--quiet", "--", sys.executable, "calls.py"],
+            [sys.executable, "-m", "cProfile", "-o", "plain.prof", "calls.py"],
+            bar=1.05,
+            cwd=work,
+            repeats=repeats,
+            allowance_s=0.150,
+        )
+    ]
+
+
+def memory(work: Path) -> str:
+    """Memory of a diff of two 100 000-function files, as a multiple of the files' size."""
+    names = [f"100000-{seed}.prof" for seed in (1, 2)]
+    for seed, name in enumerate(names, 1):
+        if not (work / name).exists():
+            big_profiles.write(work / name, 100_000, seed)
+    size = sum((work / name).stat().st_size for name in names)
+    peak = peak_memory([*PROFKIT, "diff", *names], work)
+    peer = peak_memory([sys.executable, "-c", "import pstats, sys; [pstats.Stats(f) for f in sys.argv[1:]]", *names], work)
+    met = "met" if peak <= 12 * size else "MISSED"
+    return (
+        f"memory of that diff: {peak / 2**20:.0f} MiB, {peak / size:.1f}× the two files' {size / 2**20:.0f} MiB "
+        f"(pstats.Stats of both: {peer / size:.1f}×)  ≤ 12 {met}"
+    )
+
+
+def main() -> None:
+    """Measure what was asked for, or everything."""
+    suites = {"help": help_text, "diff": diff, "capture": capture}
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*suites, "memory", []], help="what to measure; all by default")
+    parser.add_argument("--repeats", type=int, default=11, help="pairs of runs a figure (default: %(default)s)")
+    options = parser.parse_args()
+    names = options.names or [*suites, "memory"]
+    print(f"{'whole process, medians of interleaved pairs':<58} {'ours/ms':>8} {'peer/ms':>8}  ratio (least–most)   bar")
+    with tempfile.TemporaryDirectory() as directory:
+        for name in names:
+            if name == "memory":
+                print(memory(Path(directory)))
+                continue
+            for ratio in suites[name](Path(directory), options.repeats):
+                print(ratio.line(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

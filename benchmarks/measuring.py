@@ -1,0 +1,94 @@
+"""Interleaved repeats of whole processes: what every benchmark here is made of.
+
+Machines are noisy and drift, so the two commands of a ratio run in turn, A B A B …, and the figure is the
+median of the ratios pair by pair. Nothing here is a test: a busy machine may not fail a build.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What a comparison gave: medians of both, and of the ratio of pairs with its least and greatest."""
+
+    name: str
+    ours_s: float
+    peer_s: float
+    ratio: float
+    least: float
+    most: float
+    bar: float
+
+    def line(self) -> str:
+        """One row of the table that is printed."""
+        met = "met" if self.ratio <= self.bar else "MISSED"
+        return (
+            f"{self.name:<58} {self.ours_s * 1e3:8.1f} {self.peer_s * 1e3:8.1f} "
+            f"{self.ratio:6.2f} ({self.least:.2f}–{self.most:.2f})  ≤ {self.bar:<5g} {met}"
+        )
+
+
+def environment() -> dict[str, str]:
+    """The shell's environment, one BLAS thread, this checkout importable."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
+
+
+def seconds(command: Sequence[str], cwd: Path) -> float:
+    """Wall time of a process from its start to its end; its output is thrown away."""
+    begin = time.perf_counter()
+    subprocess.run(command, cwd=cwd, env=environment(), stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - begin
+
+
+def compare(
+    name: str,
+    ours: Sequence[str],
+    peer: Sequence[str],
+    *,
+    bar: float,
+    cwd: Path,
+    repeats: int,
+    allowance_s: float = 0.0,
+    timer: Callable[[Sequence[str], Path], float] = seconds,
+) -> Ratio:
+    """Run both commands in turn, after one warm-up each, and return the median ratio.
+
+    Parameters
+    ----------
+    allowance_s
+        Seconds that the bar grants on top of the ratio; taken off ours first.
+    """
+    timer(ours, cwd), timer(peer, cwd)
+    pairs = [(timer(ours, cwd) - allowance_s, timer(peer, cwd)) for _ in range(repeats)]
+    ratios = [a / b for a, b in pairs]
+    return Ratio(
+        name,
+        statistics.median(a for a, _ in pairs) + allowance_s,
+        statistics.median(b for _, b in pairs),
+        statistics.median(ratios),
+        min(ratios),
+        max(ratios),
+        bar,
+    )
+
+
+def peak_memory(command: Sequence[str], cwd: Path) -> int:
+    """Greatest resident memory of a process, bytes."""
+    process = subprocess.Popen(command, cwd=cwd, env=environment(), stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return usage.ru_maxrss * 1024
+
+

@@ -1,0 +1,248 @@
+"""From what a user names to runs: a file, a directory or a glob.
+
+Tells a run file from a foreign profile, gathers the replicates of a side, and joins files that are ranks of
+one job. The formats themselves are read in `runfile` and `pstats_file`; nothing here compares.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from profkit.errors import FormatError
+from profkit.formats.pstats_file import read_pstats
+from profkit.model import Process, Run, RunSet, Thread
+
+__all__ = ["join_ranks", "load_run", "load_side"]
+
+# ZIP's end-of-central-directory record: signature, 18 bytes, and a comment whose size is its last field.
+_END_RECORD = b"PK\x05\x06"
+_END_RECORD_SIZE = 22
+_LONGEST_COMMENT = 0xFFFF
+
+StrPath = str | os.PathLike[str]
+
+
+def load_run(path: StrPath, *, edges: bool = True) -> Run:
+    """Read one file of any kind.
+
+    Parameters
+    ----------
+    path
+        A run file, or a pstats file of any profiler.
+    edges
+        Whether to load caller–callee sums; without them every ``profile.edges`` is ``None``.
+
+    Returns
+    -------
+    Run
+        A foreign profile is a run of one process with one thread and no manifest; ``python`` of its process
+        is what its library paths tell (``3.12``), and ``warnings`` say what limits it.
+
+    Raises
+    ------
+    FormatError
+        The file cannot be read; nothing else is raised, whatever its bytes are.
+    """
+    if _tail_is_zip(path):
+        from profkit.formats.runfile import read_run
+
+        return read_run(path, edges=edges)
+    read = read_pstats(path, edges=edges)
+    python = "" if read.python is None else ".".join(map(str, read.python))
+    process = Process(python=python, threads=(Thread(read.profile),))
+    return Run(os.fspath(path), (process,), warnings=read.warnings)
+
+
+def _tail_is_zip(path: StrPath) -> bool:
+    """Whether the file ends with a ZIP archive; errors are left to the reader that follows."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _END_RECORD_SIZE - _LONGEST_COMMENT))
+            tail = file.read(_END_RECORD_SIZE + _LONGEST_COMMENT)
+    except OSError:
+        return False
+    at = tail.rfind(_END_RECORD)
+    while at >= 0:
+        comment = int.from_bytes(tail[at + 20 : at + 22], "little")
+        if at + _END_RECORD_SIZE + comment == len(tail):
+            return True
+        at = tail.rfind(_END_RECORD, 0, at)
+    return False
+
+
+def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
+    """Read one side of a comparison.
+
+    Parameters
+    ----------
+    spec
+        A file, a directory (its ``*.prof`` files, not those of directories in it) or a glob.
+    edges
+        As in `load_run`.
+
+    Returns
+    -------
+    RunSet
+        Runs in the order of their file names. Files that are ranks of one job are one run. Files that cannot
+        be read are named in ``skipped``.
+
+    Raises
+    ------
+    FormatError
+        There is no file, or none that can be read.
+    """
+    paths, many = _files_of(spec)
+    if not many:
+        return RunSet(os.fspath(spec), (load_run(paths[0], edges=edges),))
+    runs: list[Run] = []
+    skipped: list[str] = []
+    for path in paths:
+        try:
+            runs.append(load_run(path, edges=edges))
+        except FormatError as error:
+            skipped.append(str(error))
+    if not runs:
+        more = f", and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+        raise FormatError(spec, f"no file of it can be read: {skipped[0]}{more}")
+    return RunSet(os.fspath(spec), tuple(_ranks_joined(runs)), tuple(skipped))
+
+
+def _files_of(spec: StrPath) -> tuple[list[str], bool]:
+    """Return a side's files in order, and whether the user named more than one file could be."""
+    text = os.fspath(spec)
+    if os.path.isdir(text):
+        found = sorted(glob.glob(os.path.join(glob.escape(text), "*.prof")))
+        if not found:
+            raise FormatError(text, "holds no .prof file", "give the directory that the runs are in")
+        return found, True
+    if not os.path.lexists(text) and glob.has_magic(text):
+        found = sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
+        if not found:
+            raise FormatError(text, "matches no file", "check the pattern")
+        return found, True
+    return [text], False
+
+
+def _job_of(run: Run) -> Mapping[str, Any]:
+    return run.manifest.job or {} if run.manifest is not None else {}
+
+
+def _rank_of(run: Run) -> int | None:
+    rank = _job_of(run).get("rank")
+    return rank if type(rank) is int else None
+
+
+def _ranks_joined(runs: Sequence[Run]) -> list[Run]:
+    """Join ranks of one job; a rank that occurs again begins the job's next run.
+
+    A batch job often repeats its command under one job identity. Each rank's files, in the order in which
+    they were started, then belong to the first, second, … repetition.
+    """
+    groups: dict[object, list[Run]] = {}
+    for i, run in enumerate(runs):
+        key: object = i
+        if run.manifest is not None and _rank_of(run) is not None:
+            job = _job_of(run)
+            # A launcher that names no job still says which rank of how many; the command is then the job.
+            name = job.get("id")
+            key = (str(name) if name else run.manifest.command, str(job.get("world_size")))
+        groups.setdefault(key, []).append(run)
+    result = []
+    for group in groups.values():
+        repetitions: list[list[Run]] = []
+        seen: dict[int | None, int] = {}
+        for run in sorted(group, key=_started):
+            nth = seen.get(_rank_of(run), 0)
+            seen[_rank_of(run)] = nth + 1
+            if nth == len(repetitions):
+                repetitions.append([])
+            repetitions[nth].append(run)
+        result += [ranks[0] if len(ranks) == 1 else join_ranks(ranks) for ranks in repetitions]
+    return result
+
+
+def _started(run: Run) -> str:
+    return run.manifest.started if run.manifest is not None else ""
+
+
+def join_ranks(runs: Sequence[Run]) -> Run:
+    """Join the files of one job's ranks to one run.
+
+    Parameters
+    ----------
+    runs
+        At least one; in any order.
+
+    Returns
+    -------
+    Run
+        Processes of all, lowest rank first. Manifest and machine counters are the lowest rank's, the wall
+        time is the longest of all, the exit status the first that is not 0. Each process gets its own host.
+        ``warnings`` also say which ranks are missing or occur twice, and that hosts differ: the machine
+        counters then stand for one host only.
+
+    Raises
+    ------
+    ValueError
+        There is no run.
+    """
+    if not runs:
+        raise ValueError("no runs to join")
+    last = max((rank for run in runs if (rank := _rank_of(run)) is not None), default=0) + 1
+    ordered = sorted(runs, key=lambda run: last if (rank := _rank_of(run)) is None else rank)
+    first = ordered[0]
+    warnings = list(dict.fromkeys(warning for run in ordered for warning in run.warnings))
+    warnings += _doubts(ordered)
+    manifest = first.manifest
+    if manifest is not None:
+        known = [run.manifest for run in ordered if run.manifest is not None]
+        statuses = [m.exit_status for m in known]
+        ranks = [rank for run in ordered if (rank := _rank_of(run)) is not None]
+        job = {key: value for key, value in _job_of(first).items() if key != "rank"}
+        manifest = replace(
+            manifest,
+            wall_s=max(m.wall_s for m in known),
+            exit_status=next((status for status in statuses if status), statuses[0]),
+            # Without a rank of its own, the joined file is not taken for rank 0 when it is read again.
+            job={**job, "ranks": ranks} if job or ranks else None,
+        )
+    processes = tuple(process for run in ordered for process in _of_rank(run))
+    path = first.path if len(ordered) == 1 else f"{first.path} and {len(ordered) - 1} more"
+    return Run(path, processes, manifest, first.machine, tuple(warnings))
+
+
+def _of_rank(run: Run) -> list[Process]:
+    """Return a rank's processes with what its own manifest knows of them."""
+    host = run.manifest.host if run.manifest is not None else None
+    processes = [p if p.host is not None else replace(p, host=host) for p in run.processes]
+    rank = _rank_of(run)
+    if processes and rank is not None and processes[0].rank is None:
+        processes[0] = replace(processes[0], rank=rank, role="rank")
+    return processes
+
+
+def _doubts(runs: Sequence[Run]) -> list[str]:
+    """Say what is odd about the files that are to be one job."""
+    doubts = []
+    hosts = {run.manifest.host.name for run in runs if run.manifest is not None}
+    if len(hosts) > 1:
+        doubts.append(
+            f"ranks ran on {len(hosts)} hosts; machine-wide counters are those of the first rank's host"
+        )
+    ranks = [rank for run in runs if (rank := _rank_of(run)) is not None]
+    doubled = sorted({rank for rank in ranks if ranks.count(rank) > 1})
+    if doubled:
+        doubts.append(f"ranks that occur more than once: {', '.join(map(str, doubled[:8]))}")
+    sizes = [size for run in runs if type(size := _job_of(run).get("world_size")) is int]
+    missing = sorted(set(range(min(max(sizes, default=0), 1 << 16))) - set(ranks)) if ranks else []
+    if missing:
+        more = ", …" if len(missing) > 8 else ""
+        doubts.append(f"ranks without a file: {', '.join(map(str, missing[:8]))}{more} of {max(sizes)}")
+    return doubts

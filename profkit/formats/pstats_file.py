@@ -1,0 +1,237 @@
+"""Reading a pstats file of any profiler as a `Profile`.
+
+The way of every ``.prof`` into profkit: ``cProfile`` of Python 2.7 to 3.15, the pure-Python ``profile``, the
+sampling profiler, yappi. Regular dumps take the vectorised path (`pstats_columns`), others the general one
+(`pstats_objects`). What the file's kind means for its reader is said in `PstatsFile.warnings`. Names and
+paths are kept as the file has them; what a function is on another machine is decided in ``analysis``.
+Writing is in `pstats_write`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.errors import FormatError
+from profkit.formats.pstats_columns import Columns, parse_columns
+from profkit.formats.pstats_objects import Malformed, decode_columns
+from profkit.formats.tokens import PADDING, Bytes
+from profkit.model import Edges, Profile, ProfileError
+
+__all__ = ["PstatsFile", "parse_pstats", "python_version", "read_padded", "read_pstats"]
+
+_NOT_A_PROFILE = "give a file that cProfile, pstats or profkit wrote"
+_CAPTURE_AGAIN = "copy it again, or profile again"
+_ZIP_MEMBER = b"PK\x03\x04"
+
+#: From this version on cProfile sees every thread of the process in one stack (gh-116738, gh-124656).
+THREADS_MIXED_SINCE = (3, 12)
+#: Functions of ``threading.py`` that only a second thread runs.
+_THREAD_ENTRY = ("_bootstrap", "_bootstrap_inner", "run")
+
+_STDLIB = re.compile(r"[\\/]lib(?:64)?[\\/]python(\d)\.(\d+)t?[\\/](?!site-packages|dist-packages)", re.I)
+_STDLIB_WINDOWS = re.compile(r"[\\/]Python(\d)(\d+)(?:-32)?[\\/]lib[\\/](?!site-packages)", re.I)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PstatsFile:
+    """A pstats dump and what its reader must know.
+
+    Attributes
+    ----------
+    profile : Profile
+        Rows in the file's order. With edges, callers that have no entry of their own (their entry was cut, or
+        they had not returned when the dump was made) follow as rows of zero calls and zero seconds, so that
+        what they called is not orphaned; rows of both readings are otherwise the same.
+    python : tuple of int, or None
+        Version of the profiled interpreter as its library paths tell, ``(3, 12)``.
+    sampled : bool
+        Counts are samples, and rows are executed lines instead of functions.
+    warnings : tuple of str
+        What limits the use of this file.
+    """
+
+    profile: Profile
+    python: tuple[int, int] | None = None
+    sampled: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def read_padded(path: str | os.PathLike[str]) -> Bytes:
+    """Read a file with the padding that `tokens` wants behind it.
+
+    Raises
+    ------
+    FormatError
+        There is no such file, it is not a file, is empty, or must not be read.
+    """
+    try:
+        # Not blocking: a pipe without a writer must not hang the command.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise FormatError(path, "there is no such file", "check the path") from None
+    except (OSError, ValueError) as error:
+        raise FormatError(path, f"cannot be opened: {_reason(error)}", "check path and permissions") from None
+    try:
+        status = os.fstat(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise FormatError(path, "is a directory", "give a file in it")
+        if not stat.S_ISREG(status.st_mode):
+            raise FormatError(path, "is not a regular file", "copy its data to a file first")
+        if status.st_size == 0:
+            raise FormatError(path, "is empty", "was the profiled program killed before it wrote it?")
+        padded = np.zeros(status.st_size + PADDING, np.uint8)
+        with open(handle, "rb", buffering=0, closefd=False) as file:
+            view, done = padded.data[: status.st_size], 0
+            while done < status.st_size and (count := file.readinto(view[done:])):
+                done += count
+        if done < status.st_size:
+            raise FormatError(path, "became shorter while it was read", "try again when it is written")
+    except OSError as error:
+        raise FormatError(path, f"cannot be read: {_reason(error)}", _CAPTURE_AGAIN) from None
+    finally:
+        os.close(handle)
+    return padded
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> PstatsFile:
+    """Read a pstats file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    edges
+        Whether to load caller–callee sums; without them ``profile.edges`` is ``None``.
+
+    Returns
+    -------
+    PstatsFile
+
+    Raises
+    ------
+    FormatError
+        The file cannot be read or holds no profile; nothing else is raised, whatever the bytes are.
+    """
+    return parse_pstats(path, read_padded(path), edges=edges)
+
+
+def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = True) -> PstatsFile:
+    """Parse what `read_padded` returned; parameters, result and errors are those of `read_pstats`."""
+    columns = parse_columns(padded, edges=edges)
+    if columns is None:
+        data = padded.data[: len(padded) - PADDING]
+        try:
+            columns = decode_columns(data, edges=edges)
+        except Malformed as error:
+            hint = "it was cut short: " + _CAPTURE_AGAIN if error.truncated else _NOT_A_PROFILE
+            raise FormatError(path, str(error), hint) from None
+        if bytes(data[len(data) - columns.trailing :][:4]) == _ZIP_MEMBER:
+            raise FormatError(
+                path,
+                "the evidence archive behind its profile is damaged",
+                "copy it again; pstats still opens the plain profile in it",
+            )
+    if not len(columns.file):
+        raise FormatError(
+            path, "holds no functions", "enable the profiler around the work, and profile again"
+        )
+    try:
+        profile = _profile(columns, edges).validate()
+    except ProfileError as error:
+        raise FormatError(path, str(error), _NOT_A_PROFILE) from None
+    python = python_version(profile)
+    return PstatsFile(profile, python, columns.sampled, _warnings(columns, profile, python))
+
+
+def _profile(columns: Columns, edges: bool) -> Profile:
+    info = np.iinfo(np.int32)
+    if len(columns.line) and (columns.line.min() < info.min or columns.line.max() > info.max):
+        raise ProfileError("holds a line number that no file has")
+    unknown = np.zeros(len(columns.file), np.int32)
+    # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger is all calls.
+    ncalls, primitive = np.maximum(columns.first, columns.second), np.minimum(columns.first, columns.second)
+    name = columns.name.astype(np.int32)
+    links = None
+    if edges:
+        links = Edges(
+            columns.caller.astype(np.int32),
+            columns.callee.astype(np.int32),
+            np.maximum(columns.edge_first, columns.edge_second),
+            np.minimum(columns.edge_first, columns.edge_second),
+            columns.edge_tottime,
+            columns.edge_cumtime,
+        )
+    return Profile(
+        columns.strings,
+        columns.file.astype(np.int32),
+        columns.line.astype(np.int32),
+        name,
+        unknown,
+        unknown,
+        unknown,
+        ncalls,
+        primitive,
+        columns.tottime,
+        columns.cumtime,
+        edges=links,
+    )
+
+
+def python_version(profile: Profile) -> tuple[int, int] | None:
+    """Tell the interpreter's version from the paths of its library, ``None`` where they do not say.
+
+    Returns
+    -------
+    tuple of int, or None
+        Major and minor version; of several, the one with most files.
+    """
+    counts: dict[tuple[int, int], int] = {}
+    for index in np.unique(profile.file).tolist():
+        text = profile.strings[index]
+        found = _STDLIB.search(text) or _STDLIB_WINDOWS.search(text)
+        if found:
+            version = int(found[1]), int(found[2])
+            counts[version] = counts.get(version, 0) + 1
+    return max(counts, key=lambda version: (counts[version], version)) if counts else None
+
+
+def _rows_in(profile: Profile, basename: str) -> npt.NDArray[np.bool_]:
+    ends = ("/" + basename, "\\" + basename)
+    is_file = np.fromiter((text.endswith(ends) for text in profile.strings), bool, len(profile.strings))
+    rows: npt.NDArray[np.bool_] = is_file[profile.file]
+    return rows
+
+
+def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None) -> tuple[str, ...]:
+    warnings = []
+    if columns.sampled:
+        warnings.append(
+            "written by the sampling profiler: counts are samples, not calls, and rows are executed lines, "
+            "so one function can be several rows"
+        )
+    elif columns.plain_callers:
+        warnings.append(
+            "written by the pure-Python profiler: caller–callee rows have counts but no times, "
+            "and its own overhead distorts the others"
+        )
+    if python is not None and python >= THREADS_MIXED_SINCE and not columns.sampled:
+        threading = _rows_in(profile, "threading.py")
+        names = {profile.strings[index] for index in np.unique(profile.name[threading]).tolist()}
+        if not names.isdisjoint(_THREAD_ENTRY):
+            warnings.append(
+                f"cProfile of Python {python[0]}.{python[1]} records all threads in one stack: their times "
+                "are mixed and cumulative times can exceed the run (profkit capture keeps threads apart)"
+            )
+    if columns.trailing:
+        warnings.append(f"{columns.trailing} bytes behind the profile were ignored")
+    return tuple(warnings)

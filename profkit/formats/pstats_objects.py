@@ -1,0 +1,317 @@
+"""Any pstats dump as columns, read token by token: slow, general, and safe on hostile input.
+
+Reads what `pstats_columns` leaves: dumps of Python 2, of the pure-Python ``profile`` (callers are bare
+counts), of the sampling profiler (a mark among the keys), with counts beyond 32 bits, with bytes behind the
+dump. It is an unmarshaller of its own, for plain data only: `marshal.loads` trusts sizes and references in
+the stream (hashing a tuple that contains itself crashes the interpreter) and does not read Python 2's string
+references. It raises `Malformed` on whatever is not a profile and returns the same `Columns` as the fast
+path. Opening files and wording errors for users are in `pstats_file`.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from profkit.formats.pstats_columns import Columns, decode_text
+
+__all__ = ["Malformed", "decode_columns"]
+
+#: A profile is a dictionary of tuples that hold a dictionary of tuples of leaves: five deep.
+_DEEPEST = 5
+#: Longest tuple of a profile: an entry. One more for what later versions may append.
+_LONGEST_TUPLE = 6
+#: Marshal's integers have digits of 15 bits; a count of 64 bits has five.
+_MOST_DIGITS = 5
+_INT64_MAX = 2**63 - 1
+
+_SAMPLED_KEY = ("__sampled__",)
+_END: Final = object()
+_OPEN: Final = object()
+
+
+class Malformed(Exception):  # noqa: N818 - becomes a FormatError where the file's name is known
+    """The bytes are no profile; the message says what is wrong, for a user.
+
+    Attributes
+    ----------
+    truncated
+        The data ends in the middle.
+    """
+
+    def __init__(self, problem: str, *, truncated: bool = False) -> None:
+        super().__init__(problem)
+        self.truncated = truncated
+
+
+class _Pairs(list[tuple[Any, Any]]):
+    """A marshalled dictionary as it stands in the file: a hostile file's keys are never hashed."""
+
+
+class _Reader:
+    """Plain marshal data, read from the front; nothing is allocated before its bytes are seen."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.at = 0
+        self.references: list[Any] = []
+        self.interned: list[str] = []  # Python 2's string references count these alone
+
+    def take(self, count: int) -> bytes:
+        """Return the next bytes."""
+        stop = self.at + count
+        if stop > len(self.data):
+            raise Malformed(f"ends in the middle of the data, after {len(self.data)} bytes", truncated=True)
+        chunk = bytes(self.data[self.at : stop])
+        self.at = stop
+        return chunk
+
+    def size(self) -> int:
+        """Return a four-byte size."""
+        return int.from_bytes(self.take(4), "little")
+
+    def object(self, depth: int = 0) -> Any:
+        """Read one object; `_END` for the mark that closes a dictionary."""
+        code = self.take(1)[0]
+        flag, kind = code & 0x80, chr(code & 0x7F)
+        read = _READERS.get(kind)
+        if read is None:
+            raise Malformed(f"holds data that no profile has, at byte {self.at - 1}")
+        if depth > _DEEPEST:
+            raise Malformed(f"is nested deeper than a profile, at byte {self.at - 1}")
+        if not flag or kind in "0rRNTF":
+            return read(self, depth)
+        # Containers get their reference number before what they contain.
+        number = len(self.references)
+        self.references.append(_OPEN)
+        value = read(self, depth)
+        # A profile has no dictionary in two places; a file that has would multiply its own size.
+        if not isinstance(value, _Pairs):
+            self.references[number] = value
+        return value
+
+    def reference(self, depth: int) -> Any:
+        """Read a reference to an earlier object."""
+        number = self.size()
+        if number >= len(self.references) or self.references[number] is _OPEN:
+            raise Malformed(f"refers to data that it does not have, at byte {self.at - 5}")
+        return self.references[number]
+
+    def interned_text(self, depth: int) -> str:
+        """Read an interned string."""
+        text = decode_text(self.take(self.size()))
+        self.interned.append(text)
+        return text
+
+    def interned_reference(self, depth: int) -> str:
+        """Read Python 2's reference to an interned string."""
+        number = self.size()
+        if number >= len(self.interned):
+            raise Malformed(f"refers to a string that it does not have, at byte {self.at - 5}")
+        return self.interned[number]
+
+    def digits(self, depth: int) -> int:
+        """Read a long integer."""
+        (count,) = struct.unpack("<i", self.take(4))
+        if abs(count) > _MOST_DIGITS:
+            raise Malformed(f"holds a number that no profile has, at byte {self.at - 5}")
+        digits = struct.unpack(f"<{abs(count)}H", self.take(2 * abs(count)))
+        value = 0
+        for digit in reversed(digits):
+            value = (value << 15) + int(digit)
+        return -value if count < 0 else value
+
+    def float_text(self, depth: int) -> float:
+        """Read a float that is written as text (marshal versions 0 and 1)."""
+        try:
+            return float(self.take(self.take(1)[0]))
+        except ValueError:
+            raise Malformed(f"holds a damaged number before byte {self.at}") from None
+
+    def sequence(self, count: int, depth: int) -> tuple[Any, ...]:
+        """Read a tuple's elements."""
+        if count > _LONGEST_TUPLE:
+            raise Malformed(f"holds a tuple longer than those of a profile, before byte {self.at}")
+        values = tuple([self.object(depth + 1) for _ in range(count)])
+        if _END in values:
+            raise Malformed(f"is damaged before byte {self.at}")
+        return values
+
+    def pairs(self, depth: int) -> _Pairs:
+        """Read a dictionary."""
+        pairs = _Pairs()
+        while (key := self.object(depth + 1)) is not _END:
+            value = self.object(depth + 1)
+            if value is _END:
+                raise Malformed(f"is damaged before byte {self.at}")
+            pairs.append((key, value))
+        return pairs
+
+
+def _latin(reader: _Reader, count: int) -> str:
+    return reader.take(count).decode("latin-1")
+
+
+_READERS: dict[str, Callable[[_Reader, int], Any]] = {
+    "i": lambda r, _: struct.unpack("<i", r.take(4))[0],
+    "I": lambda r, _: struct.unpack("<q", r.take(8))[0],
+    "l": _Reader.digits,
+    "g": lambda r, _: struct.unpack("<d", r.take(8))[0],
+    "f": _Reader.float_text,
+    "z": lambda r, _: _latin(r, r.take(1)[0]),
+    "Z": lambda r, _: _latin(r, r.take(1)[0]),
+    "a": lambda r, _: _latin(r, r.size()),
+    "A": lambda r, _: _latin(r, r.size()),
+    "u": lambda r, _: decode_text(r.take(r.size())),
+    "s": lambda r, _: decode_text(r.take(r.size())),
+    "t": _Reader.interned_text,
+    "R": _Reader.interned_reference,
+    "r": _Reader.reference,
+    ")": lambda r, depth: r.sequence(r.take(1)[0], depth),
+    "(": lambda r, depth: r.sequence(r.size(), depth),
+    "{": _Reader.pairs,
+    "0": lambda r, _: _END,
+    "N": lambda r, _: None,
+    "T": lambda r, _: True,
+    "F": lambda r, _: False,
+}
+
+
+def _count(value: Any) -> int:
+    """Return a count, which some tools write as a float."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or abs(value) > _INT64_MAX:
+        raise Malformed("holds a call count that is not a whole number")
+    return int(value)
+
+
+def _time(value: Any) -> float:
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise Malformed("holds a time that is not a number")
+    return float(value)
+
+
+def _is_key(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 3
+        and isinstance(value[0], str)
+        and type(value[1]) is int
+        and isinstance(value[2], str)
+    )
+
+
+class _Rows:
+    """Rows under construction; keys are tuples of str, int and str here, so hashing them is safe."""
+
+    def __init__(self) -> None:
+        self.strings: dict[str, int] = {"": 0}
+        self.row: dict[tuple[str, int, str], int] = {}
+        self.keys: list[tuple[str, int, str]] = []
+        self.values: list[tuple[int, int, float, float]] = []
+
+    def add(self, key: Any, values: tuple[int, int, float, float]) -> int:
+        """Append a row; of two rows with one key, callers mean the first."""
+        if not _is_key(key):
+            raise Malformed("is not a profile: a key is not (file, line, function)")
+        self.row.setdefault(key, len(self.keys))
+        self.keys.append(key)
+        self.values.append(values)
+        return len(self.keys) - 1
+
+    def index(self, text: str) -> int:
+        """Intern a string."""
+        return self.strings.setdefault(text, len(self.strings))
+
+
+def decode_columns(data: memoryview, *, edges: bool) -> Columns:
+    """Read any pstats dump.
+
+    Parameters
+    ----------
+    data
+        The file's bytes.
+    edges
+        Whether callers are wanted.
+
+    Returns
+    -------
+    Columns
+        Rows in the file's order.
+
+    Raises
+    ------
+    Malformed
+        The data is no profile, or is damaged.
+    """
+    reader = _Reader(data)
+    top = reader.object()
+    if not isinstance(top, _Pairs):
+        raise Malformed("is not a profile")
+    rows, sampled, plain = _Rows(), False, False
+    callers: list[_Pairs] = []
+    for key, value in top:
+        if key == _SAMPLED_KEY:
+            sampled = bool(value)
+            continue
+        if not isinstance(value, tuple) or len(value) != 5 or not isinstance(value[4], _Pairs):
+            raise Malformed("is not a profile: an entry is not (calls, calls, time, time, callers)")
+        rows.add(key, (_count(value[0]), _count(value[1]), _time(value[2]), _time(value[3])))
+        callers.append(value[4])
+    own = len(rows.keys)
+    links: list[tuple[int, int, int, int, float, float]] = []
+    for callee, pairs in enumerate(callers):
+        for key, value in pairs:
+            if not _is_key(key):
+                raise Malformed("is not a profile: a caller is not (file, line, function)")
+            if isinstance(value, tuple) and len(value) == 4:
+                cost = _count(value[0]), _count(value[1]), _time(value[2]), _time(value[3])
+            else:
+                plain = True
+                cost = _count(value), _count(value), 0.0, 0.0
+            if edges:
+                caller = rows.row.get(key)
+                links.append((rows.add(key, (0, 0, 0.0, 0.0)) if caller is None else caller, callee, *cost))
+    return _assemble(rows, own, links, plain=plain, sampled=sampled, trailing=len(data) - reader.at)
+
+
+def _assemble(
+    rows: _Rows,
+    own: int,
+    links: list[tuple[int, int, int, int, float, float]],
+    *,
+    plain: bool,
+    sampled: bool,
+    trailing: int,
+) -> Columns:
+    try:
+        line = np.array([key[1] for key in rows.keys], np.int64)
+        values = [np.array(column) for column in zip(*rows.values, strict=True)] or [np.zeros(0)] * 4
+        edge = [np.array(column) for column in zip(*links, strict=True)] or [np.zeros(0)] * 6
+    except OverflowError:
+        raise Malformed("holds a line number that no file has") from None
+    return Columns(
+        file=np.array([rows.index(key[0]) for key in rows.keys], np.int64),
+        line=line,
+        name=np.array([rows.index(key[2]) for key in rows.keys], np.int64),
+        strings=tuple(rows.strings),
+        first=values[0].astype(np.int64),
+        second=values[1].astype(np.int64),
+        tottime=values[2].astype(np.float64),
+        cumtime=values[3].astype(np.float64),
+        extra=len(rows.keys) - own,
+        caller=edge[0].astype(np.int64),
+        callee=edge[1].astype(np.int64),
+        edge_first=edge[2].astype(np.int64),
+        edge_second=edge[3].astype(np.int64),
+        edge_tottime=edge[4].astype(np.float64),
+        edge_cumtime=edge[5].astype(np.float64),
+        plain_callers=plain,
+        sampled=sampled,
+        trailing=trailing,
+    )

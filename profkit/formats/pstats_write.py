@@ -1,0 +1,64 @@
+"""Writing a profile as plain pstats data, which every viewer of ``.prof`` files opens.
+
+The last step of packing, and of exporting. The form is lossy: it knows functions by ``(file, line, name)``
+only, so functions that share those are summed here, where cProfile's own dump keeps the last one and loses
+the others. Waiting, hashes and qualified names stay in the run file's archive.
+"""
+
+from __future__ import annotations
+
+import marshal
+
+from profkit.model import Profile
+from profkit.model.merge import collapse
+
+__all__ = ["write_pstats"]
+
+#: Read by every Python from 3.4 on; later versions add only types that a profile does not use.
+MARSHAL_VERSION = 4
+
+
+def write_pstats(profile: Profile) -> bytes:
+    """Marshal a profile as `pstats` loads it.
+
+    Parameters
+    ----------
+    profile
+        Any valid profile; without edges, functions have no callers.
+
+    Returns
+    -------
+    bytes
+        A dictionary ``{(file, line, name): (primitive calls, calls, tottime, cumtime, callers)}`` whose
+        callers are ``{(file, line, name): (calls, primitive calls, tottime, cumtime)}``.
+    """
+    profile = collapse(profile, qualified=False)
+    text = profile.strings
+    keys = [
+        (text[file], line, text[name])
+        for file, line, name in zip(
+            profile.file.tolist(), profile.line.tolist(), profile.name.tolist(), strict=True
+        )
+    ]
+    callers: list[dict[tuple[str, int, str], tuple[int, int, float, float]]] = [{} for _ in keys]
+    if profile.edges is not None:
+        edges = profile.edges
+        for caller, callee, *cost in zip(
+            edges.caller.tolist(),
+            edges.callee.tolist(),
+            edges.ncalls.tolist(),
+            edges.primitive_calls.tolist(),
+            edges.tottime.tolist(),
+            edges.cumtime.tolist(),
+            strict=True,
+        ):
+            callers[callee][keys[caller]] = (cost[0], cost[1], cost[2], cost[3])
+    entries = zip(
+        profile.primitive_calls.tolist(),
+        profile.ncalls.tolist(),
+        profile.tottime.tolist(),
+        profile.cumtime.tolist(),
+        callers,
+        strict=True,
+    )
+    return marshal.dumps(dict(zip(keys, entries, strict=True)), MARSHAL_VERSION)

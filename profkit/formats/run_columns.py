@@ -1,0 +1,229 @@
+"""All profiles of a run as one set of arrays, and back; the numeric half of the run file.
+
+Used by `runfile` only. The threads' columns are concatenated over one string table, and each thread keeps its
+row ranges. Array bytes are checked against their own headers and against each other before they are trusted.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.formats.run_json import MemberError
+from profkit.model import Edges, Profile
+
+__all__ = ["Arrays", "array_bytes", "gather", "read_arrays"]
+
+Array = npt.NDArray[Any]
+
+INDEX, COUNT, TIME = np.dtype("<i4"), np.dtype("<i8"), np.dtype("<f8")
+
+FUNCTION_COLUMNS: Mapping[str, np.dtype[Any]] = {
+    "file": INDEX,
+    "line": INDEX,
+    "name": INDEX,
+    "qualname": INDEX,
+    "module": INDEX,
+    "source_hash": INDEX,
+    "ncalls": COUNT,
+    "primitive_calls": COUNT,
+    "tottime": TIME,
+    "cumtime": TIME,
+}
+#: Present only if a thread has them; NaN in the rows of threads that do not.
+WAIT_COLUMNS: Mapping[str, np.dtype[Any]] = {"wait": TIME, "blocked": TIME}
+EDGE_COLUMNS: Mapping[str, np.dtype[Any]] = {
+    "caller": INDEX,
+    "callee": INDEX,
+    "ncalls": COUNT,
+    "primitive_calls": COUNT,
+    "tottime": TIME,
+    "cumtime": TIME,
+}
+_TEXT_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
+
+#: Most rows that are read from one file: hundreds of ranks with 100 000 functions each. A compressed member
+#: can claim a thousand times the file's own size.
+MOST_ROWS = 1 << 26
+#: Most bytes of all names together.
+MOST_TEXT = 1 << 30
+_NPY_HEADER = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrays:
+    """Columns of all threads.
+
+    Attributes
+    ----------
+    strings : tuple of str
+        The one string table.
+    functions, edges : mapping of str to array
+        By column name; ``edges`` is empty where they were not asked for.
+    """
+
+    strings: tuple[str, ...]
+    functions: Mapping[str, Array]
+    edges: Mapping[str, Array]
+
+    @property
+    def n_functions(self) -> int:
+        """Rows of the function columns."""
+        return len(self.functions["file"])
+
+    def profile(self, rows: slice, links: slice | None) -> Profile:
+        """Return one thread's profile.
+
+        Parameters
+        ----------
+        rows, links
+            Its row ranges; ``links`` is ``None`` where it has no edges or they were not asked for.
+
+        Raises
+        ------
+        profkit.model.ProfileError
+            The columns contradict each other.
+        """
+        columns = {name: self.functions[name][rows] for name in FUNCTION_COLUMNS}
+        edges = None
+        if links is not None:
+            edges = Edges(**{name: self.edges[name][links] for name in EDGE_COLUMNS})
+        wait, blocked = (self._measured(name, rows) for name in WAIT_COLUMNS)
+        return Profile(self.strings, **columns, edges=edges, wait=wait, blocked=blocked).validate()
+
+    def _measured(self, name: str, rows: slice) -> Array | None:
+        """Return a thread's rows of an optional column, ``None`` where it has no number in any."""
+        if name not in self.functions:
+            return None
+        values: Array = self.functions[name][rows]
+        return None if np.isnan(values).all() else values
+
+
+def _encode_text(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a surrogate that stands for no byte: no path, so its form does not matter
+        return text.encode("utf-8", "backslashreplace")
+
+
+def gather(profiles: Sequence[Profile]) -> Iterator[tuple[str, Array]]:
+    """Concatenate profiles.
+
+    Yields
+    ------
+    tuple of str and array
+        Member name without its suffix, and its values.
+    """
+    union: dict[str, int] = {"": 0}
+    intern = union.setdefault
+    maps: dict[int, Array] = {}
+    for profile in profiles:
+        if id(profile.strings) not in maps:
+            maps[id(profile.strings)] = np.array(
+                [intern(text, len(union)) for text in profile.strings], INDEX
+            )
+    encoded = [_encode_text(text) for text in union]
+    yield "strings", np.frombuffer(b"".join(encoded), np.uint8)
+    yield "string_offsets", np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
+
+    def joined(dtype: np.dtype[Any], parts: list[Array]) -> Array:
+        return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype)
+
+    for name, dtype in FUNCTION_COLUMNS.items():
+        values = [getattr(profile, name) for profile in profiles]
+        if name in _TEXT_COLUMNS:
+            values = [maps[id(p.strings)][v] for p, v in zip(profiles, values, strict=True)]
+        yield f"functions/{name}", joined(dtype, values)
+    for name, dtype in WAIT_COLUMNS.items():
+        optional = [getattr(profile, name) for profile in profiles]
+        if any(value is not None for value in optional):
+            filled = [
+                np.full(len(p), np.nan) if v is None else v for p, v in zip(profiles, optional, strict=True)
+            ]
+            yield f"functions/{name}", joined(dtype, filled)
+    edges = [profile.edges for profile in profiles if profile.edges is not None]
+    for name, dtype in EDGE_COLUMNS.items():
+        yield f"edges/{name}", joined(dtype, [getattr(edge, name) for edge in edges])
+
+
+def array_bytes(values: Array) -> bytes:
+    """Return an array in numpy's ``.npy`` form."""
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.ascontiguousarray(values), version=(1, 0), allow_pickle=False)
+    return out.getvalue()
+
+
+def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
+    """Read a one-dimensional array whose header and size agree; nothing is allocated by its own word."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version != (1, 0):
+            raise MemberError(f"{name} has an unknown array version")
+        shape, _, found = np.lib.format.read_array_header_1_0(stream, max_header_size=_NPY_HEADER)
+    except (ValueError, TypeError, SyntaxError, OverflowError, RecursionError, MemoryError) as error:
+        raise MemberError(f"{name} is no array ({str(error)[:80]})") from None
+    if found != dtype or len(shape) != 1 or not 0 <= shape[0] <= most:
+        raise MemberError(f"{name} is not a one-dimensional array of {dtype}")
+    start = stream.tell()
+    if shape[0] * dtype.itemsize != len(data) - start:
+        raise MemberError(f"{name} has another size than its header says")
+    native = dtype.newbyteorder("=")
+    values: Array = np.frombuffer(data, dtype, offset=start).astype(native, copy=False)
+    return values
+
+
+def read_arrays(read: Callable[[str, int], bytes], present: frozenset[str], *, edges: bool) -> Arrays:
+    """Read all columns.
+
+    Parameters
+    ----------
+    read
+        Returns a member's bytes, given its name and the most bytes it may have.
+    present
+        Names of all members.
+    edges
+        Whether to read the edge columns.
+
+    Raises
+    ------
+    profkit.formats.run_json.MemberError
+        A column is missing, is no array of its type, or has another length than the others.
+    """
+
+    def column(name: str, dtype: np.dtype[Any], most: int = MOST_ROWS) -> Array:
+        member = f"{name}.npy"
+        return _array(member, read(member, most * dtype.itemsize + _NPY_HEADER), dtype, most)
+
+    functions = {name: column(f"functions/{name}", dtype) for name, dtype in FUNCTION_COLUMNS.items()}
+    for name, dtype in WAIT_COLUMNS.items():
+        if f"functions/{name}.npy" in present:
+            functions[name] = column(f"functions/{name}", dtype)
+    links = {name: column(f"edges/{name}", dtype) for name, dtype in EDGE_COLUMNS.items()} if edges else {}
+    for group, columns in (("functions", functions), ("edges", links)):
+        if len({len(values) for values in columns.values()}) > 1:
+            raise MemberError(f"the columns of {group} have different lengths")
+    raw = column("strings", np.dtype(np.uint8), MOST_TEXT)
+    return Arrays(_strings(raw, column("string_offsets", COUNT)), functions, links)
+
+
+def _strings(raw: Array, offsets: Array) -> tuple[str, ...]:
+    ascending = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(raw)
+    if not ascending or (np.diff(offsets) < 0).any():
+        raise MemberError("string_offsets.npy does not fit strings.npy")
+    data, bounds = raw.tobytes(), offsets.tolist()
+    pairs = itertools.pairwise(bounds)
+    if data.isascii():
+        whole = data.decode("ascii")
+        strings = tuple([whole[start:stop] for start, stop in pairs])
+    else:
+        strings = tuple([data[start:stop].decode("utf-8", "surrogateescape") for start, stop in pairs])
+    if strings[0]:
+        raise MemberError("the string table does not start with the empty string")
+    return strings

@@ -1,0 +1,291 @@
+"""The run file: one ``.prof`` that every viewer opens, with all the evidence of a run behind it.
+
+It starts with a plain pstats dump of the first process, which is what `pstats` and viewers read, and goes on
+with a ZIP archive: JSON for what happened, numpy arrays for every thread's profile. Marshal readers stop
+after the first object and ZIP readers start at the end, so neither sees the other's part. ``docs/format.md``
+describes the members. Files without an archive are read by `pstats_file`; which is which is decided in
+`load`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import struct
+import zipfile
+import zlib
+from typing import Any, BinaryIO
+
+from profkit.errors import FormatError
+from profkit.formats import run_json
+from profkit.formats.pstats_write import write_pstats
+from profkit.formats.run_columns import Arrays, array_bytes, gather, read_arrays
+from profkit.formats.run_json import MemberError, row_range
+from profkit.model import Manifest, OpenCall, Process, ProfileError, Run, Thread
+from profkit.model.merge import merge_profiles
+
+__all__ = ["SCHEMA", "read_run", "write_run"]
+
+#: Name and major version of the archive's layout; a reader refuses a later major version.
+SCHEMA = "profkit.run/1"
+_MANIFEST, _PROCESSES = "manifest.json", "processes.json"
+
+#: Level 6 takes three times as long as this for a tenth less (100 000 functions).
+_COMPRESSION_LEVEL = 1
+#: Most bytes of a JSON member that are read.
+_MOST_JSON = 1 << 28
+#: Modification time of all members, so that equal runs are equal files.
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+_CHUNK = 1 << 20
+
+_DAMAGED = "copy it again; pstats still opens the plain profile in it"
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    KeyError,
+    ValueError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    IndexError,
+)
+
+
+def write_run(path: str | os.PathLike[str], run: Run) -> None:
+    """Write a run to one file, completely or not at all.
+
+    Parameters
+    ----------
+    path
+        Where to; an existing file is replaced in one step when the new one is on the disk.
+    run
+        What to write. ``run.path`` is not stored.
+
+    Raises
+    ------
+    OSError
+        It cannot be written there; nothing is left behind.
+    """
+    target = os.path.realpath(path)
+    directory, name = os.path.split(target)
+    temporary = os.path.join(directory, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            _write(file, run)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        raise
+    _sync_directory(directory)
+
+
+def _sync_directory(directory: str) -> None:
+    """Make the new name itself survive a power cut, where the system lets a directory be opened."""
+    try:
+        handle = os.open(directory, os.O_RDONLY)
+    except OSError:  # Windows
+        return
+    try:
+        os.fsync(handle)
+    except OSError:  # some network file systems refuse; the data itself is synced
+        pass
+    finally:
+        os.close(handle)
+
+
+def _write(file: BinaryIO, run: Run) -> None:
+    threads = [thread for process in run.processes for thread in process.threads]
+    first = run.processes[0].threads if run.processes else ()
+    file.write(write_pstats(merge_profiles([thread.profile for thread in first])))
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
+
+        def add(member: str, data: bytes) -> None:
+            info = zipfile.ZipInfo(member, _NO_TIME)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (stat.S_IFREG | 0o644) << 16
+            archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)
+
+        add(_MANIFEST, run_json.encode(_manifest_document(run)))
+        add(_PROCESSES, run_json.encode(_process_documents(run)))
+        for member, values in gather([thread.profile for thread in threads]):
+            add(f"{member}.npy", array_bytes(values))
+
+
+def _manifest_document(run: Run) -> dict[str, Any]:
+    document = {} if run.manifest is None else run_json.plain(run.manifest, run_json.MANIFEST_FIELDS)
+    document["schema"] = SCHEMA
+    document["captured"] = run.manifest is not None
+    document["machine"] = (
+        None if run.machine is None else run_json.plain(run.machine, run_json.MACHINE_FIELDS)
+    )
+    document["warnings"] = list(run.warnings)
+    return document
+
+
+def _process_documents(run: Run) -> list[dict[str, Any]]:
+    documents = []
+    row = link = 0
+    for process in run.processes:
+        threads = []
+        for thread in process.threads:
+            n = len(thread.profile)
+            m = None if thread.profile.edges is None else len(thread.profile.edges)
+            fields = run_json.plain(thread, run_json.THREAD_FIELDS)
+            fields["functions"] = [row, row + n]
+            fields["edges"] = None if m is None else [link, link + m]
+            fields["open_calls"] = [[call.function, call.cumtime] for call in thread.open_calls]
+            threads.append(fields)
+            row, link = row + n, link + (m or 0)
+        documents.append({**run_json.plain(process, run_json.PROCESS_FIELDS), "threads": threads})
+    return documents
+
+
+def read_run(path: str | os.PathLike[str], *, edges: bool = True) -> Run:
+    """Read a run file.
+
+    Parameters
+    ----------
+    path
+        A file that `write_run` wrote.
+    edges
+        Whether to load caller–callee sums; without them every ``profile.edges`` is ``None``.
+
+    Returns
+    -------
+    Run
+        All its profiles share one string table.
+
+    Raises
+    ------
+    FormatError
+        The file cannot be read, its archive is damaged, or a later profkit wrote it; nothing else is raised,
+        whatever its bytes are.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _Archive(archive, os.path.getsize(path)).run(os.fspath(path), edges)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FormatError(path, f"cannot be read: {reason}", "check path and permissions") from None
+    except _NewerSchema as error:
+        raise FormatError(
+            path, f"was written as {error}, this profkit reads {SCHEMA}", "use a newer profkit"
+        ) from None
+    except (MemberError, ProfileError, *_ZIP_ERRORS) as error:
+        problem = " ".join(str(error).split())[:120] or type(error).__name__
+        raise FormatError(
+            path, f"the evidence archive behind its profile is damaged: {problem}", _DAMAGED
+        ) from None
+
+
+class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_run`
+    """The archive has a later major version; the message is its schema."""
+
+
+class _Archive:
+    """A run file's members, read with bounds."""
+
+    def __init__(self, archive: zipfile.ZipFile, file_size: int) -> None:
+        self.archive = archive
+        self.file_size = file_size
+        self.members = {info.filename: info for info in archive.infolist()}
+
+    def read(self, member: str, most: int) -> bytes:
+        """Return a member's bytes; it may claim any size, but gets no more memory than it has data."""
+        info = self.members.get(member)
+        if info is None:
+            raise MemberError(f"{member} is missing")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
+            raise MemberError(f"{member} is compressed in an unknown way")
+        if info.file_size > most or info.compress_size > self.file_size:
+            raise MemberError(f"{member} claims to be too large")
+        chunks = []
+        with self.archive.open(info) as stream:
+            while chunk := stream.read(_CHUNK):
+                chunks.append(chunk)
+        data = b"".join(chunks)
+        if len(data) != info.file_size:
+            raise MemberError(f"{member} has another size than it claims")
+        return data
+
+    def run(self, path: str, edges: bool) -> Run:
+        """Read everything."""
+        if _MANIFEST not in self.members:
+            raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
+        document = run_json.decode(_MANIFEST, self.read(_MANIFEST, _MOST_JSON))
+        if not isinstance(document, dict):
+            raise MemberError(f"{_MANIFEST} is not an object")
+        _check_schema(document.get("schema"))
+        manifest: Manifest | None = None
+        if document.get("captured", True) is not False:
+            manifest = run_json.manifest_from(document)
+        machine = document.get("machine")
+        arrays = read_arrays(self.read, frozenset(self.members), edges=edges)
+        processes = run_json.decode(_PROCESSES, self.read(_PROCESSES, _MOST_JSON))
+        if not isinstance(processes, list) or not processes:
+            raise MemberError(f"{_PROCESSES} is not a list of processes")
+        return Run(
+            path,
+            tuple(_process(f"process {i}", value, arrays, edges) for i, value in enumerate(processes)),
+            manifest,
+            None if machine is None else run_json.machine_from(machine),
+            run_json.text_list("warnings", document.get("warnings", [])),
+        )
+
+
+def _check_schema(schema: Any) -> None:
+    family, _, major = SCHEMA.partition("/")
+    if not isinstance(schema, str) or not schema.startswith(f"{family}/"):
+        raise MemberError(f"{_MANIFEST} names no schema")
+    version = schema[len(family) + 1 :].partition(".")[0]
+    if not (version.isascii() and version.isdigit() and len(version) < 9):
+        raise MemberError(f"{_MANIFEST} names no version")
+    if int(version) > int(major):
+        raise _NewerSchema(schema[:40])
+
+
+def _process(name: str, value: Any, arrays: Arrays, edges: bool) -> Process:
+    fields = run_json.process_fields_from(name, value)
+    threads = value.get("threads", [])
+    if not isinstance(threads, list):
+        raise MemberError(f"{name}.threads is not a list")
+    return Process(
+        **fields,
+        threads=tuple(
+            _thread(f"{name}.thread {i}", thread, arrays, edges) for i, thread in enumerate(threads)
+        ),
+    )
+
+
+def _thread(name: str, value: Any, arrays: Arrays, edges: bool) -> Thread:
+    fields = run_json.thread_fields_from(name, value)
+    rows = row_range(f"{name}.functions", value.get("functions"), arrays.n_functions)
+    links = None
+    if edges and value.get("edges") is not None:
+        links = row_range(f"{name}.edges", value["edges"], len(arrays.edges["caller"]))
+    calls = value.get("open_calls", [])
+    if not isinstance(calls, list):
+        raise MemberError(f"{name}.open_calls is not a list")
+    return Thread(
+        arrays.profile(rows, links),
+        **fields,
+        open_calls=tuple(_open_call(f"{name}.open_calls", call, rows.stop - rows.start) for call in calls),
+    )
+
+
+def _open_call(name: str, value: Any, rows: int) -> OpenCall:
+    if not isinstance(value, list) or len(value) != 2:
+        raise MemberError(f"{name} is not a list of pairs")
+    function, cumtime = value
+    if type(function) is not int or not 0 <= function < rows:
+        raise MemberError(f"{name} points outside its {rows} rows")
+    if type(cumtime) not in (int, float) or not abs(cumtime) < float("inf"):
+        raise MemberError(f"{name} has a time that is not a number")
+    return OpenCall(function, float(cumtime))

@@ -1,0 +1,72 @@
+"""Helpers of the capture tests: run the real command in a directory, read the run that it wrote."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from profkit.formats import load_run
+from profkit.model import Process, Run
+
+PROGRAMS = Path(__file__).parent / "programs"
+ROOT = Path(__file__).parents[2]
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """The environment of a user's shell in which this checkout's profkit can be started."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PROFKIT_SPOOL", "COV_"))}
+    env.update(extra)
+    return env
+
+
+def profkit_command(*words: str) -> list[str]:
+    """The command line of this checkout's profkit, with no variable that its targets would inherit."""
+    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main; main()"
+    return [sys.executable, "-c", start, *words]
+
+
+def run_capture(
+    directory: Path, *command: str, options: tuple[str, ...] = (), timeout: float = 60, **kwargs: object
+) -> subprocess.CompletedProcess[str]:
+    """Run ``profkit capture -o run.prof -- command`` in `directory`."""
+    kwargs.setdefault("env", environment())
+    return subprocess.run(
+        profkit_command("capture", "-o", "run.prof", *options, "--", *command),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        **kwargs,  # type: ignore[call-overload]
+    )
+
+
+def captured(directory: Path, *command: str, **kwargs: object) -> Run:
+    """Capture a command that must succeed, and return its run."""
+    done = run_capture(directory, *command, **kwargs)  # type: ignore[arg-type]
+    assert done.returncode == 0, done.stderr
+    assert not list(directory.glob(".run.prof.spool-*")), "the spool directory was left behind"
+    return load_run(directory / "run.prof")
+
+
+def calls(process: Process, thread: int | None = None) -> dict[str, int]:
+    """Calls per function name of one process (or of one of its threads), built-in functions included."""
+    found: dict[str, int] = {}
+    threads = process.threads if thread is None else process.threads[thread : thread + 1]
+    for profile in (t.profile for t in threads):
+        for row in range(len(profile)):
+            name = profile.strings[profile.name[row]]
+            found[name] = found.get(name, 0) + int(profile.ncalls[row])
+    return found
+
+
+def column(process: Process, function: str, name: str) -> float:
+    """Sum of one column over the rows of a process's functions of that name."""
+    total = 0.0
+    for profile in (t.profile for t in process.threads):
+        rows = np.array([profile.strings[i] == function for i in profile.name], bool)
+        total += float(getattr(profile, name)[rows].sum())
+    return total

@@ -1,0 +1,68 @@
+"""Starts children in the way that its first argument names; each calls ``child_work`` once per task."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+
+def child_work(i):
+    end = time.perf_counter() + 0.15
+    while time.perf_counter() < end:
+        sum(range(500))
+    return i
+
+
+def in_child():
+    child_work(0)
+
+
+def second_image():
+    child_work(2)
+
+
+def first_image():
+    child_work(1)
+
+
+def main(way):
+    if way in ("fork", "spawn", "forkserver"):
+        context = multiprocessing.get_context(way)
+        children = [context.Process(target=in_child) for _ in range(2)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join()
+    elif way == "pool":
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            print(pool.map(child_work, range(4), chunksize=1))
+    elif way == "executor":
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+            print(list(pool.map(child_work, range(4))))
+    elif way == "subprocess":
+        subprocess.run([sys.executable, __file__, "alone"], check=True)
+    elif way == "rawfork":
+        pid = os.fork()
+        if pid == 0:
+            in_child()
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    elif way == "exec":
+        first_image()
+        os.execv(sys.executable, [sys.executable, __file__, "second"])
+    elif way == "execfails":
+        first_image()
+        try:
+            os.execv("/nonexistent/program", ["program"])
+        except FileNotFoundError:
+            second_image()
+    elif way == "second":
+        second_image()
+    elif way == "alone":
+        in_child()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

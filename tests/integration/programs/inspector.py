@@ -1,0 +1,41 @@
+"""Prints what a program can see of the interpreter that it runs in; must not differ under profkit."""
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import warnings
+
+threads = [t.name for t in threading.enumerate()]
+facts = {
+    "argv": sys.argv,
+    "path": sys.path,
+    "flags": str(sys.flags),
+    "modules": sorted(m for m in sys.modules if "profkit" in m or "sitecustomize" in m),
+    "threads": threads,
+    "excepthook": sys.excepthook is sys.__excepthook__,
+    "trace": sys.gettrace(),
+    "handlers": [str(signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)],
+    "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+    "gc": (gc.isenabled(), gc.get_threshold(), len(gc.callbacks)),
+    "warnings": [str(w) for w in warnings.filters],
+    "cwd": os.getcwd(),
+    "umask": os.umask(0o22),
+    "fds": sorted(os.listdir("/proc/self/fd")),
+    "exit": os._exit.__name__,
+    "start": multiprocessing.get_start_method(),
+    "environment": sorted(
+        k for k in os.environ if not k.startswith("PROFKIT_") and k != "PYTHONPATH" and k != "_"
+    ),
+    "importable": __import__("importlib.util").util.find_spec("profkit") is not None,
+}
+pid = os.fork()  # warns from Python 3.12 on where the process has a second thread
+if pid == 0:
+    os._exit(0)
+os.waitpid(pid, 0)
+for name, value in facts.items():
+    print(name, value)
+print("stdin", sys.stdin.read())
+print("stderr too", file=sys.stderr)

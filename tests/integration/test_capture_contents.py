@@ -1,0 +1,211 @@
+"""What a capture holds: exact counts, threads, killed processes, facts; on every CPython of the machine."""
+
+from __future__ import annotations
+
+import marshal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
+from tests.integration.test_capture_transparency import VERSIONS, interpreter
+
+from profkit.capture.agent import settings
+from profkit.formats import load_run
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
+    """Every function of the program and the built-ins it calls: calls as `python -m cProfile` counts them."""
+    python = interpreter(version)
+    program = str(PROGRAMS / "counted.py")
+    subprocess.run(
+        [python, "-m", "cProfile", "-o", "plain.prof", program],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    plain = marshal.loads((tmp_path / "plain.prof").read_bytes())
+    process = captured(tmp_path, python, program).processes[0]
+    assert process.python.startswith(version)
+    profile = process.threads[0].profile
+    mine: dict[tuple[int, str], tuple[int, int]] = {}
+    lambda_rows = 0
+    for row in range(len(profile)):
+        if profile.strings[profile.file[row]] == program:
+            key = int(profile.line[row]), profile.strings[profile.name[row]]
+            lambda_rows += key[1] == "<lambda>"
+            have = mine.get(key, (0, 0))
+            mine[key] = (
+                have[0] + int(profile.ncalls[row]),
+                have[1] + int(profile.primitive_calls[row]),
+            )
+    # Two lambdas on one line share a row of cProfile's, which keeps one of them: TRAPS 1. Ours are both there.
+    theirs = {
+        (line, name): (v[1], v[0]) for (file, line, name), v in plain.items() if file == program
+    }
+    lambdas = [key for key in theirs if key[1] == "<lambda>"]
+    assert len(lambdas) == 1
+    assert theirs.pop(lambdas[0]) == (1, 1)
+    assert mine.pop(lambdas[0]) == (2, 2)
+    assert mine == theirs
+    assert lambda_rows == 2
+
+
+def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
+    (tmp_path / "lib.py").write_text(
+        "class Layer:\n    def forward(self, x):\n        # a comment\n        return x + 1\n"
+    )
+    (tmp_path / "train.py").write_text("import lib\nlib.Layer().forward(1)\n")
+    hashes = []
+    for version in ("3.8", "3.11", "3.13"):
+        process = captured(tmp_path, interpreter(version), "train.py").processes[0]
+        profile = process.threads[0].profile
+        (row,) = np.flatnonzero([profile.strings[n] == "forward" for n in profile.name])
+        assert profile.strings[profile.qualname[row]] == "Layer.forward"
+        assert profile.strings[profile.module[row]] == "lib"
+        hashes.append(profile.strings[profile.source_hash[row]])
+    assert hashes[0]
+    assert len(set(hashes)) == 1, "the same source hashes differently under another Python"
+    (tmp_path / "lib.py").write_text(
+        "\n# moved\nclass Layer:\n    def forward(self, x):\n        return x + 2\n"
+    )
+    profile = captured(tmp_path, sys.executable, "train.py").processes[0].threads[0].profile
+    (row,) = np.flatnonzero([profile.strings[n] == "forward" for n in profile.name])
+    assert profile.strings[profile.source_hash[row]] not in hashes
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.11"])
+def test_threads_are_apart_up_to_311(tmp_path: Path, version: str) -> None:
+    run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"))
+    (process,) = run.processes
+    by_name = {t.name: t for t in process.threads}
+    seconds = {}
+    for name in ("short", "long"):
+        profile = by_name[name].profile
+        names = [profile.strings[i] for i in profile.name]
+        seconds[name] = float(profile.cumtime[names.index("spin")])
+        assert ("long" in names) == (name == "long")
+    assert seconds["short"] == pytest.approx(0.1, abs=0.05)
+    assert seconds["long"] == pytest.approx(0.3, abs=0.05)
+    assert calls(process)["one_task"] == 150, "threads that ended are lost"
+    assert len(process.threads) < 120, "ended threads are kept one by one without bound"
+    assert not run.warnings
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_threads_are_said_to_be_mixed_from_312_on(tmp_path: Path, version: str) -> None:
+    run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"))
+    assert any("mixes the calls of all threads" in w for w in run.warnings)
+    alone = captured(tmp_path, interpreter(version), str(PROGRAMS / "counted.py"))
+    assert not alone.warnings
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("how", ["SIGKILL", "segfault"])
+def test_killed_process_loses_at_most_two_seconds(tmp_path: Path, version: str, how: str) -> None:
+    seconds = 2.5
+    run_capture(tmp_path, interpreter(version), str(PROGRAMS / "killed.py"), str(seconds), how)
+    run = load_run(tmp_path / "run.prof")
+    (process,) = run.processes
+    assert process.exit == "killed"
+    assert seconds - 2 < column(process, "step", "cumtime") <= seconds + 0.5
+    assert seconds - 2 < column(process, "train", "cumtime") <= seconds + 0.5, "an open call is lost"
+    total = process.threads[0].profile.total
+    assert total == pytest.approx(process.wall_s, rel=0.1), "the parts do not add up to the whole"
+    names = [
+        process.threads[0].profile.strings[process.threads[0].profile.name[c.function]]
+        for c in process.threads[0].open_calls
+    ]
+    assert names[:2] == ["<module>", "train"]
+    assert any("was killed" in w for w in run.warnings)
+
+
+def test_single_thread_time_adds_up(tmp_path: Path) -> None:
+    process = captured(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "0.5").processes[0]
+    assert process.exit == "exited"
+    assert column(process, "work", "cumtime") == pytest.approx(0.5, abs=0.1)
+    assert process.threads[0].profile.total == pytest.approx(process.wall_s, rel=0.1)
+    assert process.cpu_s == pytest.approx(0.5, abs=0.3)
+    (thread,) = process.threads
+    assert thread.tid == process.pid
+    if thread.run_s is not None:
+        assert thread.run_s == pytest.approx(process.cpu_s, rel=0.2)
+
+
+def test_agent_is_not_in_the_profile(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, str(PROGRAMS / "children.py"), "fork")
+    for process in run.processes:
+        for thread in process.threads:
+            assert not [s for s in thread.profile.strings if "profkit" in s.replace(str(tmp_path), "")
+                        and "capture" in s]
+
+
+def test_manifest(tmp_path: Path) -> None:
+    done = run_capture(
+        tmp_path,
+        sys.executable,
+        "-c",
+        "import os; os.environ['MKL_NUM_THREADS'] = '7'",
+        env=environment(OMP_NUM_THREADS="3", MY_SECRET_TOKEN="hunter2-hunter2"),
+    )
+    assert done.returncode == 0
+    run = load_run(tmp_path / "run.prof")
+    manifest = run.manifest
+    assert manifest is not None
+    assert manifest.schema == "profkit.run/1"
+    assert manifest.exit_status == 0
+    assert manifest.environment["OMP_NUM_THREADS"] == "3"
+    assert set(manifest.environment) <= settings.THREAD_VARIABLES
+    assert run.processes[0].environment["MKL_NUM_THREADS"] == "7", "set by the target itself"
+    assert manifest.host.cpus
+    assert manifest.host.affinity
+    assert manifest.host.cpu_model
+    assert "numpy" in manifest.packages
+    assert manifest.git is None
+    assert run.machine is not None
+    assert run.machine.wall_s == pytest.approx(manifest.wall_s, abs=0.5)
+    assert b"hunter2" not in (tmp_path / "run.prof").read_bytes()
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "run.prof") as archive:
+        assert all(b"hunter2" not in archive.read(name) for name in archive.namelist())
+
+
+def test_git_revision(tmp_path: Path) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    (tmp_path / "train.py").write_text("print(1)\n")
+    for words in (["init", "-q"], ["add", "train.py"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True, capture_output=True)
+    revision = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    run = captured(tmp_path, sys.executable, "train.py")
+    assert run.manifest is not None
+    assert run.manifest.git == {"revision": revision, "dirty": False}
+    (tmp_path / "train.py").write_text("print(2)\n")
+    run = captured(tmp_path, sys.executable, "train.py")
+    assert run.manifest is not None
+    assert run.manifest.git == {"revision": revision, "dirty": True}
+
+
+def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
+    from tests.integration.capturing import profkit_command
+
+    def capture(*words: str) -> None:
+        subprocess.run(
+            profkit_command("capture", *words, "--", sys.executable, "-c", "1"),
+            cwd=tmp_path,
+            env=environment(),
+            check=True,
+            capture_output=True,
+        )
+
+    capture("--repeat", "2", "-o", "a.prof")
+    capture()
+    capture()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a-1.prof", "a-2.prof", "run-2.prof", "run.prof"]

@@ -1,0 +1,76 @@
+"""A real MPI job under OpenMPI: profkit in front of mpirun, and inside every rank."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from profkit.model import Run
+from tests.integration.capturing import PROGRAMS, calls, environment, profkit_command, run_capture
+from tests.requirements import require
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = str(PROGRAMS / "mpi_train.py")
+
+
+def mpirun() -> list[str]:
+    """``mpirun`` for as many ranks as are asked for, on however few cores this machine has."""
+    require("mpi", shutil.which("mpirun") is not None, "mpirun is not installed")
+    require("mpi", importlib.util.find_spec("mpi4py") is not None, "mpi4py is not installed")
+    return ["mpirun", "--oversubscribe", "-n", "4"]
+
+
+def mpi_environment() -> dict[str, str]:
+    """Lets root start MPI jobs, as in containers, and keeps BLAS to one thread a rank."""
+    return environment(
+        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
+    )
+
+
+def check(run: Run) -> None:
+    ranks = [p for p in run.processes if p.role == "rank"]
+    assert [p.rank for p in ranks] == [0, 1, 2, 3]
+    assert run.processes[0] is ranks[0]
+    for process in ranks:
+        assert process.exit == "exited"
+        assert calls(process)["all_reduce"] == 100
+        assert calls(process)["gradient"] == 100
+        assert process.environment["OMPI_COMM_WORLD_RANK"] == str(process.rank)
+    assert run.manifest is not None
+    assert run.manifest.exit_status == 0
+
+
+def test_capture_of_mpirun(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, *mpirun(), sys.executable, PROGRAM, env=mpi_environment())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("4 ranks, error 0.0")
+    run = load_run(tmp_path / "run.prof")
+    check(run)
+    assert not run.warnings
+
+
+def test_capture_inside_mpirun_and_merge(tmp_path: Path) -> None:
+    inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, PROGRAM)
+    done = subprocess.run(
+        [*mpirun(), *inside], cwd=tmp_path, env=mpi_environment(), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    files = sorted(p.name for p in tmp_path.glob("*.prof"))
+    assert files == [f"run-rank{r}.prof" for r in range(4)]
+    merged = subprocess.run(
+        profkit_command("merge", *files, "-o", "job.prof"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert merged.returncode == 0, merged.stderr
+    check(load_run(tmp_path / "job.prof"))

@@ -1,0 +1,143 @@
+"""Capturing whole process trees: every way of starting a child, and how its data come home."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
+
+CHILDREN = str(PROGRAMS / "children.py")
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_children(tmp_path: Path, way: str) -> None:
+    run = captured(tmp_path, sys.executable, CHILDREN, way)
+    workers = [p for p in run.processes if p.role == "worker"]
+    assert len(workers) == 2
+    for worker in workers:
+        assert worker.exit == "exited"
+        assert calls(worker)["child_work"] == 1
+        assert column(worker, "child_work", "cumtime") == pytest.approx(0.15, abs=0.05)
+    main = run.processes[0]
+    assert main.role == "main"
+    assert "child_work" not in calls(main), "a child's calls are counted in its parent"
+    pids = {p.pid for p in run.processes}
+    assert all(w.parent in pids for w in workers)
+
+
+@pytest.mark.parametrize("way", ["pool", "executor"])
+def test_pools(tmp_path: Path, way: str) -> None:
+    run = captured(tmp_path, sys.executable, CHILDREN, way)
+    workers = [p for p in run.processes if p.role == "worker"]
+    done = sum(calls(w).get("child_work", 0) for w in workers)
+    # Pool.terminate() kills its workers: what they did in their last moments may be missing, no more.
+    assert done >= (4 if way == "executor" else 3)
+    assert sum(w.cpu_s or 0 for w in workers) > 0.4
+
+
+def test_subprocess(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, CHILDREN, "subprocess")
+    child = next(p for p in run.processes if p.role == "child")
+    assert child.parent == run.processes[0].pid
+    assert calls(child)["child_work"] == 1
+
+
+def test_raw_fork_that_leaves_through_os_exit(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, CHILDREN, "rawfork")
+    child = next(p for p in run.processes if p.role == "child")
+    assert child.exit == "exited"
+    assert calls(child)["child_work"] == 1
+
+
+def test_exec_keeps_what_the_first_image_did(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, CHILDREN, "exec")
+    second, first = run.processes
+    assert (first.exit, second.exit) == ("replaced", "exited")
+    assert first.pid == second.pid
+    assert second.role == first.role == "main"
+    assert calls(first)["first_image"] == 1
+    assert calls(second)["second_image"] == 1
+
+
+def test_exec_that_fails_goes_on(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, CHILDREN, "execfails")
+    (only,) = run.processes
+    assert calls(only)["first_image"] == calls(only)["second_image"] == 1
+
+
+def test_module_script_and_job(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "tool.py").write_text("def f():\n    return 1\n\nf()\n")
+    script = tmp_path / "script"
+    script.write_text(f"#!{sys.executable}\ndef g():\n    return 1\n\ng()\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    job = tmp_path / "job.sh"
+    job.write_text(f"set -e\n'{sys.executable}' -m package.tool\n./script\n")
+    run = captured(tmp_path, "bash", "job.sh")
+    assert [calls(p).get("f", 0) for p in run.processes] == [1, 0]
+    assert [calls(p).get("g", 0) for p in run.processes] == [0, 1]
+    assert run.manifest is not None
+    assert run.manifest.command == ("bash", "job.sh")
+    assert calls(captured(tmp_path, sys.executable, "-m", "package.tool").processes[0])["f"] == 1
+    assert calls(captured(tmp_path, "./script").processes[0])["g"] == 1
+
+
+def test_ranks_by_environment(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, str(PROGRAMS / "launches_ranks.py"))
+    assert run.processes[0].rank == 0, "viewers see rank 0"
+    ranks = [p for p in run.processes if p.role == "rank"]
+    assert sorted(p.rank for p in ranks if p.rank is not None) == [0, 1, 2]
+    assert all(calls(p)["train"] == 1 for p in ranks)
+    assert [p.role for p in run.processes].count("main") == 1
+
+
+def test_one_file_per_rank_when_launched_inside(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        done = run_capture(
+            tmp_path,
+            sys.executable,
+            str(PROGRAMS / "busy.py"),
+            "0.05",
+            env=environment(RANK=str(rank), WORLD_SIZE="2", TORCHELASTIC_RUN_ID="job 1"),
+        )
+        assert done.returncode == 0, done.stderr
+    assert sorted(p.name for p in tmp_path.glob("*.prof")) == ["run-rank0.prof", "run-rank1.prof"]
+
+
+def test_process_without_an_agent_is_said(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, sys.executable, "-I", "-c", "print(1)")
+    assert done.returncode == 0
+    assert done.stdout == "1\n"
+    assert "no Python process was profiled" in done.stderr
+
+
+def test_child_that_outlives_the_target(tmp_path: Path) -> None:
+    busy = PROGRAMS / "busy.py"
+    run = captured(tmp_path, "bash", "-c", f"'{sys.executable}' '{busy}' 3 </dev/null >/dev/null 2>&1 & sleep 1")
+    (child,) = run.processes
+    assert child.exit == "running"
+    assert calls(child)["leaf"] > 10
+    assert any("still ran" in w for w in run.warnings)
+
+
+def test_disk_full_loses_nothing_of_the_target(tmp_path: Path) -> None:
+    # A file size limit stands in for a full disk: the agent's writes fail, the target must not notice.
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 0; exec "$@"', "-", sys.executable, str(PROGRAMS / "busy.py"), "0.3", "3"],
+        env=environment(
+            PYTHONPATH=str(Path(__file__).parents[2] / "profkit/capture/agent/inject"), PROFKIT_SPOOL=str(tmp_path)
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+    assert not [p for p in tmp_path.iterdir() if p.suffix == ".record"]
+    assert os.listdir(tmp_path) == [] or all(p.stat().st_size == 0 for p in tmp_path.iterdir())

@@ -1,0 +1,224 @@
+"""The target behaves as without profkit: output, status, signals, what it sees of its interpreter."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.capturing import PROGRAMS, calls, captured, environment, profkit_command, run_capture
+from tests.interpreters import find
+from tests.requirements import require
+
+VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
+
+
+def interpreter(version: str) -> str:
+    """Another CPython of this machine."""
+    path = find(version)
+    require("interpreters", path is not None, f"no CPython {version} found")
+    return str(path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_target_sees_nothing_but_the_environment(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    command = [python, "-W", "error", str(PROGRAMS / "inspector.py"), "-o", "x", "--", "y"]
+    bare = subprocess.run(
+        command, cwd=tmp_path, env=environment(), input="typed", capture_output=True, text=True, check=False
+    )
+    assert bare.returncode == 0, bare.stderr
+    done = run_capture(tmp_path, *command, options=("--quiet",), input="typed")
+    assert done.stdout.splitlines() == bare.stdout.splitlines()
+    assert done.stderr == bare.stderr
+    assert done.returncode == bare.returncode
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) -> None:
+    command = [interpreter(version), str(PROGRAMS / "own_profiler.py")]
+    bare = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert bare.returncode == 0, bare.stderr
+    assert "inside" in bare.stdout
+    done = run_capture(tmp_path, *command, options=("--quiet",))
+    assert done.stderr.replace("\n", "") == "" == bare.stderr
+    assert done.stdout == bare.stdout
+    run = captured(tmp_path, *command)
+    assert sum("used cProfile itself" in w for w in run.warnings) == 2
+    assert calls(run.processes[0])["outside"] >= 2, "profiling did not go on after the target's own"
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_interpreters_too_old_for_the_agent_are_left_alone(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    done = run_capture(tmp_path, python, "-c", "import sys; sys.stdout.write('fine'); sys.exit(4)")
+    assert (done.returncode, done.stdout) == (4, "fine")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_exit_code(tmp_path: Path, code: int) -> None:
+    done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "0.01", str(code))
+    assert done.returncode == code
+
+
+def test_uncaught_exception_looks_the_same(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "def f():\n    return 1 / 0\nf()"]
+    bare = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    done = run_capture(tmp_path, *command, options=("--quiet",))
+    assert (done.returncode, done.stdout, done.stderr) == (bare.returncode, bare.stdout, bare.stderr)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT"])
+def test_death_by_signal_is_passed_on(tmp_path: Path, name: str) -> None:
+    what = "segfault" if name == "SIGSEGV" else name
+    done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "killed.py"), "0.1", what)
+    assert done.returncode == -getattr(signal, name)
+    assert (tmp_path / "run.prof").exists()
+
+
+def start(tmp_path: Path, program: str, *words: str, **kwargs: object) -> subprocess.Popen[str]:
+    """Start a capture whose target says when it is ready, as a session of its own."""
+    launcher = subprocess.Popen(
+        profkit_command("capture", "-o", "run.prof", "--quiet", "--", sys.executable, str(PROGRAMS / program), *words),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **kwargs,  # type: ignore[call-overload]
+    )
+    assert launcher.stdout is not None
+    assert launcher.stdout.readline() == "ready\n"
+    return launcher
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1"])
+def test_signal_to_the_launcher_reaches_the_target_once(tmp_path: Path, name: str) -> None:
+    launcher = start(tmp_path, "handles_signals.py")
+    os.kill(launcher.pid, getattr(signal, name))
+    out, err = launcher.communicate(timeout=30)
+    assert out == f"['{name}']\n", err
+    assert launcher.returncode == 5
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_signal_to_the_group_reaches_the_target_once(tmp_path: Path, name: str) -> None:
+    launcher = start(tmp_path, "handles_signals.py")
+    os.killpg(launcher.pid, getattr(signal, name))
+    out, err = launcher.communicate(timeout=30)
+    assert out == f"['{name}']\n", err
+    assert launcher.returncode == 5
+
+
+def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
+    import pty
+
+    leader, follower = pty.openpty()
+    launcher = subprocess.Popen(
+        ["setsid", "--ctty", "--wait"]
+        + profkit_command("capture", "-o", "run.prof", "--quiet", "--", sys.executable, str(PROGRAMS / "handles_signals.py")),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    seen = b""
+    while b"ready" not in seen:
+        seen += os.read(leader, 1000)
+    os.write(leader, b"\x03")
+    launcher.wait(timeout=30)
+    while b"]" not in seen:
+        seen += os.read(leader, 1000)
+    os.close(leader)
+    assert b"['SIGINT']" in seen
+    assert launcher.returncode == 5
+
+
+def test_existing_sitecustomize_still_runs(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import sys\nsys.custom = __file__\n")
+    program = "import sys, sitecustomize; print(sys.custom == sitecustomize.__file__, sys.custom)"
+    done = run_capture(
+        tmp_path,
+        sys.executable,
+        "-c",
+        program,
+        options=("--quiet",),
+        env=environment(PYTHONPATH=str(tmp_path / "site")),
+    )
+    assert done.stdout == f"True {tmp_path / 'site' / 'sitecustomize.py'}\n"
+    assert done.stderr == ""
+
+
+def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    # For the target alone: profkit's launcher is a Python program too, and would say the same of itself.
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        "import sys\nif sys.orig_argv[1] == '-c' and sys.orig_argv[2] == \"print('on')\":\n    raise RuntimeError('mine')\n"
+    )
+    env = environment(PYTHONPATH=str(tmp_path / "site"))
+    command = [sys.executable, "-c", "print('on')"]
+    bare = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
+    assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout)
+    assert "mine" in bare.stderr
+    assert done.stderr == bare.stderr
+
+
+def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
+    launcher = start(tmp_path, "handles_signals.py")
+    time.sleep(0.5)
+    os.killpg(launcher.pid, signal.SIGKILL)
+    launcher.communicate(timeout=10)
+    (spool,) = tmp_path.glob(".run.prof.spool-*")
+    done = subprocess.run(
+        profkit_command("merge", str(spool), "-o", "saved.prof"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    from profkit.formats import load_run
+
+    run = load_run(tmp_path / "saved.prof")
+    assert run.processes[0].exit == "killed"
+    assert any("profkit itself was killed" in w for w in run.warnings)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [(["/nonexistent/program"], 127), (["/etc/passwd"], 126)]
+)
+def test_command_that_cannot_be_started(tmp_path: Path, command: list[str], code: int) -> None:
+    done = run_capture(tmp_path, *command)
+    assert done.returncode == code
+    assert done.stderr.startswith("profkit: error: ")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_that_cannot_be_written(tmp_path: Path) -> None:
+    done = subprocess.run(
+        profkit_command("capture", "-o", "missing/run.prof", "--", sys.executable, "-c", "print('ran')"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == "", "the target ran although its profile could not be kept"
+    assert done.stderr.count("\n") == 1
+    assert "missing/run.prof" in done.stderr

@@ -1,0 +1,178 @@
+"""The small parts of capturing that need no target: ranks, packages, open calls, warnings, host readings."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.capture import host
+from profkit.capture.agent import settings, tracer
+from profkit.capture.packages import installed_packages
+from profkit.capture.packer import pack_spool
+from profkit.capture.tables import ThreadTables
+from profkit.errors import FormatError
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, (None, None)),
+        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, (3, 4)),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, (0, 2)),
+        ({"RANK": "0"}, (None, None)),
+        ({"RANK": "first", "WORLD_SIZE": "2"}, (None, None)),
+        # An sbatch script: Slurm names a process that is no rank.
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, (None, None)),
+        ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}, (5, 8)),
+        # mpirun inside a Slurm step: the inner launcher knows better.
+        (
+            {
+                "SLURM_PROCID": "0",
+                "SLURM_NTASKS": "1",
+                "SLURM_STEP_ID": "0",
+                "OMPI_COMM_WORLD_RANK": "2",
+                "OMPI_COMM_WORLD_SIZE": "4",
+            },
+            (2, 4),
+        ),
+    ],
+)
+def test_rank_of(environ: dict[str, str], expected: tuple[int | None, int | None]) -> None:
+    assert settings.rank_of(environ) == expected
+
+
+def test_environment_is_an_allow_list() -> None:
+    environ = {"OMP_NUM_THREADS": "4", "AWS_SECRET_ACCESS_KEY": "x", "HOME": "/home/anna"}
+    assert settings.thread_environment(environ) == {"OMP_NUM_THREADS": "4"}
+
+
+def test_installed_packages(tmp_path: Path) -> None:
+    for directory, names in {
+        "first": ["numpy-1.26.4.dist-info", "my_package-2.0.dist-info", "numpy"],
+        "second": ["numpy-1.0.dist-info", "old-3.1-py3.8.egg-info"],
+    }.items():
+        for name in names:
+            (tmp_path / directory / name).mkdir(parents=True)
+    found = installed_packages([str(tmp_path / "first"), str(tmp_path / "second"), str(tmp_path / "missing")])
+    assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
+
+
+class TestOpenCalls:
+    """Times of calls that have not returned: their self times add up to what the collector has not booked."""
+
+    def test_what_is_not_booked_goes_to_the_innermost_call_that_stayed(self) -> None:
+        calls = tracer._OpenCalls()
+        calls.update([1, 2], {}, 1.0, now=10.0)
+        rows = calls.update([1, 2, 3], {}, 3.0, now=12.0)
+        assert [(f, own) for f, _, own in rows] == [(1, 0.0), (2, 3.0), (3, 0.0)]
+        assert [within for _, within, _ in rows] == [3.0, 3.0, 0.0]
+
+    def test_a_call_that_returned_is_another_one(self) -> None:
+        calls = tracer._OpenCalls()
+        calls.update([1, 2], {2: 5}, 1.0, now=1.0)
+        rows = calls.update([1, 2], {2: 6}, 1.5, now=3.0)
+        # 2 returned and was called again: its second since then is not known to be open that long.
+        assert [(f, own) for f, _, own in rows] == [(1, 1.5), (2, 0.0)]
+        assert rows[1][1] == 0.0
+
+    def test_parts_add_up_to_the_whole(self) -> None:
+        rng = np.random.default_rng(0)
+        calls = tracer._OpenCalls()
+        counts: dict[int, int] = {}
+        for step in range(200):
+            stack = list(range(int(rng.integers(1, 6))))
+            for function in range(len(stack), 6):
+                counts[function] = counts.get(function, 0) + int(rng.integers(0, 2))
+            unbooked = float(rng.random() * 5)
+            rows = calls.update(stack, counts, unbooked, now=float(step))
+            assert math.isclose(sum(own for _, _, own in rows), unbooked, abs_tol=1e-9)
+            within = [w for _, w, _ in rows]
+            assert within == sorted(within, reverse=True), "an inner call lasts longer than the one around it"
+
+
+def record(**changes: object) -> dict[str, object]:
+    """A record as an agent writes it, with two functions."""
+    base: dict[str, object] = {
+        "path": ["/lib"],
+        "codes": [("/lib/a.py", 1, "outer", "outer"), ("/lib/a.py", 5, "inner", ""), ("~", 0, "<built-in method x>", "")],
+    }
+    return {**base, **changes}
+
+
+def test_thread_tables_sum_open_and_returned_calls() -> None:
+    table = {
+        "functions": [(1, 10, 2, 4.0, 3.0), (2, 5, 0, 1.0, 1.0)],
+        "edges": [(1, 2, 5, 0, 1.0, 1.0)],
+        "open": [(0, 7.0, 0.5), (1, 2.0, 0.25)],
+    }
+    profile, calls = ThreadTables().profile(record(), table)
+    rows = {profile.strings[profile.name[i]]: i for i in range(len(profile))}
+    outer, inner, builtin = rows["outer"], rows["inner"], rows["<built-in method x>"]
+    assert profile.ncalls[[outer, inner, builtin]].tolist() == [1, 11, 5]
+    assert profile.primitive_calls[[outer, inner, builtin]].tolist() == [1, 9, 5]
+    assert profile.tottime[[outer, inner, builtin]].tolist() == [0.5, 3.25, 1.0]
+    assert profile.cumtime[[outer, inner, builtin]].tolist() == [7.0, 6.0, 1.0]
+    assert [(c.function, c.cumtime) for c in calls] == [(outer, 7.0), (inner, 2.0)]
+    assert profile.edges is not None
+    edges = list(zip(profile.edges.caller, profile.edges.callee, profile.edges.ncalls, strict=True))
+    assert edges == [(inner, builtin, 5), (outer, inner, 1)]
+    assert profile.strings[profile.module[outer]] == "a"
+
+
+def test_recursive_open_calls_count_once_in_cumtime() -> None:
+    table = {"functions": [], "edges": [], "open": [(0, 3.0, 1.0), (0, 2.0, 2.0)]}
+    profile, calls = ThreadTables().profile(record(), table)
+    assert profile.ncalls.tolist() == [2]
+    assert profile.primitive_calls.tolist() == [1]
+    assert profile.cumtime.tolist() == [3.0]
+    assert profile.tottime.tolist() == [3.0]
+    assert len(calls) == 2
+
+
+def test_equal_names_stay_apart() -> None:
+    codes = [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")]
+    table = {"functions": [(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)], "edges": [], "open": []}
+    profile, _ = ThreadTables().profile(record(codes=codes), table)
+    assert profile.ncalls.tolist() == [5, 3]
+
+
+def test_spool_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="is not a spool directory"):
+        pack_spool(tmp_path)
+    (tmp_path / "launch.json").write_text("{")
+    with pytest.raises(FormatError, match="launch.json: is damaged"):
+        pack_spool(tmp_path)
+
+
+def test_damaged_record_is_left_out_and_said(tmp_path: Path) -> None:
+    (tmp_path / "launch.json").write_text(
+        '{"command": ["python"], "cwd": "/", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}'
+    )
+    (tmp_path / "host-1-1.record").write_bytes(b"\xff\x00")
+    run = pack_spool(tmp_path)
+    assert any("host-1-1.record cannot be read" in w for w in run.warnings)
+    assert any("no Python process was profiled" in w for w in run.warnings)
+
+
+def test_readings_rise() -> None:
+    here = host.read_host()
+    first = host.take_reading()
+    sum(range(2_000_000))
+    machine = host.between(first, host.take_reading(), here)
+    assert machine.wall_s is not None
+    assert machine.wall_s > 0
+    if machine.busy_s is not None:
+        assert 0 <= machine.busy_s <= (here.cpus or 1) * (machine.wall_s + 0.1)
+    assert here.cpus
+    assert here.available_cpus is not None
+    assert here.available_cpus <= here.cpus
+
+
+def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
+    machine = host.between(host.Reading(1.0), host.Reading(3.0, busy_s=5.0), host.Host())
+    assert machine.wall_s == 2.0
+    assert machine.busy_s is None
+    assert machine.psi_some_s is None

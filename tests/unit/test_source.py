@@ -1,0 +1,134 @@
+"""Qualified names and source hashes, read from the text of a file."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.capture.source import SourceFile, SourceFiles
+
+TEXT = textwrap.dedent(
+    '''\
+    import functools
+
+
+    def plain(a,
+              b=(1, 2)):  # comment
+        """A docstring with a "quote" and
+    text at the margin."""
+        if a:
+            return b
+
+        # a comment at the end
+
+
+    class Outer:
+        @functools.lru_cache(
+            maxsize=None,
+        )
+        def method(self):
+            def inner(x):
+                return {
+        "key": x,
+    }
+            return inner
+
+        async def later(self): return 1
+
+        class Nested:
+            def method(self):
+                return lambda y: y + 1
+
+
+    after = plain(1, [
+        2])
+    '''
+)
+
+
+def lines_of(name: str) -> list[int]:
+    """First lines, decorators included, of every function of that name: as `co_firstlineno` has it."""
+    found = []
+    for node in ast.walk(ast.parse(TEXT)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+            found.append(min([node.lineno, *(d.lineno for d in node.decorator_list)]))
+    return sorted(found)
+
+
+def test_qualified_names() -> None:
+    source = SourceFile(TEXT)
+    (plain,), (inner,), (later,) = lines_of("plain"), lines_of("inner"), lines_of("later")
+    first, second = lines_of("method")
+    assert source.qualname(plain, "plain") == "plain"
+    assert source.qualname(first, "method") == "Outer.method"
+    assert source.qualname(inner, "inner") == "Outer.method.<locals>.inner"
+    assert source.qualname(later, "later") == "Outer.later"
+    assert source.qualname(second, "method") == "Outer.Nested.method"
+    assert source.qualname(plain, "another") == ""
+    assert source.qualname(10_000, "plain") == ""
+
+
+def changed(old: str, new: str) -> dict[str, bool]:
+    """Whether each function's hash changes when the text does."""
+    assert TEXT.count(old) == 1
+    other_text = TEXT.replace(old, new)
+    result = {}
+    for name, line in [("plain", lines_of("plain")[0]), ("inner", lines_of("inner")[0]), ("method", lines_of("method")[0])]:
+        offset = other_text[: TEXT.index(old)].count("\n")
+        shift = new.count("\n") - old.count("\n") if line > offset + 1 else 0
+        result[name] = SourceFile(TEXT).hash(line, name) != SourceFile(other_text).hash(line + shift, name)
+    return result
+
+
+def test_a_change_shows_in_the_function_and_in_those_around_it() -> None:
+    assert changed("return b", "return a") == {"plain": True, "inner": False, "method": False}
+    assert changed('"key": x', '"key": -x') == {"plain": False, "inner": True, "method": True}
+    assert changed("b=(1, 2)", "b=(1, 3)") == {"plain": True, "inner": False, "method": False}
+    assert changed("maxsize=None", "maxsize=1") == {"plain": False, "inner": False, "method": True}
+    assert changed("text at the margin", "other text") == {"plain": True, "inner": False, "method": False}
+
+
+def test_comments_blank_lines_and_place_do_not_count() -> None:
+    nothing = {"plain": False, "inner": False, "method": False}
+    assert changed("# a comment at the end", "") == nothing
+    assert changed("# comment\n", "\n") == nothing
+    assert changed("import functools\n", "import functools\nimport os\n\n\n") == nothing
+    assert changed("after = plain(1, [", "after = 5, plain(1, [") == nothing
+    assert changed("        return b\n\n", "        return b\n\n\n\n") == nothing
+
+
+def test_line_ends_of_windows_do_not_count() -> None:
+    line = lines_of("plain")[0]
+    assert SourceFile(TEXT).hash(line, "plain") == SourceFile(TEXT.replace("\n", "\r\n")).hash(line, "plain") != ""
+
+
+def test_module_and_lambda() -> None:
+    source = SourceFile(TEXT)
+    module = source.hash(1, "<module>")
+    assert module != SourceFile(TEXT + "x = 1\n").hash(1, "<module>")
+    line = TEXT[: TEXT.index("lambda")].count("\n") + 1
+    assert source.hash(line, "<lambda>") != SourceFile(TEXT.replace("y + 1", "y + 2")).hash(line, "<lambda>")
+    assert source.hash(line, "<lambda>") == SourceFile(TEXT.replace("return b", "pass")).hash(line, "<lambda>")
+
+
+@given(st.text(alphabet="def f():\n\t #\"'\\[](){}@:xy", max_size=200), st.integers(-3, 30))
+def test_any_text_is_survived(text: str, line: int) -> None:
+    source = SourceFile(text)
+    assert isinstance(source.hash(line, "f"), str)
+    assert isinstance(source.qualname(line, "f"), str)
+
+
+def test_files_that_are_no_source(tmp_path: Path) -> None:
+    files = SourceFiles()
+    (tmp_path / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n")
+    (tmp_path / "broken.py").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "lib.so").write_bytes(b"def f(): pass")
+    latin = files.get(str(tmp_path / "latin.py"))
+    assert latin is not None
+    assert latin.qualname(2, "f") == "f"
+    for name in ("broken.py", "lib.so", "missing.py", "."):
+        assert files.get(str(tmp_path / name)) is None
