@@ -34,7 +34,16 @@ for _ in range(12):
 def help_text(work: Path, repeats: int) -> list[Ratio]:
     """``profkit --help`` against importing the libraries that it is made of."""
     peer = [sys.executable, "-c", "import typer, rich.console"]
-    return [compare("profkit --help / import typer, rich.console", [*PROFKIT, "--help"], peer, bar=2.5, cwd=work, repeats=repeats)]
+    return [
+        compare(
+            "profkit --help / import typer, rich.console",
+            [*PROFKIT, "--help"],
+            peer,
+            bar=2.5,
+            cwd=work,
+            repeats=repeats,
+        )
+    ]
 
 
 def diff(work: Path, repeats: int) -> list[Ratio]:
@@ -82,7 +91,9 @@ def memory(work: Path) -> str:
             big_profiles.write(work / name, 100_000, seed)
     size = sum((work / name).stat().st_size for name in names)
     peak = peak_memory([*PROFKIT, "diff", *names], work)
-    peer = peak_memory([sys.executable, "-c", "import pstats, sys; [pstats.Stats(f) for f in sys.argv[1:]]", *names], work)
+    peer = peak_memory(
+        [sys.executable, "-c", "import pstats, sys; [pstats.Stats(f) for f in sys.argv[1:]]", *names], work
+    )
     met = "met" if peak <= 12 * size else "MISSED"
     return (
         f"memory of that diff: {peak / 2**20:.0f} MiB, {peak / size:.1f}× the two files' {size / 2**20:.0f} MiB "
@@ -94,11 +105,17 @@ def main() -> None:
     """Measure what was asked for, or everything."""
     suites = {"help": help_text, "diff": diff, "capture": capture}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*suites, "memory", []], help="what to measure; all by default")
-    parser.add_argument("--repeats", type=int, default=11, help="pairs of runs a figure (default: %(default)s)")
+    parser.add_argument(
+        "names", nargs="*", choices=[*suites, "memory", []], help="what to measure; all by default"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=11, help="pairs of runs a figure (default: %(default)s)"
+    )
     options = parser.parse_args()
     names = options.names or [*suites, "memory"]
-    print(f"{'whole process, medians of interleaved pairs':<58} {'ours/ms':>8} {'peer/ms':>8}  ratio (least–most)   bar")
+    print(
+        f"{'whole process, medians of interleaved pairs':<58} {'ours/ms':>8} {'peer/ms':>8}  ratio (least–most)   bar"
+    )
     with tempfile.TemporaryDirectory() as directory:
         for name in names:
             if name == "memory":

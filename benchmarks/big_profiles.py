@@ -20,9 +20,12 @@ def write(path: Path, functions: int, seed: int) -> None:
     """Write a profile of so many functions; the structure is the same for every seed, the times are not."""
     shape, times = random.Random(0), random.Random(seed)
     directory = f"/home/user{seed}/env/lib/python3.11/site-packages"
-    files = [f"{directory}/package{i % 40}/module{i}.py" for i in range(max(1, functions // _FUNCTIONS_PER_FILE))]
+    files = [
+        f"{directory}/package{i % 40}/module{i}.py" for i in range(max(1, functions // _FUNCTIONS_PER_FILE))
+    ]
     keys = [
-        (files[i % len(files)], 10 + 9 * (i // len(files)), f"function_{i % 997}_{i}") for i in range(functions)
+        (files[i % len(files)], 10 + 9 * (i // len(files)), f"function_{i % 997}_{i}")
+        for i in range(functions)
     ]
     stats = {}
     for key in keys:

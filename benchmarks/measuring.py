@@ -63,10 +63,7 @@ def compare(
 ) -> Ratio:
     """Run both commands in turn, after one warm-up each, and return the median ratio.
 
-    Parameters
-    ----------
-    allowance_s
-        Seconds that the bar grants on top of the ratio; taken off ours first.
+    ``allowance_s`` is what the bar grants on top of the ratio, in seconds; it is taken off ours first.
     """
     timer(ours, cwd), timer(peer, cwd)
     pairs = [(timer(ours, cwd) - allowance_s, timer(peer, cwd)) for _ in range(repeats)]
@@ -90,5 +87,3 @@ def peak_memory(command: Sequence[str], cwd: Path) -> int:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return usage.ru_maxrss * 1024
-
-

@@ -19,7 +19,7 @@ __all__ = ["find", "interpreter"]
 
 @functools.cache
 def find(version: str) -> str | None:
-    """Return an interpreter of a version such as ``3.12`` or ``2.7``; ``None`` where this machine has none."""
+    """Return an interpreter of a version such as ``3.12`` or ``2.7``, ``None`` where there is none."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates = sorted(
         (path for path in root.glob(f"{version}.*/bin/python") if re.fullmatch(r"[\d.]+", path.parts[-3])),

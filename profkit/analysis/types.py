@@ -232,7 +232,7 @@ class Ranking:
     by
         ``tottime`` or ``cumtime``.
     rbo
-        Rank-biased overlap *distance* of the top 50, p = 0.9 (Webber, Moffat and Zobel 2010): 0 alike, 1 disjoint.
+        Rank-biased overlap *distance* of the top 50, p = 0.9 (Webber et al. 2010): 0 alike, 1 disjoint.
     total_variation
         Half the sum of absolute differences of self-time shares.
     reordered

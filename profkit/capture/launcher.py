@@ -23,9 +23,10 @@ from typing import Any
 from profkit.capture.agent import settings
 from profkit.errors import ProfkitError, UsageError
 
-__all__ = ["CommandNotFound", "capture"]
+__all__ = ["CommandNotFoundError", "capture"]
 
-class CommandNotFound(ProfkitError):
+
+class CommandNotFoundError(ProfkitError):
     """The target cannot be started; the exit code is the shell's."""
 
     def __init__(self, command: str, error: OSError) -> None:
@@ -42,6 +43,8 @@ def capture(
     ----------
     command
         Program and arguments.
+    repeat
+        How many times; with more than one the number is put before the suffix.
     output
         Where to write; ``None`` picks ``run.prof``, or ``run-2.prof`` and so on where that exists. In a rank of
         a job (``mpirun -n 4 profkit capture …``) the rank is put before the suffix.
@@ -57,7 +60,7 @@ def capture(
     ------
     UsageError
         The output cannot be written there.
-    CommandNotFound
+    CommandNotFoundError
         There is no such command.
     """
     status = 0
@@ -137,7 +140,9 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> 
 
     environment = dict(environ)
     inject = str(Path(__file__).parent / "agent" / "inject")
-    inherited = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", inject)]
+    inherited = [
+        entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", inject)
+    ]
     environment["PYTHONPATH"] = os.pathsep.join([inject, *inherited])
     environment[settings.SPOOL_VARIABLE] = str(spool)
     facts: dict[str, Any] = {
@@ -156,7 +161,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> 
         try:
             target = subprocess.Popen(command, env=environment, preexec_fn=release)
         except OSError as error:
-            raise CommandNotFound(command[0], error) from None
+            raise CommandNotFoundError(command[0], error) from None
         _prepare_packing()
         facts["git"] = _git_state()
         facts["host"] = _as_dict(host.read_host())
@@ -193,7 +198,12 @@ def _git_state() -> dict[str, Any] | None:
     try:
         with open(os.devnull, "rb") as nothing:
             head = subprocess.run(
-                [*git, "rev-parse", "HEAD"], stdin=nothing, capture_output=True, text=True, timeout=5, check=False
+                [*git, "rev-parse", "HEAD"],
+                stdin=nothing,
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=False,
             )
             if head.returncode != 0:
                 return None
@@ -215,7 +225,13 @@ def _job() -> dict[str, Any] | None:
     rank, size = settings.rank_of(os.environ)
     if rank is None or (size or 1) < 2:
         return None
-    for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"):
+    for name in (
+        "PMIX_NAMESPACE",
+        "OMPI_MCA_ess_base_jobid",
+        "PMI_JOBID",
+        "TORCHELASTIC_RUN_ID",
+        "SLURM_JOB_ID",
+    ):
         if name in os.environ:
             step = os.environ.get("SLURM_STEP_ID", "") if name == "SLURM_JOB_ID" else ""
             identity = re.sub(r"[^\w.@-]", "_", f"{name}:{os.environ[name]}{'.' + step if step else ''}")

@@ -83,7 +83,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
         processes=tuple(_primary_first(processes))
         or (Process(command=manifest.command, exit="not profiled"),),
         manifest=manifest,
-        machine=host_facts.between(*readings, machine_host) if len(readings) == 2 else None,
+        machine=host_facts.between(readings[0], readings[1], machine_host) if len(readings) == 2 else None,
         warnings=tuple(dict.fromkeys(warnings)),
     )
 
@@ -92,7 +92,7 @@ def _read_launch(spool: Path) -> dict[str, Any]:
     path = spool / "launch.json"
     try:
         launch = json.loads(path.read_text(encoding="utf-8"))
-        launch["command"], launch["cwd"], launch["started"]  # noqa: B018  (what every launch has)
+        launch["command"], launch["cwd"], launch["started"]
     except OSError as error:
         raise FormatError(spool, f"is not a spool directory: {error.strerror}: launch.json") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -230,7 +230,9 @@ def _with_roles(processes: Sequence[Process], records: Sequence[Mapping[str, Any
             role = "worker"
         elif of_rank and (parent is None or result[parent].rank != process.rank):
             role = "rank"
-        elif parent is None and by_pid.get(process.pid) is None and index == 0 and not (has_ranks and of_rank):
+        elif (
+            parent is None and by_pid.get(process.pid) is None and index == 0 and not (has_ranks and of_rank)
+        ):
             role = "main"
         else:
             previous = by_pid.get(process.pid)  # the same process after an exec keeps its role

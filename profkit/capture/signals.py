@@ -143,7 +143,6 @@ def end_like(status: int) -> None:
         sys.exit(status)
     sys.stdout.flush()
     sys.stderr.flush()
-    import resource  # signals end processes on POSIX systems only, which have it
 
     number = -status
     # The target has dumped core if it wanted to; a second dump of this process would mislead.

@@ -7,11 +7,13 @@ machine and Python version, so that a slow function with an equal hash on both s
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 __all__ = ["SourceFile", "SourceFiles"]
 
@@ -25,6 +27,13 @@ _TOKEN = re.compile(
     |(?P<comment>\#[^\n]*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<joined>\\\n)|(?P<line>\n)""",
     re.DOTALL | re.VERBOSE,
 )
+#: Comments, with strings so that a ``#`` inside them is passed over.
+_COMMENT = re.compile(
+    r"""(\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|\#[^\n]*""",
+    re.DOTALL,
+)
+#: From a function's first line to the line with its `def`: decorators come before it.
+_HEAD = re.compile(r"(?:[ \t]*(?:@[^\n]*)?\n)*[ \t]*(?:async[ \t]+)?(?:def|class)\b[^\n]*\n")
 _DEFINITION = re.compile(r"^([ \t]*)(?:(?:async[ \t]+)?(def)|(class))[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -35,7 +44,8 @@ class SourceFile:
         self._text = text.replace("\r\n", "\n").replace("\r", "\n")
         if not self._text.endswith("\n"):
             self._text += "\n"
-        self._starts = [0, *(match.end() for match in re.finditer("\n", self._text))]
+        lengths = (len(line) + 1 for line in self._text[:-1].split("\n"))
+        self._starts = [0, *accumulate(lengths)]
         self._qualnames: dict[int, str] | None = None
 
     def qualname(self, line: int, name: str) -> str:
@@ -62,23 +72,41 @@ class SourceFile:
     def hash(self, line: int, name: str) -> str:
         """Return 16 hexadecimal digits of the text's SHA-256, empty where there is no such line.
 
-        A lambda or comprehension is hashed by its statement, ``<module>`` by its whole file.
+        A lambda or comprehension is hashed by its statement, ``<module>`` by its whole file as it stands.
         """
         if not 1 <= line < len(self._starts):
             return ""
-        first = 0 if name == "<module>" else self._starts[line - 1]
-        text = self._text if name == "<module>" else self._text[first : self._end(first, name)]
-        lines = [part.rstrip() for part in _without_comments(text).split("\n")]
+        if name == "<module>":
+            return _digest(self._text)
+        first = self._starts[line - 1]
+        text = self._text[first : self._end(first, has_block=not name.startswith("<"))]
+        if "#" in text:
+            text = _COMMENT.sub(r"\1", text)
+        lines = [part.rstrip() for part in text.split("\n")]
         lines = [part for part in lines if part]
         if not lines:
             return ""
         margin = len(lines[0]) - len(lines[0].lstrip())
-        normal = "\n".join(part[margin:] if not part[:margin].strip() else part for part in lines)
-        return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return _digest("\n".join([part[margin:] if not part[:margin].strip() else part for part in lines]))
 
-    def _end(self, first: int, name: str) -> int:
+    def _end(self, first: int, has_block: bool) -> int:
         """Offset after the last line of the block, or of the statement for what has no block of its own."""
-        has_block = not name.startswith("<")
+        if has_block:
+            indent = _indent(self._text, first)
+            head = _HEAD.match(self._text, first)
+            if head is not None:
+                after = _dedent(indent).search(self._text, head.end())
+                end = after.start() if after is not None else len(self._text)
+                # Nearly always the next line that is not indented deeper ends the block. It does not inside
+                # brackets and strings, which then are not balanced.
+                block = self._text[first:end]
+                if all(block.count(a) == block.count(b) for a, b in ("()", "[]", "{}")) and not (
+                    block.count('"""') % 2 or block.count("'''") % 2
+                ):
+                    return end
+        return self._end_by_tokens(first, has_block)
+
+    def _end_by_tokens(self, first: int, has_block: bool) -> int:
         text = self._text
         indent = _indent(text, first)
         depth = 0
@@ -96,26 +124,30 @@ class SourceFile:
                 if not has_block:
                     return end
                 if not defined:
-                    defined = re.match(r"[ \t]*(?:async[ \t]+)?(?:def|class)\b", text[line_start:end]) is not None
+                    defined = _HEAD.match(text, line_start, end) is not None
                 line_start = end
-                following = text[end : text.find("\n", end) + 1]
-                if (
-                    defined
-                    and following.strip()
-                    and not following.lstrip().startswith("#")
-                    and _indent(text, end) <= indent
-                ):
+                following = text[end : text.find("\n", end) + 1].strip()
+                if defined and following and following[0] != "#" and _indent(text, end) <= indent:
                     return end
         return end
 
 
 def _indent(text: str, at: int) -> int:
-    rest = re.compile(r"[ \t]*").match(text, at)
-    return len(rest[0].expandtabs()) if rest else 0
+    width = 0
+    while text[at : at + 1] in (" ", "\t"):
+        width += 1 if text[at] == " " else 8 - width % 8
+        at += 1
+    return width
 
 
-def _without_comments(text: str) -> str:
-    return _TOKEN.sub(lambda match: "" if match.lastgroup == "comment" else match[0], text)
+@functools.cache
+def _dedent(indent: int) -> re.Pattern[str]:
+    """What starts a line that is indented by at most so many columns and is not blank or a comment."""
+    return re.compile(rf"^(?=[ ]{{0,{indent}}}[^\s#]|\t{{0,{indent // 8}}}[^\s#])", re.MULTILINE)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class SourceFiles:

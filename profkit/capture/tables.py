@@ -91,8 +91,8 @@ class ThreadTables:
         roots = tuple(sorted((p for p in record["path"] if p), key=len, reverse=True))
         for number in numbers.tolist():
             code = tuple(record["codes"][number])
-            file, line, name, qualname = code
-            found_qualname, source_hash = self._describe(code)
+            file, line, name, _ = code
+            qualname, source_hash = self._describe(code)
             if file == "~":
                 module = ""
             else:
@@ -103,7 +103,7 @@ class ThreadTables:
             for column, text in (
                 ("file", file),
                 ("name", name),
-                ("qualname", qualname or found_qualname),
+                ("qualname", qualname),
                 ("module", module),
                 ("source_hash", source_hash),
             ):
@@ -115,12 +115,13 @@ class ThreadTables:
         """Return ``(qualified name, source hash)`` as the source file tells them."""
         known = self._known.get(code)
         if known is None:
-            file, line, name, _ = code
+            file, line, name, qualname = code
             source = None if file == "~" or file.startswith("<") else self._sources.get(file)
-            known = ("", "")
+            known = (qualname, "")
             if source is not None:
-                plain = not name.startswith("<")
-                known = (source.qualname(line, name) if plain else "", source.hash(line, name))
+                if not qualname and not name.startswith("<"):  # the interpreter is older than 3.11
+                    qualname = source.qualname(line, name)
+                known = (qualname, source.hash(line, name))
             self._known[code] = known
         return known
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from profkit.errors import FormatError
 from profkit.formats.pstats_columns import Columns, parse_columns
-from profkit.formats.pstats_objects import Malformed, decode_columns
+from profkit.formats.pstats_objects import MalformedError, decode_columns
 from profkit.formats.tokens import PADDING, Bytes
 from profkit.model import Edges, Profile, ProfileError
 
@@ -132,7 +132,7 @@ def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = T
         data = padded.data[: len(padded) - PADDING]
         try:
             columns = decode_columns(data, edges=edges)
-        except Malformed as error:
+        except MalformedError as error:
             hint = "it was cut short: " + _CAPTURE_AGAIN if error.truncated else _NOT_A_PROFILE
             raise FormatError(path, str(error), hint) from None
         if bytes(data[len(data) - columns.trailing :][:4]) == _ZIP_MEMBER:

@@ -4,7 +4,7 @@ Reads what `pstats_columns` leaves: dumps of Python 2, of the pure-Python ``prof
 counts), of the sampling profiler (a mark among the keys), with counts beyond 32 bits, with bytes behind the
 dump. It is an unmarshaller of its own, for plain data only: `marshal.loads` trusts sizes and references in
 the stream (hashing a tuple that contains itself crashes the interpreter) and does not read Python 2's string
-references. It raises `Malformed` on whatever is not a profile and returns the same `Columns` as the fast
+references. It raises `MalformedError` on whatever is not a profile and returns the same `Columns` as the fast
 path. Opening files and wording errors for users are in `pstats_file`.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from profkit.formats.pstats_columns import Columns, decode_text
 
-__all__ = ["Malformed", "decode_columns"]
+__all__ = ["MalformedError", "decode_columns"]
 
 #: A profile is a dictionary of tuples that hold a dictionary of tuples of leaves: five deep.
 _DEEPEST = 5
@@ -34,7 +34,7 @@ _END: Final = object()
 _OPEN: Final = object()
 
 
-class Malformed(Exception):  # noqa: N818 - becomes a FormatError where the file's name is known
+class MalformedError(Exception):
     """The bytes are no profile; the message says what is wrong, for a user.
 
     Attributes
@@ -65,7 +65,9 @@ class _Reader:
         """Return the next bytes."""
         stop = self.at + count
         if stop > len(self.data):
-            raise Malformed(f"ends in the middle of the data, after {len(self.data)} bytes", truncated=True)
+            raise MalformedError(
+                f"ends in the middle of the data, after {len(self.data)} bytes", truncated=True
+            )
         chunk = bytes(self.data[self.at : stop])
         self.at = stop
         return chunk
@@ -80,9 +82,9 @@ class _Reader:
         flag, kind = code & 0x80, chr(code & 0x7F)
         read = _READERS.get(kind)
         if read is None:
-            raise Malformed(f"holds data that no profile has, at byte {self.at - 1}")
+            raise MalformedError(f"holds data that no profile has, at byte {self.at - 1}")
         if depth > _DEEPEST:
-            raise Malformed(f"is nested deeper than a profile, at byte {self.at - 1}")
+            raise MalformedError(f"is nested deeper than a profile, at byte {self.at - 1}")
         if not flag or kind in "0rRNTF":
             return read(self, depth)
         # Containers get their reference number before what they contain.
@@ -98,7 +100,7 @@ class _Reader:
         """Read a reference to an earlier object."""
         number = self.size()
         if number >= len(self.references) or self.references[number] is _OPEN:
-            raise Malformed(f"refers to data that it does not have, at byte {self.at - 5}")
+            raise MalformedError(f"refers to data that it does not have, at byte {self.at - 5}")
         return self.references[number]
 
     def interned_text(self, depth: int) -> str:
@@ -111,14 +113,14 @@ class _Reader:
         """Read Python 2's reference to an interned string."""
         number = self.size()
         if number >= len(self.interned):
-            raise Malformed(f"refers to a string that it does not have, at byte {self.at - 5}")
+            raise MalformedError(f"refers to a string that it does not have, at byte {self.at - 5}")
         return self.interned[number]
 
     def digits(self, depth: int) -> int:
         """Read a long integer."""
         (count,) = struct.unpack("<i", self.take(4))
         if abs(count) > _MOST_DIGITS:
-            raise Malformed(f"holds a number that no profile has, at byte {self.at - 5}")
+            raise MalformedError(f"holds a number that no profile has, at byte {self.at - 5}")
         digits = struct.unpack(f"<{abs(count)}H", self.take(2 * abs(count)))
         value = 0
         for digit in reversed(digits):
@@ -130,15 +132,15 @@ class _Reader:
         try:
             return float(self.take(self.take(1)[0]))
         except ValueError:
-            raise Malformed(f"holds a damaged number before byte {self.at}") from None
+            raise MalformedError(f"holds a damaged number before byte {self.at}") from None
 
     def sequence(self, count: int, depth: int) -> tuple[Any, ...]:
         """Read a tuple's elements."""
         if count > _LONGEST_TUPLE:
-            raise Malformed(f"holds a tuple longer than those of a profile, before byte {self.at}")
+            raise MalformedError(f"holds a tuple longer than those of a profile, before byte {self.at}")
         values = tuple([self.object(depth + 1) for _ in range(count)])
         if _END in values:
-            raise Malformed(f"is damaged before byte {self.at}")
+            raise MalformedError(f"is damaged before byte {self.at}")
         return values
 
     def pairs(self, depth: int) -> _Pairs:
@@ -147,7 +149,7 @@ class _Reader:
         while (key := self.object(depth + 1)) is not _END:
             value = self.object(depth + 1)
             if value is _END:
-                raise Malformed(f"is damaged before byte {self.at}")
+                raise MalformedError(f"is damaged before byte {self.at}")
             pairs.append((key, value))
         return pairs
 
@@ -186,13 +188,13 @@ def _count(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or abs(value) > _INT64_MAX:
-        raise Malformed("holds a call count that is not a whole number")
+        raise MalformedError("holds a call count that is not a whole number")
     return int(value)
 
 
 def _time(value: Any) -> float:
     if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise Malformed("holds a time that is not a number")
+        raise MalformedError("holds a time that is not a number")
     return float(value)
 
 
@@ -218,7 +220,7 @@ class _Rows:
     def add(self, key: Any, values: tuple[int, int, float, float]) -> int:
         """Append a row; of two rows with one key, callers mean the first."""
         if not _is_key(key):
-            raise Malformed("is not a profile: a key is not (file, line, function)")
+            raise MalformedError("is not a profile: a key is not (file, line, function)")
         self.row.setdefault(key, len(self.keys))
         self.keys.append(key)
         self.values.append(values)
@@ -246,13 +248,13 @@ def decode_columns(data: memoryview, *, edges: bool) -> Columns:
 
     Raises
     ------
-    Malformed
+    MalformedError
         The data is no profile, or is damaged.
     """
     reader = _Reader(data)
     top = reader.object()
     if not isinstance(top, _Pairs):
-        raise Malformed("is not a profile")
+        raise MalformedError("is not a profile")
     rows, sampled, plain = _Rows(), False, False
     callers: list[_Pairs] = []
     for key, value in top:
@@ -260,7 +262,7 @@ def decode_columns(data: memoryview, *, edges: bool) -> Columns:
             sampled = bool(value)
             continue
         if not isinstance(value, tuple) or len(value) != 5 or not isinstance(value[4], _Pairs):
-            raise Malformed("is not a profile: an entry is not (calls, calls, time, time, callers)")
+            raise MalformedError("is not a profile: an entry is not (calls, calls, time, time, callers)")
         rows.add(key, (_count(value[0]), _count(value[1]), _time(value[2]), _time(value[3])))
         callers.append(value[4])
     own = len(rows.keys)
@@ -268,7 +270,7 @@ def decode_columns(data: memoryview, *, edges: bool) -> Columns:
     for callee, pairs in enumerate(callers):
         for key, value in pairs:
             if not _is_key(key):
-                raise Malformed("is not a profile: a caller is not (file, line, function)")
+                raise MalformedError("is not a profile: a caller is not (file, line, function)")
             if isinstance(value, tuple) and len(value) == 4:
                 cost = _count(value[0]), _count(value[1]), _time(value[2]), _time(value[3])
             else:
@@ -294,7 +296,7 @@ def _assemble(
         values = [np.array(column) for column in zip(*rows.values, strict=True)] or [np.zeros(0)] * 4
         edge = [np.array(column) for column in zip(*links, strict=True)] or [np.zeros(0)] * 6
     except OverflowError:
-        raise Malformed("holds a line number that no file has") from None
+        raise MalformedError("holds a line number that no file has") from None
     return Columns(
         file=np.array([rows.index(key[0]) for key in rows.keys], np.int64),
         line=line,

@@ -18,6 +18,10 @@ __all__ = ["write_pstats"]
 MARSHAL_VERSION = 4
 
 
+def _printable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def write_pstats(profile: Profile) -> bytes:
     """Marshal a profile as `pstats` loads it.
 
@@ -30,10 +34,11 @@ def write_pstats(profile: Profile) -> bytes:
     -------
     bytes
         A dictionary ``{(file, line, name): (primitive calls, calls, tottime, cumtime, callers)}`` whose
-        callers are ``{(file, line, name): (calls, primitive calls, tottime, cumtime)}``.
+        callers are ``{(file, line, name): (calls, primitive calls, tottime, cumtime)}``. Bytes of a path that
+        are not UTF-8 are written as ``\\udce9``: viewers cannot print what Python has in their place.
     """
     profile = collapse(profile, qualified=False)
-    text = profile.strings
+    text = [_printable(string) for string in profile.strings]
     keys = [
         (text[file], line, text[name])
         for file, line, name in zip(

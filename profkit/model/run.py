@@ -183,7 +183,7 @@ class Process:
     voluntary_switches: int | None = None
     involuntary_switches: int | None = None
     threads: tuple[Thread, ...] = ()
-    roots: Roots = Roots()
+    roots: Roots = field(default_factory=Roots)
     host: Host | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

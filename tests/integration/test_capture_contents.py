@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
-from tests.integration.test_capture_transparency import VERSIONS, interpreter
-
 from profkit.capture.agent import settings
 from profkit.formats import load_run
+from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
+from tests.integration.test_capture_transparency import VERSIONS, interpreter
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -45,9 +44,7 @@ def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
                 have[1] + int(profile.primitive_calls[row]),
             )
     # Two lambdas on one line share a row of cProfile's, which keeps one of them: TRAPS 1. Ours are both there.
-    theirs = {
-        (line, name): (v[1], v[0]) for (file, line, name), v in plain.items() if file == program
-    }
+    theirs = {(line, name): (v[1], v[0]) for (file, line, name), v in plain.items() if file == program}
     lambdas = [key for key in theirs if key[1] == "<lambda>"]
     assert len(lambdas) == 1
     assert theirs.pop(lambdas[0]) == (1, 1)
@@ -141,8 +138,11 @@ def test_agent_is_not_in_the_profile(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, str(PROGRAMS / "children.py"), "fork")
     for process in run.processes:
         for thread in process.threads:
-            assert not [s for s in thread.profile.strings if "profkit" in s.replace(str(tmp_path), "")
-                        and "capture" in s]
+            assert not [
+                s
+                for s in thread.profile.strings
+                if "profkit" in s.replace(str(tmp_path), "") and "capture" in s
+            ]
 
 
 def test_manifest(tmp_path: Path) -> None:

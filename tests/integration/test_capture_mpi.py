@@ -30,7 +30,10 @@ def mpirun() -> list[str]:
 def mpi_environment() -> dict[str, str]:
     """Lets root start MPI jobs, as in containers, and keeps BLAS to one thread a rank."""
     return environment(
-        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
+        OMPI_ALLOW_RUN_AS_ROOT="1",
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        OMP_NUM_THREADS="1",
+        OPENBLAS_NUM_THREADS="1",
     )
 
 
@@ -59,7 +62,13 @@ def test_capture_of_mpirun(tmp_path: Path) -> None:
 def test_capture_inside_mpirun_and_merge(tmp_path: Path) -> None:
     inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, PROGRAM)
     done = subprocess.run(
-        [*mpirun(), *inside], cwd=tmp_path, env=mpi_environment(), capture_output=True, text=True, timeout=120, check=False
+        [*mpirun(), *inside],
+        cwd=tmp_path,
+        env=mpi_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     files = sorted(p.name for p in tmp_path.glob("*.prof"))

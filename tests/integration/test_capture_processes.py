@@ -120,7 +120,9 @@ def test_process_without_an_agent_is_said(tmp_path: Path) -> None:
 
 def test_child_that_outlives_the_target(tmp_path: Path) -> None:
     busy = PROGRAMS / "busy.py"
-    run = captured(tmp_path, "bash", "-c", f"'{sys.executable}' '{busy}' 3 </dev/null >/dev/null 2>&1 & sleep 1")
+    run = captured(
+        tmp_path, "bash", "-c", f"'{sys.executable}' '{busy}' 3 </dev/null >/dev/null 2>&1 & sleep 1"
+    )
     (child,) = run.processes
     assert child.exit == "running"
     assert calls(child)["leaf"] > 10
@@ -132,7 +134,8 @@ def test_disk_full_loses_nothing_of_the_target(tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", 'ulimit -f 0; exec "$@"', "-", sys.executable, str(PROGRAMS / "busy.py"), "0.3", "3"],
         env=environment(
-            PYTHONPATH=str(Path(__file__).parents[2] / "profkit/capture/agent/inject"), PROFKIT_SPOOL=str(tmp_path)
+            PYTHONPATH=str(Path(__file__).parents[2] / "profkit/capture/agent/inject"),
+            PROFKIT_SPOOL=str(tmp_path),
         ),
         capture_output=True,
         text=True,

@@ -87,7 +87,9 @@ def test_death_by_signal_is_passed_on(tmp_path: Path, name: str) -> None:
 def start(tmp_path: Path, program: str, *words: str, **kwargs: object) -> subprocess.Popen[str]:
     """Start a capture whose target says when it is ready, as a session of its own."""
     launcher = subprocess.Popen(
-        profkit_command("capture", "-o", "run.prof", "--quiet", "--", sys.executable, str(PROGRAMS / program), *words),
+        profkit_command(
+            "capture", "-o", "run.prof", "--quiet", "--", sys.executable, str(PROGRAMS / program), *words
+        ),
         cwd=tmp_path,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -124,8 +126,11 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
 
     leader, follower = pty.openpty()
     launcher = subprocess.Popen(
-        ["setsid", "--ctty", "--wait"]
-        + profkit_command("capture", "-o", "run.prof", "--quiet", "--", sys.executable, str(PROGRAMS / "handles_signals.py")),
+        [
+            *("setsid", "--ctty", "--wait"),
+            *profkit_command("capture", "-o", "run.prof", "--quiet", "--"),
+            *(sys.executable, str(PROGRAMS / "handles_signals.py")),
+        ],
         cwd=tmp_path,
         env=environment(),
         stdin=follower,
@@ -165,7 +170,9 @@ def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     # For the target alone: profkit's launcher is a Python program too, and would say the same of itself.
     (tmp_path / "site" / "sitecustomize.py").write_text(
-        "import sys\nif sys.orig_argv[1] == '-c' and sys.orig_argv[2] == \"print('on')\":\n    raise RuntimeError('mine')\n"
+        "import sys\n"
+        "if sys.orig_argv[1] == '-c' and sys.orig_argv[2] == \"print('on')\":\n"
+        "    raise RuntimeError('mine')\n"
     )
     env = environment(PYTHONPATH=str(tmp_path / "site"))
     command = [sys.executable, "-c", "print('on')"]
@@ -198,9 +205,7 @@ def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
     assert any("profkit itself was killed" in w for w in run.warnings)
 
 
-@pytest.mark.parametrize(
-    ("command", "code"), [(["/nonexistent/program"], 127), (["/etc/passwd"], 126)]
-)
+@pytest.mark.parametrize(("command", "code"), [(["/nonexistent/program"], 127), (["/etc/passwd"], 126)])
 def test_command_that_cannot_be_started(tmp_path: Path, command: list[str], code: int) -> None:
     done = run_capture(tmp_path, *command)
     assert done.returncode == code

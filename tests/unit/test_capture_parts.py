@@ -97,7 +97,11 @@ def record(**changes: object) -> dict[str, object]:
     """A record as an agent writes it, with two functions."""
     base: dict[str, object] = {
         "path": ["/lib"],
-        "codes": [("/lib/a.py", 1, "outer", "outer"), ("/lib/a.py", 5, "inner", ""), ("~", 0, "<built-in method x>", "")],
+        "codes": [
+            ("/lib/a.py", 1, "outer", "outer"),
+            ("/lib/a.py", 5, "inner", ""),
+            ("~", 0, "<built-in method x>", ""),
+        ],
     }
     return {**base, **changes}
 
@@ -143,7 +147,7 @@ def test_spool_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="is not a spool directory"):
         pack_spool(tmp_path)
     (tmp_path / "launch.json").write_text("{")
-    with pytest.raises(FormatError, match="launch.json: is damaged"):
+    with pytest.raises(FormatError, match=r"launch\.json: is damaged"):
         pack_spool(tmp_path)
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import dataclasses
+import inspect
 import textwrap
+import types
+import typing
 from pathlib import Path
 
+import numpy.ma.core
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,7 +84,11 @@ def changed(old: str, new: str) -> dict[str, bool]:
     assert TEXT.count(old) == 1
     other_text = TEXT.replace(old, new)
     result = {}
-    for name, line in [("plain", lines_of("plain")[0]), ("inner", lines_of("inner")[0]), ("method", lines_of("method")[0])]:
+    for name, line in [
+        ("plain", lines_of("plain")[0]),
+        ("inner", lines_of("inner")[0]),
+        ("method", lines_of("method")[0]),
+    ]:
         offset = other_text[: TEXT.index(old)].count("\n")
         shift = new.count("\n") - old.count("\n") if line > offset + 1 else 0
         result[name] = SourceFile(TEXT).hash(line, name) != SourceFile(other_text).hash(line + shift, name)
@@ -103,7 +114,11 @@ def test_comments_blank_lines_and_place_do_not_count() -> None:
 
 def test_line_ends_of_windows_do_not_count() -> None:
     line = lines_of("plain")[0]
-    assert SourceFile(TEXT).hash(line, "plain") == SourceFile(TEXT.replace("\n", "\r\n")).hash(line, "plain") != ""
+    assert (
+        SourceFile(TEXT).hash(line, "plain")
+        == SourceFile(TEXT.replace("\n", "\r\n")).hash(line, "plain")
+        != ""
+    )
 
 
 def test_module_and_lambda() -> None:
@@ -112,7 +127,9 @@ def test_module_and_lambda() -> None:
     assert module != SourceFile(TEXT + "x = 1\n").hash(1, "<module>")
     line = TEXT[: TEXT.index("lambda")].count("\n") + 1
     assert source.hash(line, "<lambda>") != SourceFile(TEXT.replace("y + 1", "y + 2")).hash(line, "<lambda>")
-    assert source.hash(line, "<lambda>") == SourceFile(TEXT.replace("return b", "pass")).hash(line, "<lambda>")
+    assert source.hash(line, "<lambda>") == SourceFile(TEXT.replace("return b", "pass")).hash(
+        line, "<lambda>"
+    )
 
 
 @given(st.text(alphabet="def f():\n\t #\"'\\[](){}@:xy", max_size=200), st.integers(-3, 30))
@@ -132,3 +149,21 @@ def test_files_that_are_no_source(tmp_path: Path) -> None:
     assert latin.qualname(2, "f") == "f"
     for name in ("broken.py", "lib.so", "missing.py", "."):
         assert files.get(str(tmp_path / name)) is None
+
+
+@pytest.mark.parametrize("module", [argparse, dataclasses, inspect, textwrap, typing, numpy.ma.core])
+def test_blocks_end_where_the_parser_says(module: types.ModuleType) -> None:
+    """A function hashes like the lines that the compiler's own parser gives it, alone in a file."""
+    text = inspect.getsource(module)
+    lines = text.splitlines(keepends=True)
+    source = SourceFile(text)
+    checked = 0
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            alone = "".join(lines[first - 1 : node.end_lineno])
+            assert source.hash(first, node.name) == SourceFile(alone).hash(1, node.name), node.name
+            qualname = source.qualname(first, node.name)
+            assert qualname.rpartition(".")[2] == node.name
+            checked += 1
+    assert checked > 5

@@ -120,8 +120,8 @@ def _multiprocessing_name() -> str:
         return "spawned"
     module = sys.modules.get("multiprocessing.process")
     try:
-        if module is None or module.parent_process() is None:  # type: ignore[attr-defined]
+        if module is None or module.parent_process() is None:
             return ""
-        return str(module.current_process().name)  # type: ignore[attr-defined]
+        return str(module.current_process().name)
     except Exception:  # a half-imported module while the snapshot is taken
         return ""

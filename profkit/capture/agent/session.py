@@ -114,7 +114,9 @@ class Session:
         data = marshal.dumps(record, 4)
         temporary = self._path + ".writing"
         try:
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+            fd = os.open(
+                temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600
+            )
             try:
                 view = memoryview(data)
                 while view:
@@ -249,9 +251,7 @@ class Session:
         if not self._own_profilers and self._notes.get("own_profiler"):
             self._notes["own_profiler"][-1][1] = time.perf_counter()
         thread = _thread.get_ident()
-        if not self._over and not any(
-            not PER_THREAD or ident == thread for _, ident in self._own_profilers
-        ):
+        if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
             self._tracer.resume()
 
 

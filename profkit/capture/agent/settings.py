@@ -53,7 +53,7 @@ THREAD_VARIABLES = frozenset(
     SLURM_PROCID SLURM_LOCALID SLURM_NTASKS SLURM_NNODES SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_CPU_BIND
     SLURM_JOB_CPUS_PER_NODE SLURM_THREADS_PER_CORE SLURM_STEP_ID
     NVTX_INJECTION64_PATH NVTX_DISABLE
-    """.split()
+    """.split()  # noqa: SIM905
 )
 
 #: Where launchers say which rank a process is and how many there are, most specific first. Slurm sets its
@@ -75,8 +75,10 @@ def thread_environment(environ: Mapping[str, str]) -> Dict[str, str]:
 def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
     """Return ``(rank, world size)`` as the launcher of the process set them; ``None`` where it did not."""
     for rank, size, needed in RANK_VARIABLES:
-        if environ.get(rank, "").isdigit() and environ.get(size, "").isdigit() and (
-            not needed or needed in environ
+        if (
+            environ.get(rank, "").isdigit()
+            and environ.get(size, "").isdigit()
+            and (not needed or needed in environ)
         ):
             return int(environ[rank]), int(environ[size])
     return None, None

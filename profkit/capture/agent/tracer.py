@@ -14,7 +14,7 @@ import _thread
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -89,7 +89,9 @@ class Tracer:
     def displaced(self) -> bool:
         """Whether something else now receives the calling thread's events (up to 3.11 only)."""
         traced = self._of_this_thread()
-        return PER_THREAD and traced is not None and traced.running and sys.getprofile() is not traced.collector
+        return (
+            PER_THREAD and traced is not None and traced.running and sys.getprofile() is not traced.collector
+        )
 
     def _of_this_thread(self) -> Optional[_Traced]:
         return self._living.get(_thread.get_ident()) if PER_THREAD else self._main
@@ -179,7 +181,7 @@ class _Codes:
         self.rows: List[Tuple[str, int, str, str]] = []
         self._numbers: Dict[Any, int] = {}
         self._kept: List[Any] = []  # so that an address is not used twice
-        self.hidden: set = set()
+        self.hidden: Set[int] = set()
 
     def number(self, code: Any) -> int:
         key = code if isinstance(code, str) else id(code)

@@ -14,7 +14,8 @@ else:
     size = 3
     workers = [
         subprocess.Popen(
-            [sys.executable, __file__], env={**os.environ, "RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size)}
+            [sys.executable, __file__],
+            env={**os.environ, "RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size)},
         )
         for r in range(size)
     ]

@@ -32,6 +32,13 @@ with cProfile.Profile() as second:
 outside()
 for each in (profiler, second):
     each.create_stats()
-    for (file, line, name), (cc, nc, tt, ct, callers) in sorted(each.stats.items()):
-        print(file.rpartition("/")[2], line, name, cc, nc, sorted((c[0].rpartition("/")[2], *c[1:]) for c in callers))
+    for (file, line, name), (cc, nc, _tt, _ct, callers) in sorted(each.stats.items()):
+        print(
+            file.rpartition("/")[2],
+            line,
+            name,
+            cc,
+            nc,
+            sorted((c[0].rpartition("/")[2], *c[1:]) for c in callers),
+        )
 pstats.Stats(profiler, stream=io.StringIO()).print_stats()

@@ -1,0 +1,67 @@
+# Everything a newcomer needs: `make demo`, `make test`. Each sets up its own environment in .venv first, from
+# nothing but Python >= 3.10, make and the package index that pip is configured for on this machine.
+#
+#   make demo     profile a small training run twice, pinned and oversubscribed, and show the difference
+#   make test     the default tests                   (ARGS="-k name" is passed to pytest)
+#   make lint     ruff check, ruff format --check, mypy --strict
+#   make wheel    build dist/profkit-*.whl
+#   make clean    remove the environment and what tools left behind
+#
+# PYTHON=/path/to/python picks the interpreter, VENV=directory the place of the environment.
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: help demo test lint wheel clean
+
+VENV ?= .venv
+PYTHON ?=
+ARGS ?=
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# mpi4py is of use only beside an MPI; without one its tests skip and say why.
+comma := ,
+TEST_EXTRAS := test$(if $(shell command -v mpirun 2>/dev/null),$(comma)mpi)
+# How an environment was made is part of the names of its stamps: another choice makes it anew.
+TEST_READY := $(VENV)/.ready-$(subst $(comma),-,$(TEST_EXTRAS))
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+demo: $(VENV)/.ready
+	@$(BIN)/profkit demo $(ARGS)
+
+test: $(TEST_READY)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.ready-lint
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+wheel: $(VENV)/.ready
+	@rm -rf dist
+	@$(PIP) wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist
+
+clean:
+	rm -rf $(VENV) build dist profkit-demo .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A new pyproject.toml starts from an empty environment, so that what it no longer names is gone.
+$(VENV)/.ready: pyproject.toml
+	@python=$$(sh .ci/find-python $(PYTHON)) || exit 1; \
+	echo "Setting up $(VENV) with $$python; this happens once."; \
+	"$$python" -m venv --clear $(VENV)
+	@$(PIP) install --quiet --editable .
+	@touch $@
+
+$(TEST_READY): $(VENV)/.ready
+	@echo "Installing what the tests need ($(TEST_EXTRAS))."
+	@$(PIP) install --quiet --editable '.[$(TEST_EXTRAS)]'
+	@touch $@
+
+$(VENV)/.ready-lint: $(VENV)/.ready
+	@echo "Installing the linters."
+	@$(PIP) install --quiet --editable '.[test,lint]'
+	@touch $@

@@ -1,0 +1,139 @@
+"""From facts to a verdict: the rules in their order, all findings, and the one that explains most.
+
+Last step of the comparison. Causes can hold together (a regression under contention): every rule is asked,
+and the verdict is the finding that explains the greatest part of the lost time. Where no rule holds the
+answer is ``inconclusive``, with what would settle it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from profkit.analysis import noise
+from profkit.analysis.advice import capture_both, more_runs
+from profkit.analysis.facts import Facts
+from profkit.analysis.rules_counters import blocked, contention, throttling
+from profkit.analysis.rules_rankings import (
+    DRIFT,
+    code_change,
+    faster,
+    identical,
+    noisier,
+    reordered,
+    slower_machine,
+    unchanged,
+    workload_change,
+)
+from profkit.analysis.types import Evidence, Finding, Verdict
+from profkit.analysis.wording import number, percent, seconds, times
+
+__all__ = ["RULES", "diagnose"]
+
+Rule = Callable[[Facts], "Finding | None"]
+
+#: In order of decision: what is asked first wins where two explain equally much.
+RULES: tuple[Rule, ...] = (
+    identical,
+    workload_change,
+    throttling,
+    contention,
+    blocked,
+    code_change,
+    noisier,
+    reordered,
+    slower_machine,
+    faster,
+    unchanged,
+)
+#: Two findings whose parts of the lost time differ by less are settled by the order of `RULES`.
+ABOUT_EQUAL = 0.15
+#: Below this confidence a finding is shown but the verdict says that it is not enough.
+TOO_LITTLE = 0.5
+#: What two causes at once leave of the confidence in either.
+TOGETHER = 0.9
+
+
+def diagnose(facts: Facts) -> Verdict:
+    """Say what makes the candidate differ.
+
+    Parameters
+    ----------
+    facts
+        All that is known.
+
+    Returns
+    -------
+    Verdict
+        ``inconclusive`` with what would settle it where no rule holds.
+    """
+    findings = tuple(finding for rule in RULES if (finding := rule(facts)) is not None)
+    if findings and findings[0].rule == "identical":
+        findings = findings[:1]
+    sure = [f for f in findings if f.confidence >= TOO_LITTLE]
+    if not sure:
+        return _inconclusive(facts, findings)
+    causes = [f for f in sure if f.cause not in ("no-change", "faster")] or sure
+    best = causes[0]
+    for finding in causes[1:]:
+        known = not math.isnan(finding.severity) and not math.isnan(best.severity)
+        if known and finding.severity > best.severity + ABOUT_EQUAL:
+            best = finding
+    confidence = best.confidence
+    if len({f.cause for f in causes}) > 1:
+        confidence *= TOGETHER
+    ordered = (best, *(f for f in findings if f is not best))
+    return Verdict(
+        cause=best.cause,
+        confidence=confidence,
+        summary=best.summary,
+        kind=best.kind,
+        evidence=best.evidence,
+        advice=best.advice,
+        findings=ordered,
+    )
+
+
+def _inconclusive(facts: Facts, findings: tuple[Finding, ...]) -> Verdict:
+    """Nothing decides: what is known, and what would."""
+    a, b = facts.baseline, facts.candidate
+    slow = facts.log_slowdown
+    moved = facts.rbo > facts.rbo_floor or facts.total_variation > noise.TV_P99
+    if moved:
+        what = "The order of functions moved beyond noise"
+    elif slow > DRIFT:
+        what = f"Everything takes about the same factor more ({times(math.exp(slow))})"
+    else:
+        what = "Little moved"
+    if facts.counters:
+        why = "the candidate did not wait for CPUs, and neither calls nor sources say why"
+    else:
+        why = "without the kernel's counters contention, another machine and a larger input look alike"
+    walls = bool(a.wall_s) and bool(b.wall_s)
+    evidence = (
+        Evidence(
+            "wall time" if walls else "self time of all functions",
+            seconds(a.wall_s if walls else a.total_s),
+            seconds(b.wall_s if walls else b.total_s),
+            times(math.exp(slow)),
+        ),
+        Evidence(
+            "distance of the rankings",
+            number(0.0),
+            number(facts.rbo),
+            f"noise reaches {number(facts.rbo_floor)}",
+        ),
+        Evidence(
+            "time that sits in other functions",
+            percent(0.0),
+            percent(facts.total_variation),
+            f"noise reaches {percent(noise.TV_P95)}",
+        ),
+    )
+    return replace(
+        Verdict("inconclusive", 0.5, f"{what}, but {why}."),
+        evidence=evidence,
+        advice=capture_both(facts) + more_runs(facts),
+        findings=findings,
+    )

@@ -1,0 +1,217 @@
+"""The whole comparison of two sides: select, align, rank, measure, diagnose.
+
+What ``profkit diff`` calls between reading files and laying out a report. It reads no files and prints
+nothing; every step of it is a module of this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.analysis import noise
+from profkit.analysis.align import align_joined, join
+from profkit.analysis.compare import comparability, same_capture, sampled, versions_differ
+from profkit.analysis.diagnose import diagnose
+from profkit.analysis.facts import Facts, SideFacts, movement, noise_log_ratio, side_facts
+from profkit.analysis.fold import fold_comprehensions, needs_folding
+from profkit.analysis.identity import infer_python
+from profkit.analysis.rank import rbo_distance, total_variation
+from profkit.analysis.select import select_pair, select_processes, select_profile
+from profkit.analysis.sides import Side, gather
+from profkit.analysis.table import build_table
+from profkit.analysis.types import Alignment, Diff, DiffTable, Ranking, Residue, SideSummary
+from profkit.errors import UsageError
+from profkit.model import RunSet
+
+__all__ = ["diff"]
+
+Index = npt.NDArray[np.int32]
+
+#: Functions that the rank-biased overlap looks at.
+DEPTH = 50
+RANKED_BY = ("tottime", "cumtime")
+
+
+def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: str | None = None) -> Diff:
+    """Compare two sides.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Each of at least one run; several are replicates.
+    by
+        ``tottime`` or ``cumtime``: what functions are ranked by.
+    process
+        ``None`` for all processes summed, ``main``, ``rank:N`` or ``pid:N``.
+
+    Returns
+    -------
+    Diff
+
+    Raises
+    ------
+    UsageError
+        A side is empty, ``by`` is neither, or a run has no such process.
+    """
+    if by not in RANKED_BY:
+        raise UsageError(f"--by {by}: functions are ranked by {' or '.join(RANKED_BY)}")
+    for side in (baseline, candidate):
+        if not side.runs:
+            raise UsageError(f"{side.label}: there is no run to compare")
+    selector_a, selector_b, warnings = select_pair(baseline.runs[0], candidate.runs[0], process)
+    fold = _differ_in_comprehensions(baseline, candidate, selector_a, selector_b)
+    a, folded_a = _side(baseline, selector_a, fold)
+    b, folded_b = _side(candidate, selector_b, fold)
+
+    joined = join(a.profile, b.profile, a.roots, b.roots)
+    found = align_joined(joined, a.profile, b.profile, baseline_folded=folded_a, candidate_folded=folded_b)
+    table = build_table(joined, found, a, b, by)
+    residue = _residue(found, a, b)
+    moved = movement(table, _noise_ratio(found, a, b))
+    facts_a = side_facts(baseline, _total(a), partial(select_processes, process=selector_a))
+    facts_b = side_facts(candidate, _total(b), partial(select_processes, process=selector_b))
+    ranking = _ranking(table, a, by)
+    facts = Facts(
+        baseline=facts_a,
+        candidate=facts_b,
+        table=table,
+        movement=moved,
+        rbo=ranking.rbo,
+        rbo_floor=ranking.noise_floor,
+        total_variation=ranking.total_variation,
+        identical=any(same_capture(x, y) for x in baseline.runs for y in candidate.runs),
+        python_differs=versions_differ(baseline, candidate, a.profile, b.profile),
+        sampled_differs=sampled(baseline) != sampled(candidate),
+    )
+    said = [f"{run.path}: {w}" for side in (baseline, candidate) for run in side.runs for w in run.warnings]
+    return Diff(
+        baseline=_summary(baseline, a, facts_a),
+        candidate=_summary(candidate, b, facts_b),
+        comparability=comparability(
+            baseline, candidate, a.profile, b.profile, residue, moved.calls_factor, warnings
+        ),
+        verdict=diagnose(facts),
+        ranking=ranking,
+        table=table,
+        residue=residue,
+        warnings=tuple(dict.fromkeys(said)),
+    )
+
+
+def _differ_in_comprehensions(
+    baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None
+) -> bool:
+    profile_a, _ = select_profile(baseline.runs[0], selector_a, edges=False)
+    profile_b, _ = select_profile(candidate.runs[0], selector_b, edges=False)
+    return needs_folding(profile_a, profile_b)
+
+
+def _side(side: RunSet, selector: str | None, fold: bool) -> tuple[Side, Index]:
+    """Replicates of a side under common rows, and the rows that took in comprehensions."""
+    selected = [select_profile(run, selector, edges=fold) for run in side.runs]
+    roots = [r for _, r in selected]
+    if not fold:
+        return gather([p for p, _ in selected], roots), np.zeros(0, np.int32)
+    folded = [fold_comprehensions(p) for p, _ in selected]
+    whole = gather([p for p, _ in folded], roots)
+    rows = {
+        int(place[row])
+        for (_, taken), place in zip(folded, whole.places, strict=True)
+        for row in taken.values()
+    }
+    return whole, np.array(sorted(rows), np.int32)
+
+
+def _total(side: Side) -> float:
+    """Seconds of self time of one run, median over the runs."""
+    return float(np.median(side.tottime.sum(axis=1)))
+
+
+def _residue(found: Alignment, a: Side, b: Side) -> Residue:
+    def share(side: Side, rows: Index) -> float:
+        total = side.profile.total
+        return float(side.profile.tottime[rows].sum()) / total if total > 0 else 0.0
+
+    return Residue(
+        baseline_only=len(found.baseline_only),
+        candidate_only=len(found.candidate_only),
+        baseline_only_share=share(a, found.baseline_only),
+        candidate_only_share=share(b, found.candidate_only),
+    )
+
+
+def _noise_ratio(found: Alignment, a: Side, b: Side) -> float:
+    if min(a.runs, b.runs) < noise.MIN_RUNS_NOISE:
+        return float("nan")
+    rows_a, rows_b = found.baseline, found.candidate
+    share_a = a.profile.tottime[rows_a] / max(a.profile.total, 1e-12)
+    share_b = b.profile.tottime[rows_b] / max(b.profile.total, 1e-12)
+
+    def per_call(side: Side, rows: Index) -> npt.NDArray[np.float64]:
+        return side.tottime[:, rows] / np.maximum(side.ncalls[:, rows], 1.0)
+
+    heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
+    return noise_log_ratio(per_call(a, rows_a), per_call(b, rows_b), heavy)
+
+
+def _ranking(table: DiffTable, baseline: Side, by: str) -> Ranking:
+    a, b = table.baseline, table.candidate
+    # Time shares tell where time sits whatever ranks; only functions that matter on either side count.
+    share_a, share_b = (s.tottime / max(float(s.tottime.sum()), 1e-12) for s in (a, b))
+    heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
+    distance = rbo_distance(_order(a.rank), _order(b.rank), depth=DEPTH)
+    floor = _own_floor(baseline, by)
+    return Ranking(
+        by=by,
+        rbo=distance,
+        total_variation=total_variation(share_a[heavy], share_b[heavy]),
+        reordered=distance > floor,
+        noise_floor=floor,
+    )
+
+
+def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Rows of the first `DEPTH` ranks, best first."""
+    rows = np.flatnonzero((rank > 0) & (rank <= DEPTH))
+    return rows[np.argsort(rank[rows])]
+
+
+def _own_floor(side: Side, by: str) -> float:
+    """Pooled floor, raised to what repeats of the baseline reach where they differ more among themselves."""
+    if side.runs < noise.MIN_RUNS_NOISE:
+        return noise.RBO_P95
+    times = side.tottime if by == "tottime" else side.cumtime
+    orders = [np.argsort(-row, kind="stable")[:DEPTH] for row in times]
+    pairs = [(i, j) for i in range(len(orders)) for j in range(i)]
+    return max(noise.RBO_P95, *(rbo_distance(orders[i], orders[j], depth=DEPTH) for i, j in pairs))
+
+
+def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:
+    def middle(values: Sequence[float | None]) -> float | None:
+        known = [v for v in values if v is not None]
+        return float(np.median(known)) if known else None
+
+    def summed(run_values: Sequence[float | None]) -> float | None:
+        known = [v for v in run_values if v is not None]
+        return float(sum(known)) if known else None
+
+    run = side.runs[0]
+    python = next((p.python for p in run.processes if p.python), None)
+    inferred = None if python else infer_python(gathered.profile)
+    return SideSummary(
+        label=side.label,
+        runs=len(side.runs),
+        files=tuple(r.path for r in side.runs),
+        wall_s=facts.wall_s,
+        cpu_s=middle([summed([p.cpu_s for p in r.processes]) for r in side.runs]),
+        total_s=facts.total_s,
+        run_queue_wait_s=middle([summed([p.run_queue_wait_s for p in r.processes]) for r in side.runs]),
+        host=facts.host or facts.cpu_model or None,
+        python=python or (f"{inferred[0]}.{inferred[1]}" if inferred else None),
+        processes=len(run.processes),
+        skipped=side.skipped,
+    )

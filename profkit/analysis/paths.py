@@ -1,0 +1,228 @@
+"""What a source path is, wherever it was recorded: ``(root, path relative to that root)``.
+
+First step of the comparison: `identity` applies this to every unique file of a profile. A path is judged by
+the directories that its run recorded where there are any, and by its own form otherwise, because a foreign
+profile may come from any machine: Windows paths are understood on Linux and the reverse. Nothing here looks
+at the file system.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from profkit.model import BUILTIN, GENERATED, PROJECT, SITE, STDLIB, Roots
+
+__all__ = ["ANYWHERE", "directory_form", "normalise", "python_version", "relative_to", "rooted"]
+
+_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
+#: Extended-length and device prefixes of Windows carry no meaning for identity.
+_EXTENDED = re.compile(r"^[\\/]{2}[?.][\\/](?:UNC[\\/])?")
+_FROZEN = re.compile(r"^<frozen ([\w.]+)>$")
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+#: ``<ipython-input-12-0a1b2c3d4e5f>``: the execution counter changes, the hash of the cell's text does not.
+_CELL = re.compile(r"^<ipython-input-\d+-([0-9a-f]+)>$")
+#: A running number at the end of a generated name: ``<lambdifygenerated-3>``, ``<python-input-7>``.
+_COUNTER = re.compile(r"-\d+>$")
+_KERNEL = re.compile(r"(?:^|/)ipykernel_\d+/([^/]+)$")
+_INDUCTOR = re.compile(r"(?:^|/)torchinductor_[^/]+/(.+)$")
+_AUTOGRAPH = re.compile(r"(?:^|/)__autograph_generated_file[^/]*\.py$")
+#: A file that `tempfile` named, directly in a directory for temporary files.
+_TEMPORARY = re.compile(r"(?:^|/)(?:tmp|temp|T)/tmp[a-z0-9_]{6,10}(\.\w+)?$", re.IGNORECASE)
+
+_SITE = re.compile(r".*(?:^|/)(?:site|dist)-packages/(.*)$", re.DOTALL)
+_EGG = re.compile(r"(?:^|.*/)[^/]+\.egg/(.*)$", re.DOTALL)
+_POSIX_LIB = re.compile(
+    r"(?:^|.*?/)(?:lib(?:32|64|x32)?/(?:python|pypy)(\d(?:\.\d+)?)t?|lib-python/(\d(?:\.\d+)?))/(.*)$",
+    re.DOTALL,
+)
+_ZIPPED_LIB = re.compile(r"(?:^|.*/)python(\d)(\d*)\.zip/(.*)$", re.DOTALL)
+_LIB = re.compile(r"(?:^|/)(Lib|lib|LIB)/(?=([^/]+))")
+_PYTHON_HOME = re.compile(
+    r"(?:python|conda|pyenv|(?:^|/)\.?(?:venv|env|envs|virtualenvs)(?:/|$))", re.IGNORECASE
+)
+_WINDOWS_VERSION = re.compile(r"python-?(\d)\.?(\d{1,2})(?!\d)", re.IGNORECASE)
+
+#: Modules that older Pythons had, next to what this interpreter knows: a profile may be older than us.
+# fmt: off
+_REMOVED = frozenset(
+    (
+        "aifc", "asynchat", "asyncore", "audioop", "cgi", "cgitb", "chunk", "crypt", "distutils",
+        "imghdr", "imp", "lib2to3", "mailcap", "msilib", "nis", "nntplib", "ossaudiodev", "pipes",
+        "smtpd", "sndhdr", "spwd", "sunau", "telnetlib", "uu", "xdrlib", "Queue", "StringIO",
+        "ConfigParser", "urllib2", "urlparse", "cPickle", "commands", "sets",
+    )
+)
+# fmt: on
+#: Roots of a run that recorded none: every path is judged by its own form.
+ANYWHERE = Roots()
+_STDLIB_MODULES = frozenset(sys.stdlib_module_names) | _REMOVED
+
+
+def normalise(file: str) -> str:
+    """Spell a path with ``/`` between its parts, without ``./`` and double separators, drive in lower case.
+
+    Parameters
+    ----------
+    file
+        As the interpreter recorded it, of any operating system; undecodable bytes may be surrogates.
+
+    Returns
+    -------
+    str
+        Backslashes are separators only where the path has the form of a Windows path.
+    """
+    if "\\" in file and (_DRIVE.match(file) or file.startswith("\\\\") or "/" not in file):
+        file = _EXTENDED.sub("", file).replace("\\", "/")
+    elif file[1:3] != ":/" and "//" not in file and "./" not in file:
+        return file
+    if file[1:2] == ":":
+        file = file[0].lower() + file[1:]
+    if "//" in file:
+        file = re.sub(r"(?<!^)//+", "/", file)
+    if "./" in file:
+        file = re.sub(r"(?:(?<=/)|^)\./", "", file)
+        previous = None
+        while previous != file:
+            previous = file
+            file = re.sub(r"(?:^|(?<=/))(?!\.\./)[^/]+/\.\./", "", file, count=1)
+    return file
+
+
+def directory_form(directory: str) -> str:
+    """Spell a root directory as `normalise` does, ending in one ``/``; empty stays empty."""
+    return normalise(directory).rstrip("/") + "/" if directory else ""
+
+
+def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
+    """Find what a recorded file name is relative to.
+
+    Parameters
+    ----------
+    file
+        As the interpreter recorded it: ``~`` for built-in functions, ``<frozen os>``, ``<string>``, a path.
+    roots
+        Directories of the run that recorded it; empty ones leave it to the path's own form.
+
+    Returns
+    -------
+    root : str
+        One of `profkit.model.ROOTS`.
+    path : str
+        Relative to that root with ``/``; for project files outside every known root the normalised path.
+    """
+    if file == "~":
+        return BUILTIN, ""
+    if file.startswith("<") and file.endswith(">"):
+        frozen = _FROZEN.match(file)
+        if frozen:
+            return STDLIB, frozen[1].replace(".", "/") + ".py"
+        cell = _CELL.match(file)
+        if cell:
+            return GENERATED, f"<ipython-input-{cell[1]}>"
+        return GENERATED, _COUNTER.sub(">", _ADDRESS.sub("", file))
+    if not file:
+        return GENERATED, ""
+    path = normalise(file)
+    generated = _generated(path)
+    if generated is not None:
+        return GENERATED, generated
+    site = _site(path)
+    if site is not None:
+        return SITE, site
+    for root, directories in ((SITE, roots.site), (STDLIB, roots.stdlib)):
+        inside = relative_to(path, directories)
+        if inside is not None:
+            return root, inside
+    library = _stdlib(path)
+    if library is not None:
+        return STDLIB, library
+    inside = relative_to(path, roots.project)
+    return PROJECT, path if inside is None else inside
+
+
+def relative_to(path: str, directories: tuple[str, ...]) -> str | None:
+    """Find what follows the longest of the directories that a path is under.
+
+    Parameters
+    ----------
+    path
+        Normalised.
+    directories
+        As recorded.
+
+    Returns
+    -------
+    str or None
+        ``None`` where it is under none of them. Paths with a drive are compared without case.
+    """
+    best: str | None = None
+    for directory in directories:
+        prefix = directory_form(directory)
+        if not prefix:
+            continue
+        same = path.startswith(prefix)
+        if not same and path[1:2] == ":":
+            same = path[: len(prefix)].lower() == prefix.lower()
+        if same and (best is None or len(path) - len(prefix) < len(best)):
+            best = path[len(prefix) :]
+    return best
+
+
+def python_version(file: str) -> tuple[int, int] | None:
+    """Python's version as a path of its library or of its packages tells it, ``None`` where it does not.
+
+    Parameters
+    ----------
+    file
+        As the interpreter recorded it.
+    """
+    path = normalise(file)
+    posix = _POSIX_LIB.match(path)
+    if posix:
+        text = posix[1] or posix[2]
+        major, _, minor = text.partition(".")
+        return (int(major), int(minor)) if minor else None
+    zipped = _ZIPPED_LIB.match(path)
+    if zipped and zipped[2]:
+        return int(zipped[1]), int(zipped[2])
+    library = _LIB.search(path)
+    windows = _WINDOWS_VERSION.search(path[: library.start()]) if library else None
+    return (int(windows[1]), int(windows[2])) if windows else None
+
+
+def _generated(path: str) -> str | None:
+    if "ipykernel_" in path and (kernel := _KERNEL.search(path)):
+        return f"ipykernel/{kernel[1]}"
+    if "torchinductor_" in path and (inductor := _INDUCTOR.search(path)):
+        return f"torchinductor/{inductor[1]}"
+    if "__autograph_generated_file" in path and _AUTOGRAPH.search(path):
+        return "__autograph_generated_file.py"
+    if "/tmp" in path and (temporary := _TEMPORARY.search(path)):
+        return f"tmp{temporary[1] or ''}"
+    return None
+
+
+def _site(path: str) -> str | None:
+    if "-packages/" in path and (site := _SITE.match(path)):
+        inside = site[1]
+        egg = _EGG.match(inside) if ".egg/" in inside else None
+        return egg[1] if egg else inside
+    if ".egg/" in path and (egg := _EGG.match(path)):
+        return egg[1]
+    return None
+
+
+def _stdlib(path: str) -> str | None:
+    if "lib" in path and (posix := _POSIX_LIB.match(path)):
+        return posix[3]
+    if ".zip/" in path and (zipped := _ZIPPED_LIB.match(path)):
+        return zipped[3]
+    if "ib/" in path or "IB/" in path:
+        for library in _LIB.finditer(path):
+            # A project's own ``lib`` directory must not become the standard library: the module has to be one
+            # of its, and the directory spelt as CPython spells it or standing in an interpreter's home.
+            spelt = library[1] == "Lib" or _PYTHON_HOME.search(path, 0, library.start())
+            if spelt and library[2].removesuffix(".py") in _STDLIB_MODULES:
+                return path[library.end() :]
+    return None

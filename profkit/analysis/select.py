@@ -1,0 +1,153 @@
+"""Which rows of a run are compared: all processes and threads summed, or those that the user named.
+
+Stands between the readers and the comparison. It selects and sums; what a process did is not judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.errors import UsageError
+from profkit.model import Process, Profile, Roots, Run
+from profkit.model.merge import merge_profiles
+
+__all__ = ["FIRST", "is_foreign", "select_pair", "select_processes", "select_profile"]
+
+#: Selector of the first process of a run: the main process, or rank 0.
+FIRST = "first"
+
+
+def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
+    """Find the processes that a selector names.
+
+    Parameters
+    ----------
+    run
+        Any run.
+    process
+        ``None`` for all, ``main``, ``rank:N``, ``pid:N``, or `FIRST` for the one that viewers see.
+
+    Returns
+    -------
+    tuple of Process
+
+    Raises
+    ------
+    UsageError
+        Nothing in the run is called so, or the selector cannot be understood.
+    """
+    if process is None:
+        return run.processes
+    if process == FIRST:
+        return run.processes[:1]
+    kind, _, number = process.partition(":")
+    found: Sequence[Process] = ()
+    if process == "main":
+        found = [p for p in run.processes if p.role == "main"] or run.processes[:1]
+    elif kind in ("rank", "pid") and number.isdigit():
+        found = [p for p in run.processes if (p.rank if kind == "rank" else p.pid) == int(number)]
+    else:
+        raise UsageError(f"--process {process}: not understood, use main, rank:N or pid:N")
+    if not found:
+        raise UsageError(f"--process {process}: {run.path} has no such process, it has {_existing(run)}")
+    return tuple(found)
+
+
+def select_profile(run: Run, process: str | None = None, *, edges: bool = True) -> tuple[Profile, Roots]:
+    """Sum the profiles of the selected processes, all their threads.
+
+    Parameters
+    ----------
+    run
+        Any run.
+    process
+        As for `select_processes`.
+    edges
+        Keep caller–callee sums where the profiles have them.
+
+    Returns
+    -------
+    profile : Profile
+        Rows are summed by file, line, name and qualified name.
+    roots : Roots
+        Directories of all selected processes.
+
+    Raises
+    ------
+    UsageError
+        As for `select_processes`.
+    """
+    return _summed(select_processes(run, process), edges)
+
+
+def select_pair(
+    baseline: Run, candidate: Run, process: str | None
+) -> tuple[str | None, str | None, tuple[str, ...]]:
+    """Choose selectors under which two runs hold the same part of a job.
+
+    A foreign file holds the main thread of the main process only; set against the sum over every process of a
+    captured run it would look as if the others were new.
+
+    Parameters
+    ----------
+    baseline, candidate
+        First runs of either side.
+    process
+        What the user asked for, ``None`` for the default.
+
+    Returns
+    -------
+    baseline_process, candidate_process : str or None
+        Selectors for `select_profile`.
+    warnings : tuple of str
+    """
+    if process is not None:
+        # A foreign file is one process, whatever the user calls it.
+        alike = is_foreign(baseline) == is_foreign(candidate)
+        return (
+            process if alike or not is_foreign(baseline) else FIRST,
+            process if alike or not is_foreign(candidate) else FIRST,
+            (),
+        )
+    if is_foreign(baseline) == is_foreign(candidate):
+        return None, None, ()
+    captured, side = (candidate, "candidate") if is_foreign(baseline) else (baseline, "baseline")
+    others = len(captured.processes) - 1
+    if others < 1:
+        return None, None, ()
+    warning = (
+        f"The {'baseline' if side == 'candidate' else 'candidate'} holds one process only; of the {side}'s "
+        f"{others + 1} processes only the first is compared."
+    )
+    return (FIRST, None, (warning,)) if side == "baseline" else (None, FIRST, (warning,))
+
+
+def is_foreign(run: Run) -> bool:
+    """Whether a run was read from a plain profile, which has no manifest."""
+    return run.manifest is None
+
+
+def _summed(processes: Sequence[Process], edges: bool) -> tuple[Profile, Roots]:
+    profiles = [thread.profile for process in processes for thread in process.threads]
+    if not profiles:
+        return Profile.empty(), _together(processes)
+    return merge_profiles(profiles, edges=edges), _together(processes)
+
+
+def _together(processes: Sequence[Process]) -> Roots:
+    """Directories of several processes, each once, in order."""
+    return Roots(
+        tuple(dict.fromkeys(d for p in processes for d in p.roots.stdlib)),
+        tuple(dict.fromkeys(d for p in processes for d in p.roots.site)),
+        tuple(dict.fromkeys(d for p in processes for d in p.roots.project)),
+    )
+
+
+def _existing(run: Run) -> str:
+    names = []
+    for process in run.processes:
+        if process.rank is not None:
+            names.append(f"rank:{process.rank}")
+        elif process.pid is not None:
+            names.append(f"pid:{process.pid}")
+    return ", ".join(dict.fromkeys(["main", *names[:20]])) + (", …" if len(names) > 20 else "")

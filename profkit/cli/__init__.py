@@ -1,0 +1,47 @@
+"""The ``profkit`` command: finds the subcommand, runs it, and turns an error into one line and an exit code.
+
+A subcommand is one module with one function of its name, imported when it is called: ``profkit --help``
+imports typer and nothing else of weight. What a command does is in the rooms below; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from profkit.errors import ProfkitError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit.
+
+    Parameters
+    ----------
+    arguments
+        Without the program's name; ``None`` takes them from ``sys.argv``.
+
+    Raises
+    ------
+    SystemExit
+        Always: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, and the target's own status
+        after ``profkit capture``.
+    """
+    from profkit.cli.app import build
+
+    try:
+        build().main(args=None if arguments is None else list(arguments), prog_name="profkit")
+    except ProfkitError as error:
+        message = " ".join(str(error).split())
+        print(f"profkit: error: {printable(message)}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    sys.exit(0)
+
+
+def printable(message: str) -> str:
+    """Spell what a terminal would obey or stderr's encoding lacks as escapes: file names are foreign text."""
+    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in message)
+    encoding = getattr(sys.stderr, "encoding", None) or "ascii"
+    return shown.encode(encoding, "backslashreplace").decode(encoding)

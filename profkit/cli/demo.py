@@ -1,0 +1,297 @@
+"""``profkit demo``: the whole story on this machine in under a minute.
+
+A small NumPy training loop with worker processes (`profkit.demo.train`) is captured twice with the same work:
+with as many threads and workers as there are cores, and with several times as many. The difference is shown
+as ``profkit diff`` shows it. Nothing here is special to the demo: captures and diff are the commands that it
+prints, run as subprocesses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.errors import ProfkitError, UsageError
+
+__all__ = ["Side", "demo", "plan_length", "sides_for", "usable_cpus"]
+
+#: CPUs that both runs are confined to. More would only make the oversubscribed run need more processes to
+#: show the same thing: with 4, it shows on a laptop and on a machine of 128 cores alike.
+MOST_CPUS = 4
+
+#: Workers, and BLAS threads of each process, per CPU in the oversubscribed run. From 4 on, the training loop
+#: waited for a CPU more than half of its time on 1 and on 2 cores.
+PER_CPU = 4
+
+#: Workers in the oversubscribed run, at least: on one CPU BLAS has one thread, and only processes compete.
+FEWEST_WORKERS = 8
+
+#: Images in an epoch, and in a step; the training's own defaults.
+IMAGES, BATCH = 4096, 64
+
+#: How long the oversubscribed run may take without the profiler, seconds; both runs and the diff then fit in
+#: less than a minute on a machine that is doing something else besides.
+SLOW_RUN_S = 15.0
+
+#: Epochs, at least and at most: fewer say nothing, more bring nothing new.
+FEWEST_EPOCHS, MOST_EPOCHS = 2, 12
+
+#: Variables that set the size of the BLAS thread pools NumPy may have been built with.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+_EPOCH = re.compile(r"epoch (\d+): .*, ([0-9.]+) s$")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two configurations.
+
+    Attributes
+    ----------
+    name
+        Stem of its run file.
+    workers
+        Augmenting processes; 0 augments in the training process.
+    threads
+        BLAS threads that each process is told to use.
+    """
+
+    name: str
+    workers: int
+    threads: int
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The thread variables of its environment."""
+        return dict.fromkeys(THREAD_VARIABLES, str(self.threads))
+
+    def describe(self, cpus: int) -> str:
+        """Return what is run, for a progress line."""
+        processes = f"{self.workers + 1} process{'es' if self.workers else ''}"
+        threads = f"{self.threads} BLAS thread{'s' if self.threads > 1 else ''} each"
+        return f"{self.name}: {processes}, {threads}, on {cpus} CPU{'s' if cpus > 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How much both runs train."""
+
+    epochs: int
+    images: int
+
+
+#: The trial that finds out how long an oversubscribed step takes.
+TRIAL = Length(epochs=3, images=1024)
+
+
+def usable_cpus(most: int = MOST_CPUS) -> list[int]:
+    """Return the CPUs to run on: at most `most`, no more than the affinity and the CPU quota allow.
+
+    The highest numbered ones are taken, since the first CPUs serve most interrupts.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        raise UsageError("profkit demo needs Linux, where a run can be confined to some of the CPUs")
+    from profkit.capture.host import quota_cpus
+
+    allowed = sorted(os.sched_getaffinity(0))
+    quota = quota_cpus()
+    count = min(len(allowed), most, max(1, int(quota)) if quota else most)
+    return allowed[-count:]
+
+
+def sides_for(cpus: int) -> tuple[Side, Side]:
+    """Return the configuration that fits `cpus` CPUs, and the one that is far above them."""
+    # One CPU for the training loop, the others for its workers; on a single CPU they would have to share it.
+    fitting = Side("clean", workers=cpus - 1, threads=1)
+    workers = max(FEWEST_WORKERS, PER_CPU * cpus)
+    above = Side("oversubscribed", workers, threads=PER_CPU * cpus)
+    return fitting, above
+
+
+def plan_length(step_s: float) -> Length:
+    """Choose how much to train from what one oversubscribed step takes, in seconds."""
+    steps = SLOW_RUN_S / max(step_s, 1e-6)
+    images = IMAGES if steps >= FEWEST_EPOCHS * IMAGES / BATCH else IMAGES // 4
+    epochs = int(steps / (images / BATCH))
+    return Length(min(max(epochs, FEWEST_EPOCHS), MOST_EPOCHS), images)
+
+
+def training_command(side: Side, length: Length) -> list[str]:
+    """Return the program that is profiled."""
+    return [
+        *(sys.executable, "-m", "profkit.demo.train"),
+        *("--workers", str(side.workers)),
+        *("--epochs", str(length.epochs)),
+        *("--images", str(length.images)),
+    ]
+
+
+def capture_arguments(side: Side, length: Length, output: Path) -> list[str]:
+    """Return what follows ``profkit`` on the command line of one capture."""
+    return ["capture", "-o", str(output), "--", *training_command(side, length)]
+
+
+def shell_line(arguments: Sequence[str], variables: dict[str, str], cpus: Sequence[int] | None) -> str:
+    """Return a command that does the same from a shell.
+
+    Parameters
+    ----------
+    arguments
+        What follows ``profkit``.
+    variables
+        What is put into the environment.
+    cpus
+        CPUs to confine it to; ``None`` where it may use all that this process may use.
+    """
+    words = [f"{name}={value}" for name, value in variables.items()]
+    if cpus is not None:
+        words += ["taskset", "-c", ",".join(str(cpu) for cpu in cpus)]
+    installed = Path(sys.executable).with_name("profkit")
+    if shutil.which("profkit"):
+        words.append("profkit")
+    elif installed.exists():
+        words.append(shlex.quote(_short(installed)))
+    else:
+        words += [shlex.quote(_short(Path(sys.executable))), "-m", "profkit"]
+    replaced = [_short(Path(word)) if word == sys.executable else word for word in arguments]
+    return " ".join(words + [shlex.quote(word) for word in replaced])
+
+
+def _short(path: Path) -> str:
+    """Return the path from the working directory where it lies below it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+@contextlib.contextmanager
+def confined_to(cpus: Sequence[int]) -> Iterator[None]:
+    """Let this thread, and what it starts, run on these CPUs only."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def run_and_follow(
+    command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int, float], None]
+) -> None:
+    """Run a training and report its epochs as they end: number and seconds.
+
+    Raises
+    ------
+    ProfkitError
+        It fails; the message carries the last line that it wrote to stderr.
+    """
+    environment = {**os.environ, **variables}
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        )
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if found := _EPOCH.match(line):
+                    on_epoch(int(found[1]), float(found[2]))
+            status = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        finally:
+            process.stdout.close()
+        if status:
+            errors.seek(0)
+            last = (errors.read().strip().splitlines() or ["it wrote no message"])[-1]
+            raise ProfkitError(f"the demo's training failed with status {status}: {last}")
+
+
+def measure_step(side: Side, on_cpus: Sequence[int], on_epoch: Callable[[int, float], None]) -> float:
+    """Return how long a training step takes in this configuration, in seconds, without the profiler."""
+    seconds: list[float] = []
+
+    def keep(number: int, taken: float) -> None:
+        seconds.append(taken)
+        on_epoch(number, taken)
+
+    with confined_to(on_cpus):
+        run_and_follow(training_command(side, TRIAL), side.variables, keep)
+    if len(seconds) < TRIAL.epochs:
+        raise ProfkitError("the demo's training did not report its epochs")
+    # The first epoch also waits for the workers to start.
+    return min(seconds) / (TRIAL.images / BATCH)
+
+
+class _Show:
+    """Says what runs: a progress bar per run on a terminal, else one line per run on stderr."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+        self.bars = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
+
+    @contextlib.contextmanager
+    def run(self, text: str, epochs: int) -> Iterator[Callable[[int, float], None]]:
+        """Announce a run of so many epochs; yield what is to be called after each."""
+        if self.bars.disable:
+            print(text, file=sys.stderr, flush=True)
+        task = self.bars.add_task(text, total=epochs)
+        yield lambda _number, _seconds: self.bars.advance(task)
+        self.bars.stop_task(task)
+
+
+def demo(
+    directory: Annotated[
+        Path, typer.Option("--dir", help="Where the two run files are kept.", show_default=True)
+    ] = Path("profkit-demo"),
+) -> None:
+    """Run the whole story on this machine in under a minute."""
+    cpus = usable_cpus()
+    confined = cpus if len(cpus) < len(os.sched_getaffinity(0)) else None
+    sides = sides_for(len(cpus))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{directory}: cannot be made ({error.strerror}); choose another place with --dir"
+        ) from None
+    files = [directory / f"{side.name}.prof" for side in sides]
+
+    profkit = [sys.executable, "-m", "profkit"]
+    show = _Show()
+    with show.bars:
+        with show.run("trial: how fast is this machine?", TRIAL.epochs) as advance:
+            length = plan_length(measure_step(sides[1], cpus, advance))
+        for side, file in zip(sides, files, strict=True):
+            command = [*profkit, *capture_arguments(side, length, file)]
+            with show.run(side.describe(len(cpus)), length.epochs) as advance, confined_to(cpus):
+                run_and_follow(command, side.variables, advance)
+
+    difference = ["diff", str(files[0]), str(files[1])]
+    status = subprocess.run([*profkit, *difference], stdin=subprocess.DEVNULL, check=False).returncode
+    if status:
+        raise typer.Exit(status)
+    print("\nTo repeat it by hand:\n")
+    for side, file in zip(sides, files, strict=True):
+        print("  " + shell_line(capture_arguments(side, length, file), side.variables, confined))
+    print("  " + shell_line(difference, {}, None))

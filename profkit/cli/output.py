@@ -1,0 +1,187 @@
+"""Where a report goes: its format from ``--format`` or the suffix, a file in one piece, or stdout.
+
+The only place of the package that asks what the terminal can do. Renders nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from profkit.errors import UsageError
+from profkit.report.document import Document
+
+__all__ = ["FORMATS", "check_by", "choose_format", "default_limit", "emit", "emit_bytes", "emit_report"]
+
+#: Formats by name; suffixes of ``-o`` that mean them.
+FORMATS = ("terminal", "json", "md")
+_SUFFIXES = {".json": "json", ".md": "md", ".markdown": "md", ".txt": "terminal"}
+
+#: Rows of a list where ``--limit`` is not given: a screen's worth on a terminal, more where one can scroll.
+_LIMITS = {"terminal": 20, "json": 50, "md": 50}
+
+#: Columns of a text report in a file or a pipe, where nothing says how wide the reader's window is.
+_PLAIN_WIDTH = 80
+#: Columns beyond which a table is harder to read, however wide the window is.
+_MAX_WIDTH = 200
+
+
+def choose_format(name: str | None, output: Path | None) -> str:
+    """Decide the format: ``--format`` first, then the suffix of the output, then the terminal."""
+    if name is not None:
+        if name not in FORMATS:
+            raise UsageError(f"--format {name}: not a format, use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        return name
+    if output is None:
+        return "terminal"
+    known = _SUFFIXES.get(output.suffix.lower())
+    if known is None:
+        raise UsageError(f"-o {output}: the suffix names no format, use .json, .md or .txt, or give --format")
+    return known
+
+
+def check_by(by: str) -> None:
+    """Refuse what functions cannot be ranked by."""
+    if by not in ("tottime", "cumtime"):
+        raise UsageError(f"--by {by}: functions are ranked by tottime or cumtime")
+
+
+def default_limit(limit: int | None, chosen: str) -> int:
+    """Return the number of rows for a format; 0 is all of them."""
+    if limit is not None and limit < 0:
+        raise UsageError(f"--limit {limit}: give the number of rows, 0 for all")
+    return _LIMITS[chosen] if limit is None else limit
+
+
+def emit_report(
+    chosen: str, output: Path | None, json_text: Callable[[], str], document: Callable[[], Document]
+) -> None:
+    """Render what was chosen and write it where it belongs.
+
+    Parameters
+    ----------
+    chosen
+        A format of `FORMATS`.
+    output
+        File, or ``None`` for stdout.
+    json_text, document
+        Make the JSON text or the document; only the one that is needed is called.
+    """
+    if chosen == "json":
+        text = json_text()
+    elif chosen == "md":
+        from profkit.report import markdown
+
+        text = markdown.render(document())
+    else:
+        from profkit.report import terminal
+
+        if output is not None:
+            text = terminal.render(document(), width=_PLAIN_WIDTH)
+        else:
+            text = terminal.render(
+                document(), width=_width(), color_system=_color_system(), ascii_only=not _prints_signs()
+            )
+    emit(text, output)
+
+
+def emit(text: str, output: Path | None) -> None:
+    """Write to a file in one piece, or to stdout; a reader that has closed its end is not an error."""
+    if output is not None:
+        emit_bytes(text.encode("utf-8", "backslashreplace"), output)
+        return
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer must not be tried again when the interpreter closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def emit_bytes(data: bytes, output: Path) -> None:
+    """Write a file in one piece.
+
+    It is written beside the target and renamed: nobody reads half of it, and a failure keeps the old one.
+
+    Raises
+    ------
+    UsageError
+        It cannot be written there.
+    """
+    if output.exists() and not output.is_file():
+        # A device, a pipe (/dev/stdout, a process substitution): there is nothing to rename over.
+        if output.is_dir():
+            raise UsageError(f"-o {output}: is a directory, name a file")
+        _write_into(output, data)
+        return
+    target = Path(os.path.realpath(output))
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise UsageError(f"-o {output}: cannot be written there, {error.strerror}") from error
+    try:
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, _mode_of(target))
+        os.replace(name, target)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise UsageError(f"-o {output}: cannot be written, {error.strerror}") from error
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _write_into(output: Path, data: bytes) -> None:
+    try:
+        with open(output, "wb") as stream:
+            stream.write(data)
+    except BrokenPipeError:
+        return
+    except OSError as error:
+        raise UsageError(f"-o {output}: cannot be written, {error.strerror}") from error
+
+
+def _mode_of(target: Path) -> int:
+    """Permissions of the file that is replaced, else what a new file gets; a temporary one is private."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _width() -> int:
+    columns = shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns
+    if os.name == "nt":
+        columns -= 1  # a full line makes an old console break it
+    return min(columns, _MAX_WIDTH)
+
+
+def _color_system() -> str | None:
+    """Ask rich what the terminal understands; a pipe, NO_COLOR and old Windows consoles get plain text."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown"):
+        return None
+    if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):
+        return None
+    from rich.console import Console
+
+    console = Console(file=sys.stdout)
+    return None if console.legacy_windows else console.color_system
+
+
+def _prints_signs() -> bool:
+    """Whether stdout's encoding has the few signs beyond ASCII that reports use."""
+    try:
+        "…→–×µ●✗✓█·•".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

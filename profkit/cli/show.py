@@ -1,0 +1,48 @@
+"""``profkit show``: read one run and write what it was."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.cli.options import ByOption, FormatOption, LimitOption, OutputOption, ProcessOption
+
+__all__ = ["show"]
+
+
+def show(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run file, or any pstats file.")],
+    output: OutputOption = None,
+    format: FormatOption = None,
+    by: ByOption = "tottime",
+    process: ProcessOption = None,
+    limit: LimitOption = None,
+) -> None:
+    """Show one run: processes, waiting, top functions."""
+    gc.disable()  # as in ``profkit diff``
+    from profkit.analysis.select import select_processes
+    from profkit.cli.output import check_by, choose_format, default_limit, emit_report
+    from profkit.formats import load_run
+    from profkit.report.document import Document
+
+    chosen = choose_format(format, output)
+    check_by(by)
+    rows = default_limit(limit, chosen)
+    loaded = load_run(run, edges=False)
+    selected = replace(loaded, processes=select_processes(loaded, process))
+
+    def json_text() -> str:
+        from profkit.report.jsondoc import show_json
+
+        return show_json(selected, limit=rows, by=by)
+
+    def document() -> Document:
+        from profkit.report.showdoc import show_document
+
+        return show_document(selected, limit=rows, by=by)
+
+    emit_report(chosen, output, json_text, document)

@@ -1,0 +1,341 @@
+"""`Diff` → `Document`: which facts of a comparison are told, in which order and in which words.
+
+The answer comes first, then what proves it, then the functions that moved, then everything a reader must
+know before trusting it, then what to do. Nothing here computes a statistic or knows how it will look.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.analysis.types import Diff, DiffTable, Finding, SideSummary, SideTable, Verdict
+from profkit.report import units
+from profkit.report.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Note,
+    Pair,
+    Row,
+    Section,
+    Table,
+)
+from profkit.report.text import clean
+from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
+
+__all__ = ["SMALL_SHARE", "diff_document"]
+
+#: Share of the self time on either side (1) below which a function that did not move beyond the noise is
+#: counted instead of listed: a fifth of the 0.5 % below which rankings say nothing (DETECTION §2).
+SMALL_SHARE = 0.001
+
+#: Rungs on which a match needs no explanation.
+_PLAIN_MATCHES = frozenset({"exact", "rooted"})
+
+
+def diff_document(diff: Diff, limit: int = 50) -> Document:
+    """Lay out a comparison.
+
+    Parameters
+    ----------
+    diff
+        What the analysis found.
+    limit
+        Most rows of any list of functions; 0 lists all, also those below `SMALL_SHARE`.
+    """
+    sections = [
+        Section("", (verdict_block(diff.verdict), _sides(diff))),
+        *_evidence(diff),
+        _moved(diff, limit),
+        *_one_sided(diff, limit),
+        *_trust(diff),
+        *_other_findings(diff.verdict),
+        *_advice(diff.verdict),
+    ]
+    return Document("profkit diff", tuple(sections))
+
+
+def _sides(diff: Diff) -> Table:
+    columns = (
+        Column("", "text"),
+        Column("wall", "seconds"),
+        Column("CPU", "seconds", 1),
+        Column("CPU queue", "seconds", 2),
+        Column("self time", "seconds", 3),
+        Column("runs", "count", 4),
+        Column("processes", "count", 6),
+        Column("python", "text", 7),
+        Column("host", "text", 5),
+        Column("from", "path", 8),
+    )
+    before, after = diff.baseline, diff.candidate
+    ratio = Row(
+        (
+            "ratio",
+            *(
+                _ratio(getattr(before, field), getattr(after, field))
+                for field in ("wall_s", "cpu_s", "run_queue_wait_s", "total_s")
+            ),
+            *("",) * 5,
+        )
+    )
+    rows = (_side_row("baseline", before), _side_row("candidate", after), ratio)
+    # A column that neither side can fill says nothing; the ratio row would only repeat that.
+    known = [
+        index
+        for index in range(len(columns))
+        if index == 0 or any(row.cells[index] not in (None, "") for row in rows[:2])
+    ]
+    return Table(
+        tuple(columns[index] for index in known),
+        tuple(Row(tuple(row.cells[index] for index in known)) for row in rows),
+    )
+
+
+def _side_row(name: str, side: SideSummary) -> Row:
+    return Row(
+        (
+            name,
+            side.wall_s,
+            side.cpu_s,
+            side.run_queue_wait_s,
+            side.total_s,
+            side.runs,
+            side.processes,
+            clean(side.python or ""),
+            clean(side.host or ""),
+            clean(side.label),
+        )
+    )
+
+
+def _ratio(before: float | None, after: float | None) -> str:
+    if not before or after is None:
+        return ""
+    return units.factor(after / before)
+
+
+def _evidence(diff: Diff) -> list[Section]:
+    """What the verdict rests on, and how far the order of functions moved."""
+    blocks: list[Block] = []
+    if diff.verdict.evidence:
+        columns = (
+            Column("what was measured", "text"),
+            Column("baseline", "text"),
+            Column("candidate", "text"),
+            Column("what it says", "prose"),
+        )
+        blocks.append(
+            Table(
+                columns,
+                tuple(
+                    Row((clean(e.signal), clean(e.baseline), clean(e.candidate), clean(e.says)))
+                    for e in diff.verdict.evidence
+                ),
+            )
+        )
+    ranking = diff.ranking
+    if math.isfinite(ranking.rbo):
+        reading = "beyond what repeats of one program show" if ranking.reordered else "within the noise"
+        blocks.append(
+            Note(
+                f"Order of functions by {ranking.by}: {reading} (rank-biased overlap distance "
+                f"{ranking.rbo:.2f}, noise floor {ranking.noise_floor:.2f}; "
+                f"{units.share(ranking.total_variation)} of the self time changed place)."
+            )
+        )
+    return [Section("Evidence", tuple(blocks))] if blocks else []
+
+
+def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
+    return side.cumtime if by == "cumtime" else side.tottime
+
+
+def _moved(diff: Diff, limit: int) -> Section:
+    """Build the table of functions that both sides have, the greatest change in seconds first."""
+    table, by = diff.table, diff.ranking.by
+    both = table.baseline.present & table.candidate.present
+    shares = np.maximum(table.baseline.share, table.candidate.share)
+    worth = both & (table.anomalous | (shares >= SMALL_SHARE)) if limit else both
+    chosen = np.flatnonzero(worth)
+    shown = chosen[:limit] if limit else chosen
+    columns = (
+        Column("rank", "rank"),
+        Column("function", "name"),
+        Column("baseline", "seconds"),
+        Column("candidate", "seconds"),
+        Column("share", "share", 1),
+        Column("per call", "factor", 2),
+        Column("change", "change", 7),
+        Column("calls", "count", 4, folds=True),
+        Column("where", "path", 5, folds=True),
+        Column("matched by", "text", 6, folds=True),
+        Column("why", "text", 3, folds=True),
+        Column("share now", "bar", 8),
+    )
+    rows = [_moved_row(table, int(index), by) for index in shown]
+    filled = [
+        i for i, column in enumerate(columns) if column.priority == 0 or any(r.cells[i] != "" for r in rows)
+    ]
+    notes = [cut_note(len(shown), len(chosen), "functions")]
+    small = int(both.sum()) - len(chosen)
+    if small:
+        notes.append(
+            f"{small:,} below {units.share(SMALL_SHARE)} of the self time on both sides are not listed."
+        )
+    if any(row.marked for row in rows):
+        notes.append("● moved beyond the noise.")
+    title = (
+        "Functions whose self time changed most"
+        if by == "tottime"
+        else "Functions whose cumtime changed most"
+    )
+    if not rows:
+        return Section(title, (Note("No function of either side has a partner that took noticeable time."),))
+    return Section(
+        title,
+        (
+            Table(
+                tuple(columns[i] for i in filled),
+                tuple(Row(tuple(row.cells[i] for i in filled), row.marked, row.tone) for row in rows),
+                " ".join(note for note in notes if note),
+            ),
+        ),
+    )
+
+
+def _moved_row(table: DiffTable, index: int, by: str) -> Row:
+    before, after = table.baseline, table.candidate
+    seconds = Pair(float(_measure(before, by)[index]), float(_measure(after, by)[index]))
+    match = table.match[index]
+    marked = bool(table.anomalous[index])
+    cells: tuple[Cell, ...] = (
+        Pair(int(before.rank[index]), int(after.rank[index])),
+        display_name(table.name[index]),
+        seconds.before,
+        seconds.after,
+        Pair(float(before.share[index]), float(after.share[index])),
+        float(table.per_call_ratio[index]),
+        seconds,
+        Pair(int(before.ncalls[index]), int(after.ncalls[index])),
+        location(table.keys[index], table.file[index], table.line[index]),
+        "" if match in _PLAIN_MATCHES else match,
+        clean(table.reason[index]),
+        float(after.share[index]),
+    )
+    worse = (seconds.after or 0.0) > (seconds.before or 0.0)
+    return Row(cells, marked, ("bad" if worse else "good") if marked else "")
+
+
+def _one_sided(diff: Diff, limit: int) -> list[Section]:
+    """Tell what only one side has; it is residue of the alignment, and never dropped silently."""
+    sections = []
+    residue = diff.residue
+    table = diff.table
+    for title, side, other, count, total in (
+        (
+            "New functions",
+            table.candidate,
+            table.baseline,
+            residue.candidate_only,
+            residue.candidate_only_share,
+        ),
+        (
+            "Functions gone",
+            table.baseline,
+            table.candidate,
+            residue.baseline_only,
+            residue.baseline_only_share,
+        ),
+    ):
+        if not count:
+            continue
+        name = "candidate" if side is table.candidate else "baseline"
+        text = f"{count:,} found only in the {name}, with {units.share(total)} of its self time."
+        rows, left = _one_sided_rows(table, side, side.present & ~other.present, diff.ranking.by, limit)
+        if not rows:
+            sections.append(
+                Section(title, (Note(f"{text} None of them took noticeable time."),), detail=True)
+            )
+            continue
+        columns = (
+            Column("rank", "rank"),
+            Column("function", "name"),
+            Column(name, "seconds"),
+            Column("share", "share", 1),
+            Column("calls", "count", 2),
+            Column("where", "path", 3),
+        )
+        note = f"{text} {left}".strip()
+        sections.append(Section(title, (Table(columns, rows, note),), detail=True))
+    return sections
+
+
+def _one_sided_rows(
+    table: DiffTable, side: SideTable, only: npt.NDArray[np.bool_], by: str, limit: int
+) -> tuple[tuple[Row, ...], str]:
+    chosen = np.flatnonzero(only & (side.share >= SMALL_SHARE) if limit else only)
+    shown = chosen[:limit] if limit else chosen
+    rows = tuple(
+        Row(
+            (
+                int(side.rank[i]),
+                display_name(table.name[i]),
+                float(_measure(side, by)[i]),
+                float(side.share[i]),
+                int(side.ncalls[i]),
+                location(table.keys[i], table.file[i], table.line[i]),
+            )
+        )
+        for i in map(int, shown)
+    )
+    return rows, cut_note(len(shown), int(only.sum()), "of them")
+
+
+def _trust(diff: Diff) -> list[Section]:
+    """What a reader must know before trusting the numbers."""
+    sections = []
+    warnings = [clean(w) for w in (*diff.comparability.warnings, *diff.warnings)]
+    if warnings:
+        score = Note(f"Comparability {diff.comparability.score:.2f} of 1.")
+        sections.append(Section("How far the two sides can be compared", (score, Bullets(tuple(warnings)))))
+    skipped = [
+        f"{name}: {clean(line)}"
+        for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))
+        for line in side.skipped
+    ]
+    if skipped:
+        sections.append(Section("Files left out", (Bullets(tuple(skipped)),)))
+    return sections
+
+
+def _other_findings(verdict: Verdict) -> list[Section]:
+    """Findings that hold beside the one that the verdict names."""
+    others = [
+        finding
+        for finding in verdict.findings
+        if (finding.cause, finding.kind) != (verdict.cause, verdict.kind)
+    ]
+    if not others:
+        return []
+    return [Section("What also holds", (Bullets(tuple(_finding(finding) for finding in others)),))]
+
+
+def _finding(finding: Finding) -> str:
+    explains = (
+        f", explains {units.share(finding.severity)} of the lost time"
+        if math.isfinite(finding.severity)
+        else ""
+    )
+    return (
+        f"{finding.cause} (confidence {100 * finding.confidence:.0f} %{explains}): {clean(finding.summary)}"
+    )
+
+
+def _advice(verdict: Verdict) -> list[Section]:
+    return [Section("What to do next", advice_blocks(verdict.advice))] if verdict.advice else []

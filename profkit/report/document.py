@@ -1,0 +1,172 @@
+"""What a report says, before it is laid out: a title and sections of typed blocks.
+
+Cells stay values (seconds, shares, counts, ranks) until a renderer formats them, so that one document
+serves a terminal of 80 columns and a comment in a ticket. Strings are `clean`ed by the builders. Nothing
+here knows of colours, widths or markup.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from profkit.report import units
+
+__all__ = [
+    "Block",
+    "Bullets",
+    "Cell",
+    "Column",
+    "Document",
+    "Facts",
+    "Note",
+    "Pair",
+    "Row",
+    "Section",
+    "Table",
+    "VerdictBlock",
+    "format_cell",
+    "format_one",
+    "is_numeric",
+]
+
+
+class Pair(NamedTuple):
+    """The same quantity on both sides; ``None`` where a side has none."""
+
+    before: float | None
+    after: float | None
+
+
+Cell: TypeAlias = "str | int | float | Pair | None"
+
+#: Kinds whose cells are numbers, and are therefore aligned to the right.
+_NUMERIC = frozenset({"seconds", "change", "share", "count", "factor", "rank", "bar", "pid"})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    title
+        What heads it.
+    kind
+        How its cells are meant: ``name`` (a function), ``path``, ``text`` (short), ``prose`` (may be
+        wrapped), ``pid`` (a label aligned as a number), or a number: ``seconds``, ``change`` (a `Pair` shown
+        as its difference), ``share`` (0 to 1), ``count``, ``factor``, ``rank``, ``bar`` (a share as a bar).
+    priority
+        0 is always shown; where there is not enough room the greatest goes first.
+    folds
+        A column that found no room is told in a second line under rows that are marked.
+    """
+
+    title: str
+    kind: str = "text"
+    priority: int = 0
+    folds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row; `marked` ones are what the table is about, and `tone` says good, bad or nothing."""
+
+    cells: tuple[Cell, ...]
+    marked: bool = False
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictBlock:
+    """The answer: what, how sure, and one sentence; `tone` is ``good``, ``bad`` or ``unsure``."""
+
+    headline: str
+    confidence: float
+    summary: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Labelled values, one under the other."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under typed columns; `note` says what was left out or how to read it."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """A list; items of a list of `commands` are to be pasted and are never wrapped."""
+
+    items: tuple[str, ...]
+    commands: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A paragraph; `tone` as in `VerdictBlock`, or empty."""
+
+    text: str
+    tone: str = ""
+
+
+Block: TypeAlias = "VerdictBlock | Facts | Table | Bullets | Note"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Blocks under one heading; what is `detail` may be folded away where the output can fold."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    detail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A report: what every renderer takes."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+
+def is_numeric(column: Column) -> bool:
+    """Whether the cells of this column are numbers."""
+    return column.kind in _NUMERIC
+
+
+def format_one(kind: str, value: float | None) -> str:
+    """Format one number of a numeric column."""
+    if kind in ("seconds", "change"):
+        return units.seconds(value)
+    if kind in ("share", "bar"):
+        return units.share(value)
+    if kind == "factor":
+        return units.factor(value)
+    if kind == "rank":
+        return units.UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f}"
+    return units.count(value)
+
+
+def format_cell(column: Column, cell: Cell) -> str:
+    """Format a cell without regard to width; a pair whose sides read the same is one value."""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, Pair):
+        if column.kind == "change":
+            return units.change(*cell)
+        before, after = (format_one(column.kind, side) for side in cell)
+        return after if before == after else f"{before} → {after}"
+    if not is_numeric(column):
+        return "" if cell is None else str(cell)
+    return format_one(column.kind, cell)

@@ -1,0 +1,92 @@
+"""Functions of one or many threads in one ranking: what ``profkit show`` lists.
+
+Takes profiles, gives rows in their order with the identity of each; summing is ``analysis.select``'s, and
+formatting the documents'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.analysis.identity import FunctionKeys, function_keys
+from profkit.analysis.select import select_profile
+from profkit.model import FunctionKey, Profile, Roots, Run
+
+__all__ = ["FunctionRow", "Ranked", "ranked", "ranked_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """One function as a report lists it; seconds, and ``None`` for what no tracer measured."""
+
+    rank: int
+    key: FunctionKey
+    name: str
+    file: str
+    line: int
+    ncalls: int
+    primitive_calls: int
+    tottime: float
+    cumtime: float
+    wait: float | None
+    blocked: float | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """A profile, the identity of its rows, and their order.
+
+    Attributes
+    ----------
+    order : int64 array, shape (n,)
+        Rows, most of what they are ranked by first.
+    """
+
+    profile: Profile
+    keys: FunctionKeys
+    order: npt.NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.profile)
+
+    def rows(self, limit: int = 0) -> Iterator[FunctionRow]:
+        """Yield the first `limit` rows (0: all) as objects."""
+        p = self.profile
+        total = p.total
+        chosen = self.order[:limit] if limit else self.order
+        for rank, row in enumerate(map(int, chosen), start=1):
+            tottime = float(p.tottime[row])
+            yield FunctionRow(
+                rank=rank,
+                key=self.keys.key(row),
+                name=p.strings[int(p.qualname[row])] or p.strings[int(p.name[row])],
+                file=p.strings[int(p.file[row])],
+                line=int(p.line[row]),
+                ncalls=int(p.ncalls[row]),
+                primitive_calls=int(p.primitive_calls[row]),
+                tottime=tottime,
+                cumtime=float(p.cumtime[row]),
+                wait=None if p.wait is None else float(p.wait[row]),
+                blocked=None if p.blocked is None else float(p.blocked[row]),
+                share=tottime / total if total > 0 else 0.0,
+            )
+
+
+def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
+    """Order the functions of one profile by ``tottime`` or ``cumtime``; equal ones keep their place."""
+    values = profile.cumtime if by == "cumtime" else profile.tottime
+    return Ranked(profile, function_keys(profile, roots), np.argsort(-values, kind="stable"))
+
+
+def ranked_run(run: Run, by: str = "tottime") -> Ranked:
+    """Order the functions of a whole run, summed over its processes and threads.
+
+    Cumulative times of a function that several threads ran at once add up, and may exceed the wall time.
+    """
+    profile, roots = select_profile(run, None, edges=False)
+    return ranked(profile, roots, by)

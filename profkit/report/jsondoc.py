@@ -1,0 +1,316 @@
+"""Results as JSON for scripts: schemas ``profkit.diff/1`` and ``profkit.show/1`` (docs/schema).
+
+Writes the results themselves and not a `Document`: nothing is shortened or formatted, times are seconds,
+what is not known (and every NaN) is null. Lists are cut to the limit and stand beside their full length.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSummary, SideTable, Verdict
+from profkit.model import Host, Machine, Manifest, Process, Run, Thread
+from profkit.report.functions import Ranked, ranked, ranked_run
+
+__all__ = ["DIFF_SCHEMA", "SHOW_SCHEMA", "diff_json", "diff_object", "show_json", "show_object"]
+
+DIFF_SCHEMA = "profkit.diff/1"
+SHOW_SCHEMA = "profkit.show/1"
+
+
+def diff_json(diff: Diff, limit: int = 50) -> str:
+    """Write a comparison as one JSON document, ``profkit.diff/1``, ended by a newline."""
+    return _dumps(diff_object(diff, limit))
+
+
+def show_json(run: Run, *, limit: int = 50, by: str = "tottime", verdict: Verdict | None = None) -> str:
+    """Write one run as one JSON document, ``profkit.show/1``, ended by a newline."""
+    return _dumps(show_object(run, limit=limit, by=by, verdict=verdict))
+
+
+def _dumps(value: object) -> str:
+    # ASCII only: the output then survives every locale, and a terminal escape stays the text "\\u001b".
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+def _number(value: float | None) -> float | None:
+    """Finite numbers as they are, NaN, infinities and ``None`` as null."""
+    if value is None:
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _text(value: str) -> str:
+    r"""Spell lone surrogates (undecodable bytes) as ``\udcXX``: strict JSON readers reject them."""
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _texts(values: tuple[str, ...]) -> list[str]:
+    return [_text(value) for value in values]
+
+
+def _plain(value: object) -> Any:
+    """Anything that a manifest's open mappings may hold, as JSON values."""
+    if isinstance(value, str):
+        return _text(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, Mapping):
+        return {_text(str(key)): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return _text(str(value))
+
+
+def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
+    """Build the object of ``profkit.diff/1``."""
+    table = diff.table
+    shown = min(limit, len(table)) if limit else len(table)
+    return {
+        "schema": DIFF_SCHEMA,
+        "baseline": _side(diff.baseline),
+        "candidate": _side(diff.candidate),
+        "comparability": {
+            "score": _number(diff.comparability.score),
+            "warnings": _texts(diff.comparability.warnings),
+        },
+        "verdict": _verdict(diff.verdict),
+        "ranking": {
+            "by": diff.ranking.by,
+            "rbo": _number(diff.ranking.rbo),
+            "total_variation": _number(diff.ranking.total_variation),
+            "reordered": bool(diff.ranking.reordered),
+            "noise_floor": _number(diff.ranking.noise_floor),
+        },
+        "functions_total": len(table),
+        "functions": [_diff_row(table, row) for row in range(shown)],
+        "ranges_total": 0,
+        "ranges": [],
+        "residue": {
+            "baseline_only": int(diff.residue.baseline_only),
+            "candidate_only": int(diff.residue.candidate_only),
+            "baseline_only_share": _number(diff.residue.baseline_only_share),
+            "candidate_only_share": _number(diff.residue.candidate_only_share),
+        },
+        "warnings": _texts(diff.warnings),
+    }
+
+
+def _side(side: SideSummary) -> dict[str, Any]:
+    return {
+        "label": _text(side.label),
+        "runs": side.runs,
+        "files": _texts(side.files),
+        "wall_s": _number(side.wall_s),
+        "cpu_s": _number(side.cpu_s),
+        "total_s": _number(side.total_s),
+        "run_queue_wait_s": _number(side.run_queue_wait_s),
+        "host": None if side.host is None else _text(side.host),
+        "python": None if side.python is None else _text(side.python),
+        "processes": side.processes,
+        "skipped": _texts(side.skipped),
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "cause": verdict.cause,
+        "kind": verdict.kind,
+        "confidence": _number(verdict.confidence),
+        "summary": _text(verdict.summary),
+        "evidence": [_evidence(item) for item in verdict.evidence],
+        "advice": _texts(verdict.advice),
+        "findings": [_finding(finding) for finding in verdict.findings],
+    }
+
+
+def _evidence(item: Evidence) -> dict[str, Any]:
+    return {
+        "signal": _text(item.signal),
+        "baseline": _text(item.baseline),
+        "candidate": _text(item.candidate),
+        "says": _text(item.says),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": _text(finding.rule),
+        "cause": finding.cause,
+        "kind": finding.kind,
+        "confidence": _number(finding.confidence),
+        "severity": _number(finding.severity),
+        "summary": _text(finding.summary),
+        "evidence": [_evidence(item) for item in finding.evidence],
+        "advice": _texts(finding.advice),
+    }
+
+
+def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:
+    return {
+        "name": _text(table.name[row]),
+        "file": _text(table.file[row]),
+        "line": int(table.line[row]),
+        "root": table.keys[row].root,
+        "path": _text(table.keys[row].path),
+        "match": table.match[row],
+        "same_source": table.same_source[row],
+        "anomalous": bool(table.anomalous[row]),
+        "reason": _text(table.reason[row]),
+        "baseline": _diff_side(table.baseline, row),
+        "candidate": _diff_side(table.candidate, row),
+        "per_call_ratio": _number(table.per_call_ratio[row]),
+        "p_value": _number(table.p_value[row]),
+    }
+
+
+def _diff_side(side: SideTable, row: int) -> dict[str, Any] | None:
+    if not side.present[row]:
+        return None
+    return {
+        "rank": int(side.rank[row]),
+        "ncalls": int(side.ncalls[row]),
+        "primitive_calls": int(side.primitive_calls[row]),
+        "tottime": _number(side.tottime[row]),
+        "cumtime": _number(side.cumtime[row]),
+        "share": _number(side.share[row]),
+        "wait": None if side.wait is None else _number(side.wait[row]),
+    }
+
+
+def show_object(
+    run: Run, *, limit: int = 50, by: str = "tottime", verdict: Verdict | None = None
+) -> dict[str, Any]:
+    """Build the object of ``profkit.show/1``."""
+    functions = ranked_run(run, by)
+    processes = run.processes[:limit] if limit else run.processes
+    return {
+        "schema": SHOW_SCHEMA,
+        "file": _text(run.path),
+        "manifest": None if run.manifest is None else _manifest(run.manifest),
+        "verdict": None if verdict is None else _verdict(verdict),
+        "processes_total": len(run.processes),
+        "processes": [_process(process, limit, by) for process in processes],
+        "functions_total": len(functions),
+        "functions": _functions(functions, limit),
+        "ranges_total": 0,
+        "ranges": [],
+        "machine": None if run.machine is None else _machine(run.machine),
+        "warnings": _texts(run.warnings),
+    }
+
+
+def _manifest(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "schema": _text(manifest.schema),
+        "profkit": _text(manifest.profkit),
+        "command": _texts(manifest.command),
+        "cwd": _text(manifest.cwd),
+        "exit_status": manifest.exit_status,
+        "started": _text(manifest.started),
+        "wall_s": _number(manifest.wall_s),
+        "host": _host(manifest.host),
+        "environment": _plain(manifest.environment),
+        "packages": _plain(manifest.packages),
+        "git": _plain(manifest.git),
+        "job": _plain(manifest.job),
+        "clocks": _plain(manifest.clocks),
+    }
+
+
+def _host(host: Host) -> dict[str, Any]:
+    return {
+        "name": _text(host.name),
+        "system": _text(host.system),
+        "cpu_model": _text(host.cpu_model),
+        "cpus": host.cpus,
+        "affinity": host.affinity,
+        "quota_cpus": _number(host.quota_cpus),
+    }
+
+
+def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
+    threads = process.threads[:limit] if limit else process.threads
+    return {
+        "pid": process.pid,
+        "parent": process.parent,
+        "role": _text(process.role),
+        "rank": process.rank,
+        "command": _texts(process.command),
+        "exit": _text(process.exit),
+        "python": _text(process.python),
+        "wall_s": _number(process.wall_s),
+        "cpu_s": _number(process.cpu_s),
+        "run_queue_wait_s": _number(process.run_queue_wait_s),
+        "voluntary_switches": process.voluntary_switches,
+        "involuntary_switches": process.involuntary_switches,
+        "notes": _texts(process.notes),
+        "threads_total": len(process.threads),
+        "threads": [_thread(process, thread, limit, by) for thread in threads],
+    }
+
+
+def _thread(process: Process, thread: Thread, limit: int, by: str) -> dict[str, Any]:
+    functions = ranked(thread.profile, process.roots, by)
+    p = thread.profile
+    return {
+        "tid": thread.tid,
+        "name": _text(thread.name),
+        "run_s": _number(thread.run_s),
+        "run_queue_wait_s": _number(thread.run_queue_wait_s),
+        "functions_total": len(functions),
+        "functions": _functions(functions, limit),
+        "open_calls": [
+            {
+                "name": _text(p.strings[int(p.qualname[c.function])] or p.strings[int(p.name[c.function])]),
+                "file": _text(p.strings[int(p.file[c.function])]),
+                "line": int(p.line[c.function]),
+                "cumtime": _number(c.cumtime),
+            }
+            for c in thread.open_calls
+        ],
+    }
+
+
+def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "rank": row.rank,
+            "name": _text(row.name),
+            "file": _text(row.file),
+            "line": row.line,
+            "root": row.key.root,
+            "path": _text(row.key.path),
+            "ncalls": row.ncalls,
+            "primitive_calls": row.primitive_calls,
+            "tottime": _number(row.tottime),
+            "cumtime": _number(row.cumtime),
+            "share": _number(row.share),
+            "wait": _number(row.wait),
+            "blocked": _number(row.blocked),
+        }
+        for row in functions.rows(limit)
+    ]
+
+
+def _machine(machine: Machine) -> dict[str, Any]:
+    psi = machine.psi_some_s
+    return {
+        "cpus": machine.cpus,
+        "quota_cpus": _number(machine.quota_cpus),
+        "wall_s": _number(machine.wall_s),
+        "busy_s": _number(machine.busy_s),
+        "peak_runnable": machine.peak_runnable,
+        "psi_some": _number(psi / machine.wall_s) if psi is not None and machine.wall_s else None,
+        "steal": _number(machine.steal_s),
+        "throttled_s": _number(machine.throttled_s),
+        "throttled_periods": machine.throttled_periods,
+        "periods": machine.periods,
+        "load": _number(machine.load),
+    }

@@ -1,0 +1,220 @@
+"""Tables as lines of a given width: which columns have room, how wide they are, and what is told below a row.
+
+A step of the terminal renderer, and free of colours: a span carries the name of a style, not its codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from profkit.report.document import Cell, Column, Pair, Row, Table, format_cell, format_one, is_numeric
+from profkit.report.text import cell_width, pad, shorten_middle, shorten_start, wrap, wrap_some
+
+__all__ = ["MOST_LINES", "Line", "Span", "table_lines"]
+
+#: Text and the name of its style.
+Span = tuple[str, str]
+Line = list[Span]
+
+#: Lines that one cell may take; a longer text is a profile's, not ours.
+MOST_LINES = 6
+
+_GAP = 2
+_MARK = 2
+_BAR = 10
+#: Columns that a cell of this kind needs at least to be worth showing.
+_LEAST = {"name": 20, "path": 20, "prose": 22, "text": 8}
+#: Columns that a column of paths or reasons may take; what is longer is cut, so that names keep their room.
+_MOST = {"path": 40, "name": 60, "prose": 70, "text": 34}
+_ROW_TONES = {"bad": "red", "good": "green", "": ""}
+
+
+@dataclass(slots=True)
+class _Fitted:
+    """A column with its formatted cells; a pair's sides are padded here so that arrows stand in line."""
+
+    index: int
+    column: Column
+    cells: list[str]
+    natural: int
+    width: int = 0
+    shortened: bool = False
+
+
+def _unpaired_percent(before: str, after: str) -> str:
+    """The left side's percent sign, which the right side already shows, is left away."""
+    return before.removesuffix(" %") if after.endswith(" %") else before
+
+
+def _formatted(column: Column, cells: list[Cell]) -> list[str]:
+    if column.kind == "bar":
+        return ["█" * round(_BAR * cell) if isinstance(cell, float) else "" for cell in cells]
+    sign = "#" if column.kind == "rank" else ""
+    if any(isinstance(cell, Pair) for cell in cells) and column.kind != "change":
+        return _paired(column, cells, sign)
+    texts = [sign + format_cell(column, cell) for cell in cells]
+    if column.kind in ("seconds", "change") and any(t.endswith(("ms", "µs", "ns")) for t in texts):
+        # One column for the unit's second letter, so that digits stand under digits.
+        texts = [text + " " if text.endswith(" s") else text for text in texts]
+    return texts
+
+
+def _paired(column: Column, cells: list[Cell], sign: str) -> list[str]:
+    sides: list[tuple[str, str]] = []
+    for cell in cells:
+        if isinstance(cell, Pair):
+            before, after = (sign + format_one(column.kind, side) for side in cell)
+            sides.append(("", after) if before == after else (_unpaired_percent(before, after), after))
+        else:
+            sides.append(("", format_cell(column, cell)))
+    left = max(cell_width(before) for before, _ in sides)
+    right = max(cell_width(after) for _, after in sides)
+    return [
+        pad(before, left, right=True) + (" → " if before else "   ") + pad(after, right, right=True)
+        if left
+        else after
+        for before, after in sides
+    ]
+
+
+def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitted]]:
+    """Choose the columns that have room, and give each its width."""
+    fitted = []
+    for index, column in enumerate(table.columns):
+        cells = _formatted(column, [row.cells[index] for row in table.rows])
+        natural = max((cell_width(text) for text in (column.title, *cells)), default=0)
+        fitted.append(_Fitted(index, column, cells, natural))
+    dropped: list[_Fitted] = []
+    while len(fitted) > 1 and mark + _needed(fitted) > width:
+        last = max(fitted, key=lambda f: f.column.priority)
+        if last.column.priority == 0:
+            break
+        fitted.remove(last)
+        dropped.append(last)
+    spare = width - mark - _needed(fitted)
+    for item in fitted:
+        item.width = _least(item)
+    # Names first, then prose, then the rest: each takes what it can use of what is left.
+    for kind in ("name", "prose", "text", "path"):
+        for item in fitted:
+            if item.column.kind == kind and spare > 0:
+                more = min(spare, max(0, min(item.natural, _MOST[kind]) - item.width))
+                item.width += more
+                spare -= more
+    for item in fitted:
+        if item.column.kind in _MOST and spare > 0:
+            more = min(spare, max(0, item.natural - item.width))
+            item.width += more
+            spare -= more
+    dropped.sort(key=lambda f: f.index)
+    return fitted, dropped
+
+
+def _least(item: _Fitted) -> int:
+    # What can be told below its row is not squeezed into a narrow column.
+    limits = _MOST if item.column.folds else _LEAST
+    return min(item.natural, limits.get(item.column.kind, item.natural))
+
+
+def _needed(fitted: list[_Fitted]) -> int:
+    return sum(_least(item) for item in fitted) + _GAP * (len(fitted) - 1)
+
+
+def table_lines(table: Table, width: int) -> tuple[list[Line], bool]:
+    """Lay out a table: a heading line and its rows, at most `width` columns wide.
+
+    A cell that is too long loses its middle, a path its start; prose is wrapped. Columns without room are
+    left out, and told below the rows that are marked where their column says so.
+
+    Returns
+    -------
+    lines : list of Line
+    shortened : bool
+        Whether any cell was cut.
+    """
+    if not table.rows:
+        return [], False
+    mark = _MARK if any(row.marked for row in table.rows) else 0
+    fitted, dropped = _fit(table, width, mark)
+    lines: list[Line] = []
+    head: Line = [(" " * mark, "")]
+    for position, item in enumerate(fitted):
+        last = position == len(fitted) - 1
+        title = pad(
+            item.column.title, item.width, right=is_numeric(item.column) and item.column.kind != "bar"
+        )
+        head.append((title.rstrip() if last else title + " " * _GAP, "dim"))
+    if any(item.column.title for item in fitted):
+        lines.append(head)
+    for number, row in enumerate(table.rows):
+        lines.extend(_row(fitted, number, row, mark))
+        if row.marked:
+            lines.extend(_folded(fitted, dropped, number, row, width, mark))
+    return lines, any(item.shortened for item in (*fitted, *dropped))
+
+
+def _row(fitted: list[_Fitted], number: int, row: Row, mark: int) -> Iterator[Line]:
+    texts = [_lines_of(item, number) for item in fitted]
+    for level in range(max(len(lines) for lines in texts)):
+        sign = "● " if row.marked and level == 0 else " " * _MARK
+        line: Line = [(sign[:mark], _ROW_TONES[row.tone])]
+        for position, (item, lines) in enumerate(zip(fitted, texts, strict=True)):
+            text = lines[level] if level < len(lines) else ""
+            right = is_numeric(item.column) and item.column.kind != "bar"
+            gap = " " * _GAP if position < len(fitted) - 1 else ""
+            line.append((pad(text, item.width, right=right) + gap, _style(item.column, row)))
+        yield line
+
+
+def _lines_of(item: _Fitted, number: int) -> list[str]:
+    text = item.cells[number]
+    if item.column.kind in ("prose", "text"):
+        return wrap_some(text, max(1, item.width), MOST_LINES)
+    shown = _shorten(item.column, text, item.width)
+    item.shortened |= shown != text
+    return [shown]
+
+
+def _shorten(column: Column, text: str, width: int) -> str:
+    return shorten_start(text, width) if column.kind == "path" else shorten_middle(text, width)
+
+
+def _style(column: Column, row: Row) -> str:
+    if column.kind == "name":
+        return "bold" if row.marked else ""
+    if column.kind in ("path", "prose"):
+        return "dim" if column.kind == "path" else ""
+    if column.kind in ("rank", "factor", "bar", "change"):
+        return _ROW_TONES[row.tone]
+    return ""
+
+
+def _folded(
+    fitted: list[_Fitted], dropped: list[_Fitted], number: int, row: Row, width: int, mark: int
+) -> Iterator[Line]:
+    """Tell under a marked row what its dropped columns hold, where that says something."""
+    parts = []
+    for item in dropped:
+        cell = row.cells[item.index]
+        if not item.column.folds or cell in ("", None):
+            continue
+        if isinstance(cell, Pair):
+            text = format_cell(item.column, cell)
+            if "→" in text:
+                parts.append(f"{item.column.title} {text}")
+        elif item.column.kind == "path":
+            parts.append(shorten_start(str(cell), _MOST["path"]))
+            item.shortened |= parts[-1] != cell
+        else:
+            named = item.column.title if item.column.title.endswith(" by") else ""
+            parts.append(f"{named} {format_cell(item.column, cell)}".strip())
+    if not parts:
+        return
+    indent = mark
+    for item in fitted:
+        if item.column.kind == "name":
+            break
+        indent += item.width + _GAP
+    for line in wrap(" · ".join(parts), max(20, width - indent)):
+        yield [(" " * indent, ""), (line, "dim")]

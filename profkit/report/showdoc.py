@@ -1,0 +1,319 @@
+"""`Run` → `Document`: what one run was, what it waited for, and where its time went.
+
+Tells what was measured; comparing and judging are the analysis' affair. Knows nothing of how it will look.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from profkit.analysis.identity import function_keys
+from profkit.analysis.types import Verdict
+from profkit.model import Host, Process, Run
+from profkit.report import units
+from profkit.report.document import Block, Bullets, Column, Document, Facts, Note, Row, Section, Table
+from profkit.report.functions import FunctionRow, Ranked, ranked_run
+from profkit.report.text import clean
+from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
+
+__all__ = ["show_document", "wait_fraction"]
+
+#: Run-queue wait fraction (1) of one process from which it was contended without a doubt; DETECTION §1,
+#: rule "candidate alone".
+CONTENDED_WAIT = 0.15
+#: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
+NOTICEABLE_WAIT = 0.01
+
+
+def wait_fraction(run_s: float | None, wait_s: float | None) -> float | None:
+    """Share of the time that threads were ready to run but queued for a CPU: ``wait / (run + wait)``."""
+    if run_s is None or wait_s is None or run_s + wait_s <= 0:
+        return None
+    return wait_s / (run_s + wait_s)
+
+
+def show_document(
+    run: Run, *, limit: int = 50, by: str = "tottime", verdict: Verdict | None = None
+) -> Document:
+    """Lay out one run.
+
+    Parameters
+    ----------
+    run
+        The run; give it only the processes that shall be told.
+    limit
+        Most rows of any list; 0 lists all.
+    by
+        ``tottime`` or ``cumtime``: the order of the functions.
+    verdict
+        What can be said from this run alone, if anything.
+    """
+    functions = ranked_run(run, by)
+    sections = [Section("", _head(run, functions, verdict))]
+    if run.warnings or any(process.notes for process in run.processes):
+        sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
+    sections += _processes(run.processes, limit)
+    sections.append(_functions(functions, limit, by))
+    sections += _threads(run.processes, limit)
+    sections += _open_calls(run.processes, limit)
+    if verdict is not None and verdict.advice:
+        sections.append(Section("What to do next", advice_blocks(verdict.advice)))
+    return Document("profkit show", tuple(sections))
+
+
+def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, ...]:
+    main = run.processes[0] if run.processes else Process()
+    manifest = run.manifest
+    items = [("file", clean(run.path))]
+    command = manifest.command if manifest else main.command
+    if command:
+        items.append(("command", clean(shlex.join(command))))
+    host = manifest.host if manifest else main.host
+    if host is not None and (host.name or host.cpu_model or host.cpus):
+        items.append(("host", _host(host)))
+    if main.python:
+        items.append(("python", clean(main.python)))
+    if manifest is not None and manifest.started:
+        items.append(("started", clean(manifest.started)))
+    items.append(("time", _times(run, functions)))
+    if manifest is not None and manifest.exit_status not in (None, 0):
+        items.append(("exit status", str(manifest.exit_status)))
+    threads = sum(len(process.threads) for process in run.processes)
+    numbers = (
+        _plural(len(run.processes), "process", "processes"),
+        _plural(threads, "thread", "threads"),
+        _plural(len(functions), "function", "functions"),
+    )
+    items.append(("profiled", ", ".join(numbers)))
+    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict)]
+    return (*blocks, Facts(tuple(items)))
+
+
+def _plural(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _host(host: Host) -> str:
+    parts = [clean(host.name), clean(host.cpu_model)]
+    if host.cpus:
+        parts.append(f"{host.cpus} CPUs" if host.cpus != 1 else "1 CPU")
+    if host.affinity and host.affinity != host.cpus:
+        parts.append(f"{host.affinity} of them usable")
+    if host.quota_cpus:
+        parts.append(f"quota of {host.quota_cpus:g} CPUs")
+    return ", ".join(part for part in parts if part)
+
+
+def _times(run: Run, functions: Ranked) -> str:
+    wall = run.manifest.wall_s if run.manifest else None
+    cpu = _sum([process.cpu_s for process in run.processes])
+    wait = _sum([process.run_queue_wait_s for process in run.processes])
+    parts = [f"{units.seconds(functions.profile.total)} self time"]
+    if wall is not None:
+        parts.insert(0, f"{units.seconds(wall)} wall")
+    if cpu is not None:
+        parts.insert(len(parts) - 1, f"{units.seconds(cpu)} CPU")
+    if wait is not None:
+        fraction = wait_fraction(cpu, wait)
+        parts.append(
+            f"{units.seconds(wait)} queued for a CPU" + (f" ({units.share(fraction)})" if fraction else "")
+        )
+    return ", ".join(parts)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _warnings(run: Run) -> list[str]:
+    return [
+        *map(clean, run.warnings),
+        *(f"process {process.pid}: {clean(note)}" for process in run.processes for note in process.notes),
+    ]
+
+
+def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
+    if len(processes) < 2 and not any(
+        p.run_queue_wait_s is not None or p.wall_s is not None for p in processes
+    ):
+        return []
+    shown = processes[:limit] if limit else processes
+    columns = (
+        Column("role", "text"),
+        Column("rank", "count", 3),
+        Column("pid", "pid"),
+        Column("wall", "seconds"),
+        Column("CPU", "seconds"),
+        Column("CPU queue", "seconds", 1),
+        Column("of run+queue", "share", 1),
+        Column("switches", "count", 6),
+        Column("forced", "count", 4),
+        Column("exit", "text", 2),
+        Column("command", "path", 5),
+    )
+    rows = tuple(_process_row(process) for process in shown)
+    filled = [
+        i
+        for i, column in enumerate(columns)
+        if column.priority == 0 or any(r.cells[i] not in (None, "") for r in rows)
+    ]
+    note = (
+        "CPU queue: ready to run, but waiting for a CPU."
+        if any(p.run_queue_wait_s is not None for p in shown)
+        else ""
+    )
+    if any(row.marked for row in rows):
+        note += f" ● waited for more than {units.share(CONTENDED_WAIT)} of its time."
+    return [
+        Section(
+            "Processes",
+            (
+                Table(
+                    tuple(columns[i] for i in filled),
+                    tuple(Row(tuple(r.cells[i] for i in filled), r.marked, r.tone) for r in rows),
+                    f"{note} {cut_note(len(shown), len(processes), 'processes')}".strip(),
+                ),
+            ),
+        )
+    ]
+
+
+def _process_row(process: Process) -> Row:
+    fraction = wait_fraction(process.cpu_s, process.run_queue_wait_s)
+    voluntary, forced = process.voluntary_switches, process.involuntary_switches
+    contended = fraction is not None and fraction >= CONTENDED_WAIT
+    return Row(
+        (
+            clean(process.role),
+            process.rank,
+            "" if process.pid is None else str(process.pid),
+            process.wall_s,
+            process.cpu_s,
+            process.run_queue_wait_s,
+            fraction,
+            None if voluntary is None or forced is None else voluntary + forced,
+            forced,
+            clean(process.exit),
+            clean(shlex.join(process.command)),
+        ),
+        contended,
+        "bad" if contended else "",
+    )
+
+
+def _functions(functions: Ranked, limit: int, by: str) -> Section:
+    shown = list(functions.rows(limit))
+    waits = functions.profile.wait
+    # Columns of waiting earn their room where there was some.
+    traced = waits is not None and float(waits.sum()) >= NOTICEABLE_WAIT * functions.profile.total
+    columns = [
+        Column("rank", "rank"),
+        Column("function", "name"),
+        Column("tottime", "seconds"),
+        Column("share", "share"),
+        Column("cumtime", "seconds", 3),
+        Column("calls", "count", 4),
+        Column("per call", "seconds", 5),
+        *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),
+        Column("where", "path", 2),
+    ]
+    if not shown:
+        return Section("Functions", (Note("The profile holds no function."),))
+    rows = tuple(_function_row(row, traced) for row in shown)
+    note = cut_note(len(shown), len(functions), "functions")
+    title = "Functions by self time" if by == "tottime" else "Functions by cumtime"
+    return Section(title, (Table(tuple(columns), rows, note),))
+
+
+def _function_row(row: FunctionRow, traced: bool) -> Row:
+    calls: str | int = row.ncalls
+    if row.primitive_calls != row.ncalls:
+        calls = f"{units.count(row.ncalls)}/{units.count(row.primitive_calls)}"
+    return Row(
+        (
+            row.rank,
+            display_name(row.name),
+            row.tottime,
+            row.share,
+            row.cumtime,
+            calls,
+            row.tottime / row.ncalls if row.ncalls else None,
+            *((row.wait, row.blocked) if traced else ()),
+            location(row.key, row.file, row.line),
+        )
+    )
+
+
+def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
+    """List threads only where some process has more than one: else the processes have said it."""
+    if not any(len(process.threads) > 1 for process in processes):
+        return []
+    every = [(process, thread) for process in processes for thread in process.threads]
+    shown = every[:limit] if limit else every
+    columns = (
+        Column("pid", "pid"),
+        Column("tid", "pid", 3),
+        Column("thread", "name"),
+        Column("self time", "seconds"),
+        Column("CPU", "seconds", 1),
+        Column("CPU queue", "seconds", 1),
+        Column("of run+queue", "share", 1),
+        Column("functions", "count", 2),
+    )
+    rows = tuple(
+        Row(
+            (
+                "" if process.pid is None else str(process.pid),
+                "" if thread.tid is None else str(thread.tid),
+                clean(thread.name),
+                thread.profile.total,
+                thread.run_s,
+                thread.run_queue_wait_s,
+                wait_fraction(thread.run_s, thread.run_queue_wait_s),
+                len(thread.profile),
+            )
+        )
+        for process, thread in shown
+    )
+    return [
+        Section("Threads", (Table(columns, rows, cut_note(len(shown), len(every), "threads")),), detail=True)
+    ]
+
+
+def _open_calls(processes: Sequence[Process], limit: int) -> list[Section]:
+    every = [
+        (call.cumtime, process, thread.profile, call.function)
+        for process in processes
+        for thread in process.threads
+        for call in thread.open_calls
+    ]
+    if not every:
+        return []
+    every.sort(key=lambda entry: -entry[0])
+    shown = every[:limit] if limit else every
+    columns = (
+        Column("function", "name"),
+        Column("open for at least", "seconds"),
+        Column("pid", "pid", 1),
+        Column("where", "path", 2),
+    )
+    rows = tuple(
+        Row(
+            (
+                clean(profile.strings[int(profile.qualname[at])] or profile.strings[int(profile.name[at])]),
+                cumtime,
+                "" if process.pid is None else str(process.pid),
+                location(
+                    function_keys(profile, process.roots).key(at),
+                    profile.strings[int(profile.file[at])],
+                    int(profile.line[at]),
+                ),
+            )
+        )
+        for cumtime, process, profile, at in shown
+    )
+    note = "Not returned when the process was last read; their times are lower bounds."
+    cut = cut_note(len(shown), len(every), "open calls")
+    return [Section("Calls that had not returned", (Table(columns, rows, f"{note} {cut}".strip()),))]

@@ -1,0 +1,170 @@
+"""`Document` → text for a terminal, of any width from 40 columns on.
+
+Lays out by itself, because cells must be cut where they tell least and columns dropped in order of weight;
+rich is loaded only to turn styles into the escape codes that the terminal understands, so a pipe pays nothing
+for it. Returns a string and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profkit.report.document import Bullets, Document, Facts, Note, Section, Table, VerdictBlock
+from profkit.report.layout import MOST_LINES, Line, Span, table_lines
+from profkit.report.text import cell_width, pad, wrap_some
+
+__all__ = ["MIN_WIDTH", "render"]
+
+#: Columns below which tables are not squeezed any further; the terminal wraps them.
+MIN_WIDTH = 40
+#: Columns from which prose gets no longer: longer lines are not read.
+PROSE_WIDTH = 110
+
+_SHORTENED = "… stands for what was shortened; --format md and --format json have it in full."
+_TONES = {"bad": "bold red", "good": "bold green", "unsure": "bold yellow", "": ""}
+_SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
+_ASCII = str.maketrans(
+    {
+        "…": "~",
+        "→": ">",
+        "–": "-",
+        "×": "x",
+        "µ": "u",
+        "●": "*",
+        "✗": "!",
+        "✓": "=",
+        "█": "#",
+        "·": "|",
+        "•": "*",
+        "─": "-",
+    }
+)
+
+
+def render(
+    document: Document, *, width: int = 80, color_system: str | None = None, ascii_only: bool = False
+) -> str:
+    """Render a document as text.
+
+    Parameters
+    ----------
+    document
+        What to say.
+    width
+        Columns of the terminal.
+    color_system
+        ``standard``, ``256``, ``truecolor`` or ``windows``, as rich names them; ``None`` for plain text.
+    ascii_only
+        Replace the few signs beyond ASCII, for terminals that cannot print them; names are escaped.
+
+    Returns
+    -------
+    str
+        Lines without trailing spaces, each ended by a newline.
+    """
+    width = max(MIN_WIDTH, width)
+    lines: list[Line] = []
+    shortened = False
+    for section in document.sections:
+        shortened |= _section(section, width, lines)
+    while lines and not lines[-1]:
+        lines.pop()
+    if shortened:
+        lines += [[], *_prose(_SHORTENED, width, "dim")]
+    if ascii_only:
+        lines = [
+            [
+                (text.translate(_ASCII).encode("ascii", "backslashreplace").decode(), style)
+                for text, style in line
+            ]
+            for line in lines
+        ]
+    if color_system is None:
+        return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
+    return _colored(lines, color_system)
+
+
+def _colored(lines: list[Line], color_system: str) -> str:
+    """Turn styles into escape codes, once per style and not once per span."""
+    from rich.color import ColorSystem
+    from rich.style import Style
+
+    system = ColorSystem[
+        {"standard": "STANDARD", "256": "EIGHT_BIT", "truecolor": "TRUECOLOR", "windows": "WINDOWS"}[
+            color_system
+        ]
+    ]
+    styles: dict[str, Style] = {}
+
+    def styled(text: str, style: str) -> str:
+        if not style or not text.strip():
+            return text
+        known = styles.get(style)
+        if known is None:
+            known = styles[style] = Style.parse(style)
+        return known.render(text, color_system=system)
+
+    return "".join("".join(styled(text, style) for text, style in line) + "\n" for line in lines)
+
+
+def _section(section: Section, width: int, lines: list[Line]) -> bool:
+    """Append the lines of a section, and say whether a cell of its tables was shortened."""
+    shortened = False
+    if section.title:
+        lines.append([(section.title, "bold")])
+    for block in section.blocks:
+        if isinstance(block, VerdictBlock):
+            lines.extend(_verdict(block, width))
+        elif isinstance(block, Table):
+            rows, cut = table_lines(block, width)
+            shortened |= cut
+            lines.extend(rows)
+            if block.note:
+                lines.extend(_prose(block.note, width, "dim", "  "))
+        elif isinstance(block, Facts):
+            lines.extend(_facts(block, width))
+        elif isinstance(block, Bullets):
+            lines.extend(_bullets(block, width))
+        elif isinstance(block, Note):
+            lines.extend(_prose(block.text, width, _TONES[block.tone], "  " if section.title else ""))
+    lines.append([])
+    return shortened
+
+
+def _prose(text: str, width: int, style: str, indent: str = "") -> Iterator[Line]:
+    for line in wrap_some(text, min(width, PROSE_WIDTH) - len(indent), MOST_LINES):
+        yield [(indent, ""), (line, style)]
+
+
+def _verdict(block: VerdictBlock, width: int) -> Iterator[Line]:
+    style = _TONES[block.tone]
+    sure = f"confidence {100 * block.confidence:.0f} %"
+    head = f"{_SIGNS[block.tone]} {block.headline}"
+    if cell_width(head) + 3 + len(sure) <= width:
+        yield [(head, style), ("   " + sure, "bold")]
+    else:
+        for line in wrap_some(head, width, MOST_LINES):
+            yield [(line, style)]
+        yield [("  " + sure, "bold")]
+    yield from _prose(block.summary, width, "", "  ")
+    yield []
+
+
+def _facts(block: Facts, width: int) -> Iterator[Line]:
+    label_width = max((cell_width(label) for label, _ in block.items), default=0)
+    for label, value in block.items:
+        first: Span = (pad(label, label_width) + "  ", "dim")
+        for line in wrap_some(value, max(20, width - label_width - 2), MOST_LINES):
+            yield [first, (line, "")]
+            first = (" " * (label_width + 2), "")
+
+
+def _bullets(block: Bullets, width: int) -> Iterator[Line]:
+    for item in block.items:
+        if block.commands:
+            yield [("    ", ""), (item, "cyan")]
+            continue
+        sign = "  • "
+        for line in wrap_some(item, min(width, PROSE_WIDTH) - 4, MOST_LINES):
+            yield [(sign, ""), (line, "")]
+            sign = "    "

@@ -1,0 +1,118 @@
+"""Strings that came from profiles, made safe and made to fit.
+
+Function names and paths are hostile until proven otherwise: generated code puts newlines, escape sequences
+and undecodable bytes into them. `clean` is applied to every string on its way into a document, so that no
+renderer sees a control character. How a target language escapes its own markup is that renderer's affair.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+
+__all__ = ["cell_width", "clean", "pad", "shorten_middle", "shorten_start", "wrap", "wrap_some"]
+
+#: C0 and C1 controls, DEL, surrogates, line and paragraph separators, and the invisible characters that
+#: reorder what stands around them (bidirectional controls) or hide in it (zero width, byte order mark).
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
+    if named:
+        return named
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def clean(text: str) -> str:
+    """Return `text` on one line, with every control character and surrogate spelled as its escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSAFE.sub(_escaped, text)
+
+
+def cell_width(text: str) -> int:
+    """Columns that `text` takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_char_width(char) for char in text)
+
+
+def _char_width(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Fill `text` with spaces to `width` columns, on its left side when `right` asks for right alignment."""
+    fill = " " * max(0, width - cell_width(text))
+    return fill + text if right else text + fill
+
+
+def shorten_middle(text: str, width: int, ellipsis: str = "…") -> str:
+    """Cut the middle out of `text` so that it takes at most `width` columns; both ends tell most."""
+    if cell_width(text) <= width:
+        return text
+    room = width - cell_width(ellipsis)
+    if room <= 0:
+        return ellipsis[:width]
+    tail = _take(text[::-1], room - room // 2)[::-1]
+    head = _take(text, room - cell_width(tail))
+    return head + ellipsis + tail
+
+
+def shorten_start(text: str, width: int, ellipsis: str = "…") -> str:
+    """Cut the start off `text` so that it takes at most `width` columns: of a path, the end tells most."""
+    if cell_width(text) <= width:
+        return text
+    room = width - cell_width(ellipsis)
+    return ellipsis + _take(text[::-1], room)[::-1] if room > 0 else ellipsis[:width]
+
+
+def _take(text: str, width: int) -> str:
+    if text.isascii():
+        return text[:width]
+    used = 0
+    for at, char in enumerate(text):
+        used += _char_width(char)
+        if used > width:
+            return text[:at]
+    return text
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break prose into lines of at most `width` columns, between words where that is possible."""
+    if cell_width(text) <= width:
+        return [text]
+    if text.isascii():
+        return textwrap.wrap(text, max(1, width), break_on_hyphens=False) or [""]
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        joined = f"{line} {word}" if line else word
+        if cell_width(joined) <= width:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        while cell_width(word) > width:
+            head = _take(word, width) or word[0]
+            lines.append(head)
+            word = word[len(head) :]
+        line = word
+    if line:
+        lines.append(line)
+    return lines or [""]
+
+
+def wrap_some(text: str, width: int, most: int) -> list[str]:
+    """Break prose as `wrap` does, and cut its middle where that gives more than `most` lines."""
+    lines = wrap(text, width)
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 2], "…", lines[-1]]

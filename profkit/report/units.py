@@ -1,0 +1,82 @@
+"""Numbers as a person reads them: seconds with a fitting unit, shares, counts and ratios.
+
+Base units come in, strings go out. A number that is not known is an en dash, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["UNKNOWN", "change", "count", "factor", "seconds", "share"]
+
+#: What stands where nothing is known.
+UNKNOWN = "–"
+
+_SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def seconds(value: float | None) -> str:
+    """Three significant digits in the largest unit that fits; from 1 000 s on, whole seconds."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    size = abs(value)
+    if size < 0.5e-9:
+        return "0 s"
+    if size >= 999.5:
+        return f"{value:,.0f} s"
+    for scale, unit in _SCALES:
+        # 0.9995 of a unit already rounds to 1.00 of it.
+        if size >= 0.9995 * scale or unit == "ns":
+            return f"{_three_digits(value / scale)} {unit}"
+    raise AssertionError("unreachable: nanoseconds end the scales")
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    if size < 9.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if size < 99.95 else f"{value:.0f}"
+
+
+def change(before: float | None, after: float | None) -> str:
+    """Difference of two times with its sign, in seconds' units."""
+    if before is None or after is None:
+        return UNKNOWN
+    difference = after - before
+    text = seconds(difference)
+    return text if difference < 0 or text in ("0 s", UNKNOWN) else "+" + text
+
+
+def share(value: float | None) -> str:
+    """Percentage of a total, from 0 to 1."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    percent = 100.0 * value
+    if percent == 0:
+        return "0 %"
+    if abs(percent) < 0.1:
+        return "<0.1 %"
+    return f"{percent:.1f} %" if abs(percent) < 99.95 else f"{percent:.0f} %"
+
+
+def count(value: float | None) -> str:
+    """Whole number with thousands apart; from ten million on, in millions or more."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    for limit, scale, suffix in ((1e13, 1e12, " T"), (1e10, 1e9, " G"), (1e7, 1e6, " M")):
+        if abs(value) >= limit:
+            return f"{value / scale:,.1f}{suffix}"
+    return f"{round(value):,}"
+
+
+def factor(value: float | None) -> str:
+    """How many times as much."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if value == 0:
+        return "0×"
+    if abs(value) < 0.01:
+        return "<0.01×"
+    if abs(value) < 9.995:
+        return f"{value:.2f}×"
+    return f"{value:.1f}×" if abs(value) < 99.95 else f"{value:,.0f}×"

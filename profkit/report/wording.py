@@ -1,0 +1,90 @@
+"""Words and blocks that both reports share: the verdict, the advice, where a function is, what was cut.
+
+Takes results, returns blocks of a document; formats nothing for a particular output.
+"""
+
+from __future__ import annotations
+
+import re
+
+from profkit.analysis.types import Verdict
+from profkit.model import FunctionKey
+from profkit.report.document import Block, Bullets, VerdictBlock
+from profkit.report.text import clean
+
+__all__ = ["advice_blocks", "cut_note", "display_name", "location", "verdict_block"]
+
+_HEADLINES = {
+    "no-change": ("No change beyond the noise", "good"),
+    "contention": ("Resource contention", "bad"),
+    "slower-machine": ("A slower machine", "bad"),
+    "code-change": ("A code change", "bad"),
+    "workload-change": ("Different work", "bad"),
+    "data-starvation": ("Starved of data", "bad"),
+    "blocked": ("Blocked, not computing", "bad"),
+    "faster": ("Faster", "good"),
+    "inconclusive": ("Inconclusive", "unsure"),
+}
+
+_KINDS = {
+    "self-oversubscription": "more runnable threads of its own than CPUs",
+    "external-load": "other processes take the CPU",
+    "cpu-quota": "a CPU quota throttles it",
+}
+
+_METHOD = re.compile(r"<method '([^']+)' of '([^']+)' objects>")
+_BUILTIN = re.compile(
+    r"<built-in method ([^\s>]+)(?: of (?:type object|(\S+) object))?(?: at 0x[0-9A-Fa-f]+)?>"
+)
+#: Advice that is a sentence; all other advice is a command to paste, or a comment among such.
+_SENTENCE = re.compile(r"[A-Z][a-z]* .*[.!?]")
+
+
+def verdict_block(verdict: Verdict) -> VerdictBlock:
+    """Say the verdict in a headline; the name of the cause stays in it, since that is what scripts match."""
+    headline, tone = _HEADLINES.get(verdict.cause, (verdict.cause, "unsure"))
+    if verdict.kind:
+        headline += f": {_KINDS.get(verdict.kind, verdict.kind)}"
+    names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
+    return VerdictBlock(f"{headline} ({names})", verdict.confidence, clean(verdict.summary), tone)
+
+
+def advice_blocks(advice: tuple[str, ...]) -> tuple[Block, ...]:
+    """Keep the order of the advice; runs of commands become lists that are never wrapped."""
+    blocks: list[Block] = []
+    for text in map(clean, advice):
+        commands = not _SENTENCE.fullmatch(text)
+        last = blocks[-1] if blocks else None
+        if isinstance(last, Bullets) and last.commands == commands:
+            blocks[-1] = Bullets((*last.items, text), commands)
+        else:
+            blocks.append(Bullets((text,), commands))
+    return tuple(blocks)
+
+
+def display_name(name: str) -> str:
+    """Name of a function as a table shows it: built-in ones without the words that cProfile puts around them.
+
+    ``<method 'sort' of 'list' objects>`` becomes ``list.sort`` and ``<built-in method torch.conv2d>`` becomes
+    ``torch.conv2d``; the column of locations says that they are built in.
+    """
+    match = _METHOD.fullmatch(name) or _BUILTIN.fullmatch(name)
+    if match is None:
+        return clean(name)
+    function, owner = match.groups()
+    return clean(f"{owner}.{function}" if owner else function)
+
+
+def location(key: FunctionKey, file: str, line: int) -> str:
+    """Where a function is, relative to its root; built-in functions are in no file."""
+    path = key.path or ("" if file in ("", "~") else file)
+    if not path:
+        return "built-in"
+    return clean(f"{path}:{line}" if line else path)
+
+
+def cut_note(shown: int, total: int, what: str) -> str:
+    """Say how many rows were left out, and how to see them; empty when none were."""
+    if shown >= total:
+        return ""
+    return f"{shown:,} of {total:,} {what} shown (--limit 0 lists all)."

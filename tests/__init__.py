@@ -1,0 +1,1 @@
+"""The tests of profkit; `tests.requirements` is what they share."""

@@ -1,0 +1,135 @@
+"""Small profiles and runs for the tests of the analysis, written as what a reader sees of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from profkit.model import Edges, Host, Machine, Manifest, Process, Profile, Roots, Run, RunSet, Thread
+
+
+@dataclass(frozen=True)
+class Row:
+    """One function."""
+
+    file: str
+    line: int
+    name: str
+    ncalls: int = 1
+    tottime: float = 0.0
+    cumtime: float | None = None
+    qualname: str = ""
+    source: str = ""
+    wait: float | None = None
+
+
+def profile(rows: Sequence[Row], edges: Sequence[tuple[int, int, int, float]] | None = None) -> Profile:
+    """Build a profile; edges are (caller, callee, calls, self seconds)."""
+    table: dict[str, int] = {"": 0}
+
+    def column(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int32]]:
+        return np.array([table.setdefault(t, len(table)) for t in texts], np.int32)
+
+    files, names = column([r.file for r in rows]), column([r.name for r in rows])
+    qualnames, sources = column([r.qualname for r in rows]), column([r.source for r in rows])
+    calls = np.array([r.ncalls for r in rows], np.int64)
+    tottime = np.array([r.tottime for r in rows], np.float64)
+    waits = [r.wait for r in rows]
+    built = None
+    if edges is not None:
+        count = np.array([e[2] for e in edges], np.int64)
+        times = np.array([e[3] for e in edges], np.float64)
+        built = Edges(
+            np.array([e[0] for e in edges], np.int32),
+            np.array([e[1] for e in edges], np.int32),
+            count,
+            count,
+            times,
+            times,
+        )
+    return Profile(
+        strings=tuple(table),
+        file=files,
+        line=np.array([r.line for r in rows], np.int32),
+        name=names,
+        qualname=qualnames,
+        module=np.zeros(len(rows), np.int32),
+        source_hash=sources,
+        ncalls=calls,
+        primitive_calls=calls,
+        tottime=tottime,
+        cumtime=np.array([r.tottime if r.cumtime is None else r.cumtime for r in rows], np.float64),
+        edges=built,
+        wait=None if any(w is None for w in waits) or not waits else np.array(waits, np.float64),
+    ).validate()
+
+
+def foreign(*profiles: Profile, label: str = "side") -> RunSet:
+    """Build a side of plain profiles: no manifest, no counters."""
+    return RunSet(
+        label,
+        tuple(Run(f"{label}-{i}.prof", (Process(threads=(Thread(p),)),)) for i, p in enumerate(profiles)),
+    )
+
+
+def captured(
+    prof: Profile,
+    *,
+    wall: float,
+    run: float,
+    wait: float,
+    busy: float | None = None,
+    cpus: int = 2,
+    children: Sequence[tuple[float, float]] = (),
+    throttled: tuple[int, int] = (0, 0),
+    cpu_model: str = "cpu",
+    host: str = "host",
+    environment: dict[str, str] | None = None,
+    command: tuple[str, ...] = ("python", "train.py"),
+    python: str = "3.11.7",
+    roots: Roots | None = None,
+    path: str = "run.prof",
+) -> Run:
+    """Build a run of one profiled process and unprofiled children (run, wait), with counters."""
+    machine_host = Host(name=host, cpu_model=cpu_model, cpus=cpus, affinity=cpus)
+    main = Process(
+        pid=100,
+        wall_s=wall,
+        cpu_s=run,
+        run_queue_wait_s=wait,
+        python=python,
+        threads=(Thread(prof, tid=100, run_s=run, run_queue_wait_s=wait),),
+        roots=roots or Roots(),
+        host=machine_host,
+    )
+    workers = tuple(
+        Process(pid=101 + i, parent=100, role="worker", cpu_s=r, run_queue_wait_s=w)
+        for i, (r, w) in enumerate(children)
+    )
+    own = run + sum(r for r, _ in children)
+    return Run(
+        path,
+        (main, *workers),
+        manifest=Manifest(
+            schema="profkit.run/1",
+            profkit="0",
+            command=command,
+            cwd="/w",
+            exit_status=0,
+            started="2026-01-01T00:00:00Z",
+            wall_s=wall,
+            host=machine_host,
+            environment=environment or {},
+        ),
+        machine=Machine(
+            cpus=cpus,
+            wall_s=wall,
+            busy_s=own if busy is None else busy,
+            psi_some_s=wait / 2,
+            throttled_periods=throttled[0],
+            periods=throttled[1],
+        ),
+    )

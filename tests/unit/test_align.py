@@ -1,0 +1,351 @@
+"""Functions keep their identity when prefixes, lines, files and comprehensions move; none gets two partners."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profkit.analysis.align import align
+from profkit.analysis.fold import fold_comprehensions, needs_folding
+from profkit.analysis.types import RUNGS, Alignment
+from profkit.model import Profile, Roots
+from tests.builders import Row, profile
+
+
+def pairs(found: Alignment) -> dict[int, tuple[int, str]]:
+    columns = zip(found.baseline.tolist(), found.candidate.tolist(), found.rung.tolist(), strict=True)
+    return {a: (b, RUNGS[r]) for a, b, r in columns}
+
+
+def check_covers(found: Alignment, n: int, m: int) -> None:
+    assert sorted([*found.baseline.tolist(), *found.baseline_only.tolist()]) == list(range(n))
+    assert sorted([*found.candidate.tolist(), *found.candidate_only.tolist()]) == list(range(m))
+
+
+PREFIXES = ("/home/a/proj/", "C:\\b\\code\\", "/scratch/x/", "/tmp/tmpab12cd34/deep/er/", "")
+LIBRARIES = ("/usr/lib/python3.11/", "C:\\Python312\\Lib\\", "/opt/conda/envs/t/lib/python3.13/")
+
+FILES = ("train.py", "pkg/__init__.py", "pkg/model.py", "pkg/sub/__init__.py", "pkg/sub/model.py")
+FUNCTIONS = st.tuples(
+    st.sampled_from(FILES),
+    st.integers(1, 400),
+    st.sampled_from(["__init__", "f", "g", "<lambda>", "step", "<genexpr>"]),
+    st.integers(1, 10**6),
+)
+
+
+def placed(file: str, prefix: str) -> str:
+    return prefix + (file.replace("/", "\\") if "\\" in prefix else file)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(FUNCTIONS, min_size=1, max_size=40, unique_by=lambda f: (f[0], f[1], f[2])),
+    st.sampled_from(PREFIXES),
+    st.sampled_from(PREFIXES),
+    st.lists(st.integers(0, 900), min_size=len(FILES), max_size=len(FILES)),
+    st.randoms(use_true_random=False),
+)
+def test_moved_profile_aligns_with_itself_totally(
+    functions: list[tuple[str, int, str, int]],
+    before: str,
+    after: str,
+    offsets: list[int],
+    random: object,
+) -> None:
+    # A function that only its file has is what lets files be told from each other.
+    functions = [
+        *functions,
+        *[(f, 500, "only_" + f.replace("/", "_"), 1) for f in {f for f, *_ in functions}],
+    ]
+    order = list(range(len(functions)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    shift = dict(zip(FILES, offsets, strict=True))
+    a = profile([Row(placed(f, before), line, name, calls) for f, line, name, calls in functions])
+    b = profile(
+        [
+            Row(placed(f, after), line + shift[f], name, c)
+            for f, line, name, c in (functions[i] for i in order)
+        ]
+    )
+    found = align(a, b)
+    check_covers(found, len(a), len(b))
+    assert {x: order[y] for x, (y, _) in pairs(found).items()} == {i: i for i in range(len(a))}
+    for x, (_, rung) in pairs(found).items():
+        moved = before != after or shift[functions[x][0]] != 0
+        assert rung == ("rooted" if moved else "exact")
+
+
+ANY = st.lists(
+    st.builds(
+        Row,
+        file=st.sampled_from(
+            [
+                "~",
+                "<string>",
+                "/home/a/p/x.py",
+                "/home/a/p/q/x.py",
+                "/scratch/p/x.py",
+                "C:\\w\\q\\x.py",
+                "x.py",
+            ]
+            + [library + "os.py" for library in LIBRARIES]
+        ),
+        line=st.integers(0, 60),
+        name=st.sampled_from(["f", "g", "__init__", "<lambda>", "<listcomp>", "<method at 0x1f>"]),
+        ncalls=st.integers(1, 5),
+        qualname=st.sampled_from(["", "", "A.f", "B.f"]),
+        source=st.sampled_from(["", "", "h1", "h2", "h3"]),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(ANY, ANY)
+def test_alignment_is_one_to_one_total_and_symmetric(rows_a: list[Row], rows_b: list[Row]) -> None:
+    a, b = profile(rows_a), profile(rows_b)
+    found, mirrored = align(a, b), align(b, a)
+    check_covers(found, len(a), len(b))
+    assert pairs(found) == {y: (x, rung) for x, (y, rung) in pairs(mirrored).items()}
+
+
+@settings(max_examples=100, deadline=None)
+@given(ANY, st.randoms(use_true_random=False))
+def test_order_of_rows_does_not_matter(rows: list[Row], random: object) -> None:
+    order = list(range(len(rows)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    found = pairs(align(profile(rows), profile([rows[i] for i in order])))
+    assert len(found) == len(rows)
+    for x, (y, rung) in found.items():
+        assert rows[x] == rows[order[y]]
+        assert rung == "exact"
+
+
+def test_colliding_generated_methods_are_told_apart_by_their_calls() -> None:
+    a = profile([Row("<string>", 2, "__init__", 5, 0.5), Row("<string>", 2, "__init__", 3, 0.1)])
+    b = profile([Row("<string>", 2, "__init__", 3, 0.2), Row("<string>", 2, "__init__", 5, 0.6)])
+    assert pairs(align(a, b)) == {0: (1, "exact"), 1: (0, "exact")}
+
+
+def test_addresses_in_builtin_names_do_not_matter() -> None:
+    a = profile([Row("~", 0, "<built-in method __new__ of type object at 0x7fa1>")])
+    b = profile([Row("~", 0, "<built-in method __new__ of type object at 0x55b2>")])
+    assert pairs(align(a, b)) == {0: (0, "rooted")}
+
+
+def test_functions_in_different_directories_are_not_merged_by_basename() -> None:
+    names = ["/home/a/p/one/util.py", "/home/a/p/two/util.py"]
+    a = profile([Row(names[0], 1, "f"), Row(names[1], 1, "f")])
+    b = profile([Row("/srv/q/two/util.py", 1, "f"), Row("/srv/q/one/util.py", 1, "f")])
+    assert pairs(align(a, b)) == {0: (1, "rooted"), 1: (0, "rooted")}
+
+
+def test_ambiguous_file_is_left_to_the_residue() -> None:
+    a = profile([Row("/home/a/p/main.py", 1, "f")])
+    b = profile([Row("/srv/one/main.py", 1, "f"), Row("/srv/two/main.py", 1, "f")])
+    found = align(a, b)
+    assert pairs(found) == {}
+    assert found.candidate_only.tolist() == [0, 1]
+
+
+def test_other_files_settle_an_ambiguous_one() -> None:
+    a = profile([Row("/home/a/p/main.py", 1, "f"), Row("/home/a/p/data.py", 1, "load")])
+    b = profile(
+        [Row("/srv/one/main.py", 1, "f"), Row("/srv/two/main.py", 1, "f"), Row("/srv/two/data.py", 1, "load")]
+    )
+    assert pairs(align(a, b)) == {0: (2, "rooted")} | {1: (2, "rooted"), 0: (1, "rooted")}
+
+
+def test_equal_basenames_with_other_functions_are_other_files() -> None:
+    a = profile([Row("/home/a/p/utils.py", i, n) for i, n in enumerate(["parse", "emit", "__init__"])])
+    b = profile([Row("/srv/q/utils.py", i, n) for i, n in enumerate(["load", "save", "__init__"])])
+    assert pairs(align(a, b)) == {}
+
+
+def test_recorded_roots_match_a_foreign_file_without_any() -> None:
+    a = profile([Row("/home/a/proj/src/t.py", 4, "f")])
+    b = profile([Row("/scratch/proj/src/t.py", 4, "f")])
+    assert pairs(align(a, b, Roots(project=("/home/a/proj",)), Roots())) == {0: (0, "rooted")}
+    assert pairs(align(a, b, Roots(project=("/home/a/proj/src",)), Roots(project=("/scratch/proj",)))) == {
+        0: (0, "rooted")
+    }
+
+
+def test_project_that_became_a_package() -> None:
+    a = profile([Row("/home/a/lib/src/mylib/core.py", 4, "run")])
+    b = profile([Row("/opt/v/lib/python3.11/site-packages/mylib/core.py", 4, "run")])
+    assert pairs(align(a, b)) == {0: (0, "rooted")}
+
+
+def test_notebook_cells_and_temporary_files() -> None:
+    a = profile(
+        [
+            Row("/tmp/ipykernel_1/11.py", 1, "f"),
+            Row("<frozen os>", 3, "walk"),
+            Row("/tmp/tmpaaaa1111/t.py", 2, "g"),
+        ]
+    )
+    b = profile(
+        [
+            Row("C:\\Temp\\ipykernel_9\\11.py", 1, "f"),
+            Row("/usr/lib/python3.9/os.py", 9, "walk"),
+            Row("/tmp/tmpbbbb2222/t.py", 2, "g"),
+        ]
+    )
+    assert pairs(align(a, b)) == {0: (0, "rooted"), 1: (1, "rooted"), 2: (2, "rooted")}
+
+
+def test_paths_that_are_not_utf8() -> None:
+    home = b"/home/caf\xe9/".decode("utf-8", "surrogateescape")
+    assert pairs(align(profile([Row(home + "t.py", 1, "f")]), profile([Row("/srv/t.py", 1, "f")]))) == {
+        0: (0, "rooted")
+    }
+
+
+def test_inserted_method_does_not_shift_the_others() -> None:
+    a = profile([Row("m.py", 10, "__init__"), Row("m.py", 50, "__init__"), Row("m.py", 60, "run")])
+    b = profile(
+        [
+            Row("m.py", 10, "__init__"),
+            Row("m.py", 30, "__init__"),
+            Row("m.py", 70, "__init__"),
+            Row("m.py", 80, "run"),
+        ]
+    )
+    found = align(a, b)
+    assert pairs(found) == {0: (0, "exact"), 1: (2, "nearest-line"), 2: (3, "rooted")}
+    assert found.candidate_only.tolist() == [1]
+
+
+def test_equal_source_settles_which_method_is_which() -> None:
+    a = profile([Row("m.py", 10, "__init__", source="p"), Row("m.py", 50, "__init__", source="q")])
+    b = profile(
+        [
+            Row("m.py", 12, "__init__", source="q"),
+            Row("m.py", 48, "__init__", source="p"),
+            Row("m.py", 90, "__init__"),
+        ]
+    )
+    assert pairs(align(a, b)) == {0: (1, "rooted"), 1: (0, "rooted")}
+
+
+def test_qualified_names_are_used_only_where_both_sides_have_them() -> None:
+    known = [Row("m.py", 10, "f", qualname="A.f"), Row("m.py", 20, "f", qualname="B.f")]
+    swapped = [Row("m.py", 10, "f", qualname="B.f"), Row("m.py", 20, "f", qualname="A.f")]
+    plain = [Row("m.py", 11, "f"), Row("m.py", 21, "f")]
+    assert {x: y for x, (y, _) in pairs(align(profile(known), profile(swapped))).items()} == {0: 1, 1: 0}
+    assert {x: y for x, (y, _) in pairs(align(profile(known), profile(plain))).items()} == {0: 0, 1: 1}
+
+
+def test_moved_function_is_found_by_its_source_if_unique() -> None:
+    a = profile([Row("/p/old.py", 5, "solve", source="h"), Row("/p/old.py", 9, "tiny", source="t")])
+    b = profile(
+        [
+            Row("/p/new.py", 70, "solve", source="h"),
+            Row("/p/x.py", 1, "tiny", source="t"),
+            Row("/p/y.py", 1, "tiny", source="t"),
+        ]
+    )
+    found = align(a, b)
+    assert pairs(found) == {0: (0, "same-source")}
+    assert found.baseline_only.tolist() == [1]
+
+
+def test_new_and_gone_functions_are_the_residue() -> None:
+    a = profile([Row("m.py", 1, "f"), Row("m.py", 5, "gone")])
+    b = profile([Row("m.py", 1, "f"), Row("m.py", 5, "new")])
+    found = align(a, b)
+    assert (found.baseline_only.tolist(), found.candidate_only.tolist()) == ([1], [1])
+
+
+@pytest.mark.parametrize("other", [Profile.empty(), profile([Row("m.py", 1, "f")])])
+def test_empty_profile_aligns(other: Profile) -> None:
+    check_covers(align(Profile.empty(), other), 0, len(other))
+    check_covers(align(other, Profile.empty()), len(other), 0)
+
+
+def test_comprehension_folds_into_its_caller() -> None:
+    rows = [
+        Row("m.py", 1, "f", 2, 1.0, 4.0, wait=0.1),
+        Row("m.py", 3, "<listcomp>", 2, 2.0, 3.0, wait=0.2),
+        Row("m.py", 3, "<dictcomp>", 9, 0.5, 0.5, wait=0.3),
+        Row("~", 0, "<built-in method len>", 7, 0.5, 0.5, wait=0.0),
+        Row("m.py", 4, "<genexpr>", 7, 0.25, 0.25, wait=0.0),
+    ]
+    given_ = profile(rows, [(0, 1, 2, 2.0), (1, 2, 9, 0.5), (1, 3, 4, 0.3), (0, 3, 3, 0.2), (0, 4, 7, 0.25)])
+    folded, mapping = fold_comprehensions(given_)
+    folded.validate()
+    assert mapping == {1: 0, 2: 0}
+    assert folded.tottime.tolist() == [3.5, 0.5, 0.25]
+    assert folded.cumtime.tolist() == [4.0, 0.5, 0.25]
+    assert folded.ncalls.tolist() == [2, 7, 7]
+    assert folded.wait is not None
+    assert folded.wait.tolist() == pytest.approx([0.6, 0.0, 0.0])
+    edges = folded.edges
+    assert edges is not None
+    assert list(zip(edges.caller.tolist(), edges.callee.tolist(), edges.ncalls.tolist(), strict=True)) == [
+        (0, 1, 7),
+        (0, 2, 7),
+    ]
+    assert folded.total == given_.total
+
+
+def test_comprehension_folds_by_qualified_name_and_by_line_without_edges() -> None:
+    rows = [
+        Row("m.py", 1, "f", 1, 1.0, qualname="A.f"),
+        Row("m.py", 9, "g", 1, 1.0, qualname="g"),
+        Row("m.py", 20, "<listcomp>", 1, 4.0, qualname="A.f.<locals>.<listcomp>"),
+        Row("n.py", 5, "h", 1, 1.0),
+        Row("n.py", 15, "k", 1, 1.0),
+        Row("n.py", 12, "<setcomp>", 1, 2.0),
+        Row("alone.py", 3, "<listcomp>", 1, 1.0),
+    ]
+    folded, mapping = fold_comprehensions(profile(rows))
+    assert mapping == {2: 0, 5: 2}
+    assert folded.tottime.tolist() == [5.0, 1.0, 3.0, 1.0, 1.0]
+
+
+def test_folding_is_asked_for_across_versions_only() -> None:
+    old = profile(
+        [Row("/usr/lib/python3.11/os.py", 1, "walk"), Row("m.py", 1, "f"), Row("m.py", 2, "<listcomp>")]
+    )
+    new = profile([Row("/usr/lib/python3.13/os.py", 1, "walk"), Row("m.py", 1, "f")])
+    older = profile([Row("/usr/lib/python3.10/os.py", 1, "walk"), Row("m.py", 1, "f")])
+    assert needs_folding(old, new)
+    assert needs_folding(new, old)
+    assert not needs_folding(old, older)
+    assert needs_folding(
+        profile([Row("m.py", 1, "f"), Row("m.py", 2, "<listcomp>")]), profile([Row("m.py", 1, "f")])
+    )
+
+
+def test_folded_rows_say_so() -> None:
+    a, mapping = fold_comprehensions(
+        profile([Row("m.py", 1, "f", 1, 1.0), Row("m.py", 2, "<listcomp>", 1, 1.0)])
+    )
+    b = profile([Row("m.py", 1, "f", 1, 2.0)])
+    found = align(a, b, baseline_folded=np.array(sorted(set(mapping.values())), np.int32))
+    assert pairs(found) == {0: (0, "folded-comprehension")}
+
+
+def test_hundred_thousand_functions_align_quickly() -> None:
+    def side(home: str) -> Profile:
+        rows = [
+            Row(f"{home}/pkg{i % 50}/mod{i % 4000}.py", 10 + i // 4000, f"func_{i % 997}_{i}", 1, 0.1)
+            for i in range(100_000)
+        ]
+        return profile(rows)
+
+    a, b = side("/home/a/proj"), side("/scratch/b/proj2")
+    start = time.perf_counter()
+    found = align(a, b)
+    took = time.perf_counter() - start
+    assert (found.baseline == found.candidate).all()
+    assert len(found.baseline) == 100_000
+    # A quarter of a second on the machine this was written on; the bound catches a loop over pairs, not noise.
+    assert took < 3.0

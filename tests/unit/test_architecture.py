@@ -1,0 +1,199 @@
+"""The shape of the package, read from its sources: which room may import which, and what each promises."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "profkit"
+
+#: A room may import the rooms before it, and itself.
+ROOMS = ("errors", "model", "formats", "capture", "analysis", "report", "tune", "cli")
+
+#: Longest module that still reads as one room; STYLE asks for about 400 lines.
+MOST_LINES = 450
+
+#: What ``profkit --help`` must not load: numbers, optimisers, renderers and viewers.
+HEAVY = {"numpy", "optuna", "snakeviz", "tornado", "gprof2dot", "flameprof", "nvtx", "mpi4py"}
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts)
+AGENT = [path for path in MODULES if path.is_relative_to(PACKAGE / "capture" / "agent")]
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def package_of(path: Path) -> list[str]:
+    """Return the dotted package that a relative import in this module starts from."""
+    return list(path.relative_to(ROOT).with_suffix("").parts[:-1])
+
+
+def is_typing_guard(node: ast.If) -> bool:
+    test = node.test
+    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+    return name == "TYPE_CHECKING"
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield every module that a source imports, anywhere in it, as a dotted name with the line."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = package_of(path)[: len(package_of(path)) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module == "profkit" or (node.level and not node.module):
+                # ``from profkit import model`` names a room, not an attribute.
+                for alias in node.names:
+                    yield f"{module}.{alias.name}", node.lineno
+            else:
+                yield module, node.lineno
+
+
+def room_of(dotted: str) -> str | None:
+    """Return the room of a dotted name, ``None`` for what is not ours or stands outside the rooms."""
+    parts = dotted.split(".")
+    return parts[1] if parts[0] == "profkit" and len(parts) > 1 and parts[1] in ROOMS else None
+
+
+def own_room(path: Path) -> str | None:
+    return room_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+def wrong_direction(path: Path) -> list[str]:
+    room = own_room(path)
+    assert room is not None
+    allowed = ROOMS[: ROOMS.index(room) + 1]
+    return [
+        f"{relative(path)}:{line} imports {name}"
+        for name, line in imports_of(path)
+        if room_of(name) is not None and room_of(name) not in allowed
+    ]
+
+
+def test_the_sources_were_found() -> None:
+    rooms = {own_room(path) for path in MODULES}
+    assert {"errors", "model", "formats", "capture", "analysis", "report", "cli"} <= rooms
+    assert AGENT
+
+
+def test_every_directory_of_the_package_is_a_known_room() -> None:
+    known = {*ROOMS, "demo", "__pycache__"}
+    assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} <= known
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if own_room(p)], ids=relative)
+def test_a_module_imports_only_rooms_above_its_own(path: Path) -> None:
+    assert wrong_direction(path) == []
+
+
+def test_a_wrong_import_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    module = tmp_path / "profkit" / "model" / "bad.py"
+    module.parent.mkdir(parents=True)
+    for source in (
+        "from profkit.report import Document",
+        "from profkit import cli",
+        "import profkit.analysis.diff",
+        "def f():\n    from ..formats import load",
+        "from .. import capture",
+    ):
+        module.write_text(source)
+        assert wrong_direction(module), source
+    module.write_text("from profkit.errors import FormatError\nfrom .run import Run\nimport numpy")
+    assert wrong_direction(module) == []
+
+
+def outside_imports(path: Path) -> set[str]:
+    """Return the top-level names of what a module imports that is neither ours nor the standard library's."""
+    tops = {name.partition(".")[0] for name, _ in imports_of(path)}
+    return {top for top in tops if top != "profkit" and top not in sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if own_room(p) == "model"], ids=relative)
+def test_the_model_depends_on_numpy_alone(path: Path) -> None:
+    assert outside_imports(path) <= {"numpy"}
+    assert {room_of(name) for name, _ in imports_of(path)} <= {None, "model", "errors"}
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if own_room(p) == "analysis"], ids=relative)
+def test_the_analysis_is_pure(path: Path) -> None:
+    assert outside_imports(path) <= {"numpy"}
+    assert {room_of(name) for name, _ in imports_of(path)} <= {None, "model", "errors", "analysis"}
+    impure = {"os", "time", "datetime", "pathlib", "io", "subprocess", "tempfile", "shutil", "socket"}
+    assert {name.partition(".")[0] for name, _ in imports_of(path)} & impure == set()
+    calls = {
+        node.func.id
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert calls & {"open", "print", "input", "exec", "eval"} == set()
+
+
+@pytest.mark.parametrize("path", AGENT, ids=relative)
+def test_the_agent_needs_nothing_but_an_old_python(path: Path) -> None:
+    """It runs inside the target, where profkit is not installed: siblings are imported as its own package."""
+    source = path.read_text(encoding="utf-8")
+    ast.parse(source, filename=str(path), feature_version=(3, 8))
+    agent = "profkit.capture.agent"
+    # The injected directory and package are on the target's path under names of their own.
+    own = {p.stem for p in AGENT} | {p.name for p in (PACKAGE / "capture" / "agent").iterdir() if p.is_dir()}
+    foreign = [
+        f"{relative(path)}:{line} imports {name}"
+        for name, line in imports_of(path)
+        if not (name == agent or name.startswith(agent + "."))
+        and name.partition(".")[0] not in sys.stdlib_module_names
+        and name.partition(".")[0] not in own | {"profkit_agent"}
+    ]
+    assert foreign == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_a_module_says_what_it_is_and_stays_short(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    # What is injected into every interpreter opens with a comment: that costs the target nothing.
+    injected = path.parent.name == "inject" and source.startswith("# ")
+    assert injected or ast.get_docstring(tree_of(path)), f"{relative(path)} has no docstring"
+    assert len(source.splitlines()) <= MOST_LINES
+
+
+def test_the_demo_workload_knows_nothing_of_profkit() -> None:
+    for path in (PACKAGE / "demo").glob("*.py"):
+        assert outside_imports(path) <= {"numpy"}
+        assert not any(name.partition(".")[0] == "profkit" for name, _ in imports_of(path)), relative(path)
+
+
+def test_help_is_light() -> None:
+    """``profkit --help`` loads neither numpy nor an optimiser, nor any module that reads or renders."""
+    script = (
+        "import json, sys\n"
+        "sys.argv = ['profkit', '--help']\n"
+        "from profkit.cli import main\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as e:\n"
+        "    assert not e.code, e.code\n"
+        "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "capture" in done.stdout
+    assert "diff" in done.stdout
+    loaded = json.loads(done.stderr.splitlines()[-1])
+    assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
+    rooms = {room_of(name) for name in loaded} - {None}
+    assert rooms <= {"cli", "errors"}, sorted(name for name in loaded if room_of(name))

@@ -1,0 +1,315 @@
+"""The command line as its users and their scripts meet it: output, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import cProfile
+import inspect
+import json
+import os
+import pstats
+import signal
+import stat
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import jsonschema
+import pytest
+
+from profkit import __version__
+from profkit.cli import main
+from profkit.cli.app import COMMANDS
+from profkit.cli.output import choose_format, default_limit
+from profkit.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Outcome(NamedTuple):
+    code: int | str | None
+    out: str
+    err: str
+
+
+class Cli:
+    """Runs the command in this process, as a shell would in its own."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str | Path) -> Outcome:
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as exit_:
+            main([str(argument) for argument in arguments])
+        return Outcome(exit_.value.code, *self._capsys.readouterr())
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return Cli(capsys)
+
+
+def busy(calls: int) -> int:
+    return sum(step(i) for i in range(calls))
+
+
+def step(i: int) -> int:
+    return sum(range(i % 50))
+
+
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Record real profiles of one program, of twice the work in it, and of nothing readable."""
+    directory = tmp_path_factory.mktemp("profiles")
+    for name, calls in (("a", 2000), ("b", 2000), ("twice", 4000)):
+        profile = cProfile.Profile()
+        profile.runcall(busy, calls)
+        profile.dump_stats(directory / f"{name}.prof")
+    (directory / "empty.txt").write_bytes(b"")
+    return directory
+
+
+def one_line(outcome: Outcome) -> str:
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("profkit: error: ")
+    assert outcome.err.count("\n") == 1
+    assert outcome.err.endswith("\n")
+    return outcome.err
+
+
+def test_version_and_help(cli: Cli) -> None:
+    assert cli("--version") == (0, f"profkit {__version__}\n", "")
+    help_ = cli("--help")
+    assert help_.code == 0
+    assert all(f"  {name} " in help_.out and entry.help in help_.out for name, entry in COMMANDS.items())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_what_the_registry_says(name: str, cli: Cli) -> None:
+    entry = COMMANDS[name]
+    function = getattr(import_module(entry.module), entry.function)
+    assert (inspect.getdoc(function) or "").splitlines()[0] == entry.help
+    outcome = cli(name, "--help")
+    assert outcome.code == 0
+    assert entry.help in " ".join(outcome.out.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["--nonsense"],
+        ["diff"],
+        ["diff", "one"],
+        ["show"],
+        ["show", "a", "b"],
+        ["capture"],
+        ["capture", "--"],
+        ["capture", "--repeat", "0", "--", "true"],
+        ["capture", "--repeat", "x", "--", "true"],
+        ["capture", "--unknown", "--", "true"],
+        ["merge", "-o", "out.prof"],
+        ["merge", "a.prof"],
+        ["extract", "a.prof"],
+        ["show", "a.prof", "--limit", "many"],
+    ],
+)
+def test_bad_usage_exits_with_2(arguments: list[str], cli: Cli) -> None:
+    outcome = cli(*arguments)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert "Error" in outcome.err
+
+
+def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+    plain = cli("show", profiles / "a.prof")
+    assert plain.code == 0
+    assert "step" in plain.out
+    assert "\x1b" not in plain.out
+    assert max(map(len, plain.out.splitlines())) <= 80
+    as_json = cli("show", profiles / "a.prof", "--format", "json")
+    value = json.loads(as_json.out)
+    schema = json.loads((ROOT / "docs/schema/show-1.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(value)
+    stats = pstats.Stats(str(profiles / "a.prof")).stats  # type: ignore[attr-defined]
+    calls = {name: nc for (_, _, name), (_, nc, *_) in stats.items()}
+    assert {f["name"]: f["ncalls"] for f in value["functions"]}["step"] == calls["step"] == 2000
+    for suffix in (".json", ".md", ".txt"):
+        target = tmp_path / f"report{suffix}"
+        assert cli("show", profiles / "a.prof", "-o", target) == (0, "", "")
+        assert "step" in target.read_text(encoding="utf-8")
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def test_diff_answers_with_an_exit_code(cli: Cli, profiles: Path) -> None:
+    value = json.loads(cli("diff", profiles / "a.prof", profiles / "twice.prof", "--format", "json").out)
+    schema = json.loads((ROOT / "docs/schema/diff-1.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(value)
+    cause = value["verdict"]["cause"]
+    other = "no-change" if cause != "no-change" else "blocked"
+    both = cli("diff", profiles / "a.prof", profiles / "twice.prof", "--fail-on", f"{other}, {cause}")
+    assert both.code == 1
+    assert f"({cause}" in both.out
+    assert cli("diff", profiles / "a.prof", profiles / "twice.prof", "--fail-on", other).code == 0
+    assert "blocked" in one_line(
+        cli("diff", profiles / "a.prof", profiles / "b.prof", "--fail-on", "weather")
+    )
+    assert cli("diff", profiles / "a.prof", profiles / "b.prof", "--by", "cumtime", "--limit", "2").code == 0
+
+
+def test_twice_the_calls_are_different_work(cli: Cli, profiles: Path) -> None:
+    out = cli("diff", profiles / "a.prof", profiles / "twice.prof").out
+    assert out.splitlines()[0].startswith("✗ Different work (workload-change)")
+
+
+def test_errors_are_one_line(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+    assert "missing.prof" in one_line(cli("show", tmp_path / "missing.prof"))
+    assert "empty.txt" in one_line(cli("show", profiles / "empty.txt"))
+    assert "suffix" in one_line(cli("show", profiles / "a.prof", "-o", tmp_path / "x.html"))
+    assert "--format" in one_line(cli("show", profiles / "a.prof", "--format", "xml"))
+    assert "--by" in one_line(cli("show", profiles / "a.prof", "--by", "ncalls"))
+    assert "--limit" in one_line(cli("show", profiles / "a.prof", "--limit", "-1"))
+    assert "rank:7" in one_line(cli("show", profiles / "a.prof", "--process", "rank:7"))
+    assert "nowhere" in one_line(cli("show", profiles / "a.prof", "-o", tmp_path / "nowhere" / "x.md"))
+    assert "directory" in one_line(cli("merge", tmp_path, "-o", tmp_path / "m.prof"))
+    hostile = one_line(cli("show", tmp_path / "a\x1b[31m\nb"))
+    assert "\x1b" not in hostile
+
+
+def test_a_failed_write_keeps_the_old_report(
+    cli: Cli, profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "report.md"
+    target.write_text("old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left" in one_line(cli("show", profiles / "a.prof", "-o", target))
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_replaced_report_keeps_its_permissions_and_links(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+    target = tmp_path / "report.md"
+    target.write_text("old")
+    target.chmod(0o640)
+    link = tmp_path / "link.md"
+    link.symlink_to(target)
+    assert cli("show", profiles / "a.prof", "-o", link).code == 0
+    assert link.is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert "step" in target.read_text(encoding="utf-8")
+
+
+def test_format_and_limit() -> None:
+    assert choose_format(None, None) == "terminal"
+    assert choose_format(None, Path("r.MD")) == "md"
+    assert choose_format("json", Path("r.md")) == "json"
+    assert default_limit(0, "md") == 0
+    assert default_limit(None, "terminal") < default_limit(None, "json") == 50
+    with pytest.raises(UsageError):
+        choose_format(None, Path("report"))
+
+
+def test_extract_writes_what_pstats_reads(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.prof"
+    assert cli("extract", profiles / "a.prof", "-o", target) == (0, "", "")
+    before, after = (pstats.Stats(str(p)).stats for p in (profiles / "a.prof", target))  # type: ignore[attr-defined]
+    assert before == after
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "profkit", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=False,
+        timeout=60,
+    )
+
+
+def test_capture_leaves_the_targets_arguments_alone(tmp_path: Path) -> None:
+    target = tmp_path / "run.prof"
+    script = "import sys; print(sys.argv[1:])"
+    done = run(
+        "capture", "-o", target, "--quiet", sys.executable, "-c", script, "-o", "x", "--repeat", "2", "--"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['-o', 'x', '--repeat', '2', '--']\n"
+    assert done.stderr == ""
+    shown = run("show", target)
+    assert shown.returncode == 0, shown.stderr
+    assert "--repeat" in shown.stdout
+    merged = tmp_path / "merged.prof"
+    assert run("merge", target, "-o", merged).returncode == 0
+    assert run("show", merged, "--format", "json").returncode == 0
+
+
+def test_capture_ends_as_the_target_ended(tmp_path: Path) -> None:
+    target = tmp_path / "run.prof"
+    assert run("capture", "-o", target, "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+    kill = "import os; os.kill(os.getpid(), 15)"
+    assert run("capture", "-o", target, "--", sys.executable, "-c", kill).returncode == -signal.SIGTERM
+    missing = run("capture", "-o", target, "--", "/no/such/command")
+    assert missing.returncode == 127
+    assert missing.stderr.startswith("profkit: error: /no/such/command")
+
+
+def test_a_closed_pipe_is_quiet_and_keeps_the_answer(profiles: Path) -> None:
+    pair = [profiles / "a.prof", profiles / "twice.prof"]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "profkit", "diff", *pair, "--fail-on", "workload-change"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    assert done.stderr == b""
+    assert done.returncode == 1
+
+
+def test_output_fits_what_stdout_can_print(profiles: Path) -> None:
+    wide = run("show", profiles / "a.prof", COLUMNS="120")
+    assert "<genexpr>" in wide.stdout
+    ascii_only = run(
+        "diff", profiles / "a.prof", profiles / "twice.prof", PYTHONIOENCODING="ascii", PYTHONUTF8="0"
+    )
+    assert ascii_only.returncode == 0, ascii_only.stderr
+    assert ascii_only.stdout.isascii()
+    colored = run(
+        "diff", profiles / "a.prof", profiles / "twice.prof", FORCE_COLOR="1", TERM="xterm-256color"
+    )
+    assert "\x1b[1;31m" in colored.stdout
+    plain = run("show", profiles / "a.prof", FORCE_COLOR="1", NO_COLOR="1", TERM="xterm-256color")
+    assert "\x1b" not in plain.stdout
+
+
+def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
+    script = (
+        "import sys\n"
+        "from profkit.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)\n"
+    )
+    arguments = ["diff", profiles / "a.prof", profiles / "b.prof"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "numpy" in loaded
+    assert loaded & {"rich", "pydantic", "snakeviz", "nvtx", "multiprocessing"} == set()

@@ -1,0 +1,201 @@
+"""From what a user names to runs: files, directories, globs, ranks of one job."""
+
+from __future__ import annotations
+
+import marshal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.errors import FormatError
+from profkit.formats import join_ranks, load_run, load_side, write_run
+from profkit.formats.runfile import SCHEMA
+from profkit.model import Host, Machine, Manifest, Process, Profile, Run, Thread
+
+STATS = {("/usr/lib/python3.11/json/decoder.py", 3, "decode"): (1, 2, 0.25, 0.5, {})}
+
+
+def foreign(path: Path, stats: object = STATS) -> Path:
+    path.write_bytes(marshal.dumps(stats))
+    return path
+
+
+def rank_run(
+    rank: int | None,
+    *,
+    job: str | None = "job:1",
+    started: str = "2024-05-01T10:00:00",
+    host: str = "node1",
+    size: int = 2,
+    wall: float = 1.0,
+    status: int = 0,
+) -> Run:
+    manifest = Manifest(
+        SCHEMA,
+        "0.1.0",
+        ("python", "train.py"),
+        "/work",
+        status,
+        started,
+        wall,
+        Host(host),
+        job=None if rank is None else {"id": job, "rank": rank, "world_size": size},
+    )
+    process = Process(pid=100 + (rank or 0), threads=(Thread(Profile.empty()),))
+    return Run("x", (process,), manifest, Machine(busy_s=10.0 + (rank or 0)), ("lost data",))
+
+
+def test_importing_the_room_is_light() -> None:
+    code = "import sys, profkit.formats; sys.exit('numpy' in sys.modules or 'zipfile' in sys.modules)"
+    root = Path(__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=60).returncode == 0
+
+
+def test_reading_a_foreign_profile_does_not_import_zipfile(tmp_path: Path) -> None:
+    path = foreign(tmp_path / "a.prof")
+    code = "import sys\nfrom profkit.formats import load_run\n"
+    code += "load_run(sys.argv[1]); sys.exit('zipfile' in sys.modules)"
+    root = Path(__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", code, str(path)], cwd=root, timeout=60).returncode == 0
+
+
+def test_foreign_profile_is_a_run(tmp_path: Path) -> None:
+    run = load_run(foreign(tmp_path / "a.prof"))
+    assert (run.manifest, run.machine, run.warnings) == (None, None, ())
+    (process,) = run.processes
+    assert (process.python, process.role, process.pid) == ("3.11", "main", None)
+    (thread,) = process.threads
+    assert thread.profile.ncalls.tolist() == [2]
+    assert thread.profile.primitive_calls.tolist() == [1]
+
+
+def test_foreign_profile_with_mixed_threads(tmp_path: Path) -> None:
+    stats = {
+        ("/usr/lib/python3.12/threading.py", 1000, "_bootstrap"): (1, 1, 0.25, 0.5, {}),
+        ("/usr/lib/python3.12/queue.py", 3, "get"): (1, 1, 0.25, 0.5, {}),
+    }
+    (warning,) = load_run(foreign(tmp_path / "a.prof", stats)).warnings
+    assert "all threads in one stack" in warning
+
+
+def test_end_record_inside_a_foreign_profile(tmp_path: Path) -> None:
+    stats = {("a.py", 1, "PK\x05\x06 in a name" + "x" * 40): (1, 1, 0.0, 0.0, {})}
+    assert load_run(foreign(tmp_path / "a.prof", stats)).manifest is None
+
+
+def test_side_of_a_file(tmp_path: Path) -> None:
+    path = foreign(tmp_path / "a.prof")
+    side = load_side(path)
+    assert side.label == str(path)
+    assert [run.path for run in side.runs] == [str(path)]
+    (tmp_path / "bad.prof").write_bytes(b"")
+    with pytest.raises(FormatError, match=r"bad\.prof: is empty"):
+        load_side(tmp_path / "bad.prof")
+
+
+def test_side_of_a_directory(tmp_path: Path) -> None:
+    for name in ("b.prof", "a.prof", "notes.txt", ".hidden.prof"):
+        foreign(tmp_path / name)
+    (tmp_path / "deeper").mkdir()
+    foreign(tmp_path / "deeper" / "c.prof")
+    (tmp_path / "empty.prof").write_bytes(b"")
+    side = load_side(str(tmp_path), edges=False)
+    assert [Path(run.path).name for run in side.runs] == ["a.prof", "b.prof"]
+    assert all(run.processes[0].threads[0].profile.edges is None for run in side.runs)
+    (line,) = side.skipped
+    assert "empty.prof: is empty" in line
+
+
+def test_side_of_a_glob(tmp_path: Path) -> None:
+    for name in ("run-1.prof", "run-2.prof", "other.prof"):
+        foreign(tmp_path / name)
+    side = load_side(str(tmp_path / "run-*.prof"))
+    assert [Path(run.path).name for run in side.runs] == ["run-1.prof", "run-2.prof"]
+
+
+def test_file_whose_name_looks_like_a_glob(tmp_path: Path) -> None:
+    foreign(tmp_path / "run[1].prof")
+    foreign(tmp_path / "run1.prof")
+    assert [Path(run.path).name for run in load_side(tmp_path / "run[1].prof").runs] == ["run[1].prof"]
+    (tmp_path / "d[1]").mkdir()
+    foreign(tmp_path / "d[1]" / "a.prof")
+    assert len(load_side(tmp_path / "d[1]").runs) == 1
+
+
+def test_side_without_a_readable_file(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"holds no \.prof file"):
+        load_side(tmp_path)
+    with pytest.raises(FormatError, match="matches no file"):
+        load_side(str(tmp_path / "*.prof"))
+    with pytest.raises(FormatError, match="no such file"):
+        load_side(tmp_path / "none.prof")
+    (tmp_path / "a.prof").write_bytes(b"")
+    (tmp_path / "b.prof").write_bytes(b"x")
+    with pytest.raises(FormatError, match=r"no file of it can be read: .*a\.prof: is empty.*and 1 more"):
+        load_side(tmp_path)
+
+
+def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
+    write_run(tmp_path / "a.prof", rank_run(1, wall=3.0, status=9))
+    write_run(tmp_path / "b.prof", rank_run(0))
+    (run,) = load_side(tmp_path).runs
+    assert [(p.pid, p.rank, p.role) for p in run.processes] == [(100, 0, "rank"), (101, 1, "rank")]
+    assert run.manifest is not None
+    assert (run.manifest.wall_s, run.manifest.exit_status) == (3.0, 9)
+    assert run.machine == Machine(busy_s=10.0)
+    assert run.warnings == ("lost data",)
+
+
+def test_repetitions_of_a_job_are_replicates(tmp_path: Path) -> None:
+    for repetition in range(3):
+        for rank in range(2):
+            run = rank_run(rank, started=f"2024-05-01T10:0{repetition}:0{rank}", wall=repetition + 1.0)
+            write_run(tmp_path / f"{rank}-{repetition}.prof", run)
+    runs = load_side(tmp_path).runs
+    assert [[p.rank for p in run.processes] for run in runs] == [[0, 1]] * 3
+    assert [run.manifest.wall_s for run in runs if run.manifest] == [1.0, 2.0, 3.0]
+
+
+def test_other_jobs_and_runs_without_one_stay_apart(tmp_path: Path) -> None:
+    write_run(tmp_path / "a.prof", rank_run(0, job="job:1", size=1))
+    write_run(tmp_path / "b.prof", rank_run(0, job="job:2", size=1))
+    write_run(tmp_path / "c.prof", rank_run(None))
+    write_run(tmp_path / "d.prof", rank_run(None))
+    assert len(load_side(tmp_path).runs) == 4
+
+
+def test_ranks_of_a_launcher_that_names_no_job(tmp_path: Path) -> None:
+    for rank in range(2):
+        write_run(tmp_path / f"{rank}.prof", rank_run(rank, job=None))
+    (run,) = load_side(tmp_path).runs
+    assert len(run.processes) == 2
+
+
+def test_joined_file_is_not_joined_again(tmp_path: Path) -> None:
+    joined = join_ranks([rank_run(1), rank_run(0)])
+    write_run(tmp_path / "joined.prof", joined)
+    write_run(tmp_path / "later.prof", rank_run(1, started="2025"))
+    runs = load_side(tmp_path).runs
+    assert sorted(len(run.processes) for run in runs) == [1, 2]
+
+
+def test_join_says_what_is_odd() -> None:
+    run = join_ranks([rank_run(2, size=4, host="node2"), rank_run(0, size=4), rank_run(2, size=4)])
+    assert run.warnings == (
+        "lost data",
+        "ranks ran on 2 hosts; machine-wide counters are those of the first rank's host",
+        "ranks that occur more than once: 2",
+        "ranks without a file: 1, 3 of 4",
+    )
+    assert [p.host.name for p in run.processes if p.host] == ["node1", "node2", "node1"]
+
+
+def test_join_of_foreign_runs(tmp_path: Path) -> None:
+    run = load_run(foreign(tmp_path / "a.prof"))
+    joined = join_ranks([run, run])
+    assert joined.manifest is None
+    assert len(joined.processes) == 2
+    with pytest.raises(ValueError, match="no runs"):
+        join_ranks([])

@@ -1,0 +1,380 @@
+"""Reading pstats files: every kind of file that profilers write, and every kind that they do not."""
+
+from __future__ import annotations
+
+import cProfile
+import marshal
+import os
+import profile as pure_profile
+import pstats
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.errors import FormatError
+from profkit.formats import read_pstats, write_pstats
+from profkit.formats.pstats_columns import parse_columns
+from profkit.formats.pstats_file import PstatsFile, read_padded
+from profkit.model import Profile
+from tests.interpreters import find, interpreter
+from tests.requirements import require
+
+PROGRAM = """
+import sys
+if "--threads" in sys.argv:
+    import threading
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def work():
+    fib(8)
+    "a".upper()
+    if "--threads" in sys.argv:
+        thread = threading.Thread(target=fib, args=(3,))
+        thread.start()
+        thread.join()
+if __name__ == "__main__":
+    import cProfile
+    p = cProfile.Profile()
+    p.runcall(work)
+    p.dump_stats(sys.argv[1])
+"""
+
+
+def rows(profile: Profile) -> dict[tuple[str, int, str], tuple[int, int, float, float]]:
+    """Return a profile as a dictionary of ``(calls, primitive calls, tottime, cumtime)``."""
+    text = profile.strings
+    keys = zip(profile.file.tolist(), profile.line.tolist(), profile.name.tolist(), strict=True)
+    values = zip(
+        profile.ncalls.tolist(),
+        profile.primitive_calls.tolist(),
+        profile.tottime.tolist(),
+        profile.cumtime.tolist(),
+        strict=True,
+    )
+    return {(text[f], line, text[n]): value for (f, line, n), value in zip(keys, values, strict=True)}
+
+
+def links(profile: Profile) -> dict[tuple[str, str], tuple[int, int, float, float]]:
+    """Return edges as ``(caller, callee)`` names to ``(calls, primitive calls, tottime, cumtime)``."""
+    assert profile.edges is not None
+    e = profile.edges
+    name = [profile.strings[i] for i in profile.name.tolist()]
+    return {
+        (name[a], name[b]): (n, p, t, c)
+        for a, b, n, p, t, c in zip(
+            e.caller.tolist(),
+            e.callee.tolist(),
+            e.ncalls.tolist(),
+            e.primitive_calls.tolist(),
+            e.tottime.tolist(),
+            e.cumtime.tolist(),
+            strict=True,
+        )
+    }
+
+
+def dump(path: Path, stats: Any, version: int = 4) -> Path:
+    path.write_bytes(marshal.dumps(stats, version))
+    return path
+
+
+def profiled_by(
+    python: str, directory: Path, *options: str, script: str | bytes = "program.py"
+) -> PstatsFile:
+    source = os.path.join(os.fsencode(directory), os.fsencode(script))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(PROGRAM)
+    command: list[Any] = [python, source, str(directory / "out.prof"), *options]
+    subprocess.run(command, check=True, timeout=60, env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"})
+    return read_pstats(directory / "out.prof")
+
+
+ENTRY = (1, 1, 0.25, 0.5, {})
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["2.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
+def test_every_interpreter(version: str, tmp_path: Path) -> None:
+    if version in ("3.14", "3.15") and find(version) is None:
+        pytest.skip(f"no CPython {version} yet")  # too new to be promised anywhere
+    read = profiled_by(interpreter(version), tmp_path)
+    by_name = {key[2]: (key, value) for key, value in rows(read.profile).items()}
+    key, (ncalls, primitive, tottime, cumtime) = by_name["fib"]
+    assert key == (str(tmp_path / "program.py"), 5, "fib")
+    assert (ncalls, primitive) == (67, 1)
+    assert 0 < tottime <= cumtime
+    edges = links(read.profile)
+    assert edges["work", "fib"][:2] == (1, 1)
+    assert edges["fib", "fib"][:2][0] == 66
+    assert ("~", 0, by_name["<method 'upper' of 'str' objects>"][0][2]) in rows(read.profile)
+    assert read.warnings == ()
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+def test_threads_mixed_from_312_on(version: str, tmp_path: Path) -> None:
+    read = profiled_by(interpreter(version), tmp_path, "--threads")
+    assert read.python == tuple(int(part) for part in version.split("."))
+    mixed = [warning for warning in read.warnings if "one stack" in warning]
+    assert len(mixed) == (1 if read.python >= (3, 12) else 0)
+
+
+@pytest.mark.interpreters
+def test_path_that_is_not_utf8(tmp_path: Path) -> None:
+    read = profiled_by(interpreter("3.12"), tmp_path, script=b"caf\xe9.py")
+    (key,) = [key for key in rows(read.profile) if key[2] == "fib"]
+    assert os.fsencode(key[0]).endswith(b"/caf\xe9.py")
+
+
+@pytest.mark.interpreters
+def test_python2_path_that_is_not_utf8(tmp_path: Path) -> None:
+    read = profiled_by(interpreter("2.7"), tmp_path, script=b"caf\xe9.py")
+    (key,) = [key for key in rows(read.profile) if key[2] == "fib"]
+    assert os.fsencode(key[0]).endswith(b"/caf\xe9.py")
+
+
+def fib(n: int) -> int:
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def test_agrees_with_pstats(tmp_path: Path) -> None:
+    tool = cProfile.Profile()
+    tool.runcall(lambda: [fib(6), sorted([3, 1]), os.path.join("a", "b")])
+    tool.dump_stats(tmp_path / "real.prof")
+    stats = pstats.Stats(str(tmp_path / "real.prof"))
+    profile = read_pstats(tmp_path / "real.prof").profile
+    assert rows(profile) == {k: (v[1], v[0], v[2], v[3]) for k, v in stats.stats.items()}  # type: ignore[attr-defined]
+    assert links(profile) == {
+        (caller[2], key[2]): cost
+        for key, value in stats.stats.items()  # type: ignore[attr-defined]
+        for caller, cost in value[4].items()
+    }
+    assert profile.total == pytest.approx(stats.total_tt)  # type: ignore[attr-defined]
+
+
+def test_pure_python_profile(tmp_path: Path) -> None:
+    tool = pure_profile.Profile()
+    tool.runcall(fib, 5)
+    tool.dump_stats(str(tmp_path / "pure.prof"))
+    read = read_pstats(tmp_path / "pure.prof")
+    assert links(read.profile)["fib", "fib"] == (14, 14, 0.0, 0.0)
+    assert any("pure-Python profiler" in warning for warning in read.warnings)
+    assert {key[2]: value[:2] for key, value in rows(read.profile).items()}["fib"] == (15, 1)
+
+
+def test_sampled_profile(tmp_path: Path) -> None:
+    # The form that Lib/profiling/sampling of Python 3.15 writes: a mark, and callers as bare counts.
+    caller = ("/p/main.py", 9, "main")
+    stats = {
+        ("/p/main.py", 4, "work"): (3, 7, 0.3, 0.7, {caller: 7}),
+        ("/p/main.py", 5, "work"): (2, 2, 0.2, 0.2, {caller: 2}),
+        caller: (0, 9, 0.0, 0.9, {}),
+        ("__sampled__",): True,
+    }
+    read = read_pstats(dump(tmp_path / "sampled.prof", stats))
+    assert read.sampled
+    assert len(read.profile) == 3
+    assert rows(read.profile)["/p/main.py", 4, "work"] == (7, 3, 0.3, 0.7)
+    assert [w for w in read.warnings if "sampling profiler" in w] == list(read.warnings)
+
+
+def test_yappi_export(tmp_path: Path) -> None:
+    try:
+        import yappi
+    except ImportError:
+        require("yappi", False, "yappi is not installed")
+    yappi.set_clock_type("cpu")
+    yappi.start(builtins=False, profile_threads=False)
+    fib(6)
+    yappi.stop()
+    stats = yappi.get_func_stats()
+    stats.save(str(tmp_path / "yappi.prof"), type="pstat")
+    yappi.clear_stats()
+    by_name = {key[2]: value for key, value in rows(read_pstats(tmp_path / "yappi.prof").profile).items()}
+    # yappi writes its counts the other way round than cProfile.
+    assert by_name["fib"][:2] == (25, 1)
+
+
+def test_colliding_functions_are_summed_when_written() -> None:
+    import numpy as np
+
+    index = np.array([1, 1], np.int32)
+    names = Profile(
+        ("", "<string>", "__init__", "A.__init__", "B.__init__"),
+        index,
+        np.array([2, 2], np.int32),
+        index + np.int32(1),
+        np.array([3, 4], np.int32),
+        index * np.int32(0),
+        index * np.int32(0),
+        np.array([5, 3], np.int64),
+        np.array([5, 3], np.int64),
+        np.array([0.5, 0.25]),
+        np.array([1.0, 0.25]),
+    ).validate()
+    assert marshal.loads(write_pstats(names)) == {("<string>", 2, "__init__"): (8, 8, 0.75, 1.25, {})}
+
+
+def test_names_are_kept_as_they_are(tmp_path: Path) -> None:
+    keys = [
+        ("~", 0, "<built-in method __new__ of type object at 0x7f3a5c>"),
+        ("/tmp/ipykernel_104016/1099215389.py", 1, "<cell line: 1>"),
+        ("<frozen importlib._bootstrap>", 1022, "_find_and_load"),
+        ("<__array_function__ internals>", 177, "dot"),
+        ("C:\\Users\\Zoë\\AppData\\Local\\Programs\\Python\\Python312\\Lib\\json\\decoder.py", 337, "décode"),
+        ("/data/\udce9t\udce9.py", 1, "f"),
+        ("/x/" + "d" * 300 + ".py", 1, "long"),
+        ("/x/" + "e" * 5000 + ".py", 1, "very long"),
+        ("/日本/コード.py", 1, "関数"),
+    ]
+    for version in (2, 3, 4):
+        path = dump(tmp_path / "names.prof", dict.fromkeys(keys, ENTRY), version)
+        assert list(rows(read_pstats(path).profile)) == keys
+
+
+@pytest.mark.parametrize(
+    ("file", "version"),
+    [
+        ("/usr/lib/python3.12/json/decoder.py", (3, 12)),
+        ("/opt/conda/lib/python3.9/threading.py", (3, 9)),
+        ("/usr/local/lib/python3.13t/queue.py", (3, 13)),
+        ("C:\\Users\\x\\AppData\\Local\\Programs\\Python\\Python310\\lib\\queue.py", (3, 10)),
+        ("/work/src/queue.py", None),
+    ],
+)
+def test_version_is_told_by_paths(file: str, version: tuple[int, int] | None, tmp_path: Path) -> None:
+    path = dump(tmp_path / "v.prof", {(file, 1, "f"): ENTRY})
+    assert read_pstats(path).python == version
+
+
+def test_zero_times_and_one_entry(tmp_path: Path) -> None:
+    path = dump(tmp_path / "one.prof", {("a.py", 1, "f"): (0, 0, 0, 0, {})})
+    assert rows(read_pstats(path).profile) == {("a.py", 1, "f"): (0, 0, 0.0, 0.0)}
+
+
+def test_cycle_without_a_root(tmp_path: Path) -> None:
+    f, g = ("a.py", 1, "f"), ("a.py", 2, "g")
+    stats = {f: (1, 1, 0.1, 0.3, {g: (1, 1, 0.1, 0.3)}), g: (1, 1, 0.2, 0.3, {f: (1, 1, 0.2, 0.3)})}
+    assert links(read_pstats(dump(tmp_path / "cycle.prof", stats)).profile) == {
+        ("g", "f"): (1, 1, 0.1, 0.3),
+        ("f", "g"): (1, 1, 0.2, 0.3),
+    }
+
+
+def test_caller_without_an_entry_becomes_a_row_of_zeros(tmp_path: Path) -> None:
+    stranger = ("a.py", 9, "gone")
+    stats = {("a.py", 1, "f"): (2, 3, 0.1, 0.3, {stranger: (3, 2, 0.1, 0.3)})}
+    path = dump(tmp_path / "stranger.prof", stats)
+    profile = read_pstats(path).profile
+    assert rows(profile) == {("a.py", 1, "f"): (3, 2, 0.1, 0.3), stranger: (0, 0, 0.0, 0.0)}
+    assert links(profile) == {("gone", "f"): (3, 2, 0.1, 0.3)}
+    bare = read_pstats(path, edges=False).profile
+    assert bare.edges is None
+    assert rows(bare) == {("a.py", 1, "f"): (3, 2, 0.1, 0.3)}
+
+
+def test_numbers_of_every_width(tmp_path: Path) -> None:
+    stats = {("a.py", 1, "f"): (3.0, 2**40, 2, 2**33, {}), ("a.py", 2, "g"): (2**62, 2**62, 1e-9, True, {})}
+    assert rows(read_pstats(dump(tmp_path / "wide.prof", stats)).profile) == {
+        ("a.py", 1, "f"): (2**40, 3, 2.0, float(2**33)),
+        ("a.py", 2, "g"): (2**62, 2**62, 1e-9, 1.0),
+    }
+
+
+def test_bytes_behind_the_profile(tmp_path: Path) -> None:
+    path = dump(tmp_path / "tail.prof", {("a.py", 1, "f"): ENTRY})
+    path.write_bytes(path.read_bytes() + b"trailing")
+    read = read_pstats(path)
+    assert len(read.profile) == 1
+    assert read.warnings == ("8 bytes behind the profile were ignored",)
+
+
+BAD = {
+    "empty": b"",
+    "text": b"not a profile at all\n" * 10,
+    "zeros": bytes(1000),
+    "no functions": marshal.dumps({}),
+    "a list": marshal.dumps([1, 2]),
+    "a number": marshal.dumps(7),
+    "a string": marshal.dumps("stats"),
+    "other keys": marshal.dumps({"a": (1, 1, 0.0, 0.0, {})}),
+    "other values": marshal.dumps({("a.py", 1, "f"): 3}),
+    "short values": marshal.dumps({("a.py", 1, "f"): (1, 1, 0.0, 0.0)}),
+    "no callers": marshal.dumps({("a.py", 1, "f"): (1, 1, 0.0, 0.0, None)}),
+    "text counts": marshal.dumps({("a.py", 1, "f"): ("1", 1, 0.0, 0.0, {})}),
+    "half a call": marshal.dumps({("a.py", 1, "f"): (1.5, 1, 0.0, 0.0, {})}),
+    "not a number": marshal.dumps({("a.py", 1, "f"): (1, 1, float("nan"), 0.0, {})}),
+    "infinite": marshal.dumps({("a.py", 1, "f"): (1, 1, float("inf"), 0.0, {})}),
+    "huge count": marshal.dumps({("a.py", 1, "f"): (2**80, 1, 0.0, 0.0, {})}),
+    "huge line": marshal.dumps({("a.py", 2**40, "f"): ENTRY}),
+    "code object": marshal.dumps({("a.py", 1, "f"): compile("1", "x", "eval")}),
+    "cut key": marshal.dumps({("a.py", 1, "f"): ENTRY})[:9],
+    "cut end": marshal.dumps({("a.py", 1, "f"): ENTRY})[:-1],
+    # What crashes or exhausts an interpreter that trusts the stream.
+    "huge tuple": b"{(\xff\xff\xff\x7f",
+    "huge string": b"{a\xff\xff\xff\x7fx",
+    "huge integer": b"{l\xff\xff\xff\x7f" + bytes(100),
+    "tuple in itself": b"{\xa9\x01r\x00\x00\x00\x00N0",
+    "reference ahead": b"{r\x05\x00\x00\x00N0",
+    "deep nesting": b"{" + b")\x01" * 100_000,
+    "shared dictionary": b"{" + b")\x03z\x01ai\x01\0\0\0z\x01f" + b")\x05" + b"i\1\0\0\0" * 4 + b"\xfb0"
+    b")\x03z\x01bi\x01\0\0\0z\x01f" + b")\x05" + b"i\1\0\0\0" * 4 + b"r\0\0\0\0" + b"0",
+}
+
+
+@pytest.mark.parametrize("content", BAD.values(), ids=BAD.keys())
+def test_bad_content_is_one_line(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "bad.prof"
+    path.write_bytes(content)
+    for edges in (True, False):
+        with pytest.raises(FormatError) as caught:
+            read_pstats(path, edges=edges)
+        message = str(caught.value)
+        assert message.startswith(f"{path}: ")
+        assert "\n" not in message
+        assert caught.value.hint
+
+
+def test_bad_paths(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    os.mkfifo(tmp_path / "pipe")
+    for path, problem in (
+        (tmp_path / "none.prof", "no such file"),
+        (tmp_path, "is a directory"),
+        (tmp_path / "pipe", "not a regular file"),
+        (tmp_path / "file" / "below", "cannot be opened: Not a directory"),
+        (str(tmp_path / "nul\0"), "cannot be opened"),
+    ):
+        with pytest.raises(FormatError, match=problem):
+            read_pstats(path)
+
+
+def test_unreadable_file(tmp_path: Path) -> None:
+    path = dump(tmp_path / "secret.prof", {("a.py", 1, "f"): ENTRY})
+    path.chmod(0)
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65534)  # root reads everything
+    try:
+        with pytest.raises(FormatError, match="cannot be opened: Permission denied"):
+            read_pstats(path)
+    finally:
+        os.seteuid(was)
+
+
+def test_real_dumps_take_the_fast_path(tmp_path: Path) -> None:
+    tool = cProfile.Profile()
+    tool.runcall(fib, 6)
+    tool.dump_stats(tmp_path / "real.prof")
+    assert parse_columns(read_padded(tmp_path / "real.prof"), edges=True) is not None
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+def test_written_profiles_are_read_by_pstats(version: int, tmp_path: Path) -> None:
+    f, g = ("a.py", 1, "f"), ("b.py", 2, "g")
+    stats = {f: (2, 5, 0.5, 1.5, {f: (3, 0, 0.25, 0.5), g: (2, 2, 0.25, 1.0)}), g: (1, 1, 0.125, 2.0, {})}
+    profile = read_pstats(dump(tmp_path / "in.prof", stats, version)).profile
+    (tmp_path / "out.prof").write_bytes(write_pstats(profile))
+    assert pstats.Stats(str(tmp_path / "out.prof")).stats == stats  # type: ignore[attr-defined]

@@ -1,0 +1,478 @@
+"""The run file: what is written is read, every viewer opens it, and damage is one line."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import pstats
+import random
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profkit.errors import FormatError
+from profkit.formats import load_run, read_run, run_json, runfile, write_run
+from profkit.model import (
+    Edges,
+    Host,
+    Machine,
+    Manifest,
+    OpenCall,
+    Process,
+    Profile,
+    Roots,
+    Run,
+    Thread,
+)
+from tests.requirements import require
+
+COLUMNS = ("line", "ncalls", "primitive_calls", "tottime", "cumtime", "wait", "blocked")
+TEXTS = ("file", "name", "qualname", "module", "source_hash")
+EDGE_COLUMNS = tuple(field.name for field in dataclasses.fields(Edges))
+
+
+def profile_of(seed: int, n: int = 5, *, wait: bool = False, edges: bool = True) -> Profile:
+    """Build a profile in which most functions have the same names whatever the seed."""
+    rng = np.random.default_rng(seed)
+    strings = (
+        "",
+        f"/home/user{seed}/train.py",
+        "/data/\udce9.py",
+        "日本",
+        *(f"f{i}" for i in range(n)),
+        "h4sh",
+    )
+    rows = np.arange(n, dtype=np.int32)
+    calls = rng.integers(1, 9, n)
+    links = None
+    if edges:
+        m = 2 * n
+        links = Edges(
+            rng.integers(0, n, m).astype(np.int32),
+            rng.integers(0, n, m).astype(np.int32),
+            rng.integers(1, 9, m),
+            np.ones(m, np.int64),
+            rng.random(m),
+            rng.random(m),
+        )
+    return Profile(
+        strings,
+        1 + rows % 2,
+        rows * 3,
+        4 + rows,
+        4 + rows[::-1],
+        np.full(n, 3, np.int32),
+        np.where(rows % 2, len(strings) - 1, 0).astype(np.int32),
+        calls,
+        np.ones(n, np.int64),
+        rng.random(n),
+        rng.random(n),
+        edges=links,
+        wait=rng.random(n) if wait else None,
+        blocked=rng.random(n) if wait else None,
+    ).validate()
+
+
+def sample_run() -> Run:
+    host = Host("node1", "Linux 6.1", "EPYC", 64, 8, 2.5)
+    manifest = Manifest(
+        runfile.SCHEMA,
+        "0.1.0",
+        ("python", "train.py", "--data=/x/\udce9"),
+        "/work",
+        137,
+        "2024-05-01T10:00:00+00:00",
+        12.5,
+        host,
+        {"OMP_NUM_THREADS": "4"},
+        {"numpy": "2.0.0"},
+        {"revision": "abc", "dirty": True},
+        {"id": "job:7", "rank": 0, "world_size": 2},
+        {"monotonic": 1.5},
+    )
+    threads = (
+        Thread(profile_of(1, wait=True), 11, "MainThread", 1.5, 0.25, 42, (OpenCall(2, 3.5),)),
+        Thread(profile_of(2, 7), 12, "loader", None, None, None),
+        Thread(Profile.empty()),
+        Thread(profile_of(3, 3, edges=False)),
+    )
+    main = Process(
+        pid=10,
+        parent=1,
+        role="rank",
+        rank=0,
+        command=("python", "train.py"),
+        exit="killed",
+        python="3.12.1",
+        wall_s=12.0,
+        cpu_s=10.0,
+        run_queue_wait_s=0.5,
+        voluntary_switches=5,
+        involuntary_switches=6,
+        threads=threads,
+        roots=Roots(("/usr/lib/python3.12",), ("/site",), ("/work",)),
+        host=host,
+        environment={"RANK": "0"},
+        notes=("a note",),
+    )
+    worker = Process(pid=20, parent=10, role="worker", threads=(Thread(profile_of(4, wait=True)),))
+    unprofiled = Process(pid=21, role="child", command=("tar", "x"), exit="exited")
+    machine = Machine(64, None, 12.5, 100.0, 0.0, 3.5, 0.0, 0, None, 1.25, 9)
+    return Run("run.prof", (main, worker, unprofiled), manifest, machine, ("threads were mixed",))
+
+
+def values_of(profile: Profile) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name in COLUMNS:
+        column = getattr(profile, name)
+        values[name] = None if column is None else column.tolist()
+    for name in TEXTS:
+        values[name] = [profile.strings[i] for i in getattr(profile, name).tolist()]
+    if profile.edges is not None:
+        values["edges"] = [getattr(profile.edges, name).tolist() for name in EDGE_COLUMNS]
+    return values
+
+
+def same(got: Run, want: Run, *, edges: bool = True) -> None:
+    assert got.manifest == want.manifest
+    assert got.machine == want.machine
+    assert got.warnings == want.warnings
+    assert len(got.processes) == len(want.processes)
+    for process, expected in zip(got.processes, want.processes, strict=True):
+        assert dataclasses.replace(process, threads=()) == dataclasses.replace(expected, threads=())
+        assert len(process.threads) == len(expected.threads)
+        for thread, wanted in zip(process.threads, expected.threads, strict=True):
+            blank = Profile.empty()
+            assert dataclasses.replace(thread, profile=blank).open_calls == wanted.open_calls
+            for field in ("tid", "name", "run_s", "run_queue_wait_s", "timeslices"):
+                assert getattr(thread, field) == getattr(wanted, field)
+            profile = wanted.profile if edges else dataclasses.replace(wanted.profile, edges=None)
+            assert values_of(thread.profile) == values_of(profile)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_run(tmp_path / "run.prof", sample_run())
+    return tmp_path / "run.prof"
+
+
+@pytest.mark.parametrize("edges", [True, False])
+def test_what_is_written_is_read(path: Path, edges: bool) -> None:
+    run = load_run(path, edges=edges)
+    same(run, sample_run(), edges=edges)
+    assert run.path == str(path)
+    tables = {id(thread.profile.strings) for process in run.processes for thread in process.threads}
+    assert len(tables) == 1
+
+
+def test_run_without_manifest_or_profiles(tmp_path: Path) -> None:
+    run = Run("x", (Process(role="child"),), warnings=("nothing was profiled",))
+    write_run(tmp_path / "bare.prof", run)
+    same(load_run(tmp_path / "bare.prof"), run)
+
+
+def test_every_field_of_the_model_is_stored() -> None:
+    for fields, type_, elsewhere in (
+        (run_json.MANIFEST_FIELDS, Manifest, set()),
+        (run_json.HOST_FIELDS, Host, set()),
+        (run_json.MACHINE_FIELDS, Machine, set()),
+        (run_json.PROCESS_FIELDS, Process, {"threads"}),
+        (run_json.THREAD_FIELDS, Thread, {"profile", "open_calls"}),
+    ):
+        assert set(fields) == {field.name for field in dataclasses.fields(type_)} - elsewhere
+
+
+def test_equal_runs_are_equal_files(path: Path, tmp_path: Path) -> None:
+    write_run(tmp_path / "again.prof", sample_run())
+    assert (tmp_path / "again.prof").read_bytes() == path.read_bytes()
+
+
+def test_members_are_plain(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        processes = json.loads(archive.read("processes.json"))
+        names = archive.namelist()
+        calls = np.load(io.BytesIO(archive.read("functions/ncalls.npy")), allow_pickle=False)
+        wait = np.load(io.BytesIO(archive.read("functions/wait.npy")), allow_pickle=False)
+    assert manifest["schema"] == "profkit.run/1"
+    assert manifest["machine"]["load"] == 1.25
+    assert [t["functions"] for t in processes[0]["threads"]] == [[0, 5], [5, 12], [12, 12], [12, 15]]
+    assert [t["edges"] for t in processes[0]["threads"]] == [[0, 10], [10, 24], [24, 24], None]
+    assert processes[0]["threads"][0]["open_calls"] == [[2, 3.5]]
+    assert len(calls) == 20
+    assert np.isnan(wait[5:15]).all()
+    assert not any(name.startswith(("/", ".")) for name in names)
+
+
+def test_wait_columns_only_where_measured(tmp_path: Path) -> None:
+    write_run(tmp_path / "plain.prof", Run("x", (Process(threads=(Thread(profile_of(1)),)),)))
+    with zipfile.ZipFile(tmp_path / "plain.prof") as archive:
+        assert not {"functions/wait.npy", "functions/blocked.npy"} & set(archive.namelist())
+
+
+def test_pstats_shows_all_threads_of_the_first_process(path: Path) -> None:
+    stats = pstats.Stats(str(path), stream=io.StringIO())
+    stats.sort_stats("tottime").print_stats().print_callers()
+    profiles = [thread.profile for thread in sample_run().processes[0].threads]
+    assert stats.total_calls == sum(int(p.ncalls.sum()) for p in profiles)  # type: ignore[attr-defined]
+    assert stats.total_tt == pytest.approx(sum(p.total for p in profiles))  # type: ignore[attr-defined]
+
+
+def test_gprof2dot_opens_it(path: Path) -> None:
+    pytest.importorskip("gprof2dot")
+    command = [sys.executable, "-m", "gprof2dot", "-f", "pstats", "-n0", "-e0", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "digraph" in done.stdout
+    assert "f1" in done.stdout
+
+
+def test_flameprof_opens_it(path: Path) -> None:
+    pytest.importorskip("flameprof")
+    command = [sys.executable, "-m", "flameprof", "--format=log", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "f1" in done.stdout
+
+
+def test_snakeviz_opens_it(path: Path) -> None:
+    snakeviz = pytest.importorskip("snakeviz.stats")
+    rows = snakeviz.table_rows(pstats.Stats(str(path)))
+    assert any("(f1)" in row[5] for row in rows)
+    tree = json.loads(json.dumps(snakeviz.json_stats(pstats.Stats(str(path)))))
+    assert {row[6] for row in rows} >= set(tree)
+    assert any(key.endswith("(f1)") for key in tree)
+
+
+def test_unzip_finds_nothing_wrong(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+    require("unzip", shutil.which("unzip") is not None, "no unzip on this machine")
+    done = subprocess.run(["unzip", "-tqq", str(path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_written_completely_or_not_at_all(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = path.read_bytes()
+
+    def full_disk(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        write_run(path, Run("x", (Process(),)))
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["run.prof"]
+
+
+def test_mode_honours_umask_and_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "link.prof").symlink_to("target.prof")
+    was = os.umask(0o027)
+    try:
+        write_run(tmp_path / "link.prof", sample_run())
+    finally:
+        os.umask(was)
+    assert (tmp_path / "link.prof").is_symlink()
+    assert stat.S_IMODE((tmp_path / "target.prof").stat().st_mode) == 0o640
+    assert sorted(os.listdir(tmp_path)) == ["link.prof", "target.prof"]
+
+
+def test_no_directory_to_write_to(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_run(tmp_path / "none" / "run.prof", sample_run())
+
+
+def rewritten(path: Path, changes: dict[str, bytes | None]) -> Path:
+    """Replace members of a run file; ``None`` takes one out."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+        start = min(info.header_offset for info in archive.infolist())
+    front = path.read_bytes()[:start]
+    with open(path, "wb") as file:
+        file.write(front)
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in {**members, **changes}.items():
+                if data is not None:
+                    archive.writestr(name, data)
+    return path
+
+
+def manifest_with(path: Path, **changes: Any) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        return json.dumps({**json.loads(archive.read("manifest.json")), **changes}).encode()
+
+
+def processes_with(path: Path, key: str, value: Any, *, thread: bool = False) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        processes = json.loads(archive.read("processes.json"))
+    (processes[0]["threads"][0] if thread else processes[0])[key] = value
+    return json.dumps(processes).encode()
+
+
+def npy(values: Any) -> bytes:
+    out = io.BytesIO()
+    np.save(out, values, allow_pickle=True)
+    return out.getvalue()
+
+
+def test_unknown_members_and_fields_are_ignored(path: Path) -> None:
+    rewritten(
+        path, {"ranges.json": b"later", "../../escape": b"x", "manifest.json": manifest_with(path, new=1)}
+    )
+    same(load_run(path), sample_run())
+
+
+@pytest.mark.parametrize("schema", ["profkit.run/2", "profkit.run/10.1"])
+def test_newer_schema_is_named(path: Path, schema: str) -> None:
+    rewritten(path, {"manifest.json": manifest_with(path, schema=schema)})
+    with pytest.raises(FormatError, match=schema) as caught:
+        load_run(path)
+    assert "newer profkit" in caught.value.hint
+
+
+def test_newer_minor_version_is_read(path: Path) -> None:
+    rewritten(path, {"manifest.json": manifest_with(path, schema="profkit.run/1.4")})
+    assert len(load_run(path).processes) == 3
+
+
+BAD_MEMBERS: dict[str, Any] = {
+    "no manifest": lambda p: {"manifest.json": None},
+    "manifest no JSON": lambda p: {"manifest.json": b"{"},
+    "manifest deep": lambda p: {"manifest.json": b"[" * 100_000},
+    "manifest a list": lambda p: {"manifest.json": b"[]"},
+    "manifest not UTF-8": lambda p: {"manifest.json": b'{"schema": "\xff"}'},
+    "schema missing": lambda p: {"manifest.json": b"{}"},
+    "schema odd": lambda p: {"manifest.json": manifest_with(p, schema="profkit.run/\u00b2")},
+    "wall NaN": lambda p: {"manifest.json": manifest_with(p, wall_s=float("nan"))},
+    "wall a string": lambda p: {"manifest.json": manifest_with(p, wall_s="1")},
+    "wall huge": lambda p: {"manifest.json": manifest_with(p, wall_s=10**400)},
+    "exit true": lambda p: {"manifest.json": manifest_with(p, exit_status=True)},
+    "host a list": lambda p: {"manifest.json": manifest_with(p, host=[])},
+    "machine a number": lambda p: {"manifest.json": manifest_with(p, machine=3)},
+    "warnings numbers": lambda p: {"manifest.json": manifest_with(p, warnings=[1])},
+    "no processes": lambda p: {"processes.json": b"[]"},
+    "processes an object": lambda p: {"processes.json": b"{}"},
+    "process a number": lambda p: {"processes.json": b"[1]"},
+    "pid a float": lambda p: {"processes.json": processes_with(p, "pid", 1.5)},
+    "threads a string": lambda p: {"processes.json": processes_with(p, "threads", "x")},
+    "thread a string": lambda p: {"processes.json": processes_with(p, "threads", ["x"])},
+    "rows reversed": lambda p: {"processes.json": processes_with(p, "functions", [3, 1], thread=True)},
+    "rows negative": lambda p: {"processes.json": processes_with(p, "functions", [-1, 1], thread=True)},
+    "rows too many": lambda p: {"processes.json": processes_with(p, "functions", [0, 999], thread=True)},
+    "rows missing": lambda p: {"processes.json": processes_with(p, "functions", None, thread=True)},
+    "edges outside": lambda p: {"processes.json": processes_with(p, "functions", [0, 1], thread=True)},
+    "open call outside": lambda p: {
+        "processes.json": processes_with(p, "open_calls", [[5, 1.0]], thread=True)
+    },
+    "open call odd": lambda p: {"processes.json": processes_with(p, "open_calls", [[1, None]], thread=True)},
+    "column missing": lambda p: {"functions/tottime.npy": None},
+    "column short": lambda p: {"functions/tottime.npy": npy(np.zeros(3))},
+    "column of other type": lambda p: {"functions/tottime.npy": npy(np.zeros(20, np.float32))},
+    "column of two dimensions": lambda p: {"functions/tottime.npy": npy(np.zeros((20, 1)))},
+    "column pickled": lambda p: {"functions/tottime.npy": npy(np.array([print] * 20, object))},
+    "column lies": lambda p: {"functions/tottime.npy": npy(np.zeros(20)).replace(b"(20,)", b"(19,)")},
+    "column cut": lambda p: {"functions/tottime.npy": npy(np.zeros(20))[:-1]},
+    "column no array": lambda p: {"functions/tottime.npy": b"\x93NUMPY"},
+    "time infinite": lambda p: {"functions/tottime.npy": npy(np.full(20, np.inf))},
+    "name outside": lambda p: {"functions/name.npy": npy(np.full(20, 99, np.int32))},
+    "offsets descending": lambda p: {"string_offsets.npy": npy(np.array([0, 5, 2]))},
+    "offsets outside": lambda p: {"string_offsets.npy": npy(np.array([0, 0, 10**12]))},
+    "no strings": lambda p: {
+        "strings.npy": npy(np.zeros(0, np.uint8)),
+        "string_offsets.npy": npy(np.zeros(1, int)),
+    },
+    "edge outside": lambda p: {"edges/caller.npy": npy(np.full(34, 77, np.int32))},
+}
+
+
+@pytest.mark.parametrize("changes", BAD_MEMBERS.values(), ids=BAD_MEMBERS.keys())
+def test_bad_members_are_one_line(path: Path, changes: Any) -> None:
+    rewritten(path, changes(path))
+    with pytest.raises(FormatError, match="evidence archive behind its profile is damaged") as caught:
+        load_run(path)
+    assert "\n" not in str(caught.value)
+    assert "pstats still opens" in caught.value.hint
+
+
+def test_bomb_is_not_inflated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runfile, "_MOST_JSON", 1 << 20)
+    rewritten(path, {"processes.json": b" " * (1 << 21)})
+    with pytest.raises(FormatError, match="too large"):
+        load_run(path)
+
+
+def test_foreign_zip(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.prof", "w") as archive:
+        archive.writestr("a.txt", "text")
+    with pytest.raises(FormatError, match="profkit did not write it"):
+        load_run(tmp_path / "x.prof")
+
+
+def test_archive_with_a_comment_is_still_one(path: Path) -> None:
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"checked by a person"
+    same(load_run(path), sample_run())
+
+
+def test_truncated_archive_says_so(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(FormatError, match="evidence archive") as caught:
+        load_run(path)
+    assert "pstats still opens" in caught.value.hint
+    assert pstats.Stats(str(path)).total_calls > 0  # type: ignore[attr-defined]
+
+
+def test_read_run_of_bad_paths(tmp_path: Path) -> None:
+    for bad in (tmp_path / "none.prof", tmp_path):
+        with pytest.raises(FormatError):
+            read_run(bad)
+
+
+def test_damage_raises_nothing_but_format_error(tmp_path: Path) -> None:
+    small = dataclasses.replace(sample_run(), processes=sample_run().processes[:2])
+    write_run(tmp_path / "run.prof", small)
+    data = (tmp_path / "run.prof").read_bytes()
+    rng = random.Random(3)
+    bad = tmp_path / "bad.prof"
+    refused = 0
+    for _ in range(400):
+        changed = bytearray(data)
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
+        if rng.random() < 0.3:
+            del changed[rng.randrange(len(changed)) :]
+        bad.write_bytes(changed)
+        try:
+            load_run(bad)
+        except FormatError:
+            refused += 1
+    assert refused > 200
+
+
+def test_damage_behind_the_checksums_raises_nothing_else(path: Path) -> None:
+    """Members that are whole for ZIP, and wrong inside."""
+    rng = random.Random(4)
+    original = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    for _ in range(150):
+        name = rng.choice(list(members))
+        changed = bytearray(members[name])
+        for _ in range(rng.choice((1, 2, 5))):
+            if changed:
+                changed[rng.randrange(len(changed))] = rng.randrange(256)
+        path.write_bytes(original)
+        with contextlib.suppress(FormatError):
+            load_run(rewritten(path, {name: bytes(changed)}))

@@ -1,0 +1,127 @@
+"""What a path is, from every layout that a profile can come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.analysis.identity import function_keys, infer_python, infer_roots, rooted
+from profkit.analysis.paths import normalise
+from profkit.model import FunctionKey, Roots
+from tests.builders import Row, profile
+
+LAYOUTS = [
+    ("/usr/lib/python3.11/json/decoder.py", "stdlib", "json/decoder.py"),
+    ("/home/u/.pyenv/versions/3.13.0/lib/python3.13/re/_parser.py", "stdlib", "re/_parser.py"),
+    ("/opt/free/lib/python3.13t/re/_parser.py", "stdlib", "re/_parser.py"),
+    ("/usr/lib64/python2.7/json/decoder.py", "stdlib", "json/decoder.py"),
+    ("/opt/pypy/lib/pypy3.10/json/decoder.py", "stdlib", "json/decoder.py"),
+    (
+        "/Library/Frameworks/Python.framework/Versions/3.11/lib/python3.11/json/decoder.py",
+        "stdlib",
+        "json/decoder.py",
+    ),
+    (r"C:\Users\Jo\AppData\Local\Programs\Python\Python311\Lib\json\decoder.py", "stdlib", "json/decoder.py"),
+    (r"c:\python27\lib\json\decoder.py", "stdlib", "json/decoder.py"),
+    (r"D:\miniconda3\envs\t\Lib\json\decoder.py", "stdlib", "json/decoder.py"),
+    (r"C:\py\python311.zip\json\decoder.py", "stdlib", "json/decoder.py"),
+    ("<frozen importlib._bootstrap>", "stdlib", "importlib/_bootstrap.py"),
+    ("<frozen posixpath>", "stdlib", "posixpath.py"),
+    ("/usr/lib/python3/dist-packages/numpy/ma/core.py", "site", "numpy/ma/core.py"),
+    ("/opt/venv/lib/python3.11/site-packages/numpy/ma/core.py", "site", "numpy/ma/core.py"),
+    (r"C:\proj\.venv\Lib\site-packages\numpy\ma\core.py", "site", "numpy/ma/core.py"),
+    ("/x/lib/python3.8/site-packages/foo-1.0-py3.8.egg/foo/a.py", "site", "foo/a.py"),
+    ("/cache/foo-1.0-py3.8.egg/foo/a.py", "site", "foo/a.py"),
+    ("<string>", "generated", "<string>"),
+    ("<__array_function__ internals>", "generated", "<__array_function__ internals>"),
+    ("<attrs generated init a.B>", "generated", "<attrs generated init a.B>"),
+    ("<lambdifygenerated-3>", "generated", "<lambdifygenerated>"),
+    ("<ipython-input-12-0a1b2c3d>", "generated", "<ipython-input-0a1b2c3d>"),
+    ("/tmp/ipykernel_104016/1099215389.py", "generated", "ipykernel/1099215389.py"),
+    (r"C:\Users\Jo\AppData\Local\Temp\ipykernel_7\1099215389.py", "generated", "ipykernel/1099215389.py"),
+    ("/tmp/tmpab12cd34.py", "generated", "tmp.py"),
+    ("/tmp/torchinductor_jo/xy/cxyz.py", "generated", "torchinductor/xy/cxyz.py"),
+    ("~", "builtin", ""),
+    ("/home/jo/proj/train.py", "project", "/home/jo/proj/train.py"),
+    ("/tmp/tmpab12cd34/train.py", "project", "/tmp/tmpab12cd34/train.py"),
+    ("/home/jo/proj/lib/json/tool.py", "project", "/home/jo/proj/lib/json/tool.py"),
+    (r"C:\work\lib\train.py", "project", "c:/work/lib/train.py"),
+    ("train.py", "project", "train.py"),
+]
+
+
+@pytest.mark.parametrize(("file", "root", "path"), LAYOUTS)
+def test_form_of_a_path_says_what_it_is_relative_to(file: str, root: str, path: str) -> None:
+    assert rooted(file, Roots()) == (root, path)
+
+
+def test_recorded_directories_come_before_the_form() -> None:
+    roots = Roots(
+        stdlib=("/odd/py",), site=("/odd/py/pkgs", "/odd/py"), project=(r"C:\work", "/home/jo/proj")
+    )
+    assert rooted("/odd/py/pkgs/a/b.py", roots) == ("site", "a/b.py")
+    assert rooted("c:/WORK/src/t.py", roots) == ("project", "src/t.py")
+    assert rooted("/home/jo/proj/t.py", roots) == ("project", "t.py")
+    assert rooted("/home/jo/project2/t.py", roots) == ("project", "/home/jo/project2/t.py")
+
+
+def test_virtual_environment_inside_the_project_is_not_project() -> None:
+    roots = Roots(project=("/home/jo/proj",))
+    assert rooted("/home/jo/proj/.venv/lib/python3.11/site-packages/a.py", roots) == ("site", "a.py")
+    assert rooted("/home/jo/proj/py/lib/python3.11/os.py", roots) == ("stdlib", "os.py")
+
+
+def test_backslash_is_a_separator_only_in_windows_paths() -> None:
+    assert normalise(r"/home/jo/odd\name.py") == r"/home/jo/odd\name.py"
+    assert normalise(r"\\server\share\a.py") == "//server/share/a.py"
+    assert normalise(r"\\?\C:\a\b.py") == "c:/a/b.py"
+    assert normalise("./a/../b//c.py") == "b/c.py"
+    assert normalise("../../a.py") == "../../a.py"
+
+
+def test_undecodable_bytes_survive() -> None:
+    name = b"/home/jo/caf\xe9/train.py".decode("utf-8", "surrogateescape")
+    assert (
+        rooted(name, Roots(project=("/home/jo",)))[1].encode("utf-8", "surrogateescape")
+        == b"caf\xe9/train.py"
+    )
+
+
+def test_keys_are_free_of_addresses_homes_and_versions() -> None:
+    here = profile(
+        [
+            Row("~", 0, "<built-in method __new__ of type object at 0x7f12ab>"),
+            Row("/home/jo/proj/pkg/a.py", 3, "f"),
+            Row("/home/jo/proj/b.py", 9, "g", qualname="C.g"),
+            Row("/usr/lib/python3.11/os.py", 1, "walk"),
+        ]
+    )
+    there = profile(
+        [
+            Row("~", 0, "<built-in method __new__ of type object at 0x99>"),
+            Row("/scratch/x/pkg/a.py", 5, "f"),
+            Row("/scratch/x/b.py", 11, "g", qualname="C.g"),
+            Row("/opt/py/lib/python3.13/os.py", 2, "walk"),
+        ]
+    )
+    assert function_keys(here).keys() == function_keys(there).keys()
+    assert function_keys(here).key(2) == FunctionKey("project", "b.py", "C.g")
+
+
+def test_roots_and_version_are_inferred_from_the_files() -> None:
+    found = profile(
+        [
+            Row("/opt/venv/lib/python3.11/site-packages/numpy/a.py", 1, "f"),
+            Row("/opt/py/lib/python3.11/os.py", 1, "g"),
+            Row("/home/jo/proj/src/a.py", 1, "h"),
+            Row("/home/jo/proj/run.py", 1, "i"),
+            Row("/data/shared/tools/x.py", 1, "j"),
+            Row("<string>", 1, "k"),
+        ]
+    )
+    roots = infer_roots(found)
+    assert roots.site == ("/opt/venv/lib/python3.11/site-packages",)
+    assert roots.stdlib == ("/opt/py/lib/python3.11",)
+    assert roots.project == ("/data/shared/tools", "/home/jo/proj")
+    assert infer_python(found) == (3, 11)
+    assert infer_python(profile([Row(r"C:\Python39\Lib\os.py", 1, "f")])) == (3, 9)
+    assert infer_python(profile([Row("a.py", 1, "f")])) is None

@@ -1,0 +1,173 @@
+"""Summing profiles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profkit.model import Edges, Profile
+from profkit.model.merge import collapse, merge_profiles
+
+Row = tuple[str, int, str, str]
+
+
+def build(rows: list[Row], links: list[tuple[int, int]] | None, *, wait: bool = False) -> Profile:
+    """Build a profile whose numbers are powers of two, so that every sum tells its parts."""
+    strings = [""]
+    for row in rows:
+        strings += [text for text in (row[0], row[2], row[3]) if text not in strings]
+    n = len(rows)
+
+    def index(part: int) -> Any:
+        return np.array([strings.index(row[part]) for row in rows], np.int32)
+
+    edges = None
+    if links is not None:
+        pairs = np.array(links, np.int32).reshape(-1, 2)
+        m = len(pairs)
+        edges = Edges(
+            pairs[:, 0], pairs[:, 1], np.arange(m) + 1, np.ones(m, np.int64), 2.0 ** np.arange(m), np.ones(m)
+        )
+    empty = np.zeros(n, np.int32)
+    return Profile(
+        tuple(strings),
+        index(0),
+        np.array([row[1] for row in rows], np.int32),
+        index(2),
+        index(3),
+        empty,
+        empty,
+        np.arange(n) + 1,
+        np.ones(n, np.int64),
+        2.0 ** np.arange(n),
+        np.ones(n),
+        edges=edges,
+        wait=np.full(n, 0.5) if wait else None,
+    ).validate()
+
+
+def key_of(profile: Profile, row: int) -> Row:
+    text = profile.strings
+    return (
+        text[profile.file[row]],
+        int(profile.line[row]),
+        text[profile.name[row]],
+        text[profile.qualname[row]],
+    )
+
+
+def sums(profiles: list[Profile]) -> tuple[Counter[Any], Counter[Any]]:
+    """Sum everything the plain way."""
+    functions: Counter[Any] = Counter()
+    links: Counter[Any] = Counter()
+    for profile in profiles:
+        for row in range(len(profile)):
+            for column in ("ncalls", "primitive_calls", "tottime", "cumtime"):
+                functions[key_of(profile, row), column] += getattr(profile, column)[row].item()
+        for e in range(len(profile.edges) if profile.edges is not None else 0):
+            edges = profile.edges
+            assert edges is not None
+            pair = key_of(profile, int(edges.caller[e])), key_of(profile, int(edges.callee[e]))
+            for column in ("ncalls", "primitive_calls", "tottime", "cumtime"):
+                links[pair, column] += getattr(edges, column)[e].item()
+    return functions, links
+
+
+keys = st.tuples(
+    st.sampled_from(["", "a.py", "b.py"]),
+    st.sampled_from([-(2**31), 0, 1, 2**31 - 1]),
+    st.sampled_from(["f", "g", "a.py"]),
+    st.sampled_from(["", "f", "C.f"]),
+)
+
+
+@st.composite
+def profiles(draw: Any) -> Profile:
+    rows = draw(st.lists(keys, max_size=8))
+    ends = st.integers(0, len(rows) - 1) if rows else st.nothing()
+    links = draw(st.lists(st.tuples(ends, ends), max_size=8)) if rows else []
+    return build(rows, links)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(profiles(), max_size=4))
+def test_every_sum_is_right(parts: list[Profile]) -> None:
+    merged = merge_profiles(parts).validate()
+    assert sums([merged]) == sums(parts)
+    found = [key_of(merged, row) for row in range(len(merged))]
+    # Every function once, in order of first occurrence.
+    assert found == list(dict.fromkeys(key_of(p, row) for p in parts for row in range(len(p))))
+    assert merged.edges is not None
+    pairs = list(zip(merged.edges.caller.tolist(), merged.edges.callee.tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs)
+    bare = merge_profiles(parts, edges=False).validate()
+    if parts:
+        assert bare.edges is None
+    assert bare.tottime.tolist() == merged.tottime.tolist()
+
+
+def test_one_profile_without_duplicates_is_returned_as_it_is() -> None:
+    profile = build([("a.py", 1, "f", ""), ("a.py", 2, "f", "")], [(0, 1)])
+    assert merge_profiles([profile]) is profile
+    assert collapse(profile) is profile
+
+
+def test_qualified_names_tell_functions_apart_unless_told_not_to() -> None:
+    profile = build(
+        [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")], None
+    )
+    assert collapse(profile) is profile
+    assert collapse(profile, qualified=False).tottime.tolist() == [3.0]
+
+
+def test_repeated_edges_between_single_functions_are_summed() -> None:
+    profile = build([("a.py", 1, "f", ""), ("a.py", 2, "g", "")], [(0, 1), (0, 1)])
+    merged = collapse(profile)
+    assert merged.edges is not None
+    assert merged.edges.tottime.tolist() == [3.0]
+    assert len(merged) == 2
+
+
+def test_string_table_that_repeats_a_string() -> None:
+    profile = build([("a.py", 1, "f", ""), ("a.py", 1, "g", "")], None)
+    twice = Profile(
+        (*profile.strings, "f"),
+        profile.file,
+        profile.line,
+        np.array([profile.name[0], len(profile.strings)], np.int32),
+        *(getattr(profile, c) for c in ("qualname", "module", "source_hash", "ncalls")),
+        *(getattr(profile, c) for c in ("primitive_calls", "tottime", "cumtime")),
+    ).validate()
+    assert collapse(twice).tottime.tolist() == [3.0]
+
+
+def test_wait_is_summed_over_those_that_have_it() -> None:
+    row: Row = ("a.py", 1, "f", "")
+    merged = merge_profiles(
+        [build([row], None, wait=True), build([row], None), build([row], None, wait=True)]
+    )
+    assert merged.wait is not None
+    assert merged.wait.tolist() == [1.0]
+    assert merged.blocked is None
+    assert merge_profiles([build([row], None)] * 2).wait is None
+
+
+def test_known_source_is_kept() -> None:
+    first, second = build([("a.py", 1, "f", "")], None), build([("a.py", 1, "f", "")], None)
+    hashed = Profile(
+        (*second.strings, "h4sh"),
+        *(getattr(second, c) for c in ("file", "line", "name", "qualname", "module")),
+        np.array([len(second.strings)], np.int32),
+        *(getattr(second, c) for c in ("ncalls", "primitive_calls", "tottime", "cumtime")),
+    )
+    merged = merge_profiles([first, hashed])
+    assert merged.strings[merged.source_hash[0]] == "h4sh"
+
+
+def test_nothing_to_merge() -> None:
+    assert len(merge_profiles([])) == 0
+    assert len(merge_profiles([Profile.empty(), Profile.empty()])) == 0

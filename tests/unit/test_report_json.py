@@ -1,0 +1,88 @@
+"""JSON output follows its published schemas, also for strings and numbers that JSON does not have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from profkit.analysis.types import CAUSES, RUNGS
+from profkit.model import ROOTS
+from profkit.report.jsondoc import diff_json, show_json
+from tests import report_builders as build
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+
+
+def schema(name: str) -> Any:
+    return json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+
+
+def strict(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    text.encode("ascii")
+    value = json.loads(text, parse_constant=refuse)
+    json.dumps(value, ensure_ascii=False).encode("utf-8")  # no lone surrogate
+    return value
+
+
+@pytest.mark.parametrize("name", ["contended", "quiet", "hostile"])
+@pytest.mark.parametrize("limit", [0, 3])
+def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
+    diff = getattr(build, name)()
+    value = strict(diff_json(diff, limit))
+    jsonschema.Draft202012Validator(schema("diff-1.json")).validate(value)
+    assert value["functions_total"] == len(diff.table)
+    assert len(value["functions"]) == (min(3, len(diff.table)) if limit else len(diff.table))
+
+
+@pytest.mark.parametrize("name", ["foreign_run", "captured_run", "hostile_run"])
+@pytest.mark.parametrize("verdict", [None, build.contended().verdict])
+def test_a_run_follows_its_schema(name: str, verdict: Any) -> None:
+    value = strict(show_json(getattr(build, name)(), verdict=verdict))
+    jsonschema.Draft202012Validator(schema("show-1.json")).validate(value)
+    assert (value["verdict"] is None) == (verdict is None)
+
+
+def test_a_diff_says_what_was_measured() -> None:
+    value = strict(diff_json(build.contended()))
+    solve = next(f for f in value["functions"] if f["name"] == "solve")
+    assert solve["baseline"]["tottime"] == 0.0101
+    assert solve["baseline"]["rank"] == 6
+    assert solve["candidate"]["rank"] == 1
+    assert solve["per_call_ratio"] == pytest.approx(291.0)
+    assert solve["p_value"] is None
+    assert solve["root"] == "site"
+    pin = next(f for f in value["functions"] if f["name"] == "_pin")
+    assert pin["baseline"] is None
+    assert pin["match"] == "new"
+    assert pin["per_call_ratio"] is None
+    assert value["verdict"]["kind"] == "external-load"
+    assert value["residue"]["baseline_only"] == 31
+
+
+def test_a_run_is_summed_over_its_threads() -> None:
+    value = strict(show_json(build.captured_run()))
+    solve = value["functions"][0]
+    assert (solve["name"], solve["ncalls"], solve["path"]) == ("solve", 80, "numpy/linalg/_linalg.py")
+    assert solve["tottime"] == pytest.approx(2 * 2.9391)
+    assert value["machine"]["psi_some"] == pytest.approx(7.2 / 12.4)
+    thread = value["processes"][0]["threads"][0]
+    assert thread["open_calls"] == [
+        {"name": "train_one_epoch", "file": "/home/ann/job/train.py", "line": 40, "cumtime": 9.5}
+    ]
+    assert [f["rank"] for f in thread["functions"]] == [1, 2, 3, 4, 5]
+
+
+def test_the_schema_knows_every_cause_rung_and_root() -> None:
+    for name in ("diff-1.json", "show-1.json"):
+        jsonschema.Draft202012Validator.check_schema(schema(name))
+        assert schema(name)["$defs"]["cause"]["enum"] == list(CAUSES)
+        assert schema(name)["$defs"]["function"]["properties"]["root"]["enum"] == list(ROOTS)
+    matches = schema("diff-1.json")["$defs"]["function"]["properties"]["match"]["enum"]
+    assert matches == [*RUNGS, "new", "gone"]

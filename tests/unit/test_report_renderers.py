@@ -1,0 +1,223 @@
+"""Reports as they look: golden files, widths, colours, and strings that try to break out."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profkit.analysis.types import CAUSES, Diff
+from profkit.report import markdown, terminal
+from profkit.report.diffdoc import diff_document
+from profkit.report.document import Document, Table
+from profkit.report.showdoc import show_document, wait_fraction
+from profkit.report.text import cell_width
+from profkit.report.wording import display_name
+from tests import report_builders as build
+
+DOCUMENTS: dict[str, Callable[[], Document]] = {
+    "diff-contended": lambda: diff_document(build.contended()),
+    "diff-quiet": lambda: diff_document(build.quiet(), 20),
+    "diff-cumtime": lambda: diff_document(by_cumtime(build.contended())),
+    "show-foreign": lambda: show_document(build.foreign_run()),
+    "show-captured": lambda: show_document(build.captured_run(), by="cumtime"),
+}
+HOSTILE: dict[str, Callable[[], Document]] = {
+    "diff": lambda: diff_document(build.hostile(), 0),
+    "show": lambda: show_document(build.hostile_run(), limit=0, verdict=build.hostile().verdict),
+}
+
+
+def by_cumtime(diff: Diff) -> Diff:
+    return replace(diff, ranking=replace(diff.ranking, by="cumtime"))
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("width", [80, 140])
+def test_terminal_output_is_as_recorded(name: str, width: int, golden: Callable[[str, str], None]) -> None:
+    golden(f"{name}-{width}.txt", terminal.render(DOCUMENTS[name](), width=width))
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_markdown_is_as_recorded(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"{name}.md", markdown.render(DOCUMENTS[name]()))
+
+
+@pytest.mark.parametrize("make", [*DOCUMENTS.values(), *HOSTILE.values()])
+@pytest.mark.parametrize("width", [60, 80, 97, 140, 200])
+def test_no_line_is_wider_than_the_terminal(make: Callable[[], Document], width: int) -> None:
+    document = make()
+    commands = {
+        item for s in document.sections for b in s.blocks if getattr(b, "commands", False) for item in b.items
+    }
+    for line in terminal.render(document, width=width).splitlines():
+        assert cell_width(line) <= width or line.strip() in commands, line
+
+
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_reach_no_terminal_as_control_characters(make: Callable[[], Document]) -> None:
+    plain = terminal.render(make(), width=100)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202a-\u202e\ud800-\udfff]", plain)
+    assert "[bold]rich" in plain
+    assert "\\x1b[31m" in plain
+    colored = terminal.render(make(), width=100, color_system="truecolor")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored).replace(" \n", "\n").split() == plain.split()
+    ascii_only = terminal.render(make(), width=100, ascii_only=True)
+    assert ascii_only.isascii()
+
+
+def test_plain_text_has_no_codes_and_colours_are_closed() -> None:
+    document = diff_document(build.contended())
+    assert "\x1b" not in terminal.render(document)
+    colored = terminal.render(document, color_system="standard")
+    for line in colored.splitlines():
+        assert line.count("\x1b[0m") * 2 == line.count("\x1b["), line
+    assert "\x1b[1;31m✗ Resource contention" in colored
+
+
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_leave_the_markdown_whole(make: Callable[[], Document]) -> None:
+    text = markdown.render(make())
+    text.encode("utf-8")
+    assert len(text.encode()) <= markdown.MAX_BYTES
+    fenced = False
+    columns = depth = 0
+    for line in text.splitlines():
+        if re.fullmatch(r"`{3,}(sh)?", line):
+            fenced = not fenced
+        if fenced:
+            continue
+        tags = re.findall(r"<[^>]*>?", line)
+        assert set(tags) <= {
+            "<code>",
+            "</code>",
+            "<details>",
+            "</details>",
+            "<summary>",
+            "</summary>",
+            "<span>",
+            "</span>",
+        }
+        depth += line.count("<details>") - line.count("</details>")
+        assert depth in (0, 1)
+        assert not re.search(r"(?<!&)[@#](?=\w)", re.sub(r"<code>.*?</code>", "", line)), line
+        if line.startswith("|"):
+            columns = columns or line.count("|")
+            assert line.count("|") == columns, line
+        else:
+            columns = 0
+    assert depth == 0
+    assert not fenced
+
+
+def many(n: int) -> Diff:
+    rows = [
+        build.Row(
+            f"function_{i}" * 12, f"package/module_{i}.py", before=(1.0, 5), after=(3.0, 5), reason="slower"
+        )
+        for i in range(n)
+    ]
+    return replace(build.contended(), table=build.table(rows))
+
+
+def test_markdown_is_cut_to_one_comment_and_says_so() -> None:
+    text = markdown.render(diff_document(many(3000), 0))
+    assert len(text.encode()) <= markdown.MAX_BYTES
+    assert "Cut to" in text.splitlines()[0]
+    assert "more rows were cut" in text
+    assert "What to do next" in text
+    assert "Cut" not in markdown.render(diff_document(many(20), 0))
+
+
+def test_a_report_of_warnings_alone_is_cut_too() -> None:
+    long = replace(build.contended(), warnings=tuple(f"warning {i} " + "w" * 3000 for i in range(3000)))
+    assert len(markdown.render(diff_document(long)).encode()) <= markdown.MAX_BYTES
+
+
+def test_lists_are_cut_to_the_limit_and_say_so() -> None:
+    document = diff_document(build.quiet(), 4)
+    tables = [
+        b for s in document.sections if "changed most" in s.title for b in s.blocks if isinstance(b, Table)
+    ]
+    assert [len(t.rows) for t in tables] == [4]
+    assert "4 of 29 functions shown (--limit 0 lists all)." in tables[0].note
+    assert "shown" not in terminal.render(diff_document(build.quiet(), 0))
+
+
+def test_new_and_gone_functions_have_no_ratio() -> None:
+    text = terminal.render(diff_document(build.contended()), width=200)
+    moved = text[text.index("changed most") : text.index("New functions")]
+    assert "_pin" not in moved
+    assert "<listcomp>" not in moved
+    assert "-100" not in text
+    assert "+100" not in text
+    assert "31 found only in the baseline, with 6.7 % of its self time." in text
+
+
+def test_no_function_is_dropped_silently() -> None:
+    """Each row of the table is listed or counted: those in no list are below the noted share."""
+    diff = build.contended()
+    text = terminal.render(diff_document(diff), width=200)
+    assert "1 below 0.1 % of the self time on both sides are not listed." in text
+    everything = html.unescape(markdown.render(diff_document(diff, 0)))
+    assert all(display_name(row.name) in everything for row in build.ROWS)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_every_cause_has_a_headline_that_names_it(cause: str) -> None:
+    diff = build.contended()
+    verdict = replace(diff.verdict, cause=cause, kind=None)
+    first = terminal.render(diff_document(replace(diff, verdict=verdict)), width=120).splitlines()[0]
+    assert f"({cause})" in first
+    assert "confidence 97 %" in first
+
+
+def test_empty_sides_render() -> None:
+    empty = replace(build.quiet(), table=build.table([]))
+    assert "No function of either side" in terminal.render(diff_document(empty))
+    assert markdown.render(diff_document(empty))
+    run = build.foreign_run()
+    assert "no function" in terminal.render(show_document(replace(run, processes=())))
+
+
+def test_wait_fraction() -> None:
+    assert wait_fraction(3.0, 1.0) == 0.25
+    assert wait_fraction(None, 1.0) is None
+    assert wait_fraction(0.0, 0.0) is None
+
+
+def test_skipped_files_and_warnings_are_shown() -> None:
+    diff = build.contended()
+    diff = replace(diff, baseline=replace(diff.baseline, skipped=("old.prof: is empty",)))
+    for text in (terminal.render(diff_document(diff)), markdown.render(diff_document(diff))):
+        assert "baseline: old.prof: is empty" in text
+        assert "CPU-time profiles leave out waiting." in text
+
+
+def test_marks_follow_the_analysis() -> None:
+    diff = build.contended()
+    quiet = replace(diff, table=replace(diff.table, anomalous=np.zeros(len(diff.table), bool)))
+    assert "●" in terminal.render(diff_document(diff))
+    assert "●" not in terminal.render(diff_document(quiet))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("<method 'acquire' of '_thread.lock' objects>", "_thread.lock.acquire"),
+        ("<built-in method builtins.exec>", "builtins.exec"),
+        ("<built-in method __new__ of type object at 0x7f01>", "__new__"),
+        (
+            "<built-in method run_backward of torch._C._EngineBase object at 0x7f>",
+            "torch._C._EngineBase.run_backward",
+        ),
+        ("<listcomp>", "<listcomp>"),
+        ("Model.forward.<locals>.<lambda>", "Model.forward.<locals>.<lambda>"),
+    ],
+)
+def test_builtin_functions_are_shown_by_their_name(name: str, shown: str) -> None:
+    assert display_name(name) == shown

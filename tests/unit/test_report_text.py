@@ -1,0 +1,108 @@
+"""Strings and numbers of reports: made safe, made to fit, given their units."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.report import units
+from profkit.report.text import cell_width, clean, pad, shorten_middle, shorten_start, wrap, wrap_some
+
+TEXT = st.text(st.characters(codec=None))
+
+
+@given(TEXT)
+def test_clean_text_is_one_line_that_no_terminal_obeys(text: str) -> None:
+    cleaned = clean(text)
+    assert cleaned.splitlines() in ([], [cleaned])
+    assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in cleaned)
+    cleaned.encode("utf-8")  # no surrogate is left
+    assert clean(cleaned) == cleaned
+
+
+def test_clean_keeps_what_is_readable() -> None:
+    assert clean("Füße_函数.<locals>.<lambda>") == "Füße_函数.<locals>.<lambda>"
+    assert clean("a\tb\x1b[1m\udc80\u202e") == "a\\tb\\x1b[1m\\udc80\\u202e"
+
+
+@given(TEXT, st.integers(0, 50))
+def test_shortened_text_fits(text: str, width: int) -> None:
+    assert cell_width(shorten_middle(text, width)) <= width
+    assert cell_width(shorten_start(text, width)) <= width
+
+
+def test_shortening_keeps_both_ends_and_the_end_of_a_path() -> None:
+    assert shorten_middle("abcdefghij", 7) == "abc…hij"
+    assert shorten_middle("abcdefghij", 10) == "abcdefghij"
+    assert shorten_start("model/blocks.py:88", 12) == "…locks.py:88"
+    assert shorten_middle("函数函数函数", 7) == "函数…数"
+
+
+@given(st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp"))), st.integers(2, 40))
+def test_wrapped_text_fits_and_loses_nothing(text: str, width: int) -> None:
+    lines = wrap(text, width)
+    assert all(cell_width(line) <= width for line in lines)
+    assert "".join(lines) == text
+
+
+def test_a_text_of_many_lines_is_cut_in_its_middle() -> None:
+    assert wrap_some("a b c d e f", 1, 4) == ["a", "b", "…", "f"]
+    assert wrap_some("a b", 1, 4) == ["a", "b"]
+
+
+def test_padding_counts_columns() -> None:
+    assert pad("函", 4) == "函  "
+    assert pad("7", 3, right=True) == "  7"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0 s"),
+        (3.14159e-9, "3.14 ns"),
+        (0.9996e-3, "1.00 ms"),
+        (0.0451, "45.1 ms"),
+        (0.9999, "1.00 s"),
+        (123.4, "123 s"),
+        (86400.0, "86,400 s"),
+        (-0.25, "-250 ms"),
+        (None, "–"),
+        (math.nan, "–"),
+    ],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert units.seconds(value) == text
+
+
+@given(st.floats(1e-9, 1e6))
+def test_seconds_keep_three_digits(value: float) -> None:
+    number, unit = units.seconds(value).split()
+    read = float(number.replace(",", "")) * {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+    assert read == pytest.approx(value, rel=0.006)
+    assert len(number.replace(",", "").replace(".", "")) >= 3
+
+
+def test_changes_shares_counts_and_factors() -> None:
+    assert units.change(1.0, 3.5) == "+2.50 s"
+    assert units.change(3.5, 1.0) == "-2.50 s"
+    assert units.change(1.0, 1.0) == "0 s"
+    assert units.change(None, 1.0) == "–"
+    assert [units.share(v) for v in (0.0, 0.0004, 0.123, 1.0, None)] == [
+        "0 %",
+        "<0.1 %",
+        "12.3 %",
+        "100 %",
+        "–",
+    ]
+    assert [units.count(v) for v in (0, 1234567, 25_000_000, 3e10)] == ["0", "1,234,567", "25.0 M", "30.0 G"]
+    assert [units.factor(v) for v in (0.0, 0.001, 0.5, 3.0, 25.04, 290.6)] == [
+        "0×",
+        "<0.01×",
+        "0.50×",
+        "3.00×",
+        "25.0×",
+        "291×",
+    ]

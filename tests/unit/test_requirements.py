@@ -1,0 +1,28 @@
+"""A promised requirement that is missing fails; any other only skips."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.requirements import VARIABLE, require
+
+Failed = pytest.fail.Exception
+Skipped = pytest.skip.Exception
+
+
+def test_what_is_there_is_no_reason_to_skip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "mpi")
+    require("mpi", True, "no mpirun")
+
+
+def test_what_is_missing_skips_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "interpreters")
+    with pytest.raises(Skipped, match="mpi: no mpirun"):
+        require("mpi", False, "no mpirun")
+
+
+@pytest.mark.parametrize("promised", ["mpi", "interpreters, mpi", "all"])
+def test_what_is_missing_though_promised_fails(monkeypatch: pytest.MonkeyPatch, promised: str) -> None:
+    monkeypatch.setenv(VARIABLE, promised)
+    with pytest.raises(Failed, match="promises mpi, but: no mpirun"):
+        require("mpi", False, "no mpirun")
