@@ -99,8 +99,7 @@ def _inconclusive(facts: Facts, findings: tuple[Finding, ...]) -> Verdict:
     """Nothing decides: what is known, and what would."""
     a, b = facts.baseline, facts.candidate
     slow = facts.log_slowdown
-    moved = facts.rbo > facts.rbo_floor or facts.total_variation > noise.TV_P99
-    if moved:
+    if facts.moved:
         what = "The order of functions moved beyond noise"
     elif slow > DRIFT:
         what = f"Everything takes about the same factor more ({times(math.exp(slow))})"

@@ -22,10 +22,10 @@ from profkit.analysis.identity import infer_python
 from profkit.analysis.rank import rbo_distance, total_variation
 from profkit.analysis.select import select_pair, select_processes, select_profile
 from profkit.analysis.sides import Side, gather
-from profkit.analysis.table import build_table
+from profkit.analysis.table import build_table, busy_seconds
 from profkit.analysis.types import Alignment, Diff, DiffTable, Ranking, Residue, SideSummary
 from profkit.errors import UsageError
-from profkit.model import RunSet
+from profkit.model import Profile, Roots, RunSet
 
 __all__ = ["diff"]
 
@@ -63,15 +63,15 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
     selector_a, selector_b, warnings = select_pair(baseline.runs[0], candidate.runs[0], process)
-    fold = _differ_in_comprehensions(baseline, candidate, selector_a, selector_b)
-    a, folded_a = _side(baseline, selector_a, fold)
-    b, folded_b = _side(candidate, selector_b, fold)
+    (a, folded_a), (b, folded_b) = _sides(baseline, candidate, selector_a, selector_b)
 
     joined = join(a.profile, b.profile, a.roots, b.roots)
     found = align_joined(joined, a.profile, b.profile, baseline_folded=folded_a, candidate_folded=folded_b)
-    table = build_table(joined, found, a, b, by)
+    table, rows = build_table(joined, found, a, b, by)
     residue = _residue(found, a, b)
-    moved = movement(table, _noise_ratio(found, a, b))
+    busy_a, busy_b = busy_seconds(a.profile, b.profile, rows)
+    other_python = versions_differ(baseline, candidate, a.profile, b.profile)
+    moved = movement(table, busy_a, busy_b, _noise_ratio(found, a, b), python_differs=other_python)
     facts_a = side_facts(baseline, _total(a), partial(select_processes, process=selector_a))
     facts_b = side_facts(candidate, _total(b), partial(select_processes, process=selector_b))
     ranking = _ranking(table, a, by)
@@ -84,7 +84,7 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
         rbo_floor=ranking.noise_floor,
         total_variation=ranking.total_variation,
         identical=any(same_capture(x, y) for x in baseline.runs for y in candidate.runs),
-        python_differs=versions_differ(baseline, candidate, a.profile, b.profile),
+        python_differs=other_python,
         sampled_differs=sampled(baseline) != sampled(candidate),
     )
     said = [f"{run.path}: {w}" for side in (baseline, candidate) for run in side.runs for w in run.warnings]
@@ -102,22 +102,27 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
     )
 
 
-def _differ_in_comprehensions(
+def _sides(
     baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None
-) -> bool:
-    profile_a, _ = select_profile(baseline.runs[0], selector_a, edges=False)
-    profile_b, _ = select_profile(candidate.runs[0], selector_b, edges=False)
-    return needs_folding(profile_a, profile_b)
+) -> tuple[tuple[Side, Index], tuple[Side, Index]]:
+    """Replicates of both sides under common rows, each with the rows that took in comprehensions."""
+    a = [select_profile(run, selector_a, edges=False) for run in baseline.runs]
+    b = [select_profile(run, selector_b, edges=False) for run in candidate.runs]
+    if not needs_folding(a[0][0], b[0][0]):
+        none = np.zeros(0, np.int32)
+        return (_gathered(a), none), (_gathered(b), none)
+    # Edges cost a sum over all processes, and are needed only to find who called a comprehension.
+    return _folded(baseline, selector_a), _folded(candidate, selector_b)
 
 
-def _side(side: RunSet, selector: str | None, fold: bool) -> tuple[Side, Index]:
-    """Replicates of a side under common rows, and the rows that took in comprehensions."""
-    selected = [select_profile(run, selector, edges=fold) for run in side.runs]
-    roots = [r for _, r in selected]
-    if not fold:
-        return gather([p for p, _ in selected], roots), np.zeros(0, np.int32)
-    folded = [fold_comprehensions(p) for p, _ in selected]
-    whole = gather([p for p, _ in folded], roots)
+def _gathered(selected: Sequence[tuple[Profile, Roots]]) -> Side:
+    return gather([profile for profile, _ in selected], [roots for _, roots in selected])
+
+
+def _folded(side: RunSet, selector: str | None) -> tuple[Side, Index]:
+    selected = [select_profile(run, selector) for run in side.runs]
+    folded = [fold_comprehensions(profile) for profile, _ in selected]
+    whole = gather([profile for profile, _ in folded], [roots for _, roots in selected])
     rows = {
         int(place[row])
         for (_, taken), place in zip(folded, whole.places, strict=True)

@@ -17,14 +17,24 @@ import numpy.typing as npt
 from profkit.analysis import noise
 from profkit.analysis.rank import location_and_spread, log_ratios
 from profkit.analysis.types import DiffTable
-from profkit.model import Process, Run, RunSet
+from profkit.model import PROJECT, Process, Run, RunSet
+
+Floats = npt.NDArray[np.float64]
 
 __all__ = ["Facts", "Movement", "SideFacts", "is_wait", "movement", "side_facts"]
 
-#: Functions whose self time is waiting by purpose; their time and calls follow everybody else's speed.
-_WAITS = re.compile(
-    r"\b(?:acquire|_?poll|epoll|kqueue|select|sleep|read|readinto|readline|recv|recv_into|recv_bytes|recvfrom|wait|"
-    r"waitpid|wait4|_wait_for_tstate_lock|_wait|join|accept|connect|get|fsync|sync|flush|lock)\b"
+#: Native functions whose self time is waiting by purpose; their time and calls follow everybody else's speed.
+#: The types are named for verbs that other types use for computing (``str.join``, ``dict.get``).
+_NATIVE_WAITS = re.compile(
+    r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|accept|connect|fsync|fdatasync|flock|"
+    r"wait\w*|sigtimedwait|posix\.read\w*|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
+    r"|'(?:get|put)' of '_queue\.|'__enter__' of '_(?:multiprocessing|thread)\."
+    r"|'read\w*' of '_io\.|'join' of '_thread"
+)
+#: Python functions that do nothing but wait; those of a pool's threads loop over blocking calls of native
+#: iterators, which no profile shows.
+_WAITS = frozenset(
+    ("wait", "_wait", "_wait_for_tstate_lock", "sleep", "_handle_workers", "_handle_tasks", "_handle_results")
 )
 
 
@@ -79,6 +89,11 @@ class SideFacts:
         return self.main_wait_s / active if active > 0 else None
 
     @property
+    def own_run_s(self) -> float | None:
+        """CPU seconds of the whole process tree."""
+        return self.own_cores * self.wall_s if self.own_cores is not None and self.wall_s else None
+
+    @property
     def off_cpu_fraction(self) -> float | None:
         """Part of the wall in which the main thread neither ran nor queued."""
         if self.wall_s is None or self.main_run_s is None or self.main_wait_s is None or self.wall_s <= 0:
@@ -99,8 +114,13 @@ class Movement:
         Part of the time in functions whose calls changed by more than `CALLS_CHANGED`; waits left out.
     ratio, spread
         Median and scaled MAD of the logarithm of self time per call, heavy functions without waits.
-    top_row, top_part
-        Row with the greatest gain in seconds, and its part of all gains; −1 and NaN without any.
+    top_row, top_part, top_gain
+        Row with the greatest gain in busy seconds, its part of all gains, and seconds; −1 and NaN without any.
+    changed_row, changed_part, changed_gain
+        Of the functions whose source differs or that are new with it: the one that gained most, the part of
+        all gains that they hold together, and seconds; −1 where no source is known to differ.
+    busy_total
+        Baseline's busy seconds.
     noise_log_ratio
         Median over functions of ln(scatter of candidate / scatter of baseline); NaN without replicates.
     """
@@ -111,6 +131,11 @@ class Movement:
     spread: float
     top_row: int
     top_part: float
+    top_gain: float
+    changed_row: int
+    changed_part: float
+    changed_gain: float
+    busy_total: float
     noise_log_ratio: float
 
 
@@ -135,6 +160,20 @@ class Facts:
         return self.baseline.wait_fraction is not None and self.candidate.wait_fraction is not None
 
     @property
+    def moved(self) -> bool:
+        """Whether the ranking left the noise; swaps of nearly equal functions, which move no time, do not count."""
+        swapped = self.rbo > max(self.rbo_floor, noise.RBO_P99) and self.total_variation > noise.NEARLY_EQUAL
+        return swapped or self.total_variation > noise.TV_P99
+
+    @property
+    def cpu_part(self) -> float:
+        """Part of the logarithm of the slow-down that the tree's growth in CPU time explains; NaN if unknown."""
+        run_a, run_b = self.baseline.own_run_s, self.candidate.own_run_s
+        if not run_a or not run_b or self.log_slowdown <= 0:
+            return float("nan")
+        return min(1.0, max(0.0, math.log(run_b / run_a) / self.log_slowdown))
+
+    @property
     def log_slowdown(self) -> float:
         """ln of the candidate's wall over the baseline's; of the totals where a wall is not known."""
         a, b = self.baseline, self.candidate
@@ -143,13 +182,17 @@ class Facts:
         return math.log(b.total_s / a.total_s) if a.total_s > 0 and b.total_s > 0 else 0.0
 
 
+#: Part of the baseline's time in functions that the candidate has too, below which it is another program.
+STILL_THERE = 0.5
 #: Calls of a function that differ by more than this part have changed.
 CALLS_CHANGED = 0.1
 
 
 def is_wait(name: str) -> bool:
     """Whether a function's self time is waiting by purpose (``acquire``, ``poll``, ``recv`` …)."""
-    return _WAITS.search(name) is not None
+    if name.startswith("<"):
+        return _NATIVE_WAITS.search(name) is not None
+    return name.rpartition(".")[2] in _WAITS
 
 
 def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[Process]]) -> SideFacts:
@@ -191,41 +234,65 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
     )
 
 
-def movement(table: DiffTable, noise_log_ratio: float) -> Movement:
+def movement(
+    table: DiffTable, busy_a: Floats, busy_b: Floats, noise_log_ratio: float, *, python_differs: bool = False
+) -> Movement:
     """Summarise how times and calls moved over the table.
 
     Parameters
     ----------
     table
         All functions of both sides.
+    busy_a, busy_b : float64 array, shape (n,)
+        Seconds on a CPU where that was measured, self time elsewhere.
     noise_log_ratio
         From the replicates; NaN without.
+    python_differs
+        Whether library functions are new and changed for that reason.
     """
     a, b = table.baseline, table.candidate
-    time_a, time_b = a.tottime, b.tottime
-    total_a, total_b = float(time_a.sum()), float(time_b.sum())
-    share = np.maximum(time_a / total_a if total_a else time_a, time_b / total_b if total_b else time_b)
-    heavy = (share >= noise.MIN_SHARE) & a.present & b.present & (a.ncalls > 0) & (b.ncalls > 0)
-    rows = np.flatnonzero(heavy)
-    active = rows[[not is_wait(table.name[i]) for i in rows.tolist()]] if len(rows) else rows
+    total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
+    share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
+    heavy = np.flatnonzero(share >= noise.MIN_SHARE)
+    heavy = heavy[[not is_wait(table.name[i]) for i in heavy.tolist()]] if len(heavy) else heavy
+    active = heavy[(a.ncalls[heavy] > 0) & (b.ncalls[heavy] > 0)]
+    time_a, time_b = busy_a[active], busy_b[active]
+    before, after = float(time_a.sum()), float(time_b.sum())
     factor = b.ncalls[active] / a.ncalls[active]
-    before = float(time_a[active].sum())
-    weight = 0.5 * (
-        time_a[active] / max(before, 1e-12) + time_b[active] / max(float(time_b[active].sum()), 1e-12)
-    )
-    changed = np.abs(np.log(factor)) > math.log1p(CALLS_CHANGED)
-    ratios = log_ratios(time_a[active], a.ncalls[active], time_b[active], b.ncalls[active])
+    weight = 0.5 * (time_a / max(before, 1e-12) + time_b / max(after, 1e-12))
+    altered = np.abs(np.log(factor)) > math.log1p(CALLS_CHANGED)
+    ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])
     location, spread = location_and_spread(ratios)
-    gain = time_b - time_a
-    gains = float(gain[gain > 0].sum())
-    top = int(gain.argmax()) if gains > 0 else -1
+
+    gain = np.maximum(busy_b - busy_a, 0.0)[heavy]
+    gains = float(gain.sum())
+    top = int(heavy[gain.argmax()]) if gains > 0 else -1
+    ours = [not python_differs or table.keys[i].root == PROJECT for i in heavy.tolist()]
+    other = [table.same_source[i] is False for i in heavy.tolist()]
+    new = [table.match[i] == "new" for i in heavy.tolist()]
+    changed = np.array([o and (s or n) for o, s, n in zip(ours, other, new, strict=True)], np.bool_)
+    # New functions are a change of the code where a source is known to differ, or in a project that is still there.
+    still = float(busy_a[b.present].sum()) >= STILL_THERE * total_a > 0
+    named = np.array(
+        [
+            o and (s or (n and still and table.keys[i].root == PROJECT))
+            for o, s, n, i in zip(ours, other, new, heavy.tolist(), strict=True)
+        ],
+        np.bool_,
+    )
+    in_changed = float(gain[changed].sum()) if named.any() else 0.0
     return Movement(
-        calls_factor=float((time_a[active] * factor).sum()) / before if before > 0 else float("nan"),
-        calls_changed=float(weight[changed].sum()) if len(active) else float("nan"),
+        calls_factor=float((time_a * factor).sum()) / before if before > 0 else float("nan"),
+        calls_changed=float(weight[altered].sum()) if len(active) else float("nan"),
         ratio=location,
         spread=spread,
         top_row=top,
-        top_part=float(gain[top]) / gains if gains > 0 else float("nan"),
+        top_part=float(gain.max()) / gains if gains > 0 else float("nan"),
+        top_gain=float(gain.max()) if gains > 0 else 0.0,
+        changed_row=int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1,
+        changed_part=in_changed / gains if gains > 0 else 0.0,
+        changed_gain=in_changed,
+        busy_total=total_a,
         noise_log_ratio=noise_log_ratio,
     )
 

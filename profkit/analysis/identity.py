@@ -157,7 +157,10 @@ def infer_python(profile: Profile) -> tuple[int, int] | None:
     """Python's major and minor version as most of the library paths tell it, ``None`` where none does."""
     votes: dict[tuple[int, int], int] = {}
     for f in unique_files(profile)[0].tolist():
-        version = python_version(profile.strings[f])
+        file = profile.strings[f]
+        # Every form that tells a version names its interpreter; most files do not, and need no matching.
+        named = "ython" in file or "YTHON" in file or "pypy" in file
+        version = python_version(file) if named else None
         if version is not None:
             votes[version] = votes.get(version, 0) + 1
     return max(votes, key=lambda v: (votes[v], v)) if votes else None

@@ -21,6 +21,7 @@ __all__ = [
     "MIN_RUNS_TEST",
     "MIN_SECONDS",
     "MIN_SHARE",
+    "NEARLY_EQUAL",
     "RBO_P95",
     "RBO_P99",
     "R_SPREAD_P95",
@@ -42,6 +43,9 @@ RBO_P99 = 0.15
 TV_P95 = 0.08
 #: The same, 99th percentile.
 TV_P99 = 0.09
+#: Total variation below which a reordering is functions of nearly equal time changing places: half of `TV_P95`,
+#: about what two clean runs show (medians of four programs: 0.02–0.05).
+NEARLY_EQUAL = 0.04
 #: Ratio of total times of two clean runs on a shared machine, 95th percentile.
 TOTAL_RATIO_P95 = 1.36
 #: Scaled MAD of per-call log ratios between two clean runs, 95th percentile.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import lru_cache
 
 from profkit.model import BUILTIN, GENERATED, PROJECT, SITE, STDLIB, Roots
 
@@ -89,6 +90,7 @@ def normalise(file: str) -> str:
     return file
 
 
+@lru_cache(maxsize=256)
 def directory_form(directory: str) -> str:
     """Spell a root directory as `normalise` does, ending in one ``/``; empty stays empty."""
     return normalise(directory).rstrip("/") + "/" if directory else ""

@@ -118,7 +118,8 @@ def blocked(facts: Facts) -> Finding | None:
     if off_a is None or off_b is None or facts.log_slowdown < SLOWER or off_b <= off_a or off_b >= 1:
         return None
     part = math.log((1 - off_a) / (1 - off_b))
-    if part < MOST * facts.log_slowdown:
+    # A main thread that waits while its own workers compute longer is not what slowed the run down.
+    if part < MOST * facts.log_slowdown or facts.cpu_part >= MOST:
         return None
     loaders = _loader_gain(facts)
     starving = loaders > MOST

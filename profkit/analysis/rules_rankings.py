@@ -8,6 +8,7 @@ rankings leave no other reading (total variation above 0.25 had no false alarm i
 from __future__ import annotations
 
 import math
+import shlex
 
 from profkit.analysis import noise
 from profkit.analysis.advice import capture_both, more_runs
@@ -90,7 +91,8 @@ def workload_change(facts: Facts) -> Finding | None:
     return Finding(
         rule="call-counts",
         cause="workload-change",
-        confidence=0.95 if everywhere else 0.7,
+        # Another Python calls its library differently, above all while importing.
+        confidence=0.6 if facts.python_differs else 0.95 if everywhere else 0.7,
         severity=_share(part, facts.log_slowdown),
         summary=(
             f"The candidate does {times(moved.calls_factor)} the work: the functions where the time is spent "
@@ -102,57 +104,65 @@ def workload_change(facts: Facts) -> Finding | None:
 
 
 def code_change(facts: Facts) -> Finding | None:
-    """One function holds the excess, and its source differs or it alone got slower per call."""
-    moved, table = facts.movement, facts.table
+    """Functions with another source hold the excess, or one function alone got slower per call."""
+    moved = facts.movement
+    # A drifting total may hide a regression: what was gained counts, in shares of the baseline.
+    least = noise.TV_P95 * moved.busy_total
+    if moved.changed_row >= 0 and moved.changed_part > DOMINATES and moved.changed_gain > least:
+        confidence = 0.95 if facts.counters else 0.85
+        return _code_finding(facts, moved.changed_row, moved.changed_part, confidence, known=True)
     row = moved.top_row
-    if row < 0 or not moved.top_part > DOMINATES or is_wait(table.name[row]):
+    if row < 0 or not moved.top_part > DOMINATES or moved.top_gain < least:
         return None
-    gain = float(table.candidate.tottime[row] - table.baseline.tottime[row])
-    # A drifting total may hide a regression: the function's own gain counts, in shares of the baseline.
-    if gain < noise.TV_P95 * facts.baseline.total_s:
+    own = float(facts.table.per_call_ratio[row])
+    # Native code has no source here; where it alone is slower, its threads or its input are as likely. And equal
+    # sources, slower alone: neither the code nor anything measured says why.
+    if facts.table.same_source[row] is not None or facts.table.keys[row].root == BUILTIN:
         return None
-    same = table.same_source[row]
+    waiting = facts.candidate.wait_fraction
+    alone = math.isfinite(own) and math.log(own) - moved.ratio > DRIFT
+    others_same = abs(moved.ratio) < DRIFT and moved.spread < 2 * noise.R_SPREAD_P95
+    if not alone or not others_same or (waiting is not None and waiting >= WAIT):
+        return None
+    return _code_finding(facts, row, moved.top_part, 0.85 if facts.counters else 0.6, known=False)
+
+
+def _code_finding(facts: Facts, row: int, part: float, confidence: float, *, known: bool) -> Finding:
+    table, moved = facts.table, facts.movement
+    name = table.name[row]
     new = table.match[row] == "new"
     calls_a, calls_b = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
     own = float(table.per_call_ratio[row])
-    # Native code has no source here; where it alone is slower, its threads or its input are as likely.
-    native = table.keys[row].root == BUILTIN
-    alone = not native and math.isfinite(own) and math.log(own) - moved.ratio > DRIFT
-    others_same = abs(moved.ratio) < DRIFT and moved.spread < 2 * noise.R_SPREAD_P95
-    waiting = facts.candidate.wait_fraction
-    if waiting is not None and waiting >= WAIT:
-        alone = False
-    if same is False or new:
-        confidence = 0.95 if facts.counters else 0.85
-    elif same is None and alone and others_same:
-        confidence = 0.85 if facts.counters else 0.6
-    else:
-        # Equal sources, slower alone: neither the code nor anything measured says why.
-        return None
-    name = table.name[row]
-    what = "is new" if new else "has another source" if same is False else "alone got slower per call"
-    evidence = (
+    evidence = [
         Evidence(
             f"self time of {name}",
             seconds(float(table.baseline.tottime[row])),
             seconds(float(table.candidate.tottime[row])),
-            f"{percent(moved.top_part)} of all time gained",
+            f"with what changed along with it {percent(part)} of all time gained"
+            if known
+            else f"{percent(part)} of all time gained",
         ),
         Evidence("its calls", f"{calls_a}", f"{calls_b}", "same" if calls_a == calls_b else "changed"),
-        Evidence("time per call", times(1.0), times(own), f"all others: {times(math.exp(moved.ratio))}")
-        if math.isfinite(own) and math.isfinite(moved.ratio)
-        else Evidence("its source", UNTOLD, UNTOLD, what),
-    )
-    lost = facts.candidate.total_s - facts.baseline.total_s
+    ]
+    if known:
+        evidence.append(
+            Evidence("its source", UNTOLD if new else "one hash", "another", "new" if new else "changed")
+        )
+    if math.isfinite(own) and math.isfinite(moved.ratio):
+        says = f"median of all functions: {times(math.exp(moved.ratio))}"
+        evidence.append(Evidence("time per call", times(1.0), times(own), says))
+    what = "is new" if new else "has another source" if known else "alone got slower per call"
+    whole = facts.cpu_part
     return Finding(
-        rule="one-function",
+        rule="changed-source" if known else "one-function",
         cause="code-change",
         confidence=confidence,
-        severity=_share(gain, lost),
-        summary=f"{name} {what} and holds {percent(moved.top_part)} of the time lost.",
-        evidence=evidence,
-        advice=(f"git log -p -- {table.file[row]}  # what changed in {name}",)
-        if same is False or new
+        severity=part if math.isnan(whole) else part * whole,
+        summary=f"{name} {what}, and holds {percent(part)} of the time gained"
+        + (", with what changed along with it." if known else "."),
+        evidence=tuple(evidence),
+        advice=(f"git log -p -- {shlex.quote(table.keys[row].path)}  # what changed in {name}",)
+        if known
         else (),
     )
 
@@ -246,8 +256,7 @@ def slower_machine(facts: Facts) -> Finding | None:
         return None
     if throttling(facts) is not None or contention(facts) is not None:
         return None
-    run_a, run_b = facts.baseline.main_run_s, facts.candidate.main_run_s
-    if not run_a or not run_b or math.log(run_b / run_a) < MOST * facts.log_slowdown:
+    if not facts.cpu_part >= MOST:
         # The time was not spent on a CPU.
         return None
     models = _models_differ(facts)
@@ -302,8 +311,7 @@ def faster(facts: Facts) -> Finding | None:
 
 def unchanged(facts: Facts) -> Finding | None:
     """Neither the order nor the total left the noise."""
-    still = facts.rbo <= max(facts.rbo_floor, noise.RBO_P99) and facts.total_variation <= noise.TV_P99
-    if not still or abs(facts.log_slowdown) > DRIFT or not _same_calls(facts):
+    if facts.moved or abs(facts.log_slowdown) > DRIFT or not _same_calls(facts):
         return None
     known = facts.counters
     return Finding(
@@ -335,9 +343,8 @@ def _same_calls(facts: Facts) -> bool:
 
 
 def _source_differs(facts: Facts) -> bool:
-    """Whether the function that gained most is known to have another source."""
-    row = facts.movement.top_row
-    return row >= 0 and facts.movement.top_part > DOMINATES and facts.table.same_source[row] is False
+    """Whether functions with another source hold most of the gain."""
+    return facts.movement.changed_row >= 0 and facts.movement.changed_part > DOMINATES
 
 
 def _models_differ(facts: Facts) -> bool:

@@ -18,11 +18,12 @@ from profkit.analysis.sides import Side
 from profkit.analysis.types import RUNGS, Alignment, DiffTable, SideTable
 from profkit.model import PROJECT, FunctionKey, Profile
 
-__all__ = ["build_table"]
+__all__ = ["build_table", "busy_seconds"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.integer]
 
 #: A change beyond this many standard deviations of the replicates is no noise.
 SIGMAS = 3.0
@@ -32,7 +33,9 @@ SAME_CALLS = 0.01
 MENTION_WAIT = 0.1
 
 
-def build_table(joined: Joined, found: Alignment, a: Side, b: Side, by: str) -> DiffTable:
+def build_table(
+    joined: Joined, found: Alignment, a: Side, b: Side, by: str
+) -> tuple[DiffTable, tuple[Rows, Rows]]:
     """Lay out the functions of both sides, greatest absolute change first.
 
     Parameters
@@ -46,7 +49,9 @@ def build_table(joined: Joined, found: Alignment, a: Side, b: Side, by: str) -> 
 
     Returns
     -------
-    DiffTable
+    table : DiffTable
+    rows : tuple of two integer arrays, shape (n,)
+        Row of the baseline's and of the candidate's profile behind each row of the table, −1 without one.
     """
     none_a, none_b = len(found.candidate_only), len(found.baseline_only)
     row_a = np.concatenate([found.baseline, found.baseline_only, np.full(none_a, -1, np.int32)])
@@ -57,7 +62,7 @@ def build_table(joined: Joined, found: Alignment, a: Side, b: Side, by: str) -> 
     rank_a = ranks(value_a, _key_order(joined, joined.baseline, value_a))
     rank_b = ranks(value_b, _key_order(joined, joined.candidate, value_b))
     change = _at(value_b, row_b) - _at(value_a, row_a)
-    place = np.maximum(np.where(row_a >= 0, rank_a[row_a], 0), np.where(row_b >= 0, rank_b[row_b], 0))
+    place = np.maximum(_at(rank_a, row_a), _at(rank_b, row_b))
     order = np.lexsort((place, -np.abs(change)))
     row_a, row_b, rung = row_a[order], row_b[order], rung[order]
 
@@ -71,7 +76,7 @@ def build_table(joined: Joined, found: Alignment, a: Side, b: Side, by: str) -> 
         reason[row] = _reason(row, side_a, side_b, source[row], float(log_ratio[row]))
     keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
     kinds = (*RUNGS, "gone", "new")
-    return DiffTable(
+    table = DiffTable(
         keys=keys,
         name=names,
         file=files,
@@ -85,6 +90,32 @@ def build_table(joined: Joined, found: Alignment, a: Side, b: Side, by: str) -> 
         reason=tuple(reason),
         p_value=_p_values(a, b, row_a, row_b, side_a, side_b, by),
     )
+    return table, (row_a, row_b)
+
+
+def busy_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats]:
+    """Self time spent on a CPU, where a tracer on both sides told waiting from running; else all self time.
+
+    Parameters
+    ----------
+    a, b
+        Baseline and candidate.
+    rows
+        As `build_table` returns them.
+
+    Returns
+    -------
+    baseline, candidate : float64 array, shape (n,)
+        Seconds, in order of the table.
+    """
+    measured = all(p.wait is not None and p.blocked is not None for p in (a, b))
+
+    def busy(profile: Profile, of: Rows) -> Floats:
+        if not measured or profile.wait is None or profile.blocked is None:
+            return _at(profile.tottime, of)
+        return _at(np.maximum(profile.tottime - profile.wait - profile.blocked, 0.0), of)
+
+    return busy(a, rows[0]), busy(b, rows[1])
 
 
 def _value(profile: Profile, by: str) -> Floats:
@@ -274,10 +305,9 @@ def _labels(
     strings = joined.strings
     where = _relative_files(joined, a, b)
     names = [strings[i] for i in named.tolist()]
-    keys = [
-        FunctionKey(where[f][0], where[f][1], name)
-        for f, name in zip(columns["file"].tolist(), names, strict=True)
-    ]
+    of_file = [where[f] for f in columns["file"].tolist()]
+    roots, paths = [root for root, _ in of_file], [path for _, path in of_file]
+    keys = map(FunctionKey._make, zip(roots, paths, names, strict=True))
     files = [strings[i] for i in columns["raw_file"].tolist()]
     return tuple(keys), tuple(names), tuple(files), tuple(columns["line"].tolist())
 

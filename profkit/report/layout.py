@@ -24,9 +24,11 @@ _GAP = 2
 _MARK = 2
 _BAR = 10
 #: Columns that a cell of this kind needs at least to be worth showing.
-_LEAST = {"name": 20, "path": 20, "prose": 22, "text": 8}
+_LEAST = {"name": 20, "path": 20, "prose": 20, "text": 11}
 #: Columns that a column of paths or reasons may take; what is longer is cut, so that names keep their room.
-_MOST = {"path": 40, "name": 60, "prose": 70, "text": 34}
+_MOST = {"name": 60, "prose": 70, "text": 34, "path": 40}
+#: Columns that a short text gets before prose beside it.
+_SOME_WORDS = 18
 _ROW_TONES = {"bad": "red", "good": "green", "": ""}
 
 
@@ -95,20 +97,21 @@ def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitt
     spare = width - mark - _needed(fitted)
     for item in fitted:
         item.width = _least(item)
-    # Names first, then prose, then the rest: each takes what it can use of what is left.
-    for kind in ("name", "prose", "text", "path"):
-        for item in fitted:
-            if item.column.kind == kind and spare > 0:
-                more = min(spare, max(0, min(item.natural, _MOST[kind]) - item.width))
-                item.width += more
-                spare -= more
-    for item in fitted:
-        if item.column.kind in _MOST and spare > 0:
-            more = min(spare, max(0, item.natural - item.width))
-            item.width += more
-            spare -= more
+    # Names first, then short texts up to a few words, then prose; what is then left, to whoever can use it.
+    for kinds, most in ((("name",), _MOST), (("text",), {"text": _SOME_WORDS}), (tuple(_MOST), _MOST)):
+        for item in (item for kind in kinds for item in fitted if item.column.kind == kind):
+            spare -= _widen(item, min(spare, most[item.column.kind] - item.width))
+    for item in (item for item in fitted if item.column.kind in _MOST):
+        spare -= _widen(item, spare)
     dropped.sort(key=lambda f: f.index)
     return fitted, dropped
+
+
+def _widen(item: _Fitted, room: int) -> int:
+    """Give a column what it can use of `room`, and say how much that was."""
+    more = max(0, min(room, item.natural - item.width))
+    item.width += more
+    return more
 
 
 def _least(item: _Fitted) -> int:

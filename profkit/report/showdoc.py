@@ -213,7 +213,7 @@ def _functions(functions: Ranked, limit: int, by: str) -> Section:
         Column("function", "name"),
         Column("tottime", "seconds"),
         Column("share", "share"),
-        Column("cumtime", "seconds", 3),
+        Column("cumtime", "seconds", 3 if by == "tottime" else 0),
         Column("calls", "count", 4),
         Column("per call", "seconds", 5),
         *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),

@@ -27,9 +27,9 @@ _HEADLINES = {
 }
 
 _KINDS = {
-    "self-oversubscription": "more runnable threads of its own than CPUs",
-    "external-load": "other processes take the CPU",
-    "cpu-quota": "a CPU quota throttles it",
+    "self-oversubscription": "by its own threads",
+    "external-load": "by other processes",
+    "cpu-quota": "by a CPU quota",
 }
 
 _METHOD = re.compile(r"<method '([^']+)' of '([^']+)' objects>")
@@ -44,7 +44,7 @@ def verdict_block(verdict: Verdict) -> VerdictBlock:
     """Say the verdict in a headline; the name of the cause stays in it, since that is what scripts match."""
     headline, tone = _HEADLINES.get(verdict.cause, (verdict.cause, "unsure"))
     if verdict.kind:
-        headline += f": {_KINDS.get(verdict.kind, verdict.kind)}"
+        headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
     return VerdictBlock(f"{headline} ({names})", verdict.confidence, clean(verdict.summary), tone)
 

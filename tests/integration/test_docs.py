@@ -1,0 +1,93 @@
+"""The manual's examples are run: commands print what the page shows, Python blocks run as they stand.
+
+``pytest --update-golden`` writes what is printed now into the pages.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.capturing import ROOT, environment, profkit_command
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "sample_profiles" / "README.md"])
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    """Fenced blocks of one kind."""
+    return [match[2] for match in _BLOCK.finditer(page.read_text(encoding="utf-8")) if match[1] == kind]
+
+
+def printed(command: str, directory: Path) -> str:
+    """What a shell user sees of one ``profkit`` command in the repository's root, on 80 columns."""
+    words = shlex.split(command)
+    assert words[0] == "profkit"
+    done = subprocess.run(
+        profkit_command(*words[1:]),
+        cwd=directory,
+        env=environment(COLUMNS="80", NO_COLOR="1", PYTHONIOENCODING="utf-8"),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout + done.stderr
+
+
+def rerun(block: str) -> str:
+    """A console block as it would be printed now; a line ``…`` in it stands for any lines left out."""
+    result = []
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        # A line of nothing but … stands for what the page leaves out.
+        now = printed(command, ROOT)
+        head, mark, tail = shown.partition("\n…\n")
+        if mark:
+            lines = now.splitlines(keepends=True)
+            first, last = head.count("\n") + 1, tail.count("\n")
+            now = "".join(lines[:first]) + "…\n" + "".join(lines[len(lines) - last :] if last else [])
+        result.append(f"$ {command}\n{now}")
+    return "".join(result)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_print_what_the_page_shows(page: Path, request: pytest.FixtureRequest) -> None:
+    text = page.read_text(encoding="utf-8")
+    now = text
+    for block in blocks(page, "console"):
+        now = now.replace(f"```console\n{block}```", f"```console\n{rerun(block)}```")
+    if request.config.getoption("--update-golden"):
+        page.write_text(now, encoding="utf-8")
+    else:
+        assert text == now
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_examples_run(page: Path) -> None:
+    for block in blocks(page, "python"):
+        done = subprocess.run(
+            [sys.executable, "-c", block], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_command_is_in_the_readme() -> None:
+    shown = printed("profkit --help", ROOT)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^│? ?(\w[\w-]*)  ", shown.partition("Commands")[2], re.MULTILINE)
+    assert commands
+    for command in commands:
+        assert f"profkit {command}" in readme, f"the README does not mention profkit {command}"

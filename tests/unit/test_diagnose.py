@@ -1,0 +1,272 @@
+"""Verdicts from facts that are known by construction: what starves, what changed, and what cannot be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profkit.analysis.diagnose import RULES
+from profkit.analysis.diff import diff
+from profkit.analysis.facts import is_wait
+from profkit.analysis.types import CAUSES, Diff
+from profkit.model import Profile, Run, RunSet
+from tests.builders import Row, captured, foreign, profile
+
+#: Ten functions of a few tenths of a second: 3.2 s in all.
+BASE = [Row("m.py", 10 * i, f"f{i}", 100, 0.32, source=f"s{i}") for i in range(10)]
+
+
+def scaled(*factors: float, rows: list[Row] = BASE) -> Profile:
+    """The base with each function's time multiplied; the last factor holds for the rest."""
+    full = [*factors, *[factors[-1]] * (len(rows) - len(factors))]
+    return profile([replace(r, tottime=r.tottime * f) for r, f in zip(rows, full, strict=True)])
+
+
+def run(prof: Profile, wait: float = 0.0, off: float = 0.0, **more: object) -> Run:
+    wall = prof.total
+    return captured(prof, wall=wall, run=wall - wait - off, wait=wait, **more)  # type: ignore[arg-type]
+
+
+def judged(a: Run, b: Run) -> Diff:
+    found = diff(RunSet("a", (a,)), RunSet("b", (b,)))
+    assert found.verdict.cause in CAUSES
+    assert 0 <= found.verdict.confidence <= 1
+    return found
+
+
+def test_own_threads_above_the_cores() -> None:
+    a = run(scaled(1.0), environment={"OMP_NUM_THREADS": "1"})
+    b = run(
+        scaled(4.0, 1.5, 2.0),
+        wait=4.0,
+        children=[(3.0, 5.0), (3.0, 5.0)],
+        environment={"OMP_NUM_THREADS": "8"},
+    )
+    verdict = judged(a, b).verdict
+    assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
+    assert verdict.confidence >= 0.9
+    signals = {e.signal: e for e in verdict.evidence}
+    assert "58 %" in signals["run-queue wait of the main thread"].candidate
+    assert "of 2.00 cores" in signals["CPU demand of the whole program"].candidate
+    assert verdict.advice[0] == "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python train.py"
+
+
+def test_other_programs_take_the_cpus() -> None:
+    a = run(scaled(1.0))
+    b = run(scaled(2.0), wait=3.0, busy=2.0 * 6.4)
+    verdict = judged(a, b).verdict
+    assert (verdict.cause, verdict.kind) == ("contention", "external-load")
+    assert any("ps -eo" in line for line in verdict.advice)
+
+
+def test_quota_is_asked_before_waiting() -> None:
+    verdict = judged(run(scaled(1.0)), run(scaled(2.0), wait=3.0, throttled=(40, 64))).verdict
+    assert (verdict.cause, verdict.kind) == ("contention", "cpu-quota")
+    assert verdict.evidence[0].candidate == "62 %"
+
+
+def test_waiting_that_was_there_before_is_no_cause() -> None:
+    found = judged(run(scaled(1.0), wait=0.6), run(scaled(1.01), wait=0.65))
+    assert found.verdict.cause == "no-change"
+
+
+def test_waiting_below_the_threshold_is_no_cause() -> None:
+    assert judged(run(scaled(1.0)), run(scaled(1.1), wait=0.4)).verdict.cause == "no-change"
+
+
+def test_off_cpu_without_queueing_is_blocked() -> None:
+    rows = [*BASE, Row("~", 0, "<method 'acquire' of '_thread.lock' objects>", 10, 0.1)]
+    a = run(scaled(1.0, rows=rows))
+    b = run(scaled(*[1.0] * 10, 40.0, rows=rows), off=3.8)
+    verdict = judged(a, b).verdict
+    assert verdict.cause == "blocked"
+
+
+def test_waiting_for_loaders_is_data_starvation() -> None:
+    rows = [
+        *BASE,
+        Row("~", 0, "<method 'acquire' of '_thread.lock' objects>", 10, 0.1),
+        Row("/usr/lib/python3.11/queue.py", 154, "get", 10, 0.01, 0.1),
+    ]
+    a = run(scaled(1.0, rows=rows))
+    late = [*rows[:10], replace(rows[10], tottime=4.0), replace(rows[11], cumtime=4.0)]
+    verdict = judged(a, run(profile(late), off=3.9)).verdict
+    assert verdict.cause == "data-starvation"
+
+
+def test_changed_source_of_one_function() -> None:
+    changed = [replace(BASE[0], source="other", tottime=2.0), *BASE[1:]]
+    found = judged(run(scaled(1.0)), run(profile(changed)))
+    assert found.verdict.cause == "code-change"
+    assert found.verdict.confidence >= 0.9
+    assert "f0" in found.verdict.summary
+
+
+def test_same_source_is_no_code_change() -> None:
+    assert judged(run(scaled(1.0)), run(scaled(6.0, 1.0))).verdict.cause != "code-change"
+
+
+def test_one_function_slower_per_call_without_hashes() -> None:
+    rows = [replace(r, source="") for r in BASE]
+    found = judged(run(scaled(1.0, rows=rows)), run(scaled(6.0, 1.0, rows=rows)))
+    assert found.verdict.cause == "code-change"
+    assert found.verdict.confidence < 0.9
+
+
+def test_native_function_slower_alone_is_not_called_code() -> None:
+    rows = [
+        Row("~", 0, "<built-in method torch.conv2d>", 100, 0.32),
+        *(replace(r, source="") for r in BASE[1:]),
+    ]
+    plain_a, plain_b = scaled(1.0, rows=rows), scaled(6.0, 1.0, rows=rows)
+    assert diff(foreign(plain_a), foreign(plain_b)).verdict.cause == "inconclusive"
+
+
+def test_twice_the_calls_is_workload() -> None:
+    twice = profile([replace(r, ncalls=2 * r.ncalls, tottime=2 * r.tottime) for r in BASE])
+    for found in (judged(run(scaled(1.0)), run(twice)), diff(foreign(scaled(1.0)), foreign(twice))):
+        assert found.verdict.cause == "workload-change"
+        assert "2.00×" in found.verdict.summary
+        assert any("2.00 times" in w for w in found.comparability.warnings)
+
+
+def test_one_factor_on_another_cpu_is_a_slower_machine() -> None:
+    verdict = judged(run(scaled(1.0)), run(scaled(1.8), cpu_model="older")).verdict
+    assert verdict.cause == "slower-machine"
+    assert verdict.confidence >= 0.9
+    assert "1.80×" in verdict.summary
+
+
+def test_less_time_is_faster() -> None:
+    assert judged(run(scaled(1.0), wait=1.5, busy=6.0), run(scaled(0.5))).verdict.cause == "faster"
+
+
+def test_regression_under_contention_names_both_and_leads_with_the_greater() -> None:
+    changed = profile([replace(BASE[0], source="other", tottime=9.0), *BASE[1:]])
+    found = judged(run(scaled(1.0)), run(changed, wait=2.2, busy=2 * changed.total)).verdict
+    assert {f.cause for f in found.findings} >= {"contention", "code-change"}
+    assert found.cause == "code-change"
+
+
+def test_uniform_slow_down_without_counters_cannot_be_told() -> None:
+    found = diff(foreign(scaled(1.0)), foreign(scaled(2.5)))
+    assert found.verdict.cause == "inconclusive"
+    assert any(line.startswith("profkit capture -o baseline.prof") for line in found.verdict.advice)
+    assert any("4 more runs per side" in line for line in found.verdict.advice)
+
+
+def test_shares_far_apart_without_counters_are_contention_of_unknown_kind() -> None:
+    a, b = scaled(1.0), scaled(9.0, 7.0, 6.0, 4.0, 3.0, 2.2, 1.7, 1.4, 1.2, 1.1)
+    found = diff(foreign(a), foreign(b))
+    assert (found.verdict.cause, found.verdict.kind) == ("contention", None)
+    assert found.verdict.confidence < 0.9
+    assert found.ranking.total_variation > 0.25
+
+
+def test_unchanged_without_counters_does_not_deny_contention() -> None:
+    found = diff(foreign(scaled(1.0)), foreign(scaled(1.02)))
+    assert found.verdict.cause == "no-change"
+    assert found.verdict.confidence < 0.9
+    assert "not measured" in found.verdict.summary
+    assert "no contention" not in found.verdict.summary.lower()
+
+
+def test_repeats_that_scatter_more_are_denied_cpu_in_lumps() -> None:
+    random = np.random.default_rng(3)
+
+    def side(scatter: float, factor: float) -> RunSet:
+        return foreign(
+            *(
+                scaled(*(factor * float(np.exp(random.normal(0, scatter))) for _ in range(10)))
+                for _ in range(5)
+            )
+        )
+
+    assert diff(side(0.02, 1.0), side(0.3, 1.5)).verdict.cause == "contention"
+    assert diff(side(0.02, 1.0), side(0.02, 1.5)).verdict.cause == "inconclusive"
+
+
+@pytest.mark.parametrize("runs", [1, 3, 5])
+def test_clean_repeats_are_no_change(runs: int) -> None:
+    random = np.random.default_rng(9)
+
+    def side() -> RunSet:
+        profiles = [scaled(*(float(np.exp(random.normal(0, 0.03))) for _ in range(10))) for _ in range(runs)]
+        return RunSet("clean", tuple(run(p) for p in profiles))
+
+    assert diff(side(), side()).verdict.cause == "no-change"
+
+
+def test_rules_are_asked_in_the_order_of_decision() -> None:
+    names = [rule.__name__ for rule in RULES]
+    order = [
+        "identical",
+        "workload_change",
+        "throttling",
+        "contention",
+        "blocked",
+        "code_change",
+        "slower_machine",
+    ]
+    assert [n for n in names if n in order] == order
+    assert names[-1] == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("<method 'acquire' of '_thread.lock' objects>", True),
+        ("<method 'poll' of 'select.poll' objects>", True),
+        ("<built-in method time.sleep>", True),
+        ("<built-in method posix.read>", True),
+        ("<method 'recv_into' of '_socket.socket' objects>", True),
+        ("<method 'get' of '_queue.SimpleQueue' objects>", True),
+        ("Pool._handle_tasks", True),
+        ("<method 'get' of 'dict' objects>", False),
+        ("<method 'join' of 'str' objects>", False),
+        ("select", False),
+        ("Reader.read", False),
+        ("<listcomp>", False),
+    ],
+)
+def test_what_waits_by_purpose(name: str, waits: bool) -> None:
+    assert is_wait(name) is waits
+
+
+def test_new_code_that_holds_the_gain_counts_with_what_changed() -> None:
+    new = [
+        replace(BASE[0], source="other", tottime=1.0),
+        *BASE[1:],
+        Row("m.py", 5, "helper", 9, 2.0, source="n"),
+    ]
+    verdict = judged(run(scaled(1.0)), run(profile(new))).verdict
+    assert verdict.cause == "code-change"
+    assert verdict.findings[0].rule == "changed-source"
+
+
+def test_slower_code_in_workers_is_not_called_blocking() -> None:
+    wait = Row("~", 0, "<method 'poll' of 'select.poll' objects>", 10, 1.0)
+    before = captured(profile([*BASE, wait]), wall=4.2, run=1.0, wait=0.0, children=[(3.0, 0.0)])
+    slower = [replace(BASE[0], source="other", tottime=5.0), *BASE[1:], replace(wait, tottime=6.0)]
+    after = captured(profile(slower), wall=9.0, run=1.0, wait=0.0, children=[(7.8, 0.0)])
+    assert judged(before, after).verdict.cause == "code-change"
+
+
+def test_time_off_the_cpu_is_taken_out_where_a_tracer_told_it() -> None:
+    rows = [*BASE, Row("m.py", 500, "loader", 10, 0.1, source="l")]
+
+    def traced(factor: float, source: str, off: float) -> Profile:
+        changed = [
+            replace(rows[0], source=source, tottime=0.32 * factor),
+            *rows[1:-1],
+            replace(rows[-1], tottime=0.1 + off),
+        ]
+        built = profile(changed)
+        blocked = np.where(np.arange(len(built)) == len(built) - 1, off, 0.0)
+        return replace(built, wait=np.zeros(len(built)), blocked=blocked)
+
+    verdict = judged(run(traced(1.0, "s0", 0.0)), run(traced(5.0, "other", 3.0), off=0.5)).verdict
+    assert verdict.cause == "code-change"
+    assert "f0" in verdict.summary

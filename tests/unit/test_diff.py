@@ -1,0 +1,285 @@
+"""The table, the ranking and the comparability of two sides; which rows of a run are compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profkit.analysis.diff import diff
+from profkit.analysis.select import FIRST, select_pair, select_profile
+from profkit.analysis.types import Diff
+from profkit.errors import UsageError
+from profkit.model import Process, Profile, Roots, Run, RunSet, Thread
+from tests.builders import Row, captured, foreign, profile
+
+FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}") for i in range(20)]
+
+
+def with_row(row: Row, scale: float = 1.0) -> Profile:
+    return profile([*(replace(r, tottime=r.tottime * scale) for r in FILLER), row])
+
+
+def index(found: Diff, name: str) -> int:
+    return found.table.name.index(name)
+
+
+def test_every_function_of_either_side_is_one_row_in_order_of_change() -> None:
+    a = profile([Row("m.py", 1, "f", 1, 1.0), Row("m.py", 2, "gone", 1, 0.5), Row("m.py", 3, "same", 1, 3.0)])
+    b = profile([Row("m.py", 9, "f", 1, 4.0), Row("m.py", 2, "new", 1, 0.25), Row("m.py", 3, "same", 1, 3.0)])
+    table = diff(foreign(a), foreign(b)).table
+    assert table.name == ("f", "gone", "new", "same")
+    assert table.match == ("rooted", "gone", "new", "exact")
+    assert table.line == (9, 2, 2, 3)
+    assert table.baseline.rank.tolist() == [2, 3, 0, 1]
+    assert table.candidate.rank.tolist() == [1, 0, 3, 2]
+    assert table.baseline.present.tolist() == [True, True, False, True]
+    assert table.reason[1:3] == ("gone", "new")
+    assert table.per_call_ratio[0] == 4.0
+    assert np.isnan(table.per_call_ratio[1])
+
+
+def test_doubled_total_shows_in_seconds_though_not_in_shares() -> None:
+    a = profile(FILLER)
+    b = profile([replace(r, tottime=2 * r.tottime) for r in FILLER])
+    found = diff(foreign(a), foreign(b))
+    assert found.table.candidate.share == pytest.approx(found.table.baseline.share)
+    assert found.table.candidate.tottime == pytest.approx(2 * found.table.baseline.tottime)
+    assert found.candidate.total_s == pytest.approx(2 * found.baseline.total_s)
+    assert found.ranking.rbo == pytest.approx(0, abs=1e-9)
+    assert found.ranking.total_variation == pytest.approx(0, abs=1e-9)
+    assert not found.ranking.reordered
+
+
+def test_climb_is_anomalous_and_says_how() -> None:
+    a = with_row(Row("m.py", 900, "hot", 100, 0.105, source="h"))
+    b = with_row(Row("m.py", 900, "hot", 100, 2.0, source="h"))
+    b = replace(b, wait=np.where(b.tottime == 2.0, 1.42, 0.0))
+    found = diff(foreign(a), foreign(b))
+    row = index(found, "hot")
+    assert found.table.anomalous[row]
+    assert found.table.anomalous.sum() == 1
+    assert (
+        found.table.reason[row]
+        == "rose from #10 to #1; same source, same calls, 19.0x per call, 71 % of it waiting for a CPU"
+    )
+    assert found.table.same_source[row] is True
+
+
+def test_first_of_the_ranking_can_be_anomalous_too() -> None:
+    a = with_row(Row("m.py", 900, "hot", 100, 2.0))
+    b = with_row(Row("m.py", 900, "hot", 200, 12.0))
+    found = diff(foreign(a), foreign(b))
+    row = index(found, "hot")
+    assert found.table.anomalous[row]
+    assert found.table.reason[row] == "stays #1; 2x the calls, 3.0x per call"
+
+
+def test_microseconds_are_never_anomalous() -> None:
+    a = with_row(Row("m.py", 900, "tiny", 1, 3e-6))
+    b = with_row(Row("m.py", 900, "tiny", 1, 9e-6))
+    assert not diff(foreign(a), foreign(b)).table.anomalous.any()
+    only = profile([Row("m.py", 1, "tiny", 1, 3e-6)])
+    more = profile([Row("m.py", 1, "tiny", 1, 9e-6)])
+    assert not diff(foreign(only), foreign(more)).table.anomalous.any()
+
+
+def test_changed_source_is_named() -> None:
+    a = with_row(Row("m.py", 900, "hot", 100, 0.1, source="old"))
+    b = with_row(Row("m.py", 900, "hot", 100, 2.0, source="new"))
+    found = diff(foreign(a), foreign(b))
+    assert found.table.same_source[index(found, "hot")] is False
+    assert "source changed" in found.table.reason[index(found, "hot")]
+
+
+def test_replicates_are_medians_and_keep_what_the_first_run_lacks() -> None:
+    runs = [[Row("m.py", 1, "f", 10 + i, 1.0 + i)] for i in range(3)]
+    for i in (1, 2):
+        runs[i].append(Row("m.py", 5, "late", 4, 0.5))
+    runs[2].append(Row("m.py", 9, "rare", 4, 0.5))
+    side = foreign(*(profile(r) for r in runs))
+    found = diff(side, side)
+    table = found.table
+    values = {
+        name: (table.baseline.ncalls[i], table.baseline.tottime[i]) for i, name in enumerate(table.name)
+    }
+    assert values == {"f": (11, 2.0), "late": (4, 0.5), "rare": (0, 0.0)}
+    assert found.baseline.runs == 3
+
+
+def test_own_scatter_decides_with_replicates() -> None:
+    random = np.random.default_rng(5)
+
+    def side(hot: float, scatter: float) -> RunSet:
+        return foreign(
+            *(
+                profile(
+                    [
+                        *(
+                            replace(r, tottime=r.tottime * float(np.exp(random.normal(0, 0.01))))
+                            for r in FILLER
+                        ),
+                        Row("m.py", 900, "hot", 10, hot * float(np.exp(random.normal(0, scatter)))),
+                    ]
+                )
+                for _ in range(5)
+            )
+        )
+
+    steady = diff(side(0.3, 0.01), side(0.7, 0.01))
+    assert steady.table.anomalous[index(steady, "hot")]
+    assert steady.table.p_value[index(steady, "hot")] < 0.2
+    wild = diff(side(0.3, 0.6), side(0.7, 0.6))
+    assert not wild.table.anomalous[index(wild, "hot")]
+
+
+def test_p_values_need_four_runs_a_side() -> None:
+    side = foreign(*(profile(FILLER) for _ in range(3)))
+    assert np.isnan(diff(side, side).table.p_value).all()
+    side = foreign(*(profile(FILLER) for _ in range(4)))
+    assert (diff(side, side).table.p_value == 1).all()
+
+
+def test_ranking_by_cumtime() -> None:
+    a = profile([Row("m.py", 1, "main", 1, 0.1, 9.0), Row("m.py", 2, "leaf", 1, 8.9, 8.9)])
+    b = profile([Row("m.py", 1, "main", 1, 0.1, 12.0), Row("m.py", 2, "leaf", 1, 11.9, 11.9)])
+    found = diff(foreign(a), foreign(b), by="cumtime")
+    assert found.table.candidate.rank[index(found, "main")] == 1
+    assert found.table.candidate.share[index(found, "main")] == 1
+    with pytest.raises(UsageError, match="--by calls"):
+        diff(foreign(a), foreign(b), by="calls")
+
+
+def test_residue_is_counted_with_its_share() -> None:
+    a = profile([Row("m.py", 1, "f", 1, 3.0), Row("m.py", 2, "old", 1, 1.0)])
+    b = profile([Row("m.py", 1, "f", 1, 1.0), Row("m.py", 2, "new", 1, 1.0), Row("m.py", 3, "newer", 1, 2.0)])
+    residue = diff(foreign(a), foreign(b)).residue
+    assert (residue.baseline_only, residue.candidate_only) == (1, 2)
+    assert (residue.baseline_only_share, residue.candidate_only_share) == (0.25, 0.75)
+
+
+def test_keys_name_no_home_directory() -> None:
+    a = profile([Row("/home/jo/proj/a.py", 1, "f", 1, 1.0), Row("/home/jo/proj/b.py", 1, "g", 1, 1.0)])
+    b = profile([Row("/srv/w/a.py", 1, "f", 1, 1.0), Row("/srv/w/c/d.py", 1, "h", 1, 1.0)])
+    keys = {k.qualname: k for k in diff(foreign(a), foreign(b)).table.keys}
+    assert keys["f"] == ("project", "a.py", "f")
+    assert keys["g"] == ("project", "b.py", "g")
+    assert not any("jo" in k.path for k in keys.values())
+
+
+def test_comprehensions_fold_across_versions_and_say_so() -> None:
+    library = "/usr/lib/python3.{}/os.py"
+    a = profile(
+        [
+            Row(library.format(11), 5, "walk"),
+            Row("m.py", 1, "f", 1, 1.0),
+            Row("m.py", 2, "<listcomp>", 1, 2.0),
+        ],
+        [(1, 2, 1, 2.0)],
+    )
+    b = profile([Row(library.format(13), 6, "walk"), Row("m.py", 1, "f", 1, 3.0)], [])
+    found = diff(foreign(a), foreign(b))
+    row = index(found, "f")
+    assert found.table.match[row] == "folded-comprehension"
+    assert found.table.baseline.tottime[row] == 3.0
+    assert "<listcomp>" not in found.table.name
+    assert any("Python 3.11 against 3.13" in w for w in found.comparability.warnings)
+
+
+def test_the_same_file_twice_is_said_to_be_one() -> None:
+    found = diff(foreign(profile(FILLER)), foreign(profile(FILLER)))
+    assert found.verdict.cause == "no-change"
+    assert found.verdict.findings[0].rule == "identical"
+    assert any("same capture" in w for w in found.comparability.warnings)
+    assert found.comparability.score == 1
+
+
+def test_one_run_a_side_cannot_tell_noise() -> None:
+    a, b = profile(FILLER), profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER])
+    said = diff(foreign(a), foreign(b)).comparability.warnings
+    assert any("baseline and the candidate" in w and "noise" in w for w in said)
+    three = foreign(a, a, a)
+    assert not any("noise" in w for w in diff(three, foreign(b, b, b)).comparability.warnings)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"python": "3.13.0"}, "Python 3.11.7 against 3.13.0"),
+        ({"cpu_model": "other"}, "CPU model cpu against other"),
+        ({"host": "elsewhere"}, "Host host against elsewhere"),
+        ({"cpus": 16}, "2 available CPUs against 16"),
+        ({"command": ("python", "train.py", "--big")}, "--big"),
+        ({"children": [(1.0, 0.0)]}, "1 processes against 2"),
+    ],
+)
+def test_each_difference_of_the_runs_is_named_and_costs_score(change: dict[str, object], says: str) -> None:
+    a = captured(profile(FILLER), wall=4, run=3.9, wait=0)
+    b = captured(
+        profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER]), wall=4, run=3.9, wait=0, **change
+    )  # type: ignore[arg-type]
+    found = diff(RunSet("a", (a,)), RunSet("b", (b,))).comparability
+    assert any(says in w for w in found.warnings)
+    assert found.score < 1
+
+
+def test_launcher_and_directories_are_no_part_of_a_command() -> None:
+    a = captured(
+        profile(FILLER), wall=4, run=3.9, wait=0, command=("/a/bin/python3", "/home/a/train.py", "-n", "3")
+    )
+    b = captured(profile(FILLER[:-1]), wall=4, run=3.9, wait=0, command=("python3.11", "train.py", "-n", "3"))
+    assert diff(RunSet("a", (a,)), RunSet("b", (b,))).comparability.score == 1
+
+
+def test_sampled_against_traced_is_warned_of() -> None:
+    side = foreign(profile(FILLER))
+    sampled = RunSet("s", (replace(foreign(profile(FILLER[:-1])).runs[0], warnings=("Sampled profile.",)),))
+    found = diff(side, sampled)
+    assert any("sampled" in w for w in found.comparability.warnings)
+    assert found.comparability.score < 0.5
+    assert any("Sampled profile." in w for w in found.warnings)
+
+
+def job() -> Run:
+    def process(pid: int, rank: int, rows: list[Row]) -> Process:
+        return Process(
+            pid=pid, rank=rank, role="rank", threads=(Thread(profile(rows)),), roots=Roots(project=("/p",))
+        )
+
+    return Run(
+        "job.prof",
+        (process(7, 0, [Row("/p/a.py", 1, "f", 1, 1.0)]), process(8, 1, [Row("/p/a.py", 1, "f", 2, 5.0)])),
+    )
+
+
+def test_selection_sums_all_or_takes_one() -> None:
+    assert select_profile(job())[0].tottime.tolist() == [6.0]
+    assert select_profile(job(), "rank:1")[0].ncalls.tolist() == [2]
+    assert select_profile(job(), "pid:7")[0].ncalls.tolist() == [1]
+    assert select_profile(job(), "main")[0].ncalls.tolist() == [1]
+    assert select_profile(job())[1].project == ("/p",)
+    with pytest.raises(UsageError, match=r"rank:9.*job\.prof.*rank:0, rank:1"):
+        select_profile(job(), "rank:9")
+    with pytest.raises(UsageError, match="not understood"):
+        select_profile(job(), "worker")
+
+
+def test_foreign_file_is_compared_with_the_first_process_only() -> None:
+    run = captured(profile(FILLER), wall=4, run=3.9, wait=0, children=[(1.0, 0.0)])
+    plain = foreign(profile(FILLER)).runs[0]
+    assert select_pair(plain, run, None)[:2] == (None, FIRST)
+    first, second, warnings = select_pair(run, plain, None)
+    assert (first, second) == (FIRST, None)
+    assert "2 processes only the first" in warnings[0]
+    assert select_pair(run, run, None) == (None, None, ())
+    assert select_pair(run, plain, "rank:0")[:2] == ("rank:0", FIRST)
+
+
+def test_empty_sides() -> None:
+    found = diff(foreign(Profile.empty()), foreign(profile(FILLER)))
+    assert len(found.table) == len(FILLER)
+    assert found.verdict.cause in {"inconclusive", "no-change"}
+    assert len(diff(foreign(Profile.empty()), foreign(Profile.empty())).table) == 0
+    with pytest.raises(UsageError, match="nothing: there is no run"):
+        diff(RunSet("nothing", ()), foreign(profile(FILLER)))
