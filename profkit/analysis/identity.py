@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.analysis.paths import ANYWHERE, normalise, python_version, rooted
+from profkit.analysis.paths import ANYWHERE, normalise, rooted
 from profkit.model import PROJECT, ROOTS, FunctionKey, Profile, Roots
+from profkit.model.versions import python_of_paths
 
 __all__ = [
     "FunctionKeys",
@@ -155,15 +156,7 @@ def infer_roots(profile: Profile) -> Roots:
 
 def infer_python(profile: Profile) -> tuple[int, int] | None:
     """Python's major and minor version as most of the library paths tell it, ``None`` where none does."""
-    votes: dict[tuple[int, int], int] = {}
-    for f in unique_files(profile)[0].tolist():
-        file = profile.strings[f]
-        # Every form that tells a version names its interpreter; most files do not, and need no matching.
-        named = "ython" in file or "YTHON" in file or "pypy" in file
-        version = python_version(file) if named else None
-        if version is not None:
-            votes[version] = votes.get(version, 0) + 1
-    return max(votes, key=lambda v: (votes[v], v)) if votes else None
+    return python_of_paths([profile.strings[f] for f in unique_files(profile)[0].tolist()])
 
 
 def _project_roots(directories: list[list[str]]) -> set[str]:

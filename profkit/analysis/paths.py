@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from profkit.model import BUILTIN, GENERATED, PROJECT, SITE, STDLIB, Roots
 
-__all__ = ["ANYWHERE", "directory_form", "normalise", "python_version", "relative_to", "rooted"]
+__all__ = ["ANYWHERE", "directory_form", "normalise", "relative_to", "rooted"]
 
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 #: Extended-length and device prefixes of Windows carry no meaning for identity.
@@ -169,28 +169,6 @@ def relative_to(path: str, directories: tuple[str, ...]) -> str | None:
         if same and (best is None or len(path) - len(prefix) < len(best)):
             best = path[len(prefix) :]
     return best
-
-
-def python_version(file: str) -> tuple[int, int] | None:
-    """Python's version as a path of its library or of its packages tells it, ``None`` where it does not.
-
-    Parameters
-    ----------
-    file
-        As the interpreter recorded it.
-    """
-    path = normalise(file)
-    posix = _POSIX_LIB.match(path)
-    if posix:
-        text = posix[1] or posix[2]
-        major, _, minor = text.partition(".")
-        return (int(major), int(minor)) if minor else None
-    zipped = _ZIPPED_LIB.match(path)
-    if zipped and zipped[2]:
-        return int(zipped[1]), int(zipped[2])
-    library = _LIB.search(path)
-    windows = _WINDOWS_VERSION.search(path[: library.start()]) if library else None
-    return (int(windows[1]), int(windows[2])) if windows else None
 
 
 def _generated(path: str) -> str | None:

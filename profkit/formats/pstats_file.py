@@ -10,7 +10,6 @@ Writing is in `pstats_write`.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from dataclasses import dataclass
 
@@ -22,8 +21,9 @@ from profkit.formats.pstats_columns import Columns, parse_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
 from profkit.formats.tokens import PADDING, Bytes
 from profkit.model import Edges, Profile, ProfileError
+from profkit.model.versions import python_of_paths
 
-__all__ = ["PstatsFile", "parse_pstats", "python_version", "read_padded", "read_pstats"]
+__all__ = ["PstatsFile", "parse_pstats", "read_padded", "read_pstats"]
 
 _NOT_A_PROFILE = "give a file that cProfile, pstats or profkit wrote"
 _CAPTURE_AGAIN = "copy it again, or profile again"
@@ -33,9 +33,6 @@ _ZIP_MEMBER = b"PK\x03\x04"
 THREADS_MIXED_SINCE = (3, 12)
 #: Functions of ``threading.py`` that only a second thread runs.
 _THREAD_ENTRY = ("_bootstrap", "_bootstrap_inner", "run")
-
-_STDLIB = re.compile(r"[\\/]lib(?:64)?[\\/]python(\d)\.(\d+)t?[\\/](?!site-packages|dist-packages)", re.I)
-_STDLIB_WINDOWS = re.compile(r"[\\/]Python(\d)(\d+)(?:-32)?[\\/]lib[\\/](?!site-packages)", re.I)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +146,7 @@ def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = T
         profile = _profile(columns, edges).validate()
     except ProfileError as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
-    python = python_version(profile)
+    python = python_of_paths([profile.strings[i] for i in set(profile.file.tolist())])
     return PstatsFile(profile, python, columns.sampled, _warnings(columns, profile, python))
 
 
@@ -185,24 +182,6 @@ def _profile(columns: Columns, edges: bool) -> Profile:
         columns.cumtime,
         edges=links,
     )
-
-
-def python_version(profile: Profile) -> tuple[int, int] | None:
-    """Tell the interpreter's version from the paths of its library, ``None`` where they do not say.
-
-    Returns
-    -------
-    tuple of int, or None
-        Major and minor version; of several, the one with most files.
-    """
-    counts: dict[tuple[int, int], int] = {}
-    for index in np.unique(profile.file).tolist():
-        text = profile.strings[index]
-        found = _STDLIB.search(text) or _STDLIB_WINDOWS.search(text)
-        if found:
-            version = int(found[1]), int(found[2])
-            counts[version] = counts.get(version, 0) + 1
-    return max(counts, key=lambda version: (counts[version], version)) if counts else None
 
 
 def _rows_in(profile: Profile, basename: str) -> npt.NDArray[np.bool_]:

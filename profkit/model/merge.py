@@ -150,6 +150,8 @@ def _joined_edges(profiles: Sequence[Profile], offsets: Ints) -> Edges | None:
 
 def _text_ids(strings: tuple[str, ...], column: Index) -> Ints:
     """Return the column with equal strings under equal numbers, should the table hold a string twice."""
+    if len(set(strings)) == len(strings):
+        return column.astype(np.int64)
     first: dict[str, int] = {}
     ids = np.fromiter((first.setdefault(text, i) for i, text in enumerate(strings)), np.int64, len(strings))
     numbers: Ints = ids[column]
