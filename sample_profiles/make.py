@@ -170,7 +170,7 @@ def command_of(workload: Workload, condition: str) -> list[str]:
     if workload.ranks:
         # Without --bind-to, mpirun ties each of two ranks to one core, and its threads with it.
         launcher = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(workload.ranks)]
-    return [*launcher, sys.executable, f"{workload.name}.py", *options_of(workload, condition)]
+    return [*launcher, "python", f"{workload.name}.py", *options_of(workload, condition)]
 
 
 def stage(workload: Workload, condition: str, folder: Path) -> None:
@@ -243,6 +243,8 @@ def capture(workload: Workload, condition: str, output: Path, cpus: int) -> None
         The program fails or takes too long; the message says why.
     """
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads_of(condition, cpus)))}
+    # A sample's command reads as a user's would: `python` is the interpreter that runs this script.
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     # Where profkit is not installed, the tree that this file lies in is used.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
     if os.geteuid() == 0:
