@@ -244,7 +244,9 @@ def capture(workload: Workload, condition: str, output: Path, cpus: int) -> None
     """
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads_of(condition, cpus)))}
     # A sample's command reads as a user's would: `python` is the interpreter that runs this script.
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    environment["PATH"] = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    )
     # Where profkit is not installed, the tree that this file lies in is used.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
     if os.geteuid() == 0:

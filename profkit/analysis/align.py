@@ -182,8 +182,10 @@ def align_joined(
     free_a = shared[group_a]
     # A unique source within the group is better evidence than a place in it.
     take(*_unique_pairs(group_a, a.source_hash, group_b, b.source_hash, free_a, shared[group_b]), _ROOTED)
-    order_a = _order(np.flatnonzero(free_a & (partner < 0)), group_a, a, baseline)
-    order_b = _order(np.flatnonzero(shared[group_b] & free_b), group_b, b, candidate)
+    left_a, left_b = np.flatnonzero(free_a & (partner < 0)), np.flatnonzero(shared[group_b] & free_b)
+    on_both = np.intersect1d(a.raw_file[left_a], b.raw_file[left_b])
+    order_a = _order(left_a, group_a, a, baseline, on_both)
+    order_b = _order(left_b, group_b, b, candidate, on_both)
     count_a = np.bincount(group_a[order_a], minlength=size)
     count_b = np.bincount(group_b[order_b], minlength=size)
     equal = count_a == count_b
@@ -271,14 +273,16 @@ def _dense(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> I
     return dense
 
 
-def _order(rows: Ints, group: Index, side: Columns, profile: Profile) -> Ints:
+def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: Index) -> Ints:
     """Order rows by group, then line; what still ties is ordered by what repeats from run to run.
 
-    Two methods that a library generates from text share file, line and name; the calls they got tell them
-    apart as well as anything can.
+    Two copies of one module that count as the same file are told apart by their raw names where both sides have
+    them (`on_both`). Two methods that a library generates from text share file, line and name; the calls they
+    got tell them apart as well as anything can.
     """
+    raw_file = np.where(np.isin(side.raw_file, on_both), side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)
-    columns = (*calls, side.source_hash, side.qualname, side.line, group)
+    columns = (*calls, raw_file, side.source_hash, side.qualname, side.line, group)
     return rows[np.lexsort(tuple(column[rows] for column in columns))]
 
 

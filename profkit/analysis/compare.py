@@ -14,12 +14,13 @@ from profkit.analysis.select import is_foreign
 from profkit.analysis.types import Comparability, Residue
 from profkit.model import Profile, Run, RunSet
 
-__all__ = ["comparability", "same_capture", "sampled", "versions_differ"]
+__all__ = ["MUCH_RESIDUE", "comparability", "same_capture", "sampled", "threads_mixed", "versions_differ"]
 
 #: What each difference leaves of the score; products of them. They order the cases by how much of a ranking
 #: the difference can explain alone, and are conventions, not measurements.
 SAMPLED = 0.3
 CUMTIME_ONLY = 0.3
+THREADS = 0.5
 WORKLOAD = 0.5
 COMMAND = 0.7
 PROCESSES = 0.7
@@ -85,6 +86,12 @@ def comparability(
         differs(
             SAMPLED, f"The {'baseline' if sampled_a else 'candidate'} was sampled, the other side was traced."
         )
+    mixed_a, mixed_b = threads_mixed(baseline), threads_mixed(candidate)
+    if mixed_a != mixed_b:
+        differs(
+            THREADS,
+            f"The {'baseline' if mixed_a else 'candidate'} holds all threads in one stack, the other side one.",
+        )
     for side, profile in (("baseline", profile_a), ("candidate", profile_b)):
         if len(profile) and not profile.tottime.any() and profile.cumtime.any():
             differs(
@@ -125,8 +132,8 @@ def comparability(
     if len(baseline.runs) == 1 or len(candidate.runs) == 1:
         alone = [n for n, s in (("baseline", baseline), ("candidate", candidate)) if len(s.runs) == 1]
         said.append(
-            f"One run on the {' and the '.join(alone)} side cannot tell its own noise; "
-            "pooled noise floors are used."
+            f"One run {'on either side' if len(alone) == 2 else f'of the {alone[0]}'} tells nothing of its own "
+            "noise; what clean repeats of other programs show is used instead."
         )
     return Comparability(max(0.0, score), tuple(said))
 
@@ -145,6 +152,11 @@ def _same_columns(a: Profile, b: Profile) -> bool:
 def sampled(side: RunSet) -> bool:
     """Whether a side's times come from samples: readers say so in a warning, the columns do not tell."""
     return any("sampl" in w.lower() for run in side.runs for w in run.warnings)
+
+
+def threads_mixed(side: RunSet) -> bool:
+    """Whether a side holds the calls of all threads where cProfile before 3.12 holds one; as with `sampled`."""
+    return any("threads in one stack" in w for run in side.runs for w in run.warnings)
 
 
 def versions_differ(baseline: RunSet, candidate: RunSet, profile_a: Profile, profile_b: Profile) -> bool:

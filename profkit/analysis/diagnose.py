@@ -16,6 +16,7 @@ from profkit.analysis.advice import capture_both, more_runs
 from profkit.analysis.facts import Facts
 from profkit.analysis.rules_counters import blocked, contention, throttling
 from profkit.analysis.rules_rankings import (
+    ANOTHER_PROGRAM,
     DRIFT,
     code_change,
     faster,
@@ -23,11 +24,13 @@ from profkit.analysis.rules_rankings import (
     noisier,
     reordered,
     slower_machine,
+    total_evidence,
     unchanged,
     workload_change,
+    worst_mover,
 )
 from profkit.analysis.types import Evidence, Finding, Verdict
-from profkit.analysis.wording import number, percent, seconds, times
+from profkit.analysis.wording import number, percent, readable_name, times
 
 __all__ = ["RULES", "diagnose"]
 
@@ -97,26 +100,27 @@ def diagnose(facts: Facts) -> Verdict:
 
 def _inconclusive(facts: Facts, findings: tuple[Finding, ...]) -> Verdict:
     """Nothing decides: what is known, and what would."""
-    a, b = facts.baseline, facts.candidate
     slow = facts.log_slowdown
-    if facts.moved:
+    mover = worst_mover(facts)
+    if facts.reordered:
         what = "The order of functions moved beyond noise"
+    elif facts.moved:
+        what = "Time moved between functions beyond noise"
+    elif mover >= 0:
+        what = f"{readable_name(facts.table.name[mover])} moved beyond the noise"
     elif slow > DRIFT:
         what = f"Everything takes about the same factor more ({times(math.exp(slow))})"
     else:
         what = "Little moved"
-    if facts.counters:
+    if facts.unmatched > ANOTHER_PROGRAM:
+        what = "The sides are hardly the same program"
+        why = f"{percent(facts.unmatched)} or more of either's time is in functions that the other does not have"
+    elif facts.counters:
         why = "the candidate did not wait for CPUs, and neither calls nor sources say why"
     else:
         why = "without the kernel's counters contention, another machine and a larger input look alike"
-    walls = bool(a.wall_s) and bool(b.wall_s)
     evidence = (
-        Evidence(
-            "wall time" if walls else "self time of all functions",
-            seconds(a.wall_s if walls else a.total_s),
-            seconds(b.wall_s if walls else b.total_s),
-            times(math.exp(slow)),
-        ),
+        total_evidence(facts),
         Evidence(
             "distance of the rankings",
             number(0.0),
@@ -127,11 +131,12 @@ def _inconclusive(facts: Facts, findings: tuple[Finding, ...]) -> Verdict:
             "time that sits in other functions",
             percent(0.0),
             percent(facts.total_variation),
-            f"noise reaches {percent(noise.TV_P95)}",
+            f"noise reaches {percent(noise.TV_P99)}",
         ),
     )
+    joint = ":" if facts.unmatched > ANOTHER_PROGRAM else ", but"
     return replace(
-        Verdict("inconclusive", 0.5, f"{what}, but {why}."),
+        Verdict("inconclusive", 0.5, f"{what}{joint} {why}."),
         evidence=evidence,
         advice=capture_both(facts) + more_runs(facts),
         findings=findings,

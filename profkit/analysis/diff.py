@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from profkit.analysis import noise
 from profkit.analysis.align import align_joined, join
-from profkit.analysis.compare import comparability, same_capture, sampled, versions_differ
+from profkit.analysis.compare import comparability, same_capture, sampled, threads_mixed, versions_differ
 from profkit.analysis.diagnose import diagnose
 from profkit.analysis.facts import Facts, SideFacts, movement, noise_log_ratio, side_facts
 from profkit.analysis.fold import fold_comprehensions, needs_folding
@@ -82,10 +82,13 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
         movement=moved,
         rbo=ranking.rbo,
         rbo_floor=ranking.noise_floor,
+        reordered=ranking.reordered,
         total_variation=ranking.total_variation,
         identical=any(same_capture(x, y) for x in baseline.runs for y in candidate.runs),
         python_differs=other_python,
         sampled_differs=sampled(baseline) != sampled(candidate),
+        threads_differ=threads_mixed(baseline) != threads_mixed(candidate),
+        unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
     said = [f"{run.path}: {w}" for side in (baseline, candidate) for run in side.runs for w in run.warnings]
     return Diff(
@@ -169,12 +172,14 @@ def _ranking(table: DiffTable, baseline: Side, by: str) -> Ranking:
     share_a, share_b = (s.tottime / max(float(s.tottime.sum()), 1e-12) for s in (a, b))
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     distance = rbo_distance(_order(a.rank), _order(b.rank), depth=DEPTH)
+    apart = total_variation(share_a[heavy], share_b[heavy])
     floor = _own_floor(baseline, by)
     return Ranking(
         by=by,
         rbo=distance,
-        total_variation=total_variation(share_a[heavy], share_b[heavy]),
-        reordered=distance > floor,
+        total_variation=apart,
+        # Functions of nearly equal time that change places move no time.
+        reordered=distance > floor and apart > noise.NEARLY_EQUAL,
         noise_floor=floor,
     )
 
@@ -188,11 +193,11 @@ def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _own_floor(side: Side, by: str) -> float:
     """Pooled floor, raised to what repeats of the baseline reach where they differ more among themselves."""
     if side.runs < noise.MIN_RUNS_NOISE:
-        return noise.RBO_P95
+        return noise.RBO_P99
     times = side.tottime if by == "tottime" else side.cumtime
     orders = [np.argsort(-row, kind="stable")[:DEPTH] for row in times]
     pairs = [(i, j) for i in range(len(orders)) for j in range(i)]
-    return max(noise.RBO_P95, *(rbo_distance(orders[i], orders[j], depth=DEPTH) for i, j in pairs))
+    return max(noise.RBO_P99, *(rbo_distance(orders[i], orders[j], depth=DEPTH) for i, j in pairs))
 
 
 def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:

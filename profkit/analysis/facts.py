@@ -17,7 +17,7 @@ import numpy.typing as npt
 from profkit.analysis import noise
 from profkit.analysis.rank import location_and_spread, log_ratios
 from profkit.analysis.types import DiffTable
-from profkit.model import PROJECT, Process, Run, RunSet
+from profkit.model import PROJECT, STDLIB, Process, Run, RunSet
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,7 +141,15 @@ class Movement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """Everything that a rule may look at."""
+    """Everything that a rule may look at.
+
+    Attributes
+    ----------
+    threads_differ
+        One side holds the calls of threads that the other side was not able to see.
+    unmatched
+        Part of the self time in functions that only one side has, of the side with less of it.
+    """
 
     baseline: SideFacts
     candidate: SideFacts
@@ -149,10 +157,13 @@ class Facts:
     movement: Movement
     rbo: float
     rbo_floor: float
+    reordered: bool
     total_variation: float
     identical: bool
     python_differs: bool
     sampled_differs: bool
+    threads_differ: bool
+    unmatched: float
 
     @property
     def counters(self) -> bool:
@@ -161,9 +172,8 @@ class Facts:
 
     @property
     def moved(self) -> bool:
-        """Whether the ranking left the noise; swaps of nearly equal functions, which move no time, do not count."""
-        swapped = self.rbo > max(self.rbo_floor, noise.RBO_P99) and self.total_variation > noise.NEARLY_EQUAL
-        return swapped or self.total_variation > noise.TV_P99
+        """Whether the order of functions, or the time between them, left the noise."""
+        return self.reordered or self.total_variation > noise.TV_P99
 
     @property
     def cpu_part(self) -> float:
@@ -188,11 +198,14 @@ STILL_THERE = 0.5
 CALLS_CHANGED = 0.1
 
 
-def is_wait(name: str) -> bool:
-    """Whether a function's self time is waiting by purpose (``acquire``, ``poll``, ``recv`` …)."""
+def is_wait(name: str, root: str) -> bool:
+    """Whether a function's self time is waiting by purpose (``acquire``, ``poll``, ``recv`` …).
+
+    A function in Python is believed to wait only in the standard library: a project's own ``wait`` may compute.
+    """
     if name.startswith("<"):
         return _NATIVE_WAITS.search(name) is not None
-    return name.rpartition(".")[2] in _WAITS
+    return root == STDLIB and name.rpartition(".")[2] in _WAITS
 
 
 def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[Process]]) -> SideFacts:
@@ -254,7 +267,11 @@ def movement(
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
     share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
     heavy = np.flatnonzero(share >= noise.MIN_SHARE)
-    heavy = heavy[[not is_wait(table.name[i]) for i in heavy.tolist()]] if len(heavy) else heavy
+    heavy = (
+        heavy[[not is_wait(table.name[i], table.keys[i].root) for i in heavy.tolist()]]
+        if len(heavy)
+        else heavy
+    )
     active = heavy[(a.ncalls[heavy] > 0) & (b.ncalls[heavy] > 0)]
     time_a, time_b = busy_a[active], busy_b[active]
     before, after = float(time_a.sum()), float(time_b.sum())

@@ -16,12 +16,14 @@ import numpy.typing as npt
 from profkit.analysis.rank import MAD_SCALE
 
 __all__ = [
+    "CLEAN_SCATTER",
     "CLIMB_P99",
     "MIN_RUNS_NOISE",
     "MIN_RUNS_TEST",
     "MIN_SECONDS",
     "MIN_SHARE",
     "NEARLY_EQUAL",
+    "OWN_NOISE_SHARE",
     "RBO_P95",
     "RBO_P99",
     "R_SPREAD_P95",
@@ -58,8 +60,15 @@ MIN_SHARE = 0.005
 #: Seconds below which a change of one function is nothing, whatever its factor (3 µs becoming 9 µs is 3×):
 #: the scheduling quantum of one context switch on an idle Linux machine is 1–4 ms.
 MIN_SECONDS = 1e-3
+#: Share of self time from which a function that left its own noise, and the common factor by more than
+#: `TOTAL_RATIO_P95`, has moved: no function of 48 clean comparisons of five runs a side did (four programs); from
+#: a share of 0.01 on, 4 of the 48 had one.
+OWN_NOISE_SHARE = 0.02
 #: Least scatter of the logarithm of a function's time that replicates can show: clock and rounding.
 MIN_SCATTER = 0.005
+#: Scatter that a function's noise is taken to have at least, however well a few repeats happen to agree: the
+#: lower end of the medians of clean programs (0.025–0.05).
+CLEAN_SCATTER = 0.025
 #: Runs a side from which its own scatter is used: two have no spread to speak of.
 MIN_RUNS_NOISE = 3
 #: Runs a side from which a rank-sum test can say anything: 3 a side cannot go below p = 0.10.

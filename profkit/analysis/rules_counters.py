@@ -27,6 +27,8 @@ SELF_DEMAND = 1.25
 OTHERS = 0.25
 #: Slow-down from which lost time is worth a cause: the corpus calls a run contended from 1.15× on.
 SLOWER = math.log(1.15)
+#: Cores that the rest of the program uses from which its main thread waits for that work: half of one worker.
+WORKING = 0.5
 #: Part of the slow-down that time off the CPU must explain.
 MOST = 0.5
 
@@ -123,6 +125,8 @@ def blocked(facts: Facts) -> Finding | None:
         return None
     loaders = _loader_gain(facts)
     starving = loaders > MOST
+    if not starving and _others_compute(b):
+        return None
     evidence = [
         Evidence(
             "main thread off the CPU, not queueing",
@@ -197,6 +201,13 @@ def _explained(facts: Facts, part: float) -> float:
     return min(1.0, max(0.0, part / facts.log_slowdown))
 
 
+def _others_compute(side: SideFacts) -> bool:
+    """Whether threads and workers of the program kept a CPU busy: who waits for them is not blocked."""
+    if side.own_cores is None or side.main_run_s is None or not side.wall_s:
+        return False
+    return side.own_cores - side.main_run_s / side.wall_s >= WORKING
+
+
 def _loader_gain(facts: Facts) -> float:
     """Part of the gain in self time that sits in waiting while a loader's queue was being read."""
     table = facts.table
@@ -204,7 +215,11 @@ def _loader_gain(facts: Facts) -> float:
     gains = float(gain[gain > 0].sum())
     if gains <= 0:
         return 0.0
-    waits = sum(float(gain[i]) for i in range(min(len(table), 50)) if gain[i] > 0 and is_wait(table.name[i]))
+    waits = sum(
+        float(gain[i])
+        for i in range(min(len(table), 50))
+        if gain[i] > 0 and is_wait(table.name[i], table.keys[i].root)
+    )
     cumulative = table.candidate.cumtime - table.baseline.cumtime
     queues = max(
         (

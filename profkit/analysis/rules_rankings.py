@@ -12,10 +12,11 @@ import shlex
 
 from profkit.analysis import noise
 from profkit.analysis.advice import capture_both, more_runs
+from profkit.analysis.compare import MUCH_RESIDUE
 from profkit.analysis.facts import Facts, is_wait
 from profkit.analysis.rules_counters import MOST, SLOWER, WAIT, contention, throttling
 from profkit.analysis.types import Evidence, Finding
-from profkit.analysis.wording import number, percent, seconds, times
+from profkit.analysis.wording import count, number, percent, readable_name, seconds, times
 from profkit.model import BUILTIN
 
 __all__ = [
@@ -25,8 +26,10 @@ __all__ = [
     "noisier",
     "reordered",
     "slower_machine",
+    "total_evidence",
     "unchanged",
     "workload_change",
+    "worst_mover",
 ]
 
 UNTOLD = "–"
@@ -43,6 +46,8 @@ DOMINATES = 0.6
 SHARES_APART = 0.25
 #: Growth of the replicates' scatter that other machines, regressions and larger inputs show in at most 2 %.
 NOISIER = math.log(2.0)
+#: Part of either side's time in functions that the other lacks, above which they are two programs.
+ANOTHER_PROGRAM = 0.5
 #: Runs a side from which the scatter rule was measured; with fewer it is less sure.
 MEASURED_RUNS = 5
 
@@ -91,8 +96,7 @@ def workload_change(facts: Facts) -> Finding | None:
     return Finding(
         rule="call-counts",
         cause="workload-change",
-        # Another Python calls its library differently, above all while importing.
-        confidence=0.6 if facts.python_differs else 0.95 if everywhere else 0.7,
+        confidence=_calls_confidence(facts, everywhere),
         severity=_share(part, facts.log_slowdown),
         summary=(
             f"The candidate does {times(moved.calls_factor)} the work: the functions where the time is spent "
@@ -101,6 +105,17 @@ def workload_change(facts: Facts) -> Finding | None:
         evidence=tuple(evidence),
         advice=("# compare runs with equal inputs, epochs and batch sizes",),
     )
+
+
+def _calls_confidence(facts: Facts, everywhere: bool) -> float:
+    """How far different calls tell of different work, and not of what was recorded."""
+    if facts.threads_differ or facts.unmatched > MUCH_RESIDUE:
+        # More threads recorded, another profiler, another program: more calls, whatever the work.
+        return 0.4
+    if facts.python_differs:
+        # Another Python calls its library differently, above all while importing.
+        return 0.6
+    return 0.95 if everywhere else 0.7
 
 
 def code_change(facts: Facts) -> Finding | None:
@@ -129,7 +144,7 @@ def code_change(facts: Facts) -> Finding | None:
 
 def _code_finding(facts: Facts, row: int, part: float, confidence: float, *, known: bool) -> Finding:
     table, moved = facts.table, facts.movement
-    name = table.name[row]
+    name = readable_name(table.name[row])
     new = table.match[row] == "new"
     calls_a, calls_b = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
     own = float(table.per_call_ratio[row])
@@ -138,11 +153,9 @@ def _code_finding(facts: Facts, row: int, part: float, confidence: float, *, kno
             f"self time of {name}",
             seconds(float(table.baseline.tottime[row])),
             seconds(float(table.candidate.tottime[row])),
-            f"with what changed along with it {percent(part)} of all time gained"
-            if known
-            else f"{percent(part)} of all time gained",
+            f"{percent(part)} of the added time" + (", with all that changed or is new" if known else ""),
         ),
-        Evidence("its calls", f"{calls_a}", f"{calls_b}", "same" if calls_a == calls_b else "changed"),
+        Evidence("its calls", count(calls_a), count(calls_b), "same" if calls_a == calls_b else "changed"),
     ]
     if known:
         evidence.append(
@@ -151,15 +164,19 @@ def _code_finding(facts: Facts, row: int, part: float, confidence: float, *, kno
     if math.isfinite(own) and math.isfinite(moved.ratio):
         says = f"median of all functions: {times(math.exp(moved.ratio))}"
         evidence.append(Evidence("time per call", times(1.0), times(own), says))
-    what = "is new" if new else "has another source" if known else "alone got slower per call"
+    if known:
+        what = f"{name} is new" if new else f"The source of {name} changed"
+        summary = f"{what}; functions that changed or are new hold {percent(part)} of the added time"
+    else:
+        summary = f"{name} alone got slower per call, and holds {percent(part)} of the added time"
     whole = facts.cpu_part
     return Finding(
         rule="changed-source" if known else "one-function",
         cause="code-change",
         confidence=confidence,
         severity=part if math.isnan(whole) else part * whole,
-        summary=f"{name} {what}, and holds {percent(part)} of the time gained"
-        + (", with what changed along with it." if known else "."),
+        # Whoever waits for a slow function gains as much as it does: that is no time of its own.
+        summary=f"{summary} (waiting left out).",
         evidence=tuple(evidence),
         advice=(f"git log -p -- {shlex.quote(table.keys[row].path)}  # what changed in {name}",)
         if known
@@ -182,7 +199,7 @@ def noisier(facts: Facts) -> Finding | None:
         severity=float("nan"),
         summary=(
             "The candidate's repeats scatter far more than the baseline's: it was denied CPU in lumps, by "
-            "contention or by throttling."
+            "contention, by throttling, or because it was stopped."
         ),
         evidence=(
             Evidence(
@@ -191,7 +208,7 @@ def noisier(facts: Facts) -> Finding | None:
                 times(math.exp(moved.noise_log_ratio)),
                 "another machine, a regression or a larger input leave it where it was",
             ),
-            _total(facts),
+            total_evidence(facts),
         ),
         advice=capture_both(facts),
     )
@@ -236,7 +253,7 @@ def reordered(facts: Facts) -> Finding | None:
                 number(moved.spread),
                 f"clean repeats reach {number(noise.R_SPREAD_P95)}",
             ),
-            _total(facts),
+            total_evidence(facts),
         ),
         advice=capture_both(facts) + more_runs(facts),
     )
@@ -289,9 +306,9 @@ def slower_machine(facts: Facts) -> Finding | None:
 
 def faster(facts: Facts) -> Finding | None:
     """The candidate took less time."""
-    if facts.log_slowdown > -DRIFT or facts.identical:
+    if facts.log_slowdown > -DRIFT or facts.identical or facts.unmatched > ANOTHER_PROGRAM:
         return None
-    evidence = [_total(facts)]
+    evidence = [total_evidence(facts)]
     wait_a, wait_b = facts.baseline.wait_fraction, facts.candidate.wait_fraction
     if wait_a is not None and wait_b is not None and wait_a >= WAIT and wait_a - wait_b > 0.1:
         evidence.append(
@@ -310,19 +327,24 @@ def faster(facts: Facts) -> Finding | None:
 
 
 def unchanged(facts: Facts) -> Finding | None:
-    """Neither the order nor the total left the noise."""
+    """Neither the order, nor the total, nor any function left the noise."""
     if facts.moved or abs(facts.log_slowdown) > DRIFT or not _same_calls(facts):
         return None
+    if worst_mover(facts) >= 0:
+        return None
     known = facts.counters
+    total = f"the total ({times(math.exp(facts.log_slowdown))}) is within what clean repeats drift"
+    waits = (percent(facts.baseline.wait_fraction), percent(facts.candidate.wait_fraction))
     return Finding(
         rule="within-noise",
         cause="no-change",
         confidence=0.9 if known else 0.6,
         severity=float("nan"),
         summary=(
-            "No reordering beyond noise, and no growth of waiting for a CPU."
+            f"No reordering beyond noise, {total}, and the main thread queued for a CPU in {waits[1]} of its "
+            f"active time, against {waits[0]}."
             if known
-            else "No reordering beyond noise, and the total is within it; waiting for a CPU was not measured."
+            else f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
         ),
         evidence=(
             Evidence(
@@ -331,7 +353,7 @@ def unchanged(facts: Facts) -> Finding | None:
                 number(facts.rbo),
                 f"noise reaches {number(facts.rbo_floor)}",
             ),
-            _total(facts),
+            total_evidence(facts),
         ),
         advice=() if known else capture_both(facts),
     )
@@ -356,14 +378,24 @@ def _share(part: float, whole: float) -> float:
     return min(1.0, max(0.0, part / whole)) if whole > 0 and math.isfinite(part) else float("nan")
 
 
-def _total(facts: Facts) -> Evidence:
+def worst_mover(facts: Facts) -> int:
+    """Row of the function that changed most beyond the noise, waits left out; −1 where none did."""
+    table = facts.table
+    for row in table.anomalous.nonzero()[0].tolist():
+        if not is_wait(table.name[row], table.keys[row].root):
+            return int(row)
+    return -1
+
+
+def total_evidence(facts: Facts) -> Evidence:
+    """Wall times of both sides, or their self times where a wall is not known."""
     a, b = facts.baseline, facts.candidate
     walls = bool(a.wall_s) and bool(b.wall_s)
     return Evidence(
         "wall time" if walls else "self time of all functions",
         seconds(a.wall_s if walls else a.total_s),
         seconds(b.wall_s if walls else b.total_s),
-        times(math.exp(facts.log_slowdown)),
+        times(math.exp(facts.log_slowdown)) if walls or min(a.total_s, b.total_s) > 0 else UNTOLD,
     )
 
 
@@ -372,8 +404,8 @@ def _top_calls(facts: Facts) -> list[Evidence]:
     table = facts.table
     for row in range(min(len(table), 20)):
         calls_a, calls_b = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
-        if calls_a and calls_b and not is_wait(table.name[row]) and abs(math.log(calls_b / calls_a)) > CALLS:
-            return [
-                Evidence(f"calls of {table.name[row]}", f"{calls_a}", f"{calls_b}", times(calls_b / calls_a))
-            ]
+        waits = is_wait(table.name[row], table.keys[row].root)
+        if calls_a and calls_b and not waits and abs(math.log(calls_b / calls_a)) > CALLS:
+            name = readable_name(table.name[row])
+            return [Evidence(f"calls of {name}", count(calls_a), count(calls_b), times(calls_b / calls_a))]
     return []

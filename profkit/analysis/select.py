@@ -44,7 +44,7 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
     found: Sequence[Process] = ()
     if process == "main":
         found = [p for p in run.processes if p.role == "main"] or run.processes[:1]
-    elif kind in ("rank", "pid") and number.isdigit():
+    elif kind in ("rank", "pid") and number.isdecimal():
         found = [p for p in run.processes if (p.rank if kind == "rank" else p.pid) == int(number)]
     else:
         raise UsageError(f"--process {process}: not understood, use main, rank:N or pid:N")

@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from profkit.analysis import noise
 from profkit.analysis.align import Columns, Joined
+from profkit.analysis.facts import CALLS_CHANGED, is_wait
 from profkit.analysis.identity import infer_roots
 from profkit.analysis.paths import relative_to
 from profkit.analysis.rank import MAD_SCALE, log_ratios, ranks
 from profkit.analysis.sides import Side
 from profkit.analysis.types import RUNGS, Alignment, DiffTable, SideTable
+from profkit.analysis.wording import percent, times
 from profkit.model import PROJECT, FunctionKey, Profile
 
 __all__ = ["build_table", "busy_seconds"]
@@ -27,8 +29,6 @@ Rows = npt.NDArray[np.integer]
 
 #: A change beyond this many standard deviations of the replicates is no noise.
 SIGMAS = 3.0
-#: Calls that differ by less than this part are said to be the same.
-SAME_CALLS = 0.01
 #: Part of a function's self time spent waiting from which the reason mentions it.
 MENTION_WAIT = 0.1
 
@@ -71,10 +71,11 @@ def build_table(
     log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
     source = _same_source(joined, row_a, row_b)
     anomalous = _anomalous(a, b, row_a, row_b, side_a, side_b, log_ratio, by)
+    keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
     reason = [""] * len(order)
     for row in np.flatnonzero(anomalous).tolist():
-        reason[row] = _reason(row, side_a, side_b, source[row], float(log_ratio[row]))
-    keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
+        waits = is_wait(names[row], keys[row].root)
+        reason[row] = _reason(row, side_a, side_b, source[row], float(log_ratio[row]), waits)
     kinds = (*RUNGS, "gone", "new")
     table = DiffTable(
         keys=keys,
@@ -197,7 +198,8 @@ def _anomalous(
     """Rows that moved among the others by more than noise, and whose seconds did too.
 
     A climb is weighted by the share it reaches. The first of a ranking cannot climb, so a share that grew by
-    more than all clean differences together, or a time per call that left the common factor, counts as well.
+    more than all clean differences together, or a time per call that left the common factor, counts as well; where
+    replicates tell a row's own noise, it need not be that much.
     """
     seconds_a = side_a.tottime if by == "tottime" else side_a.cumtime
     seconds_b = side_b.tottime if by == "tottime" else side_b.cumtime
@@ -217,6 +219,8 @@ def _anomalous(
     moved |= np.abs(side_b.share - side_a.share) > noise.TV_P95
     moved |= (np.abs(change) > noise.TV_P95 * a.profile.total) & apart
     share = np.maximum(side_a.share, side_b.share)
+    if min(a.runs, b.runs) >= noise.MIN_RUNS_NOISE:
+        moved |= (share >= noise.OWN_NOISE_SHARE) & apart
     result: Bools = np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
     return result
 
@@ -231,7 +235,7 @@ def _noise(
     variance = np.zeros(len(row_a))
     for side, rows in ((a, row_a), (b, row_b)):
         times = side.tottime if by == "tottime" else side.cumtime
-        scatter = noise.log_scatter(times)
+        scatter = np.maximum(noise.log_scatter(times), noise.CLEAN_SCATTER)
         totals = np.log(np.maximum(times.sum(axis=1), 1e-12))
         drift = MAD_SCALE * float(np.median(np.abs(totals - np.median(totals))))
         variance += np.where(rows >= 0, scatter[rows] ** 2, 0.0) + drift**2
@@ -261,7 +265,9 @@ def _p_values(
     return result
 
 
-def _reason(row: int, a: SideTable, b: SideTable, same_source: bool | None, log_ratio: float) -> str:
+def _reason(
+    row: int, a: SideTable, b: SideTable, same_source: bool | None, log_ratio: float, waits: bool
+) -> str:
     if not a.present[row] or not b.present[row]:
         return "new" if b.present[row] else "gone"
     rank_a, rank_b = int(a.rank[row]), int(b.rank[row])
@@ -269,19 +275,22 @@ def _reason(row: int, a: SideTable, b: SideTable, same_source: bool | None, log_
         moved = f"stays #{rank_b}"
     else:
         moved = f"{'rose' if rank_b < rank_a else 'fell'} from #{rank_a} to #{rank_b}"
-    said = [] if same_source is None else ["same source" if same_source else "source changed"]
+    said = ["waits by purpose"] if waits else []
+    if same_source is not None:
+        said.append("same source" if same_source else "source changed")
     calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
-    if abs(calls_b - calls_a) <= SAME_CALLS * calls_a:
+    if calls_a == calls_b:
         said.append("same calls")
+    elif abs(calls_b - calls_a) <= CALLS_CHANGED * calls_a:
+        said.append("nearly the same calls")
     elif calls_a:
-        said.append(f"{calls_b / calls_a:.2g}x the calls")
+        said.append(f"{times(calls_b / calls_a)} the calls")
     if np.isfinite(log_ratio):
-        ratio = float(np.exp(log_ratio))
-        said.append(f"{ratio:.1f}x per call" if ratio < 99.5 else f"{ratio:.0f}x per call")
+        said.append(f"{times(float(np.exp(log_ratio)))} per call")
     if b.wait is not None and b.tottime[row] > 0:
         part = float(b.wait[row] / b.tottime[row])
         if part >= MENTION_WAIT:
-            said.append(f"{part * 100:.0f} % of it waiting for a CPU")
+            said.append(f"{percent(part)} of it waiting for a CPU")
     return f"{moved}; {', '.join(said)}"
 
 

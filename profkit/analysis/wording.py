@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import math
+import re
 
-__all__ = ["cores", "number", "percent", "seconds", "times"]
+__all__ = ["cores", "count", "number", "percent", "readable_name", "seconds", "times"]
 
 UNKNOWN = "–"
+
+_METHOD = re.compile(r"<method '([^']+)' of '([^']+)' objects>")
+_BUILTIN = re.compile(
+    r"<built-in method ([^\s>]+)(?: of (?:type object|(\S+) object))?(?: at 0x[0-9A-Fa-f]+)?>"
+)
+
+
+def readable_name(name: str) -> str:
+    """Name of a function without the words that cProfile puts around built-in ones.
+
+    ``<method 'sort' of 'list' objects>`` becomes ``list.sort`` and ``<built-in method torch.conv2d>`` becomes
+    ``torch.conv2d``.
+    """
+    match = _METHOD.fullmatch(name) or _BUILTIN.fullmatch(name)
+    if match is None:
+        return name
+    function, owner = match.groups()
+    return f"{owner}.{function}" if owner else str(function)
 
 
 def percent(part: float | None) -> str:
@@ -22,12 +41,14 @@ def seconds(value: float | None) -> str:
     if value_unknown(value):
         return UNKNOWN
     assert value is not None
+    if value == 0:
+        return "0 s"
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
         if abs(value) * factor >= 1 or unit == "µs":
             return (
                 f"{value * factor:.3g} {unit}"
-                if abs(value) * factor < 1000
-                else f"{value * factor:.0f} {unit}"
+                if abs(value) * factor < 999.5
+                else f"{value * factor:,.0f} {unit}"
             )
     return UNKNOWN
 
@@ -44,7 +65,16 @@ def times(factor: float | None) -> str:
     if value_unknown(factor):
         return UNKNOWN
     assert factor is not None
-    return f"{factor:.2f}×" if factor < 9.95 else f"{factor:.0f}×"
+    if 0 < factor < 0.01:
+        return "<0.01×"
+    if factor < 9.995:
+        return f"{factor:.2f}×"
+    return f"{factor:.1f}×" if factor < 99.95 else f"{factor:,.0f}×"
+
+
+def count(value: int) -> str:
+    """A whole number, thousands apart."""
+    return f"{value:,}"
 
 
 def number(value: float | None, digits: int = 2) -> str:

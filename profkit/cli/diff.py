@@ -36,14 +36,15 @@ def diff(
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
     from profkit.analysis.diff import diff as compare
-    from profkit.cli.output import check_by, choose_format, default_limit, emit_report
-    from profkit.formats import load_side
+    from profkit.cli.output import check_by, choose_format, default_limit, emit_report, keep_inputs
+    from profkit.formats.load import files_of, load_side
     from profkit.report.document import Document
 
     chosen = choose_format(format, output)
     check_by(by)
     rows = default_limit(limit, chosen)
     causes = _causes(fail_on)
+    keep_inputs(output, (path for side in (baseline, candidate) for path in files_of(side)[0]))
     result = compare(load_side(baseline), load_side(candidate), by=by, process=process)
 
     def json_text() -> str:

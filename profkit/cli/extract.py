@@ -19,10 +19,11 @@ def extract(
 ) -> None:
     """Write one process as a plain pstats file."""
     from profkit.analysis.select import select_profile
-    from profkit.cli.output import emit_bytes
+    from profkit.cli.output import emit_bytes, keep_inputs
     from profkit.formats import load_run, write_pstats
 
     # The default is what viewers see of the run file itself; all processes have to be asked for.
     loaded = load_run(run)
+    keep_inputs(output, (loaded.path,))
     profile, _ = select_profile(loaded, process or "main")
     emit_bytes(write_pstats(profile), output)

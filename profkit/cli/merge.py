@@ -26,11 +26,15 @@ def merge(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="Run file to write.")],
 ) -> None:
     """Join the rank files of one job, or rescue a killed capture."""
+    from profkit.errors import UsageError
     from profkit.formats import join_ranks
     from profkit.formats.runfile import write_run
 
     runs = [_read(path) for path in files]
-    write_run(output, runs[0] if len(runs) == 1 else join_ranks(runs))
+    try:
+        write_run(output, runs[0] if len(runs) == 1 else join_ranks(runs))
+    except OSError as error:
+        raise UsageError(f"-o {output}: cannot be written there, {error.strerror}") from error
 
 
 def _read(path: Path) -> Run:

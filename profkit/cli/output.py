@@ -5,17 +5,27 @@ The only place of the package that asks what the terminal can do. Renders nothin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from profkit.errors import UsageError
 from profkit.report.document import Document
 
-__all__ = ["FORMATS", "check_by", "choose_format", "default_limit", "emit", "emit_bytes", "emit_report"]
+__all__ = [
+    "FORMATS",
+    "check_by",
+    "choose_format",
+    "default_limit",
+    "emit",
+    "emit_bytes",
+    "emit_report",
+    "keep_inputs",
+]
 
 #: Formats by name; suffixes of ``-o`` that mean them.
 FORMATS = ("terminal", "json", "md")
@@ -55,6 +65,29 @@ def default_limit(limit: int | None, chosen: str) -> int:
     if limit is not None and limit < 0:
         raise UsageError(f"--limit {limit}: give the number of rows, 0 for all")
     return _LIMITS[chosen] if limit is None else limit
+
+
+def keep_inputs(output: Path | None, inputs: Iterable[str]) -> None:
+    """Refuse to write over a file that was read: a profile cannot be had again, a report can.
+
+    Parameters
+    ----------
+    output
+        File to write, or ``None`` for stdout.
+    inputs
+        Paths of what was read.
+
+    Raises
+    ------
+    UsageError
+        They are the same file, by whatever name.
+    """
+    if output is None or not output.is_file():
+        return
+    for path in inputs:
+        with contextlib.suppress(OSError):
+            if os.path.samefile(output, path):
+                raise UsageError(f"-o {output}: is a profile that is read here, name another file")
 
 
 def emit_report(

@@ -25,7 +25,7 @@ def show(
     """Show one run: processes, waiting, top functions."""
     gc.disable()  # as in ``profkit diff``
     from profkit.analysis.select import select_processes
-    from profkit.cli.output import check_by, choose_format, default_limit, emit_report
+    from profkit.cli.output import check_by, choose_format, default_limit, emit_report, keep_inputs
     from profkit.formats import load_run
     from profkit.report.document import Document
 
@@ -33,6 +33,7 @@ def show(
     check_by(by)
     rows = default_limit(limit, chosen)
     loaded = load_run(run, edges=False)
+    keep_inputs(output, (loaded.path,))
     selected = replace(loaded, processes=select_processes(loaded, process))
 
     def json_text() -> str:

@@ -16,7 +16,7 @@ from profkit.errors import FormatError
 from profkit.formats.pstats_file import read_pstats
 from profkit.model import Process, Run, RunSet, Thread
 
-__all__ = ["join_ranks", "load_run", "load_side"]
+__all__ = ["files_of", "join_ranks", "load_run", "load_side"]
 
 # ZIP's end-of-central-directory record: signature, 18 bytes, and a comment whose size is its last field.
 _END_RECORD = b"PK\x05\x06"
@@ -98,7 +98,7 @@ def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
     FormatError
         There is no file, or none that can be read.
     """
-    paths, many = _files_of(spec)
+    paths, many = files_of(spec)
     if not many:
         return RunSet(os.fspath(spec), (load_run(paths[0], edges=edges),))
     runs: list[Run] = []
@@ -114,8 +114,14 @@ def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
     return RunSet(os.fspath(spec), tuple(_ranks_joined(runs)), tuple(skipped))
 
 
-def _files_of(spec: StrPath) -> tuple[list[str], bool]:
-    """Return a side's files in order, and whether the user named more than one file could be."""
+def files_of(spec: StrPath) -> tuple[list[str], bool]:
+    """Return a side's files in order, and whether the user named more than one file could be.
+
+    Raises
+    ------
+    FormatError
+        A directory or a pattern holds none; a single file need not exist.
+    """
     text = os.fspath(spec)
     if os.path.isdir(text):
         found = sorted(glob.glob(os.path.join(glob.escape(text), "*.prof")))

@@ -157,6 +157,8 @@ def _profile(columns: Columns, edges: bool) -> Profile:
     unknown = np.zeros(len(columns.file), np.int32)
     # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger is all calls.
     ncalls, primitive = np.maximum(columns.first, columns.second), np.minimum(columns.first, columns.second)
+    if len(primitive) and primitive.min() < 0:
+        raise ProfileError("holds a call count below 0")
     name = columns.name.astype(np.int32)
     links = None
     if edges:

@@ -2,7 +2,8 @@
 
 Reads what `pstats_columns` leaves: dumps of Python 2, of the pure-Python ``profile`` (callers are bare
 counts), of the sampling profiler (a mark among the keys), with counts beyond 32 bits, with bytes behind the
-dump. It is an unmarshaller of its own, for plain data only: `marshal.loads` trusts sizes and references in
+dump. ``python -m profile`` names a row by the code object that it ran; of such only the name is kept. It is an
+unmarshaller of its own, for plain data only: `marshal.loads` trusts sizes and references in
 the stream (hashing a tuple that contains itself crashes the interpreter) and does not read Python 2's string
 references. It raises `MalformedError` on whatever is not a profile and returns the same `Columns` as the fast
 path. Opening files and wording errors for users are in `pstats_file`.
@@ -23,6 +24,8 @@ __all__ = ["MalformedError", "decode_columns"]
 
 #: A profile is a dictionary of tuples that hold a dictionary of tuples of leaves: five deep.
 _DEEPEST = 5
+#: Code holds the code of what is defined in it, and its constants.
+_DEEPEST_IN_CODE = 100
 #: Longest tuple of a profile: an entry. One more for what later versions may append.
 _LONGEST_TUPLE = 6
 #: Marshal's integers have digits of 15 bits; a count of 64 bits has five.
@@ -60,6 +63,7 @@ class _Reader:
         self.at = 0
         self.references: list[Any] = []
         self.interned: list[str] = []  # Python 2's string references count these alone
+        self.in_code = 0
 
     def take(self, count: int) -> bytes:
         """Return the next bytes."""
@@ -80,10 +84,10 @@ class _Reader:
         """Read one object; `_END` for the mark that closes a dictionary."""
         code = self.take(1)[0]
         flag, kind = code & 0x80, chr(code & 0x7F)
-        read = _READERS.get(kind)
+        read = _READERS.get(kind) or (_CONSTANTS.get(kind) if self.in_code else None)
         if read is None:
             raise MalformedError(f"holds data that no profile has, at byte {self.at - 1}")
-        if depth > _DEEPEST:
+        if depth > (_DEEPEST_IN_CODE if self.in_code else _DEEPEST):
             raise MalformedError(f"is nested deeper than a profile, at byte {self.at - 1}")
         if not flag or kind in "0rRNTF":
             return read(self, depth)
@@ -119,6 +123,9 @@ class _Reader:
     def digits(self, depth: int) -> int:
         """Read a long integer."""
         (count,) = struct.unpack("<i", self.take(4))
+        if self.in_code:
+            self.take(2 * abs(count))
+            return 0
         if abs(count) > _MOST_DIGITS:
             raise MalformedError(f"holds a number that no profile has, at byte {self.at - 5}")
         digits = struct.unpack(f"<{abs(count)}H", self.take(2 * abs(count)))
@@ -136,7 +143,7 @@ class _Reader:
 
     def sequence(self, count: int, depth: int) -> tuple[Any, ...]:
         """Read a tuple's elements."""
-        if count > _LONGEST_TUPLE:
+        if count > _LONGEST_TUPLE and not self.in_code:
             raise MalformedError(f"holds a tuple longer than those of a profile, before byte {self.at}")
         values = tuple([self.object(depth + 1) for _ in range(count)])
         if _END in values:
@@ -152,6 +159,37 @@ class _Reader:
                 raise MalformedError(f"is damaged before byte {self.at}")
             pairs.append((key, value))
         return pairs
+
+    def code(self, depth: int) -> str:
+        """Read a code object of any Python, and return what it is called."""
+        self.in_code += 1
+        self.take(4 * self.leading_numbers())
+        code, _, _, _, kinds = (self.object(depth + 1) for _ in range(5))
+        # Up to 3.10 names of free and of cell variables are two tuples; from 3.11 on one string tells the kinds.
+        old = isinstance(kinds, tuple)
+        if old:
+            self.object(depth + 1)
+        _, name = self.object(depth + 1), self.object(depth + 1)
+        if not old:
+            self.object(depth + 1)
+        self.size()
+        tables = [self.object(depth + 1) for _ in range(1 if old else 2)]
+        self.in_code -= 1
+        if not all(isinstance(text, str) for text in (code, name, *tables)):
+            raise MalformedError(f"holds damaged code before byte {self.at}")
+        return f"<code object {name}>"
+
+    def leading_numbers(self) -> int:
+        """Count the numbers in front of the bytecode: 5 up to 3.7 and from 3.11 on, 6 between, 4 in Python 2."""
+        for count in (5, 6, 4):
+            head = bytes(self.data[self.at + 4 * count : self.at + 4 * count + 5])
+            if len(head) == 5 and head[0] & 0x7F == ord("s"):
+                size = int.from_bytes(head[1:], "little")
+                if size <= len(self.data) - self.at:
+                    return count
+        raise MalformedError(
+            f"holds damaged code, at byte {self.at - 1}", truncated=len(self.data) - self.at < 29
+        )
 
 
 def _latin(reader: _Reader, count: int) -> str:
@@ -180,6 +218,19 @@ _READERS: dict[str, Callable[[_Reader, int], Any]] = {
     "N": lambda r, _: None,
     "T": lambda r, _: True,
     "F": lambda r, _: False,
+    "c": _Reader.code,
+}
+
+#: What only the constants of code are made of; their values are of no interest.
+_CONSTANTS: dict[str, Callable[[_Reader, int], Any]] = {
+    ".": lambda r, _: None,
+    "S": lambda r, _: None,
+    "x": lambda r, _: (r.take(r.take(1)[0]), r.take(r.take(1)[0])),
+    "y": lambda r, _: r.take(16),
+    "[": lambda r, depth: r.sequence(r.size(), depth),
+    "<": lambda r, depth: r.sequence(r.size(), depth),
+    ">": lambda r, depth: r.sequence(r.size(), depth),
+    ":": lambda r, depth: r.sequence(3, depth),
 }
 
 

@@ -11,6 +11,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from profkit.analysis import noise
+from profkit.analysis.facts import is_wait
 from profkit.analysis.types import Diff, DiffTable, Finding, SideSummary, SideTable, Verdict
 from profkit.report import units
 from profkit.report.document import (
@@ -34,6 +36,12 @@ __all__ = ["SMALL_SHARE", "diff_document"]
 #: counted instead of listed: a fifth of the 0.5 % below which rankings say nothing (DETECTION §2).
 SMALL_SHARE = 0.001
 
+#: Functions that are told of in a sentence; the others are in the table.
+MOST_SENTENCES = 10
+_WAITING = (
+    "They wait by purpose (locks, pipes, polls, pool threads): their time follows everybody else's, and is no cause "
+    "by itself."
+)
 #: Rungs on which a match needs no explanation.
 _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
@@ -51,7 +59,8 @@ def diff_document(diff: Diff, limit: int = 50) -> Document:
     sections = [
         Section("", (verdict_block(diff.verdict), _sides(diff))),
         *_evidence(diff),
-        _moved(diff, limit),
+        *_story(diff, limit),
+        *_moved(diff, limit),
         *_one_sided(diff, limit),
         *_trust(diff),
         *_other_findings(diff.verdict),
@@ -141,12 +150,19 @@ def _evidence(diff: Diff) -> list[Section]:
         )
     ranking = diff.ranking
     if math.isfinite(ranking.rbo):
-        reading = "beyond what repeats of one program show" if ranking.reordered else "within the noise"
+        if ranking.reordered:
+            reading = "beyond what repeats of one program show"
+        elif ranking.rbo > ranking.noise_floor:
+            reading = "only functions of nearly equal time changed places"
+        else:
+            reading = "within the noise"
+        apart = "beyond" if ranking.total_variation > noise.TV_P99 else "within"
         blocks.append(
             Note(
                 f"Order of functions by {ranking.by}: {reading} (rank-biased overlap distance "
-                f"{ranking.rbo:.2f}, noise floor {ranking.noise_floor:.2f}; "
-                f"{units.share(ranking.total_variation)} of the self time changed place)."
+                f"{ranking.rbo:.2f}, noise floor {ranking.noise_floor:.2f}). "
+                f"{units.share(ranking.total_variation)} of the self time sits in other functions, {apart} the "
+                f"noise ({units.share(noise.TV_P99)})."
             )
         )
     return [Section("Evidence", tuple(blocks))] if blocks else []
@@ -156,14 +172,51 @@ def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
     return side.cumtime if by == "cumtime" else side.tottime
 
 
-def _moved(diff: Diff, limit: int) -> Section:
-    """Build the table of functions that both sides have, the greatest change in seconds first."""
+def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Which of the rows wait by purpose."""
+    return np.array([is_wait(table.name[i], table.keys[i].root) for i in rows.tolist()], np.bool_)
+
+
+def _story(diff: Diff, limit: int) -> list[Section]:
+    """Tell in a sentence each what moved beyond the noise, waits left out."""
+    table = diff.table
+    rows = np.flatnonzero(table.anomalous & table.baseline.present & table.candidate.present)
+    rows = rows[~_waits(table, rows)]
+    if not len(rows):
+        return []
+    shown = rows[: min(limit or MOST_SENTENCES, MOST_SENTENCES)].tolist()
+    said = [f"{display_name(table.name[i])} {clean(table.reason[i])}." for i in shown]
+    if len(shown) < len(rows):
+        said.append(f"And {len(rows) - len(shown):,} more, marked ● below.")
+    return [Section("What moved beyond the noise", (Bullets(tuple(said)),))]
+
+
+def _moved(diff: Diff, limit: int) -> list[Section]:
+    """Lay out the functions that both sides have: those that work, then those that wait by purpose."""
     table, by = diff.table, diff.ranking.by
     both = table.baseline.present & table.candidate.present
     shares = np.maximum(table.baseline.share, table.candidate.share)
-    worth = both & (table.anomalous | (shares >= SMALL_SHARE)) if limit else both
-    chosen = np.flatnonzero(worth)
-    shown = chosen[:limit] if limit else chosen
+    # What is not worth a row is not looked at either: there may be a hundred thousand of it.
+    chosen = np.flatnonzero(both & (table.anomalous | (shares >= SMALL_SHARE)) if limit else both)
+    waits = _waits(table, chosen)
+    changed = "self time" if by == "tottime" else "cumtime"
+    title = f"Functions whose {changed} changed most"
+    small = int(both.sum()) - len(chosen)
+    note = f"{small:,} below {units.share(SMALL_SHARE)} of the {changed} on both sides are not listed."
+    if waits.all():
+        none = "Nothing but waiting" if len(chosen) else "No function of either side has a partner that"
+        sections = [Section(title, (Note(f"{none} took noticeable time."),))]
+    else:
+        sections = [Section(title, (_moved_table(diff, chosen[~waits], limit, note if small else ""),))]
+    if waits.any():
+        sections.append(Section("Waiting", (_moved_table(diff, chosen[waits], limit, _WAITING),)))
+    return sections
+
+
+def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: str) -> Table:
+    """Build a table of functions that both sides have, the greatest change in seconds first."""
+    table, by = diff.table, diff.ranking.by
+    shown = rows_of[:limit] if limit else rows_of
     columns = (
         Column("rank", "rank"),
         Column("function", "name"),
@@ -175,37 +228,19 @@ def _moved(diff: Diff, limit: int) -> Section:
         Column("calls", "count", 4, folds=True),
         Column("where", "path", 5, folds=True),
         Column("matched by", "text", 6, folds=True),
-        Column("why", "text", 3, folds=True),
         Column("share now", "bar", 8),
     )
     rows = [_moved_row(table, int(index), by) for index in shown]
     filled = [
         i for i, column in enumerate(columns) if column.priority == 0 or any(r.cells[i] != "" for r in rows)
     ]
-    notes = [cut_note(len(shown), len(chosen), "functions")]
-    small = int(both.sum()) - len(chosen)
-    if small:
-        notes.append(
-            f"{small:,} below {units.share(SMALL_SHARE)} of the self time on both sides are not listed."
-        )
+    notes = [cut_note(len(shown), len(rows_of), "functions"), about]
     if any(row.marked for row in rows):
         notes.append("● moved beyond the noise.")
-    title = (
-        "Functions whose self time changed most"
-        if by == "tottime"
-        else "Functions whose cumtime changed most"
-    )
-    if not rows:
-        return Section(title, (Note("No function of either side has a partner that took noticeable time."),))
-    return Section(
-        title,
-        (
-            Table(
-                tuple(columns[i] for i in filled),
-                tuple(Row(tuple(row.cells[i] for i in filled), row.marked, row.tone) for row in rows),
-                " ".join(note for note in notes if note),
-            ),
-        ),
+    return Table(
+        tuple(columns[i] for i in filled),
+        tuple(Row(tuple(row.cells[i] for i in filled), row.marked, row.tone) for row in rows),
+        " ".join(note for note in notes if note),
     )
 
 
@@ -225,7 +260,6 @@ def _moved_row(table: DiffTable, index: int, by: str) -> Row:
         Pair(int(before.ncalls[index]), int(after.ncalls[index])),
         location(table.keys[index], table.file[index], table.line[index]),
         "" if match in _PLAIN_MATCHES else match,
-        clean(table.reason[index]),
         float(after.share[index]),
     )
     worse = (seconds.after or 0.0) > (seconds.before or 0.0)
@@ -323,7 +357,8 @@ def _other_findings(verdict: Verdict) -> list[Section]:
     ]
     if not others:
         return []
-    return [Section("What also holds", (Bullets(tuple(_finding(finding) for finding in others)),))]
+    title = "What it might be" if verdict.cause == "inconclusive" else "What also holds"
+    return [Section(title, (Bullets(tuple(_finding(finding) for finding in others)),))]
 
 
 def _finding(finding: Finding) -> str:

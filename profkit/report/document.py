@@ -80,10 +80,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class VerdictBlock:
-    """The answer: what, how sure, and one sentence; `tone` is ``good``, ``bad`` or ``unsure``."""
+    """The answer: what, how sure, and one sentence; `tone` is ``good``, ``bad`` or ``unsure``.
+
+    There is no `confidence` (0 to 1) where nothing is claimed.
+    """
 
     headline: str
-    confidence: float
+    confidence: float | None
     summary: str
     tone: str
 

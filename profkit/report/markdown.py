@@ -107,7 +107,8 @@ def _block(block: Block, rows: int | None, cell: int | None) -> Iterator[str]:
     if isinstance(block, VerdictBlock):
         yield f"## {_TONES[block.tone]} {_prose(block.headline)}"
         yield ""
-        yield f"**Confidence {100 * block.confidence:.0f} %.** {_prose(_short(block.summary, cell))}"
+        sure = "" if block.confidence is None else f"**Confidence {100 * block.confidence:.0f} %.** "
+        yield sure + _prose(_short(block.summary, cell))
     elif isinstance(block, Table):
         yield from _table(block, rows, cell)
     elif isinstance(block, Facts):

@@ -268,11 +268,12 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
                 "" if process.pid is None else str(process.pid),
                 "" if thread.tid is None else str(thread.tid),
                 clean(thread.name),
-                thread.profile.total,
+                # A native thread runs no Python: its self time is not known, rather than nothing.
+                thread.profile.total if len(thread.profile) else None,
                 thread.run_s,
                 thread.run_queue_wait_s,
                 wait_fraction(thread.run_s, thread.run_queue_wait_s),
-                len(thread.profile),
+                len(thread.profile) or None,
             )
         )
         for process, thread in shown

@@ -36,6 +36,8 @@ _ASCII = str.maketrans(
         "█": "#",
         "·": "|",
         "•": "*",
+        "“": '"',
+        "”": '"',
         "─": "-",
     }
 )
@@ -138,14 +140,15 @@ def _prose(text: str, width: int, style: str, indent: str = "") -> Iterator[Line
 
 def _verdict(block: VerdictBlock, width: int) -> Iterator[Line]:
     style = _TONES[block.tone]
-    sure = f"confidence {100 * block.confidence:.0f} %"
+    sure = "" if block.confidence is None else f"confidence {100 * block.confidence:.0f} %"
     head = f"{_SIGNS[block.tone]} {block.headline}"
     if cell_width(head) + 3 + len(sure) <= width:
-        yield [(head, style), ("   " + sure, "bold")]
+        yield [(head, style), ("   " + sure if sure else "", "bold")]
     else:
         for line in wrap_some(head, width, MOST_LINES):
             yield [(line, style)]
-        yield [("  " + sure, "bold")]
+        if sure:
+            yield [("  " + sure, "bold")]
     yield from _prose(block.summary, width, "", "  ")
     yield []
 

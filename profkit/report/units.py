@@ -23,12 +23,17 @@ def seconds(value: float | None) -> str:
     if size < 0.5e-9:
         return "0 s"
     if size >= 999.5:
-        return f"{value:,.0f} s"
+        return f"{_whole(value)} s"
     for scale, unit in _SCALES:
         # 0.9995 of a unit already rounds to 1.00 of it.
         if size >= 0.9995 * scale or unit == "ns":
             return f"{_three_digits(value / scale)} {unit}"
     raise AssertionError("unreachable: nanoseconds end the scales")
+
+
+def _whole(value: float) -> str:
+    """A whole number, thousands apart; with an exponent where no measured quantity is as great."""
+    return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.3g}"
 
 
 def _three_digits(value: float) -> str:
@@ -63,6 +68,8 @@ def count(value: float | None) -> str:
     """Whole number with thousands apart; from ten million on, in millions or more."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
+    if abs(value) >= 1e15:
+        return _whole(float(value))
     for limit, scale, suffix in ((1e13, 1e12, " T"), (1e10, 1e9, " G"), (1e7, 1e6, " M")):
         if abs(value) >= limit:
             return f"{value / scale:,.1f}{suffix}"
@@ -79,4 +86,4 @@ def factor(value: float | None) -> str:
         return "<0.01×"
     if abs(value) < 9.995:
         return f"{value:.2f}×"
-    return f"{value:.1f}×" if abs(value) < 99.95 else f"{value:,.0f}×"
+    return f"{value:.1f}×" if abs(value) < 99.95 else f"{_whole(value)}×"

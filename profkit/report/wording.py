@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from profkit.analysis.types import Verdict
+from profkit.analysis.wording import readable_name
 from profkit.model import FunctionKey
 from profkit.report.document import Block, Bullets, VerdictBlock
 from profkit.report.text import clean
@@ -32,10 +33,6 @@ _KINDS = {
     "cpu-quota": "by a CPU quota",
 }
 
-_METHOD = re.compile(r"<method '([^']+)' of '([^']+)' objects>")
-_BUILTIN = re.compile(
-    r"<built-in method ([^\s>]+)(?: of (?:type object|(\S+) object))?(?: at 0x[0-9A-Fa-f]+)?>"
-)
 #: Advice that is a sentence; all other advice is a command to paste, or a comment among such.
 _SENTENCE = re.compile(r"[A-Z][a-z]* .*[.!?]")
 
@@ -46,7 +43,11 @@ def verdict_block(verdict: Verdict) -> VerdictBlock:
     if verdict.kind:
         headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
-    return VerdictBlock(f"{headline} ({names})", verdict.confidence, clean(verdict.summary), tone)
+    if names != headline.lower():
+        headline += f" ({names})"
+    # How sure one is of not knowing tells nothing.
+    confidence = None if verdict.cause == "inconclusive" else verdict.confidence
+    return VerdictBlock(headline, confidence, clean(verdict.summary), tone)
 
 
 def advice_blocks(advice: tuple[str, ...]) -> tuple[Block, ...]:
@@ -68,11 +69,7 @@ def display_name(name: str) -> str:
     ``<method 'sort' of 'list' objects>`` becomes ``list.sort`` and ``<built-in method torch.conv2d>`` becomes
     ``torch.conv2d``; the column of locations says that they are built in.
     """
-    match = _METHOD.fullmatch(name) or _BUILTIN.fullmatch(name)
-    if match is None:
-        return clean(name)
-    function, owner = match.groups()
-    return clean(f"{owner}.{function}" if owner else function)
+    return clean(readable_name(name))
 
 
 def location(key: FunctionKey, file: str, line: int) -> str:

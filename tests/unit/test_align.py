@@ -349,3 +349,10 @@ def test_hundred_thousand_functions_align_quickly() -> None:
     assert len(found.baseline) == 100_000
     # A quarter of a second on the machine this was written on; the bound catches a loop over pairs, not noise.
     assert took < 3.0
+
+
+def test_copies_of_one_module_are_told_apart_by_their_raw_paths() -> None:
+    files = ["/usr/lib/python3.11/os.py", "C:\\Python312\\Lib\\os.py", "/opt/lib/python3.11/os.py"]
+    rows = [Row(file, 10, "f") for file in files]
+    found = pairs(align(profile(rows), profile(rows[::-1])))
+    assert {x: y for x, (y, _) in found.items()} == {0: 2, 1: 1, 2: 0}

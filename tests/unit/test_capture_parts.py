@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.capture import host
+from profkit.capture import host, warnings_of
 from profkit.capture.agent import settings, tracer
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
+from profkit.model import Process
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,8 @@ from profkit.errors import FormatError
         ({"RANK": "0", "WORLD_SIZE": "2"}, (0, 2)),
         ({"RANK": "0"}, (None, None)),
         ({"RANK": "first", "WORLD_SIZE": "2"}, (None, None)),
+        ({"RANK": "²", "WORLD_SIZE": "2"}, (None, None)),
+        ({"RANK": "1" * 5000, "WORLD_SIZE": "2"}, (None, None)),
         # An sbatch script: Slurm names a process that is no rank.
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, (None, None)),
         ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}, (5, 8)),
@@ -180,3 +183,25 @@ def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
     assert machine.wall_s == 2.0
     assert machine.busy_s is None
     assert machine.psi_some_s is None
+
+
+def killed(pid: int) -> tuple[dict[str, object], Process]:
+    """A record of a process that was killed, and what is made of it."""
+    made = record(pid=pid, version="3.11.0", interval=0.1, threads=[], rank=None, world_size=None)
+    return made, Process(pid=pid, command=("x",), exit="killed", role="child", notes=("is odd",))
+
+
+def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
+    pairs = [killed(pid) for pid in range(10, 210)]
+    said = list(warnings_of.processes([r for r, _ in pairs], [p for _, p in pairs]))
+    assert len(said) == 2
+    assert said[0].startswith(
+        "200 processes (10, 11, 12, 13, …) were killed; at most the last 0.1 s (1.5 s if"
+    )
+    assert said[1] == "200 processes (10, 11, 12, 13, …): is odd"
+
+
+def test_world_size_is_not_trusted_to_be_small() -> None:
+    records = [record(rank=0, world_size=10**9 - 1)]
+    (said,) = warnings_of.launch({"wall_s": 1.0}, records)
+    assert said.startswith("ranks without a record: 1, 2, 3, 4, 5, 6, 7, 8, … of 999999999")

@@ -225,6 +225,10 @@ def test_extract_writes_what_pstats_reads(cli: Cli, profiles: Path, tmp_path: Pa
     assert before == after
 
 
+#: Of the environment that the tests run in, what would change the outputs that they look at.
+_COLOURS = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM")
+
+
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "profkit", *map(str, arguments)],
@@ -232,7 +236,7 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
         text=True,
         encoding="utf-8",
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**{k: v for k, v in os.environ.items() if k not in _COLOURS}, **environment},
         check=False,
         timeout=60,
     )
@@ -313,3 +317,34 @@ def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
     loaded = set(done.stderr.splitlines()[-1].split())
     assert "numpy" in loaded
     assert loaded & {"rich", "pydantic", "snakeviz", "nvtx", "multiprocessing"} == set()
+
+
+def test_a_report_is_not_written_over_what_it_reads(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+    """A profile cannot be had again."""
+    side = tmp_path / "side"
+    side.mkdir()
+    kept = side / "a.prof"
+    kept.write_bytes((profiles / "a.prof").read_bytes())
+    link = tmp_path / "link.json"
+    link.symlink_to(kept)
+    before = kept.read_bytes()
+    for arguments in (
+        ("diff", side, profiles / "b.prof", "--format", "json", "-o", kept),
+        ("diff", profiles / "b.prof", kept, "-o", link),
+        ("show", kept, "--format", "md", "-o", kept),
+        ("extract", kept, "-o", kept),
+    ):
+        assert "name another file" in one_line(cli(*arguments))
+        assert kept.read_bytes() == before
+
+
+def test_merge_says_where_it_cannot_write(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+    assert "cannot be written there" in one_line(cli("merge", profiles / "a.prof", "-o", tmp_path))
+    assert "cannot be written there" in one_line(
+        cli("merge", profiles / "a.prof", "-o", tmp_path / "no" / "x")
+    )
+
+
+@pytest.mark.parametrize("process", ["rank:²", "pid:½", "rank:-1", "rank:", "main:1"])
+def test_a_process_that_cannot_be_understood(process: str, cli: Cli, profiles: Path) -> None:
+    assert "not understood" in one_line(cli("show", profiles / "a.prof", "--process", process))

@@ -11,7 +11,7 @@ from profkit.analysis.diagnose import RULES
 from profkit.analysis.diff import diff
 from profkit.analysis.facts import is_wait
 from profkit.analysis.types import CAUSES, Diff
-from profkit.model import Profile, Run, RunSet
+from profkit.model import BUILTIN, PROJECT, STDLIB, Profile, Run, RunSet
 from tests.builders import Row, captured, foreign, profile
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
@@ -232,7 +232,13 @@ def test_rules_are_asked_in_the_order_of_decision() -> None:
     ],
 )
 def test_what_waits_by_purpose(name: str, waits: bool) -> None:
-    assert is_wait(name) is waits
+    assert is_wait(name, STDLIB) is waits
+
+
+def test_a_projects_own_wait_may_compute() -> None:
+    assert is_wait("Queue.wait", STDLIB)
+    assert not is_wait("Simulation.wait", PROJECT)
+    assert is_wait("<built-in method time.sleep>", BUILTIN)
 
 
 def test_new_code_that_holds_the_gain_counts_with_what_changed() -> None:
@@ -270,3 +276,67 @@ def test_time_off_the_cpu_is_taken_out_where_a_tracer_told_it() -> None:
     verdict = judged(run(traced(1.0, "s0", 0.0)), run(traced(5.0, "other", 3.0), off=0.5)).verdict
     assert verdict.cause == "code-change"
     assert "f0" in verdict.summary
+
+
+def test_nothing_is_said_of_a_ratio_to_nothing() -> None:
+    a, b = (foreign(profile([Row("m.py", 1, "f", 1, t)])) for t in (0.0, 1.0))
+    verdict = diff(a, b).verdict
+    total = next(e for e in verdict.evidence if e.signal == "self time of all functions")
+    assert (total.baseline, total.candidate, total.says) == ("0 s", "1 s", "–")
+    # One function has no order that could move.
+    assert verdict.summary.startswith("Time moved between functions")
+
+
+def test_evidence_names_functions_as_the_tables_do() -> None:
+    rows = [*BASE, Row("~", 0, "<method 'executemany' of 'sqlite3.Connection' objects>", 1500, 4.0)]
+    twice = [replace(r, ncalls=2 * r.ncalls, tottime=2 * r.tottime) for r in rows]
+    verdict = judged(run(profile(rows)), run(profile(twice))).verdict
+    calls = next(e for e in verdict.evidence if e.signal.startswith("calls of"))
+    assert (calls.signal, calls.baseline, calls.candidate) == (
+        "calls of sqlite3.Connection.executemany",
+        "1,500",
+        "3,000",
+    )
+
+
+def test_no_change_says_what_was_measured_of_waiting() -> None:
+    summary = judged(run(scaled(1.0), wait=0.1), run(scaled(1.01), wait=0.2)).verdict.summary
+    assert "6.2 % of its active time, against 3.1 %" in summary
+
+
+def test_more_threads_recorded_are_not_more_work() -> None:
+    """From Python 3.12 on cProfile holds the calls of all threads; before, those of one."""
+    one = profile(BASE)
+    all_ = profile([replace(r, ncalls=2 * r.ncalls, tottime=2 * r.tottime) for r in BASE])
+    assert diff(foreign(one), foreign(all_)).verdict.cause == "workload-change"
+    mixed = foreign(all_).runs[0]
+    mixed = replace(mixed, warnings=("cProfile of Python 3.12 records all threads in one stack: …",))
+    found = diff(foreign(one), RunSet("b", (mixed,)))
+    assert found.verdict.cause == "inconclusive"
+    assert any("one stack" in warning for warning in found.comparability.warnings)
+
+
+def test_calls_of_another_program_are_not_more_work() -> None:
+    def side(own: str, factor: int) -> RunSet:
+        shared = [replace(r, ncalls=factor * r.ncalls, tottime=factor * r.tottime) for r in BASE]
+        return foreign(profile([*shared, Row("other.py", 1, own, 5, 1.0 * factor)]))
+
+    verdict = diff(side("left", 1), side("right", 2)).verdict
+    assert verdict.cause != "workload-change"
+
+
+def test_another_program_is_not_a_faster_one() -> None:
+    other = profile([Row("other.py", 10 * i, f"g{i}", 5, 0.05) for i in range(5)])
+    verdict = diff(foreign(profile(BASE)), foreign(other)).verdict
+    assert verdict.cause == "inconclusive"
+    assert "hardly the same program: 100 %" in verdict.summary
+
+
+def test_a_main_thread_that_waits_for_its_own_workers_is_not_blocked() -> None:
+    rows = [*BASE, Row("~", 0, "<method 'acquire' of '_thread.lock' objects>", 10, 0.1)]
+    # The baseline spun on its CPUs, so that all CPU time together did not grow.
+    a = run(scaled(1.0, rows=rows), children=[(4.0, 0.0)])
+    b = run(scaled(*[1.0] * 10, 40.0, rows=rows), off=3.8, children=[(4.0, 0.0)])
+    assert judged(a, b).verdict.cause != "blocked"
+    idle = run(scaled(*[1.0] * 10, 40.0, rows=rows), off=3.8, children=[(0.1, 0.0)])
+    assert judged(a, idle).verdict.cause == "blocked"

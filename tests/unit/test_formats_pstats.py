@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import marshal
 import os
@@ -300,6 +301,7 @@ BAD = {
     "a number": marshal.dumps(7),
     "a string": marshal.dumps("stats"),
     "other keys": marshal.dumps({"a": (1, 1, 0.0, 0.0, {})}),
+    "negative calls": marshal.dumps({("a.py", 1, "f"): (-1, 1, 0.0, 0.0, {})}),
     "other values": marshal.dumps({("a.py", 1, "f"): 3}),
     "short values": marshal.dumps({("a.py", 1, "f"): (1, 1, 0.0, 0.0)}),
     "no callers": marshal.dumps({("a.py", 1, "f"): (1, 1, 0.0, 0.0, None)}),
@@ -378,3 +380,46 @@ def test_written_profiles_are_read_by_pstats(version: int, tmp_path: Path) -> No
     profile = read_pstats(dump(tmp_path / "in.prof", stats, version)).profile
     (tmp_path / "out.prof").write_bytes(write_pstats(profile))
     assert pstats.Stats(str(tmp_path / "out.prof")).stats == stats  # type: ignore[attr-defined]
+
+
+#: Defines what code objects hold: constants of every kind, nested code, names free and bound.
+NESTED = """# coding: utf-8
+BIG, IMAGINARY, DOTS = 10 ** 40, 3j, Ellipsis
+def outer(x=(1, (2, (3, b"x", u"\u00e9", None, True)))):
+    def inner():
+        def generated():
+            yield x in (1, 2, "a") and x in {3, 4.5}
+        return lambda: list(generated())
+    return inner
+outer()()()
+"""
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.11", "3.12", "3.13"])
+def test_profile_of_a_script_names_a_row_by_its_code(version: str, tmp_path: Path) -> None:
+    """``python -m profile script.py`` has a code object in a key, laid out as that Python lays out code."""
+    if find(version) is None:
+        pytest.skip(f"no CPython {version}")
+    (tmp_path / "nested.py").write_text(NESTED, encoding="utf-8")
+    out = tmp_path / "out.prof"
+    command = [interpreter(version), "-m", "profile", "-o", str(out), str(tmp_path / "nested.py")]
+    subprocess.run(command, check=True, timeout=60, stdout=subprocess.DEVNULL, env={"PATH": os.defpath})
+    read = read_pstats(out)
+    assert ("profile", 0, "<code object <module>>") in rows(read.profile)
+    assert {"outer", "inner", "generated"} <= {key[2] for key in rows(read.profile)}
+    assert any("pure-Python profiler" in warning for warning in read.warnings)
+    assert all("0x" not in name for _, _, name in rows(read.profile) if name.startswith("<code"))
+
+
+def test_damaged_code_is_one_line(tmp_path: Path) -> None:
+    code = compile(NESTED, "nested.py", "exec")
+    whole = marshal.dumps({("profile", 0, code): (1, 1, 0.5, 0.5, {})})
+    path = tmp_path / "code.prof"
+    path.write_bytes(whole)
+    assert list(rows(read_pstats(path).profile)) == [("profile", 0, "<code object <module>>")]
+    for at in range(0, len(whole), 5):
+        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]):
+            path.write_bytes(damaged)
+            with contextlib.suppress(FormatError):
+                read_pstats(path)

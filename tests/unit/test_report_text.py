@@ -106,3 +106,11 @@ def test_changes_shares_counts_and_factors() -> None:
         "25.0×",
         "291×",
     ]
+
+
+def test_absurd_numbers_stay_short() -> None:
+    assert units.seconds(1e300) == "1e+300 s"
+    assert units.seconds(123_456.0) == "123,456 s"
+    assert units.count(2e18) == "2e+18"
+    assert units.factor(1e200) == "1e+200×"
+    assert units.factor(51_815.4) == "51,815×"
