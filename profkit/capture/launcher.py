@@ -7,10 +7,12 @@ so that ranks on other hosts reach it through a shared file system and a killed 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -85,18 +87,26 @@ def _output_path(output: Path | None, number: int | None) -> Path:
         path = path.with_name("-".join([path.stem, *marks]) + (path.suffix or ".prof"))
     if output is None:
         free, count = path, 1
-        while free.exists():
+        # A spool beside it belongs to a capture that runs, or to one that was killed and may be merged yet.
+        while free.exists() or any(path.parent.glob(f"{_spool_prefix(free)}*")):
             count += 1
             free = path.with_name(f"{path.stem}-{count}{path.suffix}")
         path = free
     if path.is_dir():
         raise UsageError(f"{path}: is a directory; name the file to write with -o")
+    if path.exists() and not path.is_file():
+        # The file is renamed into its place: that would remove a device, such as /dev/null.
+        raise UsageError(f"{path}: is not a regular file; name the file to write with -o")
     return path
+
+
+def _spool_prefix(path: Path) -> str:
+    return f".{path.name}.spool-"
 
 
 def _capture_once(command: list[str], path: Path, environ: Mapping[str, str], quiet: bool) -> int:
     try:
-        spool = Path(tempfile.mkdtemp(prefix=f".{path.name}.spool-", dir=path.parent)).absolute()
+        spool = Path(tempfile.mkdtemp(prefix=_spool_prefix(path), dir=path.parent)).absolute()
     except OSError as error:
         raise UsageError(
             f"{path}: cannot write there ({error.strerror}); choose another place with -o"
@@ -105,17 +115,8 @@ def _capture_once(command: list[str], path: Path, environ: Mapping[str, str], qu
     try:
         status = _run_target(command, spool, environ)
         keep = True  # from here on the spool holds what cannot be had again
-        from profkit.capture.packer import pack_spool
-        from profkit.formats.runfile import write_run
-
-        run = pack_spool(spool, wait_for_stragglers=True)
-        write_run(path, run)
+        run = _pack(spool, path, status)
         keep = False
-    except OSError as error:
-        raise ProfkitError(
-            f"{path}: cannot be written ({error.strerror}); the records are kept: "
-            f"free some space, then run profkit merge {spool} -o {path}"
-        ) from error
     finally:
         if not keep:
             shutil.rmtree(spool, ignore_errors=True)
@@ -124,15 +125,41 @@ def _capture_once(command: list[str], path: Path, environ: Mapping[str, str], qu
     return status
 
 
+def _pack(spool: Path, path: Path, status: int) -> Any:
+    from profkit.capture.packer import pack_spool
+    from profkit.formats.runfile import write_run
+
+    if not spool.is_dir():
+        raise ProfkitError(
+            f"{path}: nothing to write: the command (which ended with status {status}) removed {spool}, where "
+            "profkit kept its records; choose another place with -o"
+        )
+    try:
+        run = pack_spool(spool, wait_for_stragglers=True)
+        write_run(path, run)
+    except OSError as error:
+        raise ProfkitError(
+            f"{path}: cannot be written ({error.strerror}); the records are kept: "
+            f"free some space, then run profkit merge {shlex.quote(str(spool))} -o {shlex.quote(str(path))}"
+        ) from error
+    except KeyboardInterrupt:
+        raise ProfkitError(
+            f"{path}: not written; the records are kept: run profkit merge "
+            f"{shlex.quote(str(spool))} -o {shlex.quote(str(path))}"
+        ) from None
+    return run
+
+
 def _say_where(path: Path, run: Any) -> None:
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"
-    print(
-        f"profkit: wrote {path} ({processes}, {run.manifest.wall_s:.1f} s); see it with: profkit show {path}",
-        file=sys.stderr,
-    )
-    for warning in run.warnings:
-        print(f"profkit: {warning}", file=sys.stderr)
+    wrote = f"wrote {path} ({processes}, {run.manifest.wall_s:.1f} s)"
+    if sys.stderr is None:
+        return  # closed by who started us; its number may be another file's by now
+    # By its descriptor, and never mind if nobody reads: the target's exit status must come through.
+    with contextlib.suppress(OSError):
+        for line in (f"{wrote}; see it with: profkit show {shlex.quote(str(path))}", *run.warnings):
+            os.write(2, f"profkit: {line}\n".encode("utf-8", "surrogateescape"))
 
 
 def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> int:
@@ -140,37 +167,52 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> 
 
     environment = dict(environ)
     inject = str(Path(__file__).parent / "agent" / "inject")
-    inherited = [
-        entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", inject)
-    ]
-    environment["PYTHONPATH"] = os.pathsep.join([inject, *inherited])
+    environment["PYTHONPATH"] = _python_path(inject, environment.get("PYTHONPATH", ""))
     environment[settings.SPOOL_VARIABLE] = str(spool)
     facts: dict[str, Any] = {
         "command": command,
-        "cwd": os.getcwd(),
+        "cwd": _cwd(),
         "environment": settings.thread_environment(environ),
         "job": _job(),
         "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
         "clocks": {"time": time.time(), "perf_counter": time.perf_counter(), "monotonic": time.monotonic()},
         "exit_status": None,
     }
-    _write_facts(spool, facts)
-    with signals.held_back() as release:
+    try:
+        _write_facts(spool, facts)
+    except OSError as error:
+        raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
+    with signals.held_back() as waiting:
         begin = time.monotonic()
         before = host.take_reading()
         try:
-            target = subprocess.Popen(command, env=environment, preexec_fn=release)
+            # Descriptors stay open: shells (`<(…)`), make and MPI's process managers pass some on by number.
+            target = subprocess.Popen(command, env=environment, preexec_fn=waiting.release, close_fds=False)
         except OSError as error:
             raise CommandNotFoundError(command[0], error) from None
         _prepare_packing()
         facts["git"] = _git_state()
         facts["host"] = _as_dict(host.read_host())
-        status = signals.wait(target)
+        status = waiting.wait(target)
         facts["wall_s"] = time.monotonic() - begin
         facts["readings"] = [_as_dict(before), _as_dict(host.take_reading())]
         facts["exit_status"] = status if status >= 0 else 128 - status
-        _write_facts(spool, facts)
+        with contextlib.suppress(OSError):  # disk full, directory gone: packing will fail, and say which
+            _write_facts(spool, facts)
     return status
+
+
+def _python_path(inject: str, inherited: str) -> str:
+    """Put the agent's directory in front; an empty entry means the current directory, an empty path nothing."""
+    entries = [entry for entry in inherited.split(os.pathsep) if entry != inject] if inherited else []
+    return os.pathsep.join([inject, *entries])
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it was removed
 
 
 def _as_dict(record: Any) -> dict[str, Any]:
@@ -186,7 +228,7 @@ def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
 def _prepare_packing() -> None:
     """Import what packing needs while the target runs, so that its user does not wait for it afterwards."""
     # numpy's BLAS must not start its pool of threads beside the target's.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     import profkit.capture.packer
     import profkit.formats.runfile  # noqa: F401
 

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-__all__ = ["end_like", "held_back", "wait"]
+__all__ = ["Waiting", "end_like", "held_back"]
 
 #: Signals that somebody may send to the launcher and that are meant for the target.
 _FORWARDED = frozenset(
@@ -70,29 +70,18 @@ class _Witness:
             os.waitpid(self._pid, 0)
 
 
-@contextlib.contextmanager
-def held_back() -> Iterator[Callable[[], None] | None]:
-    """Hold back the forwarded signals; yields what the target must call before it is executed."""
-    if not _CAN_WAIT:  # macOS: signals are handled, see `wait`
-        yield None
-        return
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
-    try:
-        yield lambda: _set_mask(previous)
-    finally:
-        _set_mask(previous)
+class Waiting:
+    """Starts nothing itself: what `held_back` gives to who starts a target and waits for it."""
 
+    def __init__(self, witness: _Witness | None, release: Callable[[], None] | None) -> None:
+        self._witness = witness
+        #: What the target must call before it is executed, if anything.
+        self.release = release
 
-def _set_mask(mask: set[int] | set[signal.Signals]) -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-def wait(target: subprocess.Popen[bytes]) -> int:
-    """Wait for the target inside `held_back`; return its exit code, or ``-N`` if signal N ended it."""
-    if not _CAN_WAIT:
-        return _wait_with_handlers(target)
-    witness: _Witness | None = _Witness()
-    try:
+    def wait(self, target: subprocess.Popen[bytes]) -> int:
+        """Wait for the target; return its exit code, or ``-N`` if signal N ended it."""
+        if self._witness is None:
+            return _wait_with_handlers(target)
         while True:
             status = target.poll()
             if status is not None:
@@ -101,11 +90,30 @@ def wait(target: subprocess.Popen[bytes]) -> int:
             if received.si_signo == signal.SIGCHLD or received.si_pid == 0:
                 continue  # no sender: the terminal driver, which signals the whole foreground group
             time.sleep(_SETTLE)
-            if witness is None or not witness.was_sent(received.si_signo):
+            if not self._witness.was_sent(received.si_signo):
                 _send(target, received.si_signo)
-    finally:
-        if witness is not None:
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[Waiting]:
+    """Hold back the forwarded signals while a target is started in this context and waited for."""
+    if not _CAN_WAIT:  # macOS: signals are handled, see `_wait_with_handlers`
+        yield Waiting(None, None)
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
+    try:
+        # Before the target: from its first moment on, a signal to the group must find the witness in it.
+        witness = _Witness()
+        try:
+            yield Waiting(witness, lambda: _set_mask(previous))
+        finally:
             witness.dismiss()
+    finally:
+        _set_mask(previous)
+
+
+def _set_mask(mask: set[int] | set[signal.Signals]) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _wait_with_handlers(target: subprocess.Popen[bytes]) -> int:

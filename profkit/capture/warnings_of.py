@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
+from profkit.capture.agent import settings
 from profkit.model import Process
 
 __all__ = ["launch", "notes", "processes"]
@@ -27,14 +29,26 @@ def notes(record: Mapping[str, Any]) -> tuple[str, ...]:
         )
     if "no_snapshots" in said:
         found.append("no snapshots could be taken: had this process been killed, its data were lost")
-    for begin, end in said.get("own_profiler", ()):
-        start = max(0.0, begin - record["begin_perf"])
-        until = f"{end - record['begin_perf']:.1f} s" if end is not None else "its end"
-        found.append(
-            f"the target used cProfile itself from {start:.1f} s to {until}; "
-            "what ran meanwhile is in its own profile and not in this run"
-        )
+    found.extend(_own_profiler(record, said))
     return tuple(found)
+
+
+def _own_profiler(record: Mapping[str, Any], said: Mapping[str, Any]) -> Iterable[str]:
+    spans = said.get("own_profiler", [])
+    more = said.get("own_profiler_more", 0)
+    result = "what ran meanwhile is in its own profile and not in this run"
+
+    def since_begin(moment: float | None) -> str:
+        return "its end" if moment is None else f"{max(0.0, moment - record['begin_perf']):.1f} s"
+
+    if more:
+        yield (
+            f"the target used cProfile itself {len(spans) + more} times, from {since_begin(spans[0][0])} to "
+            f"{since_begin(spans[-1][1])}; {result}"
+        )
+        return
+    for begin, end in spans:
+        yield f"the target used cProfile itself from {since_begin(begin)} to {since_begin(end)}; {result}"
 
 
 def launch(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Iterable[str]:
@@ -53,7 +67,9 @@ def launch(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> It
     job = facts.get("job")
     if len(expected) == 1 and not job:
         size = expected.pop()
-        missing = sorted(set(range(size)) - {r["rank"] for r in records})
+        present = {r["rank"] for r in records}
+        # What the environment says of the size is not trusted to be small.
+        missing = list(islice((rank for rank in range(size) if rank not in present), 9))
         if missing:
             ranks = ", ".join(str(rank) for rank in missing[:8]) + (", …" if len(missing) > 8 else "")
             yield (
@@ -65,18 +81,34 @@ def launch(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> It
 def processes(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) -> Iterable[str]:
     """Yield what is wrong with single processes; both sequences are in the same order."""
     yield from _killed(records, found)
-    for record in records:
+    said: dict[str, list[int | None]] = {}
+    for record, process in zip(records, found, strict=True):
         version = tuple(int(part) for part in record["version"].split(".")[:2])
         if version >= (3, 12) and _ran_threads(record):
-            yield (
-                f"process {record['pid']} ran several threads under Python {version[0]}.{version[1]}, where "
-                "cProfile mixes the calls of all threads in one stack: its times per function are not reliable"
+            text = (
+                f"ran several threads under Python {version[0]}.{version[1]}, where cProfile mixes the calls of "
+                "all threads in one stack: times per function are not reliable there"
             )
+            said.setdefault(text, []).append(process.pid)
     for process in found:
         if process.exit == "running":
-            yield f"process {process.pid} still ran when the run was written"
+            said.setdefault("still ran when the run was written", []).append(process.pid)
+    for text, pids in said.items():
+        yield f"{_numbered(pids)} {text}"
+    by_note: dict[str, list[int | None]] = {}
+    for process in found:
         for note in process.notes:
-            yield f"process {process.pid}: {note}"
+            by_note.setdefault(note, []).append(process.pid)
+    for note, pids in by_note.items():
+        yield f"{_numbered(pids)}: {note}"
+
+
+def _numbered(pids: Sequence[int | None]) -> str:
+    """Name processes: one sentence for all of which the same is to be said."""
+    if len(pids) == 1:
+        return f"process {pids[0]}"
+    listed = ", ".join(str(pid) for pid in pids[:4]) + (", …" if len(pids) > 4 else "")
+    return f"{len(pids)} processes ({listed})"
 
 
 def _killed(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) -> Iterable[str]:
@@ -87,14 +119,25 @@ def _killed(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) -> I
         count = "1 worker process was" if len(workers) == 1 else f"{len(workers)} worker processes were"
         yield (
             f"{count} ended by a signal, as multiprocessing.Pool does when it is closed by `with` or terminate(); "
-            f"at most the last {worst:.2g} s of each are not in the run"
+            f"at most the last {_most_lost(worst)} of each are not in the run"
         )
-    for record, process in killed:
-        if process.role != "worker":
-            yield (
-                f"process {process.pid} was killed; at most the last {record['interval']:.2g} s before its end "
-                "are not in the run, and calls that had not returned have estimated times"
-            )
+    others = [(r, p.pid) for r, p in killed if p.role != "worker"]
+    if others:
+        worst = max(r["interval"] for r, _ in others)
+        which = _numbered([pid for _, pid in others])
+        one = len(others) == 1
+        yield (
+            f"{which} {'was' if one else 'were'} killed; at most the last {_most_lost(worst)} before "
+            f"{'its end' if one else 'the end of each'} are not in the run, and calls that had not returned "
+            "have estimated times"
+        )
+
+
+def _most_lost(interval: float) -> str:
+    """Say how much a killed process may miss: one that does nothing is read at the longest interval only."""
+    longest = settings.LONGEST_INTERVAL
+    idle = f" ({longest:.2g} s if it only waited)" if interval < longest else ""
+    return f"{interval:.2g} s{idle}"
 
 
 def _ran_threads(record: Mapping[str, Any]) -> bool:

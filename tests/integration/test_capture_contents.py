@@ -209,3 +209,6 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
     capture()
     capture()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a-1.prof", "a-2.prof", "run-2.prof", "run.prof"]
+    (tmp_path / ".run-3.prof.spool-of-one-that-runs").mkdir()
+    capture()
+    assert (tmp_path / "run-4.prof").exists()

@@ -121,6 +121,28 @@ def test_signal_to_the_group_reaches_the_target_once(tmp_path: Path, name: str) 
     assert launcher.returncode == 5
 
 
+def test_signal_to_the_group_in_the_first_moment_reaches_the_target_once(tmp_path: Path) -> None:
+    # A shell, because it is there sooner than a Python, and sooner than the launcher has its imports done.
+    program = (
+        "n=0; trap 'n=$((n+1))' USR1; kill -USR1 0; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; echo $n"
+    )
+    done = run_capture(tmp_path, "bash", "-c", program, start_new_session=True)
+    assert done.stdout == "1\n", done.stderr
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+def test_signal_that_the_target_blocks_and_waits_for(tmp_path: Path, version: str) -> None:
+    """A thread of the agent that did not block it would be given the signal, and the process die of it."""
+    program = (
+        "import os, signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})\n"
+        "os.kill(os.getpid(), signal.SIGUSR1)\n"
+        "print(int(signal.sigwait({signal.SIGUSR1})) == signal.SIGUSR1)\n"
+    )
+    done = run_capture(tmp_path, interpreter(version), "-c", program)
+    assert (done.returncode, done.stdout) == (0, "True\n")
+
+
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     import pty
 
@@ -227,3 +249,73 @@ def test_output_that_cannot_be_written(tmp_path: Path) -> None:
     assert done.stdout == "", "the target ran although its profile could not be kept"
     assert done.stderr.count("\n") == 1
     assert "missing/run.prof" in done.stderr
+
+
+def test_descriptors_are_inherited(tmp_path: Path) -> None:
+    """Process substitution, make's job server and MPI's process managers name them by number."""
+    read, write = os.pipe()
+    os.write(write, b"handed down")
+    os.close(write)
+    program = f"import os; print(os.read({read}, 100))"
+    done = run_capture(tmp_path, sys.executable, "-c", program, pass_fds=(read,))
+    os.close(read)
+    assert done.stdout == "b'handed down'\n", done.stderr
+
+
+def test_empty_entry_of_pythonpath_stays_the_current_directory(tmp_path: Path) -> None:
+    # What `PYTHONPATH=$PYTHONPATH:lib` makes where the variable was not set.
+    (tmp_path / "beside.py").touch()
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "train.py").write_text("import beside; print('found')\n")
+    done = run_capture(tmp_path, sys.executable, "scripts/train.py", env=environment(PYTHONPATH=":lib"))
+    assert done.stdout == "found\n", done.stderr
+
+
+def test_nobody_reads_what_profkit_says(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", "raise SystemExit(7)")
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=write, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stdout) == (7, b"")
+    closed = subprocess.run(
+        ["bash", "-c", 'exec "$@" 2>&-', "-", *command],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    assert (closed.returncode, closed.stdout) == (7, b""), "the message went to the target's output"
+
+
+def test_output_that_is_no_file_is_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.prof")
+    done = run_capture(tmp_path, sys.executable, "-c", "print('ran')")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is not a regular file" in done.stderr
+    assert (tmp_path / "run.prof").is_fifo()
+
+
+def test_target_that_removes_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    done = run_capture(tmp_path / "work", "bash", "-c", "rm -rf ../work; exit 4")
+    assert done.returncode == 2
+    assert "ended with status 4" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_working_directory_that_is_gone(tmp_path: Path) -> None:
+    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
+    output = str(tmp_path / "run.prof")
+    command = profkit_command("capture", "-o", output, "--", "echo", "ran")
+    done = subprocess.run(
+        ["bash", "-c", script, "-", *command],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from typing import Any, Dict, List, Optional
+from os import close, listdir, read
+from os import open as open_file
+from time import perf_counter, time
 
 try:
     import resource
@@ -13,6 +14,10 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 from . import settings
+
+TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
 
 
 def identity() -> Dict[str, Any]:
@@ -33,19 +38,21 @@ def identity() -> Dict[str, Any]:
 
 def state() -> Dict[str, Any]:
     """Facts that may change: read with every record."""
+    command = _command()
     record: Dict[str, Any] = {
-        "argv": _command(),
+        "argv": command,
         "environment": settings.thread_environment(os.environ),
         "rank": settings.rank_of(os.environ)[0],
         "world_size": settings.rank_of(os.environ)[1],
-        "path": [entry for entry in sys.path if isinstance(entry, str)],
+        # Plain strings: marshal takes no subclass of `str`, such as some path libraries put here.
+        "path": [str.__str__(entry) for entry in sys.path or () if isinstance(entry, str)],
         "cpus": os.cpu_count(),
         "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "cwd": _cwd(),
-        "worker": _multiprocessing_name(),
+        "worker": _multiprocessing_name(command),
         "tasks": tasks(),
-        "time": time.time(),
-        "perf": time.perf_counter(),
+        "time": time(),
+        "perf": perf_counter(),
     }
     if resource is not None:
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -63,7 +70,7 @@ def tasks() -> List[List[Any]]:
     """
     rows: List[List[Any]] = []
     try:
-        threads = os.listdir("/proc/self/task")
+        threads = listdir("/proc/self/task")
     except OSError:
         return rows
     for tid in threads:
@@ -77,11 +84,11 @@ def tasks() -> List[List[Any]]:
 
 
 def _read(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
+    fd = open_file(path, os.O_RDONLY)
     try:
-        return os.read(fd, 4096)
+        return read(fd, 4096)
     finally:
-        os.close(fd)
+        close(fd)
 
 
 def _birth() -> Optional[int]:
@@ -111,17 +118,16 @@ def _cwd() -> str:
         return ""  # the directory was removed under the process
 
 
-def _multiprocessing_name() -> str:
+def _multiprocessing_name(command: List[str]) -> str:
     """Name of this process as multiprocessing knows it, empty for a process that it did not start.
 
-    A spawned process is not told its name before it has unpickled it; then any word says that it is one.
+    A spawned process is not told its name before it has imported the main module, which may take seconds; then
+    any word says that it is one. `sys.argv` is another by that time.
     """
-    if "--multiprocessing-fork" in getattr(sys, "argv", ()):
-        return "spawned"
     module = sys.modules.get("multiprocessing.process")
     try:
-        if module is None or module.parent_process() is None:
-            return ""
-        return str(module.current_process().name)
-    except Exception:  # a half-imported module while the snapshot is taken
-        return ""
+        if module is not None and module.parent_process() is not None:
+            return str(module.current_process().name)
+    except Exception:
+        pass  # a half-imported module while the snapshot is taken
+    return "spawned" if "--multiprocessing-fork" in command else ""

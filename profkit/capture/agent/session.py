@@ -13,12 +13,25 @@ import atexit
 import marshal
 import os
 import sys
-import time
-from typing import Any, Dict, List, Optional, Tuple
+from time import perf_counter, process_time, thread_time
+from time import time as wall_time
 
 from . import facts, settings
 from .ticker import Ticker
 from .tracer import PER_THREAD, Collector, Tracer
+
+# Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
+_os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
+
+TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+#: Seconds that a record waits for the one that is being written.
+_LONGEST_WAIT = 2.0
+
+#: Times that are recorded one by one of a target that profiles itself; later ones are only counted.
+_OWN_PROFILES_KEPT = 4
 
 
 def create(spool: str) -> Optional[Session]:
@@ -56,26 +69,26 @@ class Session:
             self._notes["agent_failed"] = repr(error)
 
     def _begin(self, forked: bool) -> None:
+        self._writing = _thread.allocate_lock()
         self._over = False
         self._notes = {}
         self._interval = settings.SHORTEST_INTERVAL
         self._last_read = self._last_cpu = 0.0
         self._identity = facts.identity()
         self._identity["forked"] = forked
-        self._identity["begin_time"] = time.time()
-        self._identity["begin_perf"] = time.perf_counter()
+        self._identity["begin_time"] = wall_time()
+        self._identity["begin_perf"] = perf_counter()
         self._path = os.path.join(
             self._spool,
-            "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(time.time() * 1e6)),
+            "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6)),
         )
-        if not self._ticker.start():
-            self._notes["no_snapshots"] = True
+        self._ticker.start()
 
     def _trace(self, base_depth: int) -> None:
         if sys.implementation.name != "cpython":
             self._notes["not_cpython"] = sys.implementation.name
         elif self._own_profilers:
-            self._notes["own_profiler"] = [[time.perf_counter(), None]]
+            self._notes["own_profiler"] = [[perf_counter(), None]]
         else:
             self._tracer.start(base_depth)
 
@@ -85,13 +98,15 @@ class Session:
         """Write a record of the living process; return the seconds until the next."""
         if self._over:
             return settings.LONGEST_INTERVAL
-        now, cpu = time.perf_counter(), time.process_time()
+        if self._writing.locked():
+            return self._interval  # the ticker before this one, which a fork has stopped, is not done yet
+        now, cpu = perf_counter(), process_time()
         idle = cpu - self._last_cpu < settings.IDLE_CPU
         if idle and now - self._last_read < settings.LONGEST_INTERVAL - self._interval:
             return self._interval
         took = self._write("snapshot")
-        self._last_read = time.perf_counter()
-        self._last_cpu = time.process_time()
+        self._last_read = perf_counter()
+        self._last_cpu = process_time()
         self._interval = min(
             self._next_interval_at_most(), max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
         )
@@ -102,11 +117,22 @@ class Session:
 
     def _write(self, state: str) -> float:
         """Replace the process's record; return the CPU seconds that it took."""
-        begun = time.thread_time()
+        # Not for ever: a snapshot may hang on a file system that does not answer.
+        mine = self._writing.acquire(True, _LONGEST_WAIT)
+        try:
+            return self._write_alone(state)
+        finally:
+            if mine:
+                self._writing.release()
+
+    def _write_alone(self, state: str) -> float:
+        begun = thread_time()
         record = dict(self._identity)
         record.update(facts.state())
         record["state"] = state
         record["interval"] = self._next_interval_at_most()
+        if self._ticker.failed:
+            self._notes["no_snapshots"] = True
         record["tasks"] = [task for task in record["tasks"] if task[0] != self._ticker.tid]
         record["threads"] = self._tracer.read()
         record["codes"] = self._tracer.codes.rows
@@ -114,20 +140,22 @@ class Session:
         data = marshal.dumps(record, 4)
         temporary = self._path + ".writing"
         try:
-            fd = os.open(
+            fd = _os_open(
                 temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600
             )
             try:
                 view = memoryview(data)
                 while view:
-                    view = view[os.write(fd, view) :]
+                    view = view[_os_write(fd, view) :]
             finally:
-                os.close(fd)
-            os.replace(temporary, self._path + settings.RECORD_SUFFIX)
+                _os_close(fd)
+            if state == "snapshot" and self._over:
+                return 0.0  # it was so slow that the last record has overtaken it
+            _os_replace(temporary, self._path + settings.RECORD_SUFFIX)
         except OSError as error:
             # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
             self._notes["write_failed"] = "%s" % error
-        took = time.thread_time() - begun
+        took = thread_time() - begun
         self._notes["agent_s"] = self._notes.get("agent_s", 0.0) + took
         return took
 
@@ -152,7 +180,7 @@ class Session:
 
     def _after_fork_in_parent(self) -> None:
         if not self._over:
-            self._ticker.start_after(sys._getframe(1))
+            self._ticker.start_after(sys._getframe().f_back)
 
     def _after_fork_in_child(self) -> None:
         try:
@@ -163,7 +191,7 @@ class Session:
             self._ticker.forget()
             self._begin(forked=True)
             depth = 0
-            frame: Any = sys._getframe(1)
+            frame: Any = sys._getframe().f_back
             while frame is not None:
                 depth += 1
                 frame = frame.f_back
@@ -185,7 +213,7 @@ class Session:
                     return original(*args, **kwargs)
                 finally:  # an exec that failed
                     self._over = False
-                    self._tracer.resume()
+                    self._trace_again()
                     self._ticker.start()
 
             wrapper.__name__ = wrapper.__qualname__ = name
@@ -241,7 +269,13 @@ class Session:
 
     def _own_profiler_on(self, profiler: Any) -> None:
         if not self._own_profilers:
-            self._notes.setdefault("own_profiler", []).append([time.perf_counter(), None])
+            spans = self._notes.setdefault("own_profiler", [])
+            if len(spans) < _OWN_PROFILES_KEPT:
+                spans.append([perf_counter(), None])
+            else:
+                # A target that profiles each of a million requests must not grow a list of them.
+                self._notes["own_profiler_more"] = self._notes.get("own_profiler_more", 0) + 1
+                spans[-1][1] = None
         self._own_profilers.append((profiler, _thread.get_ident()))
         self._tracer.pause()
 
@@ -249,7 +283,10 @@ class Session:
         """Trace this thread again if no other profiler of the target's is on in it."""
         self._own_profilers = [(own, ident) for own, ident in self._own_profilers if own is not profiler]
         if not self._own_profilers and self._notes.get("own_profiler"):
-            self._notes["own_profiler"][-1][1] = time.perf_counter()
+            self._notes["own_profiler"][-1][1] = perf_counter()
+        self._trace_again()
+
+    def _trace_again(self) -> None:
         thread = _thread.get_ident()
         if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
             self._tracer.resume()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Optional, Tuple
+TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+if TYPE_CHECKING:
+    from typing import Dict, Mapping, Optional, Tuple
+
 
 #: Directory that agents write to; its presence in the environment is what switches an agent on.
 SPOOL_VARIABLE = "PROFKIT_SPOOL"
@@ -76,9 +79,14 @@ def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
     """Return ``(rank, world size)`` as the launcher of the process set them; ``None`` where it did not."""
     for rank, size, needed in RANK_VARIABLES:
         if (
-            environ.get(rank, "").isdigit()
-            and environ.get(size, "").isdigit()
+            _is_number(environ.get(rank, ""))
+            and _is_number(environ.get(size, ""))
             and (not needed or needed in environ)
         ):
             return int(environ[rank]), int(environ[size])
     return None, None
+
+
+def _is_number(text: str) -> bool:
+    # isdigit() alone is true of "²" too, and int() refuses very long ones.
+    return text.isascii() and text.isdigit() and len(text) < 10

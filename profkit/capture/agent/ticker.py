@@ -1,21 +1,30 @@
 """A background thread that calls one function now and then, unseen by the target and by its profilers.
 
-It is started without ``threading`` (so `threading.enumerate` does not list it) and is gone while a process
-forks. From Python 3.12 on two more things are needed. cProfile then receives the events of *every* thread into
-one stack, so a thread of ours that ran ordinary Python would corrupt it: the thread's work is done inside a
-`sys.monitoring` callback, where CPython raises no further events. And `os.fork` warns when the process has a
-second thread: the thread is joined before a fork and comes back at the first instruction after it.
+It is started without ``threading`` (so `threading.enumerate` does not list it), takes none of the target's
+signals, and is gone while a process forks. From Python 3.12 on two more things are needed. cProfile then receives
+the events of *every* thread into one stack, so a thread of ours that ran ordinary Python would corrupt it: the
+thread's work is done inside a `sys.monitoring` callback, where CPython raises no further events. And `os.fork`
+warns when the process has a second thread: the thread is joined before a fork and comes back at the first
+instruction after it.
+
+Any thread of the target may fork, several at once: nothing here waits for a lock that another thread may hold,
+and what a child inherits of its parent's threads is dropped in `Ticker.forget`.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import _thread
 import os
 import sys
-import time
-from typing import Any, Callable, Optional
+from time import monotonic, sleep  # bound now: the target may replace what the module `time` holds
+from types import FunctionType
 
 from . import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Tuple
 
 _MONITORING: Any = getattr(sys, "monitoring", None)
 
@@ -24,6 +33,9 @@ _TOOLS = (4, 3, 5)
 
 #: Seconds to wait for the thread before a fork; a fork must not hang on a stuck file system.
 _JOIN_TIMEOUT = 2.0
+
+#: Seconds to wait until a new thread runs; it always does, except in a process that is being torn down.
+_ENTER_TIMEOUT = 2.0
 
 #: Seconds to wait until the kernel has forgotten a joined thread.
 _GONE_TIMEOUT = 0.05
@@ -34,119 +46,142 @@ class Ticker:
 
     def __init__(self, tick: Callable[[], float]) -> None:
         self._tick = tick
-        self._due = 0.0
-        self._stop: Any = None
-        self._done: Any = None
-        self._tid: Optional[int] = None
+        self.forget()
 
     @property
     def tid(self) -> Optional[int]:
         """Kernel's id of the thread, for leaving it out of what is recorded of the target."""
         return self._tid
 
-    def start(self) -> bool:
-        """Start the thread; False where the interpreter leaves no way to do so unseen."""
-        if self._stop is not None:
-            return True
-        if not self._due:
-            self._due = time.monotonic() + settings.SHORTEST_INTERVAL
-        stop, done = _thread.allocate_lock(), _thread.allocate_lock()
-        stop.acquire()
-        done.acquire()
-        self._stop, self._done = stop, done
+    def forget(self) -> None:
+        """In a forked child: no thread of the parent's is there, and their locks and tools are worth nothing."""
+        for tool, (code, event) in getattr(self, "_tools", {}).items():
+            _release_tool(tool, code, event)
+        self._tools: Dict[int, Tuple[Any, int]] = {}
+        self._running: List[Tuple[Any, Any]] = []
+        self._starting = _thread.allocate_lock()
+        self._tid: Optional[int] = None
+        self._due = 0.0
+        #: Whether the interpreter leaves no way to run the thread unseen.
+        self.failed = False
+
+    def start(self) -> None:
+        """Start the thread, unless it runs."""
+        if self._running or not self._starting.acquire(False):
+            return  # the second: another thread of the target is just here
         try:
-            if _MONITORING is None:
-                _thread.start_new_thread(self._run, (stop, done))
-                return True
-            if self._start_unobserved(lambda: self._run(stop, done)):
-                return True
-        except RuntimeError:
-            pass  # no thread can be started (a limit of the process, or it is shutting down)
-        self._stop = self._done = None
-        return False
+            if not self._due:
+                self._due = monotonic() + settings.SHORTEST_INTERVAL
+            stop, done = _thread.allocate_lock(), _thread.allocate_lock()
+            stop.acquire()
+            done.acquire()
+            try:
+                self.failed = not self._start_thread(stop, done)
+            except RuntimeError:
+                self.failed = True  # a limit of the process, or it is shutting down
+            if not self.failed:
+                self._running.append((stop, done))
+        finally:
+            self._starting.release()
 
     def stop(self) -> None:
         """Wait for a tick in progress and end the thread; it can be started again."""
-        if self._stop is None:
+        try:
+            stop, done = self._running.pop()  # in one step: another thread may be about to fork, too
+        except IndexError:
             return
-        self._stop.release()
-        finished = self._done.acquire(True, _JOIN_TIMEOUT)
-        self._stop = self._done = None
-        if finished and self._tid is not None and _MONITORING is not None:
-            deadline = time.monotonic() + _GONE_TIMEOUT
-            while os.path.exists("/proc/self/task/%d" % self._tid) and time.monotonic() < deadline:
-                time.sleep(0.0001)
-
-    def forget(self) -> None:
-        """In a forked child: the thread is not there, nor are its locks worth anything."""
-        self._stop = self._done = self._tid = None
-        self._due = 0.0
+        stop.release()
+        finished = done.acquire(True, _JOIN_TIMEOUT)
+        tid = self._tid
+        if finished and tid is not None and _MONITORING is not None:
+            deadline = monotonic() + _GONE_TIMEOUT
+            while os.path.exists("/proc/self/task/%d" % tid) and monotonic() < deadline:
+                sleep(0.0001)
 
     def start_after(self, frame: Any) -> None:
         """Start at the next instruction of `frame`, the one that has called `os.fork`."""
-        tool = _free_tool()
-        if _MONITORING is None or frame is None or tool is None:
+        if _MONITORING is None or frame is None:
             self.start()
             return
-        events = _MONITORING.events
+        event = _MONITORING.events.INSTRUCTION
 
-        def resume(code: Any, _offset: int) -> None:
-            _release_tool(tool, code, events.INSTRUCTION)
+        def resume(tool: int) -> None:
+            try:
+                self._release(tool)
+                self.start()
+            except Exception:
+                pass  # what a callback raises is raised in the target
+
+        if self._take_tool(frame.f_code, event, resume) is None:
             self.start()
 
-        _MONITORING.use_tool_id(tool, "profkit")
-        _MONITORING.register_callback(tool, events.INSTRUCTION, resume)
-        _MONITORING.set_local_events(tool, frame.f_code, events.INSTRUCTION)
+    def _start_thread(self, stop: Any, done: Any) -> bool:
+        entered = _thread.allocate_lock()
+        entered.acquire()
+
+        def work() -> None:
+            # The kernel gives a process's signal to any thread that does not block it. One that the target
+            # blocks in its own threads, to wait for it, must not find ours.
+            if hasattr(_signal, "pthread_sigmask"):
+                _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+            self._tid = _thread.get_native_id()
+            entered.release()
+            self._run(stop, done)
+
+        if _MONITORING is None:
+            _thread.start_new_thread(work, ())
+        else:
+            # A code object of its own, so that nothing that is left of another start can be meant.
+            carrier = FunctionType(_carrier.__code__.replace(), {})
+            event = _MONITORING.events.PY_START
+
+            def on_start(tool: int) -> None:
+                self._release(tool)
+                work()
+
+            tool = self._take_tool(carrier.__code__, event, on_start)
+            if tool is None:
+                return False
+            try:
+                _thread.start_new_thread(carrier, ())
+            except RuntimeError:
+                self._release(tool)
+                raise
+        return entered.acquire(True, _ENTER_TIMEOUT)
+
+    def _take_tool(self, code: Any, event: int, callback: Callable[[int], None]) -> Optional[int]:
+        """Have ``callback(tool)`` called at an event of one code object; ``None`` if the target has all tools."""
+        for tool in _TOOLS:
+            try:
+                _MONITORING.use_tool_id(tool, "profkit")
+            except ValueError:
+                continue
+            self._tools[tool] = code, event
+            _MONITORING.register_callback(tool, event, lambda _code, _offset, tool=tool: callback(tool))
+            _MONITORING.set_local_events(tool, code, event)
+            return tool
+        return None
+
+    def _release(self, tool: int) -> None:
+        held = self._tools.pop(tool, None)
+        if held is not None:
+            _release_tool(tool, *held)
 
     def _run(self, stop: Any, done: Any) -> None:
-        self._tid = _thread.get_native_id()
         try:
-            while not stop.acquire(True, max(0.0, self._due - time.monotonic())):
+            while not stop.acquire(True, max(0.0, self._due - monotonic())):
                 delay = settings.LONGEST_INTERVAL
                 try:
                     delay = self._tick()
                 except Exception:
                     pass  # a snapshot that fails must not show in the target; the next one may succeed
-                self._due = time.monotonic() + delay
+                self._due = monotonic() + delay
         finally:
             done.release()
 
-    @staticmethod
-    def _start_unobserved(work: Callable[[], None]) -> bool:
-        tool = _free_tool()
-        if tool is None:
-            return False
-        events = _MONITORING.events
-        entered = _thread.allocate_lock()
-        entered.acquire()
 
-        def carrier() -> None:
-            """Exists for the event at its start, in which the work is done."""
-
-        def on_start(code: Any, _offset: int) -> None:
-            _release_tool(tool, code, events.PY_START)
-            entered.release()
-            work()
-
-        _MONITORING.use_tool_id(tool, "profkit")
-        _MONITORING.register_callback(tool, events.PY_START, on_start)
-        _MONITORING.set_local_events(tool, carrier.__code__, events.PY_START)
-        try:
-            _thread.start_new_thread(carrier, ())
-        except RuntimeError:
-            _release_tool(tool, carrier.__code__, events.PY_START)
-            raise
-        entered.acquire()
-        return True
-
-
-def _free_tool() -> Optional[int]:
-    if _MONITORING is None:
-        return None
-    for tool in _TOOLS:
-        if _MONITORING.get_tool(tool) is None:
-            return tool
-    return None
+def _carrier() -> None:
+    """Exists for the event at its start, in which the thread's work is done."""
 
 
 def _release_tool(tool: int, code: Any, event: int) -> None:

@@ -13,8 +13,11 @@ import _lsprof
 import _thread
 import os
 import sys
-import time
-from typing import Any, Dict, List, Optional, Set, Tuple
+from time import perf_counter
+
+TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Set, Tuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -38,6 +41,7 @@ class Tracer:
         self._living: Dict[int, _Traced] = {}
         self._ended: List[Dict[str, Any]] = []
         self._summed: Optional[_Sum] = None
+        self._summing = _thread.allocate_lock()  # threads may end while others start, and both come here
         self._paused = False
         self._hook: Any = None
 
@@ -98,7 +102,7 @@ class Tracer:
 
     def read(self) -> List[Dict[str, Any]]:
         """Return one table per thread (marshal's plain types; see docs/format.md on records)."""
-        now = time.perf_counter()
+        now = perf_counter()
         frames = sys._current_frames()
         alone = len(frames) <= 2  # the thread that reads is one of them
         tables = []
@@ -119,12 +123,16 @@ class Tracer:
         traced = self._living.pop(ident, None)
         if traced is None:
             return
-        self._ended.append(traced.table(self.codes, time.perf_counter(), None))
-        if len(self._ended) > _ENDED_THREADS_KEPT:
-            if self._summed is None:
-                self._summed = _Sum()
-            least = min(range(len(self._ended)), key=lambda i: self._ended[i]["total"])
-            self._summed.add(self._ended.pop(least))
+        self._ended.append(traced.table(self.codes, perf_counter(), None))
+        if len(self._ended) > _ENDED_THREADS_KEPT and self._summing.acquire(False):
+            try:
+                if self._summed is None:
+                    self._summed = _Sum()
+                while len(self._ended) > _ENDED_THREADS_KEPT:
+                    least = min(range(len(self._ended)), key=lambda i: self._ended[i]["total"])
+                    self._summed.add(self._ended.pop(least))
+            finally:
+                self._summing.release()
 
 
 class _Traced:
@@ -144,7 +152,7 @@ class _Traced:
     def resume(self) -> None:
         if not self.running:
             self.running = True
-            self._since = time.perf_counter()
+            self._since = perf_counter()
             try:
                 self.collector.enable()
             except ValueError:
@@ -155,7 +163,7 @@ class _Traced:
         if self.running:
             self.collector.disable()
             self.running = False
-            self._traced_s += time.perf_counter() - self._since
+            self._traced_s += perf_counter() - self._since
             self._open = _OpenCalls()
 
     def table(self, codes: _Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
@@ -192,8 +200,10 @@ class _Codes:
             if isinstance(code, str):
                 self.rows.append(("~", 0, code, ""))
             else:
-                file = code.co_filename
-                self.rows.append((file, code.co_firstlineno, code.co_name, getattr(code, "co_qualname", "")))
+                # Plain strings: compile() keeps a subclass of `str`, and marshal takes none.
+                file, name = str.__str__(code.co_filename), str.__str__(code.co_name)
+                qualname = str.__str__(getattr(code, "co_qualname", ""))
+                self.rows.append((file, code.co_firstlineno, name, qualname))
                 if file.startswith(_HERE):
                     self.hidden.add(number)
         return number

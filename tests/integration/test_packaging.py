@@ -1,0 +1,108 @@
+"""What building and installing profkit does with and without a C compiler, through the real build backend."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import require
+
+ROOT = Path(__file__).parents[2]
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+LIBRARY = "profkit/capture/native/lib/libprofkit_nvtx.so"
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory to import hatchling from."""
+    directory = tmp_path_factory.mktemp("backend")
+    words = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*words, "--target", str(directory), "hatchling>=1.21", "editables"], capture_output=True, text=True
+    )
+    require("index", done.returncode == 0, f"hatchling cannot be installed: {done.stderr.strip()[-200:]}")
+    return directory
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of what a source distribution holds, with nothing built."""
+    target = tmp_path / "tree"
+    target.mkdir()
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, target)
+    built = shutil.ignore_patterns("__pycache__", "lib", "*.so")
+    shutil.copytree(ROOT / "profkit", target / "profkit", ignore=built)
+    return target
+
+
+def build(tree: Path, backend: Path, hook: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    code = f"import hatchling.build as backend; print(backend.{hook}('out'))"
+    environment = {k: v for k, v in os.environ.items() if k not in ("PROFKIT_REQUIRE_NATIVE", "CC", "CFLAGS")}
+    environment.update(PYTHONPATH=str(backend), **variables)
+    (tree / "out").mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=tree, env=environment, capture_output=True, text=True
+    )
+
+
+def wheel(tree: Path) -> Path:
+    (found,) = (tree / "out").glob("*.whl")
+    return found
+
+
+def test_a_wheel_with_binaries_is_tagged_for_its_platform(tree: Path, backend: Path) -> None:
+    require("compiler", COMPILER is not None, "no C compiler")
+    done = build(tree, backend, "build_wheel")
+    assert done.returncode == 0, done.stderr
+    assert "-py3-none-linux_" in wheel(tree).name
+    members = zipfile.ZipFile(wheel(tree)).namelist()
+    assert LIBRARY in members
+    assert not [member for member in members if member.endswith((".c", ".h"))]
+    assert not list((tree / "profkit").rglob(".building-*"))
+
+
+def test_without_a_compiler_the_wheel_is_for_every_platform(tree: Path, backend: Path) -> None:
+    done = build(tree, backend, "build_wheel", CC="/no/such/compiler")
+    assert done.returncode == 0, done.stderr
+    assert wheel(tree).name.endswith("-py3-none-any.whl")
+    assert not [member for member in zipfile.ZipFile(wheel(tree)).namelist() if member.endswith(".so")]
+    assert done.stderr.count("there is no C compiler") + done.stdout.count("there is no C compiler") == 1
+
+
+def test_a_compiler_that_fails_is_no_reason_not_to_install(tree: Path, backend: Path) -> None:
+    done = build(tree, backend, "build_wheel", CC="false")
+    assert done.returncode == 0, done.stderr
+    assert wheel(tree).name.endswith("-py3-none-any.whl")
+    assert "does not compile" in done.stderr + done.stdout
+
+
+def test_where_binaries_are_promised_their_lack_is_an_error(tree: Path, backend: Path) -> None:
+    done = build(tree, backend, "build_wheel", CC="/no/such/compiler", PROFKIT_REQUIRE_NATIVE="1")
+    assert done.returncode != 0
+    assert "there is no C compiler" in done.stderr
+
+
+def test_an_editable_installation_has_them_too(tree: Path, backend: Path) -> None:
+    require("compiler", COMPILER is not None, "no C compiler")
+    done = build(tree, backend, "build_editable")
+    assert done.returncode == 0, done.stderr
+    assert (tree / LIBRARY).is_file()
+    code = "from profkit.capture.native import nvtx_library; print(nvtx_library())"
+    found = subprocess.run([sys.executable, "-c", code], cwd=tree, capture_output=True, text=True, check=True)
+    assert Path(found.stdout.strip()) == tree / LIBRARY
+
+
+def test_what_an_earlier_build_left_is_not_taken_for_this_ones(tree: Path, backend: Path) -> None:
+    stale = tree / LIBRARY
+    stale.parent.mkdir()
+    stale.write_bytes(b"of another machine")
+    done = build(tree, backend, "build_wheel", CC="/no/such/compiler")
+    assert done.returncode == 0, done.stderr
+    assert LIBRARY not in zipfile.ZipFile(wheel(tree)).namelist()

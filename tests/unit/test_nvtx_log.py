@@ -1,0 +1,312 @@
+"""The reader of the NVTX collector's files: pairing, order, and files that are not what they should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profkit.errors import FormatError
+from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
+from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
+from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
+from tests import nvtx_files as nf
+from tests.nvtx_files import definition, definitions, event_file, record, write_log
+
+
+def segment(serial: int, time: int = 0, tid: int | None = None) -> bytes:
+    return record(nf.SEGMENT, time, string=serial, payload=tid if tid is not None else 1000 + serial)
+
+
+def names(log: NvtxLog) -> list[str]:
+    return [log.ranges.strings[i] for i in log.ranges.name]
+
+
+def read(tmp_path: Path, records: list[bytes], *entries: bytes, **fields: int) -> NvtxLog:
+    return read_nvtx_log(write_log(tmp_path, event_file(records, **fields), definitions(*entries)))
+
+
+def test_a_process_with_every_kind_of_event(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        [
+            segment(1, 5),
+            record(nf.PUSH, 10, string=1, color=0xFF00FF00, payload_type=5, payload=0xFFFFFFFB),
+            record(nf.PUSH, 20, string=2, domain=1, category=7),
+            record(nf.MARK, 25, string=1, category=7),
+            record(nf.START, 30, string=3),
+            record(nf.POP, 40, domain=1),
+            record(nf.POP, 50),
+            record(nf.END, 60, payload=1 << 48 | nf.HEADER_BYTES + 4 * 32),
+        ],
+        definition(nf.STRING, 1, "outer"),
+        definition(nf.STRING, 2, "größer"),
+        definition(nf.STRING, 3, "started"),
+        definition(nf.DOMAIN, 1, "lib"),
+        definition(nf.CATEGORY, 7, "in lib", extra=1),
+        definition(nf.CATEGORY, 7, "in none"),
+        definition(nf.THREAD, 1001, "loader"),
+        definition(nf.COMMAND, 0, "python\0train.py\0"),
+        lost=3,
+        folded=2,
+    )
+    ranges = log.ranges
+    strings = ranges.strings
+    assert names(log) == ["outer", "größer", "outer", "started"]
+    assert [strings[i] for i in ranges.domain] == ["", "lib", "", ""]
+    assert [strings[i] for i in ranges.category] == ["", "in lib", "in none", ""]
+    assert ranges.kind.tolist() == [PUSHED, PUSHED, MARK, STARTED]
+    assert ranges.begin_ns.tolist() == [10, 20, 25, 30]
+    assert ranges.end_ns.tolist() == [50, 40, 25, 60]
+    assert ranges.parent.tolist() == [-1, 0, -1, -1], "a range of another domain is around it"
+    assert ranges.thread.tolist() == [1001] * 4
+    assert ranges.color[0] == 0xFF00FF00
+    assert (ranges.payload_type[0], ranges.payload[:1].view("<i4")[0]) == (5, -5)
+    assert (ranges.lost, ranges.folded, ranges.unmatched) == (3, 2, 0)
+    assert (log.pid, log.parent, log.command) == (100, 99, ("python", "train.py"))
+    assert log.thread_names == {1001: "loader"}
+    assert log.warnings == ()
+
+
+def test_threads_that_went_on_in_each_others_chunks(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        [
+            segment(1, 0),
+            record(nf.PUSH, 1, string=1),
+            # thread 1 was given room elsewhere, and thread 2 ended
+            segment(2, 2),
+            record(nf.PUSH, 3, string=2),
+            record(nf.POP, 4),
+            segment(1, 9),
+            record(nf.POP, 9),
+            *[record(0)] * 3,
+            segment(1, 5),
+            record(nf.PUSH, 6, string=3),
+            record(nf.POP, 7),
+        ],
+        *[definition(nf.STRING, i, name) for i, name in enumerate(("a", "b", "c"), 1)],
+    )
+    assert names(log) == ["a", "c", "b"]
+    assert log.ranges.end_ns.tolist() == [9, 7, 4]
+    assert log.ranges.parent.tolist() == [-1, 0, -1]
+    assert log.ranges.unmatched == 0
+
+
+def test_what_is_unbalanced_is_counted_and_kept(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        [
+            segment(1),
+            record(nf.POP, 1),  # nothing is open
+            record(nf.PUSH, 2, string=1),
+            record(nf.PUSH, 3, string=1),
+            record(nf.POP, 4),
+            record(nf.START, 5, string=1),  # never ended
+            record(nf.END, 6, payload=1 << 48 | 12345),  # no such range
+            record(nf.END, 7, payload=2 << 48 | nf.HEADER_BYTES + 5 * 32),  # another process's
+        ],
+        definition(nf.STRING, 1, "x"),
+    )
+    assert log.ranges.end_ns.tolist() == [OPEN, 4, OPEN]
+    assert np.isnan(log.ranges.duration_s).tolist() == [True, False, True]
+    assert log.ranges.unmatched == 2
+
+
+def test_after_a_gap_nothing_is_known_to_be_open(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        [
+            segment(1),
+            record(nf.PUSH, 1, string=1),
+            record(nf.GAP, 2, payload=17),
+            record(nf.PUSH, 3, string=1),
+            record(nf.POP, 4),
+            record(nf.POP, 5),
+        ],
+    )
+    assert log.ranges.end_ns.tolist() == [OPEN, 4]
+    assert log.ranges.unmatched == 1
+
+
+def test_a_leaked_range_is_not_around_another_domains_later_ranges(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        [
+            segment(1),
+            record(nf.PUSH, 1, domain=1),
+            record(nf.PUSH, 2, domain=2),
+            record(nf.POP, 3, domain=2),
+        ],
+    )
+    assert log.ranges.parent.tolist() == [-1, -1]
+
+
+def test_names_that_were_lost_are_told_apart(tmp_path: Path) -> None:
+    events = event_file([segment(1), *(record(nf.MARK, i, string=i, domain=i) for i in (1, 2, 3, 5))])
+    log = read_nvtx_log(write_log(tmp_path, events))
+    assert names(log) == [f"(name {i} is lost)" for i in (1, 2, 3, 5)]
+    assert "cannot be read" in log.warnings[0]
+
+
+def test_numbers_of_any_size_cost_no_memory(tmp_path: Path) -> None:
+    log = read(
+        tmp_path, [segment(1), record(nf.MARK, 1, string=0xFFFFFFFF, domain=0xFFFF, category=0xFFFFFFFF)]
+    )
+    assert names(log) == ["(name 4294967295 is lost)"]
+
+
+def test_a_process_that_was_killed_before_its_first_event(tmp_path: Path) -> None:
+    log = read(tmp_path, [record(0)] * 512)
+    assert len(log.ranges) == 0
+
+
+def test_damaged_records_are_left_out_and_said(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        [segment(1), record(200, 1), record(nf.MARK, 1 << 63), record(nf.MARK, 5)],
+    )
+    assert log.ranges.begin_ns.tolist() == [5]
+    assert log.warnings == ("2 NVTX events are damaged and left out",)
+
+
+def test_events_before_any_segment_belong_to_nobody(tmp_path: Path) -> None:
+    log = read(tmp_path, [record(nf.MARK, 1), record(nf.MARK, 2), segment(1), record(nf.MARK, 3)])
+    assert log.ranges.begin_ns.tolist() == [3]
+    assert log.warnings == ("2 NVTX events are damaged and left out",)
+
+
+def test_damaged_definitions_do_not_take_the_others_along(tmp_path: Path) -> None:
+    good = definition(nf.STRING, 1, "kept")
+    first = (b"PFKNVTXD" + good + b"\x01\0\0\0\xff\xff\xff\xff" + b"\0" * 8).ljust(1 << 16, b"\0")
+    second = definition(nf.STRING, 2, "kept too").ljust(1 << 16, b"\0")
+    events = event_file([segment(1), record(nf.MARK, 1, string=1), record(nf.MARK, 2, string=2)])
+    log = read_nvtx_log(write_log(tmp_path, events, first + second))
+    assert names(log) == ["kept", "kept too"]
+    assert "damaged" in log.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "too short"),
+        (b"x" * 50, "too short"),
+        (b"x" * 5000, "no file of NVTX events"),
+        (b"PFKNVTXE\x09\0\0\0" + b"\0" * 5000, "version 9"),
+        (b"PFKNVTXE\x01\0\0\0\xff\xff\xff\xff\x20\0\0\0" + b"\0" * 5000, "layout"),
+    ],
+)
+def test_what_is_no_event_file(tmp_path: Path, data: bytes, says: str) -> None:
+    with pytest.raises(FormatError, match=says):
+        read_nvtx_log(write_log(tmp_path, data))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="No such file"):
+        read_nvtx_log(tmp_path / "none.nvtx")
+
+
+@given(
+    st.lists(
+        st.builds(
+            record,
+            st.integers(0, 9),
+            st.integers(0, 2**62),
+            string=st.sampled_from([0, 1, 2, 0xFFFFFFFF]),
+            domain=st.sampled_from([0, 1, 0xFFFF]),
+            payload=st.one_of(
+                st.integers(0, 2**64 - 1),
+                st.integers(0, 40).map(lambda i: 1 << 48 | nf.HEADER_BYTES + i * 32),
+            ),
+            payload_type=st.integers(0, 255),
+        ),
+        max_size=40,
+    ),
+    st.binary(max_size=60),
+    st.binary(max_size=200),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, records: list[bytes], tail: bytes, text: bytes
+) -> None:
+    path = write_log(tmp_path_factory.mktemp("log"), event_file(records) + tail, b"PFKNVTXD" + text)
+    ranges = read_nvtx_log(path).ranges
+    assert len(ranges.validate()) <= len(records) + 2
+
+
+# Pairing, against the obvious loops
+
+
+def paired_by_loop(stacks: list[int], pushed: list[bool]) -> tuple[list[int], int]:
+    match, open_, lonely = [-1] * len(stacks), {}, 0
+    for i, (stack, push) in enumerate(zip(stacks, pushed, strict=True)):
+        held = open_.setdefault(stack, [])
+        if push:
+            held.append(i)
+        elif held:
+            match[held.pop()] = i
+        else:
+            lonely += 1
+    return match, lonely
+
+
+def around_by_loop(stacks: list[int], pushed: list[bool], match: list[int]) -> list[int]:
+    result = [-1] * len(stacks)
+    for i in (i for i, push in enumerate(pushed) if push):
+        for j in range(i):
+            own = stacks[j] == stacks[i] and pushed[j] and (match[j] == -1 or match[j] > i)
+            if own:
+                result[i] = j
+    return result
+
+
+events = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans()), max_size=60)
+
+
+@given(events)
+@settings(max_examples=300, deadline=None)
+def test_pushes_and_pops_pair_like_brackets(drawn: list[tuple[int, int, bool]]) -> None:
+    drawn = sorted(drawn, key=lambda event: event[0])
+    stacks, pushed = [2 * t + d for t, d, _ in drawn], [push for _, _, push in drawn]
+    match, lonely = pair_pushes(np.array(stacks, np.int64), np.array(pushed, bool))
+    assert (match.tolist(), lonely) == paired_by_loop(stacks, pushed)
+
+
+@given(events)
+@settings(max_examples=300, deadline=None)
+def test_the_range_around_each_range_of_one_domain(drawn: list[tuple[int, int, bool]]) -> None:
+    drawn = sorted(drawn, key=lambda event: event[0])
+    threads, pushed = [t for t, _, _ in drawn], [push for _, _, push in drawn]
+    stack, flags = np.array(threads, np.int64), np.array(pushed, bool)
+    match, _ = pair_pushes(stack, flags)
+    found = enclosing(stack, stack, flags, match)
+    assert found.tolist() == around_by_loop(threads, pushed, match.tolist())
+
+
+@given(events)
+@settings(max_examples=300, deadline=None)
+def test_a_range_of_any_domain_around_it_really_is(drawn: list[tuple[int, int, bool]]) -> None:
+    drawn = sorted(drawn, key=lambda event: event[0])
+    threads = np.array([t for t, _, _ in drawn], np.int64)
+    stack = np.array([2 * t + d for t, d, _ in drawn], np.int64)
+    pushed = np.array([push for _, _, push in drawn], bool)
+    match, _ = pair_pushes(stack, pushed)
+    found = enclosing(threads, stack, pushed, match)
+    for i in np.flatnonzero(found >= 0).tolist():
+        j = int(found[i])
+        assert j < i
+        assert threads[j] == threads[i]
+        assert match[j] == -1 or match[j] > i
+        if stack[i] != stack[j]:
+            assert match[j] > match[i] > 0
+
+
+def test_the_first_end_of_a_started_range_counts() -> None:
+    offset = np.array([4128, 4160, 4192], np.int64)
+    ids = np.array([1 << 48 | 4160, 1 << 48 | 4160, 1 << 48 | 4128, 3 << 48 | 4192, 1 << 48 | 7], np.uint64)
+    partner, lonely = pair_starts(offset, ids, np.array([9, 5, 6, 7, 8], np.int64), 1)
+    assert partner.tolist() == [2, 1, -1]
+    assert lonely == 2, "the second end of one range, and an id that is none"
