@@ -19,13 +19,14 @@ from profkit.analysis.diagnose import diagnose
 from profkit.analysis.facts import Facts, SideFacts, movement, noise_log_ratio, side_facts
 from profkit.analysis.fold import fold_comprehensions, needs_folding
 from profkit.analysis.identity import infer_python
+from profkit.analysis.ranges import compare_ranges
 from profkit.analysis.rank import rbo_distance, total_variation
 from profkit.analysis.select import select_pair, select_processes, select_profile
 from profkit.analysis.sides import Side, gather
 from profkit.analysis.table import build_table, busy_seconds
 from profkit.analysis.types import Alignment, Diff, DiffTable, Ranking, Residue, SideSummary
 from profkit.errors import UsageError
-from profkit.model import Profile, Roots, RunSet
+from profkit.model import Profile, Ranges, Roots, RunSet
 
 __all__ = ["diff"]
 
@@ -102,7 +103,14 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
         table=table,
         residue=residue,
         warnings=tuple(dict.fromkeys(said)),
+        ranges=compare_ranges(_ranges(baseline, selector_a), _ranges(candidate, selector_b)),
     )
+
+
+def _ranges(side: RunSet, selector: str | None) -> list[list[Ranges]]:
+    """NVTX ranges of the selected processes of every run that recorded any."""
+    runs = [[p.ranges for p in select_processes(run, selector) if p.ranges is not None] for run in side.runs]
+    return [run for run in runs if run]
 
 
 def _sides(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from profkit.analysis.ranges import RangeChange
 from profkit.model import FunctionKey
 
 __all__ = [
@@ -270,3 +271,4 @@ class Diff:
     table: DiffTable
     residue: Residue
     warnings: tuple[str, ...] = field(default=())
+    ranges: tuple[RangeChange, ...] = ()

@@ -163,12 +163,13 @@ def _say_where(path: Path, run: Any) -> None:
 
 
 def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> int:
-    from profkit.capture import host, signals
+    from profkit.capture import host, nvtx, signals
 
     environment = dict(environ)
     inject = str(Path(__file__).parent / "agent" / "inject")
     environment["PYTHONPATH"] = _python_path(inject, environment.get("PYTHONPATH", ""))
     environment[settings.SPOOL_VARIABLE] = str(spool)
+    nvtx_warnings = nvtx.inject(environment)
     facts: dict[str, Any] = {
         "command": command,
         "cwd": _cwd(),
@@ -177,6 +178,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> 
         "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
         "clocks": {"time": time.time(), "perf_counter": time.perf_counter(), "monotonic": time.monotonic()},
         "exit_status": None,
+        "warnings": nvtx_warnings,
     }
     try:
         _write_facts(spool, facts)

@@ -17,7 +17,7 @@ from typing import Any
 
 from profkit import __version__
 from profkit.capture import host as host_facts
-from profkit.capture import warnings_of
+from profkit.capture import nvtx, warnings_of
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
 from profkit.capture.tables import ThreadTables
@@ -62,6 +62,8 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     processes = [_process(record, machine_host, tables) for record in records]
     processes = _with_roles(processes, records)
     warnings = [*damaged, *warnings_of.launch(launch, records), *warnings_of.processes(records, processes)]
+    processes, of_ranges = nvtx.attach(spool, records, processes)
+    warnings += of_ranges
     readings = [host_facts.Reading(**reading) for reading in launch.get("readings") or ()]
     manifest = Manifest(
         schema=SCHEMA,

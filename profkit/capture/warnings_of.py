@@ -53,6 +53,7 @@ def _own_profiler(record: Mapping[str, Any], said: Mapping[str, Any]) -> Iterabl
 
 def launch(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     """Yield what is wrong with the run as a whole."""
+    yield from (str(warning) for warning in facts.get("warnings") or ())
     if facts.get("wall_s") is None:
         yield (
             "profkit itself was killed during this capture; the run was put together from what the processes "

@@ -1,7 +1,8 @@
 """All profiles of a run as one set of arrays, and back; the numeric half of the run file.
 
-Used by `runfile` only. The threads' columns are concatenated over one string table, and each thread keeps its
-row ranges. Array bytes are checked against their own headers and against each other before they are trusted.
+Used by `runfile` and `run_ranges` only. The threads' columns are concatenated over one string table, and each
+thread keeps its row ranges. Array bytes are checked against their own headers and against each other before
+they are trusted.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from profkit.formats.run_json import MemberError
 from profkit.model import Edges, Profile
 
-__all__ = ["Arrays", "array_bytes", "gather", "read_arrays"]
+__all__ = ["Arrays", "array_bytes", "gather", "read_arrays", "read_column", "read_strings", "text_arrays"]
 
 Array = npt.NDArray[Any]
 
@@ -121,6 +122,13 @@ def _encode_text(text: str) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
+def text_arrays(strings: Iterable[str]) -> Iterator[tuple[str, Array]]:
+    """Yield the two members that hold a string table, with their names."""
+    encoded = [_encode_text(text) for text in strings]
+    yield "strings", np.frombuffer(b"".join(encoded), np.uint8)
+    yield "string_offsets", np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
+
+
 def gather(profiles: Sequence[Profile]) -> Iterator[tuple[str, Array]]:
     """Concatenate profiles.
 
@@ -137,9 +145,7 @@ def gather(profiles: Sequence[Profile]) -> Iterator[tuple[str, Array]]:
             maps[id(profile.strings)] = np.array(
                 [intern(text, len(union)) for text in profile.strings], INDEX
             )
-    encoded = [_encode_text(text) for text in union]
-    yield "strings", np.frombuffer(b"".join(encoded), np.uint8)
-    yield "string_offsets", np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
+    yield from text_arrays(union)
 
     def joined(dtype: np.dtype[Any], parts: list[Array]) -> Array:
         return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype)
@@ -185,6 +191,20 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     return values
 
 
+def read_column(
+    read: Callable[[str, int], bytes], name: str, dtype: np.dtype[Any], most: int = MOST_ROWS
+) -> Array:
+    """Read one column of at most so many numbers; `name` is its member's, without the suffix."""
+    member = f"{name}.npy"
+    return _array(member, read(member, most * dtype.itemsize + _MOST_HEADER), dtype, most)
+
+
+def read_strings(read: Callable[[str, int], bytes], prefix: str = "") -> tuple[str, ...]:
+    """Read the string table that `text_arrays` wrote under a prefix."""
+    raw = read_column(read, f"{prefix}strings", np.dtype(np.uint8), MOST_TEXT)
+    return _strings(raw, read_column(read, f"{prefix}string_offsets", COUNT))
+
+
 def read_arrays(read: Callable[[str, int], bytes], present: frozenset[str], *, edges: bool) -> Arrays:
     """Read all columns.
 
@@ -203,20 +223,21 @@ def read_arrays(read: Callable[[str, int], bytes], present: frozenset[str], *, e
         A column is missing, is no array of its type, or has another length than the others.
     """
 
-    def column(name: str, dtype: np.dtype[Any], most: int = MOST_ROWS) -> Array:
-        member = f"{name}.npy"
-        return _array(member, read(member, most * dtype.itemsize + _MOST_HEADER), dtype, most)
-
-    functions = {name: column(f"functions/{name}", dtype) for name, dtype in FUNCTION_COLUMNS.items()}
+    functions = {
+        name: read_column(read, f"functions/{name}", dtype) for name, dtype in FUNCTION_COLUMNS.items()
+    }
     for name, dtype in WAIT_COLUMNS.items():
         if f"functions/{name}.npy" in present:
-            functions[name] = column(f"functions/{name}", dtype)
-    links = {name: column(f"edges/{name}", dtype) for name, dtype in EDGE_COLUMNS.items()} if edges else {}
+            functions[name] = read_column(read, f"functions/{name}", dtype)
+    links = (
+        {name: read_column(read, f"edges/{name}", dtype) for name, dtype in EDGE_COLUMNS.items()}
+        if edges
+        else {}
+    )
     for group, columns in (("functions", functions), ("edges", links)):
         if len({len(values) for values in columns.values()}) > 1:
             raise MemberError(f"the columns of {group} have different lengths")
-    raw = column("strings", np.dtype(np.uint8), MOST_TEXT)
-    return Arrays(_strings(raw, column("string_offsets", COUNT)), functions, links)
+    return Arrays(read_strings(read), functions, links)
 
 
 def _strings(raw: Array, offsets: Array) -> tuple[str, ...]:

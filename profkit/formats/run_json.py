@@ -32,6 +32,7 @@ __all__ = [
     "row_range",
     "text_list",
     "thread_fields_from",
+    "whole",
 ]
 
 
@@ -42,7 +43,8 @@ class MemberError(ValueError):
 Check = Callable[[str, Any], Any]
 
 
-def _whole(name: str, value: Any) -> int:
+def whole(name: str, value: Any) -> int:
+    """Check a whole number that 64 bits hold."""
     if type(value) is not int or abs(value) >= 1 << 63:
         raise MemberError(f"{name} is not a whole number")
     return value
@@ -100,8 +102,8 @@ HOST_FIELDS: Mapping[str, Check] = {
     "name": _text,
     "system": _text,
     "cpu_model": _text,
-    "cpus": _optional(_whole),
-    "affinity": _optional(_whole),
+    "cpus": _optional(whole),
+    "affinity": _optional(whole),
     "quota_cpus": _optional(_number),
 }
 
@@ -112,17 +114,17 @@ def host_from(name: str, value: Any) -> Host:
 
 
 MACHINE_FIELDS: Mapping[str, Check] = {
-    "cpus": _optional(_whole),
+    "cpus": _optional(whole),
     "quota_cpus": _optional(_number),
     "wall_s": _optional(_number),
     "busy_s": _optional(_number),
     "steal_s": _optional(_number),
     "psi_some_s": _optional(_number),
     "throttled_s": _optional(_number),
-    "throttled_periods": _optional(_whole),
-    "periods": _optional(_whole),
+    "throttled_periods": _optional(whole),
+    "periods": _optional(whole),
     "load": _optional(_number),
-    "peak_runnable": _optional(_whole),
+    "peak_runnable": _optional(whole),
 }
 
 MANIFEST_FIELDS: Mapping[str, Check] = {
@@ -130,7 +132,7 @@ MANIFEST_FIELDS: Mapping[str, Check] = {
     "profkit": _text,
     "command": text_list,
     "cwd": _text,
-    "exit_status": _optional(_whole),
+    "exit_status": _optional(whole),
     "started": _text,
     "wall_s": _number,
     "host": host_from,
@@ -143,18 +145,18 @@ MANIFEST_FIELDS: Mapping[str, Check] = {
 
 #: All fields of a process but its threads.
 PROCESS_FIELDS: Mapping[str, Check] = {
-    "pid": _optional(_whole),
-    "parent": _optional(_whole),
+    "pid": _optional(whole),
+    "parent": _optional(whole),
     "role": _text,
-    "rank": _optional(_whole),
+    "rank": _optional(whole),
     "command": text_list,
     "exit": _text,
     "python": _text,
     "wall_s": _optional(_number),
     "cpu_s": _optional(_number),
     "run_queue_wait_s": _optional(_number),
-    "voluntary_switches": _optional(_whole),
-    "involuntary_switches": _optional(_whole),
+    "voluntary_switches": _optional(whole),
+    "involuntary_switches": _optional(whole),
     "roots": _roots,
     "host": _optional(host_from),
     "environment": _map_of(_text),
@@ -163,11 +165,11 @@ PROCESS_FIELDS: Mapping[str, Check] = {
 
 #: All fields of a thread but its profile and open calls.
 THREAD_FIELDS: Mapping[str, Check] = {
-    "tid": _optional(_whole),
+    "tid": _optional(whole),
     "name": _text,
     "run_s": _optional(_number),
     "run_queue_wait_s": _optional(_number),
-    "timeslices": _optional(_whole),
+    "timeslices": _optional(whole),
 }
 
 
@@ -204,7 +206,7 @@ def thread_fields_from(name: str, value: Any) -> dict[str, Any]:
 def row_range(name: str, value: Any, rows: int) -> slice:
     """Check a ``[start, stop]`` pair against the number of rows there are."""
     pair = _list(name, value)
-    if len(pair) != 2 or not 0 <= _whole(name, pair[0]) <= _whole(name, pair[1]) <= rows:
+    if len(pair) != 2 or not 0 <= whole(name, pair[0]) <= whole(name, pair[1]) <= rows:
         raise MemberError(f"{name} is not a range of its {rows} rows")
     return slice(pair[0], pair[1])
 

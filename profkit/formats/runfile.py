@@ -22,6 +22,7 @@ from profkit.formats import run_json
 from profkit.formats.pstats_write import write_pstats
 from profkit.formats.run_columns import Arrays, array_bytes, gather, read_arrays
 from profkit.formats.run_json import MemberError, row_range
+from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
 from profkit.model import Manifest, OpenCall, Process, ProfileError, Run, Thread
 from profkit.model.merge import merge_profiles
 
@@ -116,6 +117,8 @@ def _write(file: BinaryIO, run: Run) -> None:
         add(_PROCESSES, run_json.encode(_process_documents(run)))
         for member, values in gather([thread.profile for thread in threads]):
             add(f"{member}.npy", array_bytes(values))
+        for member, values in gather_ranges([p.ranges for p in run.processes if p.ranges is not None]):
+            add(f"{member}.npy", array_bytes(values))
 
 
 def _manifest_document(run: Run) -> dict[str, Any]:
@@ -131,7 +134,7 @@ def _manifest_document(run: Run) -> dict[str, Any]:
 
 def _process_documents(run: Run) -> list[dict[str, Any]]:
     documents = []
-    row = link = 0
+    row = link = first_range = 0
     for process in run.processes:
         threads = []
         for thread in process.threads:
@@ -144,6 +147,9 @@ def _process_documents(run: Run) -> list[dict[str, Any]]:
             threads.append(fields)
             row, link = row + n, link + (m or 0)
         documents.append({**run_json.plain(process, run_json.PROCESS_FIELDS), "threads": threads})
+        if process.ranges is not None:
+            documents[-1]["ranges"] = range_document(process.ranges, first_range)
+            first_range += len(process.ranges)
     return documents
 
 
@@ -228,12 +234,15 @@ class _Archive:
             manifest = run_json.manifest_from(document)
         machine = document.get("machine")
         arrays = read_arrays(self.read, frozenset(self.members), edges=edges)
+        ranges = read_ranges(self.read, frozenset(self.members))
         processes = run_json.decode(_PROCESSES, self.read(_PROCESSES, _MOST_JSON))
         if not isinstance(processes, list) or not processes:
             raise MemberError(f"{_PROCESSES} is not a list of processes")
         return Run(
             path,
-            tuple(_process(f"process {i}", value, arrays, edges) for i, value in enumerate(processes)),
+            tuple(
+                _process(f"process {i}", value, arrays, ranges, edges) for i, value in enumerate(processes)
+            ),
             manifest,
             None if machine is None else run_json.machine_from(machine),
             run_json.text_list("warnings", document.get("warnings", [])),
@@ -251,7 +260,7 @@ def _check_schema(schema: Any) -> None:
         raise _NewerSchema(schema[:40])
 
 
-def _process(name: str, value: Any, arrays: Arrays, edges: bool) -> Process:
+def _process(name: str, value: Any, arrays: Arrays, ranges: RangeArrays, edges: bool) -> Process:
     fields = run_json.process_fields_from(name, value)
     threads = value.get("threads", [])
     if not isinstance(threads, list):
@@ -261,6 +270,7 @@ def _process(name: str, value: Any, arrays: Arrays, edges: bool) -> Process:
         threads=tuple(
             _thread(f"{name}.thread {i}", thread, arrays, edges) for i, thread in enumerate(threads)
         ),
+        ranges=ranges.ranges(f"{name}.ranges", value.get("ranges")),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from profkit.model.keys import Roots
 from profkit.model.profile import Profile
+from profkit.model.ranges import Ranges
 
 __all__ = ["Host", "Machine", "Manifest", "OpenCall", "Process", "Run", "RunSet", "Thread"]
 
@@ -168,6 +169,8 @@ class Process:
         ``3.11.7``, or empty.
     wait_complete
         Whether `run_queue_wait_s` covers threads that ended before the last reading too.
+    ranges
+        What it told NVTX, ``None`` where nothing was captured.
     """
 
     pid: int | None = None
@@ -187,6 +190,7 @@ class Process:
     host: Host | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    ranges: Ranges | None = None
 
 
 @dataclass(frozen=True, slots=True)

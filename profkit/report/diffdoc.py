@@ -27,6 +27,7 @@ from profkit.report.document import (
     Section,
     Table,
 )
+from profkit.report.ranges import change_sections
 from profkit.report.text import clean
 from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
 
@@ -62,6 +63,7 @@ def diff_document(diff: Diff, limit: int = 50) -> Document:
         *_story(diff, limit),
         *_moved(diff, limit),
         *_one_sided(diff, limit),
+        *change_sections(diff.ranges, limit),
         *_trust(diff),
         *_other_findings(diff.verdict),
         *_advice(diff.verdict),

@@ -11,9 +11,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSummary, SideTable, Verdict
 from profkit.model import Host, Machine, Manifest, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
+from profkit.report.ranges import change_objects, range_objects
 
 __all__ = ["DIFF_SCHEMA", "SHOW_SCHEMA", "diff_json", "diff_object", "show_json", "show_object"]
 
@@ -90,8 +92,8 @@ def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
         },
         "functions_total": len(table),
         "functions": [_diff_row(table, row) for row in range(shown)],
-        "ranges_total": 0,
-        "ranges": [],
+        "ranges_total": len(diff.ranges),
+        "ranges": change_objects(diff.ranges, limit),
         "residue": {
             "baseline_only": int(diff.residue.baseline_only),
             "candidate_only": int(diff.residue.candidate_only),
@@ -189,6 +191,7 @@ def show_object(
 ) -> dict[str, Any]:
     """Build the object of ``profkit.show/1``."""
     functions = ranked_run(run, by)
+    ranges = range_rows([process.ranges for process in run.processes if process.ranges is not None])
     processes = run.processes[:limit] if limit else run.processes
     return {
         "schema": SHOW_SCHEMA,
@@ -199,8 +202,8 @@ def show_object(
         "processes": [_process(process, limit, by) for process in processes],
         "functions_total": len(functions),
         "functions": _functions(functions, limit),
-        "ranges_total": 0,
-        "ranges": [],
+        "ranges_total": len(ranges),
+        "ranges": range_objects(ranges, limit),
         "machine": None if run.machine is None else _machine(run.machine),
         "warnings": _texts(run.warnings),
     }

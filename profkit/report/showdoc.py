@@ -9,11 +9,13 @@ import shlex
 from collections.abc import Sequence
 
 from profkit.analysis.identity import function_keys
+from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Verdict
 from profkit.model import Host, Process, Run
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Note, Row, Section, Table
 from profkit.report.functions import FunctionRow, Ranked, ranked_run
+from profkit.report.ranges import range_sections
 from profkit.report.text import clean
 from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
 
@@ -55,6 +57,8 @@ def show_document(
         sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
     sections += _processes(run.processes, limit)
     sections.append(_functions(functions, limit, by))
+    ranges = [process.ranges for process in run.processes if process.ranges is not None]
+    sections += range_sections(range_rows(ranges), sum(part.unmatched for part in ranges), limit)
     sections += _threads(run.processes, limit)
     sections += _open_calls(run.processes, limit)
     if verdict is not None and verdict.advice:

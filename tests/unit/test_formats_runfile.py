@@ -186,7 +186,7 @@ def test_every_field_of_the_model_is_stored() -> None:
         (run_json.MANIFEST_FIELDS, Manifest, set()),
         (run_json.HOST_FIELDS, Host, set()),
         (run_json.MACHINE_FIELDS, Machine, set()),
-        (run_json.PROCESS_FIELDS, Process, {"threads"}),
+        (run_json.PROCESS_FIELDS, Process, {"threads", "ranges"}),
         (run_json.THREAD_FIELDS, Thread, {"profile", "open_calls"}),
     ):
         assert set(fields) == {field.name for field in dataclasses.fields(type_)} - elsewhere

@@ -112,10 +112,10 @@ def test_sums_by_name() -> None:
     assert (forward.count, forward.total_s, forward.unbalanced) == (3, 2.0, 1)
     assert forward.parent == RangeKey("step {n}", "")
     assert forward.share_of_parent == 0.5
-    assert rows["left open"].total_s is None
+    assert (rows["left open"].total_s, rows["left open"].median_s) == (0.0, None)
     assert rows["left open"].unbalanced == 1
     tick = rows["tick"]
-    assert (tick.key.mark, tick.count, tick.total_s, tick.unbalanced) == (True, 3, None, 0)
+    assert (tick.key.mark, tick.count, tick.total_s, tick.median_s) == (True, 3, 0.0, None)
 
 
 def test_rows_come_most_time_first_and_marks_last() -> None:

@@ -50,6 +50,7 @@ def state() -> Dict[str, Any]:
         "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "cwd": _cwd(),
         "worker": _multiprocessing_name(command),
+        "nvtx": "nvtx" in sys.modules,
         "tasks": tasks(),
         "time": time(),
         "perf": perf_counter(),

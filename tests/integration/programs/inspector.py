@@ -27,7 +27,9 @@ facts = {
     "exit": os._exit.__name__,
     "start": multiprocessing.get_start_method(),
     "environment": sorted(
-        k for k in os.environ if not k.startswith("PROFKIT_") and k != "PYTHONPATH" and k != "_"
+        k
+        for k in os.environ
+        if not k.startswith("PROFKIT_") and k not in ("PYTHONPATH", "NVTX_INJECTION64_PATH", "_")
     ),
     "importable": __import__("importlib.util").util.find_spec("profkit") is not None,
 }

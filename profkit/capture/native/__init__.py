@@ -1,0 +1,23 @@
+"""The compiled parts of profkit, where the installation could build them: finds them, loads nothing.
+
+``hatch_build.py`` compiles the C sources of the directories beside this file into ``lib``. Each part has
+something that does its work without it, so that a missing one is said to the user and is no error.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["DISABLE_VARIABLE", "nvtx_library"]
+
+_LIB = Path(__file__).resolve().parent / "lib"
+
+#: With any value in this variable profkit behaves as if nothing had been compiled.
+DISABLE_VARIABLE = "PROFKIT_NO_NATIVE"
+
+
+def nvtx_library() -> Path | None:
+    """Return the NVTX collector for ``NVTX_INJECTION64_PATH``, ``None`` where it was not built."""
+    path = _LIB / "libprofkit_nvtx.so"
+    return path if path.is_file() and not os.environ.get(DISABLE_VARIABLE) else None

@@ -1,0 +1,297 @@
+/* The functions that NVTX calls: each turns its arguments into one record. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector.h"
+
+/* XLA's own domain: if it is given one, JAX leaves its annotations to the tool and its own profiler loses them. */
+static const char xla_domain[] = "TSL";
+static bool keep_xla;
+
+/* What is returned where there is no open range, and by NVTX itself where there is no tool. */
+enum { NO_RANGE = -2 };
+
+struct event {
+    uint64_t time_ns; /* 0: when it is written */
+    uint64_t payload;
+    uint32_t string;
+    uint32_t category;
+    uint32_t color;
+    uint16_t domain;
+    uint8_t payload_type;
+};
+
+static uint16_t domain_id(const struct domain *domain)
+{
+    return domain == NULL ? 0 : domain->id;
+}
+
+static uint64_t payload_of(const struct nvtx_attributes *attributes)
+{
+    switch (attributes->payload_type) {
+    case NVTX_PAYLOAD_U64:
+    case NVTX_PAYLOAD_I64:
+    case NVTX_PAYLOAD_F64:
+        return attributes->payload.u64;
+    case NVTX_PAYLOAD_U32:
+    case NVTX_PAYLOAD_I32:
+    case NVTX_PAYLOAD_F32:
+        return attributes->payload.u32; /* the upper half is whatever was on the caller's stack */
+    default:
+        return 0;
+    }
+}
+
+static struct event event_of(uint16_t domain, const struct nvtx_attributes *attributes)
+{
+    struct event event = {.domain = domain};
+    /* Later versions may append fields; what is here keeps its place. */
+    if (attributes == NULL || attributes->size < sizeof *attributes)
+        return event;
+    struct name *name = NULL;
+    if (attributes->message_type == NVTX_MESSAGE_REGISTERED)
+        name = attributes->message.registered;
+    else if (attributes->message_type == NVTX_MESSAGE_ASCII)
+        name = names_intern(attributes->message.ascii);
+    else if (attributes->message_type == NVTX_MESSAGE_WIDE)
+        name = names_intern_wide(attributes->message.wide);
+    event.string = names_use(name);
+    event.category = attributes->category;
+    event.color = attributes->color_type == NVTX_COLOR_ARGB ? attributes->color : 0;
+    if (attributes->payload_type >= NVTX_PAYLOAD_U64 && attributes->payload_type <= NVTX_PAYLOAD_F32) {
+        event.payload_type = (uint8_t)attributes->payload_type;
+        event.payload = payload_of(attributes);
+    }
+    return event;
+}
+
+static struct event named(struct name *name)
+{
+    return (struct event){.string = names_use(name)};
+}
+
+/*
+ * Write one record; NULL where it was lost. Where a range begins the clock is read here, last, and where one
+ * ends it was read first: what the collector itself does is not in the range.
+ */
+static struct record *write_event(enum record_kind kind, const struct event *event)
+{
+    struct record *record = threads_slot();
+    if (record == NULL)
+        return NULL;
+    record->time_ns = event->time_ns != 0 ? event->time_ns : now_ns();
+    record->category = event->category;
+    record->color = event->color;
+    record->payload = event->payload;
+    uint64_t head = (uint64_t)kind | (uint64_t)event->payload_type << 8 | (uint64_t)event->domain << 16 |
+                    (uint64_t)event->string << 32;
+    /* Last, so that a record which is seen is whole, wherever the process is killed. */
+    atomic_store_explicit(&record->head, head, memory_order_release);
+    return record;
+}
+
+static void mark(struct event event)
+{
+    write_event(RECORD_MARK, &event);
+}
+
+static int push(struct event event)
+{
+    int32_t *depth = threads_depth(event.domain);
+    int32_t level = depth == NULL ? 0 : (*depth)++;
+    write_event(RECORD_PUSH, &event);
+    return level;
+}
+
+static int pop(uint16_t domain)
+{
+    struct event event = {.time_ns = now_ns(), .domain = domain};
+    int32_t *depth = threads_depth(domain);
+    int32_t level = depth == NULL || *depth == 0 ? NO_RANGE : --*depth;
+    write_event(RECORD_POP, &event);
+    return level;
+}
+
+static uint64_t start(struct event event)
+{
+    const struct record *record = write_event(RECORD_START, &event);
+    if (record == NULL)
+        return 0;
+    const struct thread *self = thread_self;
+    uint64_t offset = self->chunk.offset + (uint64_t)((const char *)record - (const char *)self->chunk.begin);
+    return (uint64_t)(collector_generation & 0xFFFF) << 48 | offset;
+}
+
+static void end(uint64_t id)
+{
+    struct event event = {.time_ns = now_ns(), .payload = id};
+    if (id != 0) /* the beginning was lost, and counted */
+        write_event(RECORD_END, &event);
+}
+
+/* CORE: the default domain */
+
+static void mark_ex(const struct nvtx_attributes *a) { mark(event_of(0, a)); }
+static void mark_a(const char *text) { mark(named(names_intern(text))); }
+static void mark_w(const wchar_t *text) { mark(named(names_intern_wide(text))); }
+static uint64_t start_ex(const struct nvtx_attributes *a) { return start(event_of(0, a)); }
+static uint64_t start_a(const char *text) { return start(named(names_intern(text))); }
+static uint64_t start_w(const wchar_t *text) { return start(named(names_intern_wide(text))); }
+static int push_ex(const struct nvtx_attributes *a) { return push(event_of(0, a)); }
+static int push_a(const char *text) { return push(named(names_intern(text))); }
+static int push_w(const wchar_t *text) { return push(named(names_intern_wide(text))); }
+static int pop_default(void) { return pop(0); }
+
+static void define_wide(enum definition_kind kind, uint32_t id, uint32_t extra, const wchar_t *text)
+{
+    char narrow[MOST_TEXT + 1];
+    if (text == NULL)
+        return;
+    names_narrow(text, narrow, sizeof narrow);
+    names_define(kind, id, extra, narrow);
+}
+
+static void category_a(uint32_t category, const char *text)
+{
+    names_define(DEFINITION_CATEGORY, category, 0, text);
+}
+
+static void category_w(uint32_t category, const wchar_t *text)
+{
+    define_wide(DEFINITION_CATEGORY, category, 0, text);
+}
+
+static void os_thread_a(uint32_t tid, const char *text) { names_define(DEFINITION_THREAD, tid, 0, text); }
+static void os_thread_w(uint32_t tid, const wchar_t *text) { define_wide(DEFINITION_THREAD, tid, 0, text); }
+
+/* CORE2: any domain */
+
+static void domain_mark_ex(struct domain *d, const struct nvtx_attributes *a)
+{
+    mark(event_of(domain_id(d), a));
+}
+
+static uint64_t domain_start_ex(struct domain *d, const struct nvtx_attributes *a)
+{
+    return start(event_of(domain_id(d), a));
+}
+
+static void domain_end(struct domain *d, uint64_t id)
+{
+    (void)d; /* the id says it */
+    end(id);
+}
+
+static int domain_push_ex(struct domain *d, const struct nvtx_attributes *a)
+{
+    return push(event_of(domain_id(d), a));
+}
+
+static int domain_pop(struct domain *d) { return pop(domain_id(d)); }
+
+static void domain_category_a(struct domain *d, uint32_t category, const char *text)
+{
+    names_define(DEFINITION_CATEGORY, category, domain_id(d), text);
+}
+
+static void domain_category_w(struct domain *d, uint32_t category, const wchar_t *text)
+{
+    define_wide(DEFINITION_CATEGORY, category, domain_id(d), text);
+}
+
+static void *register_a(struct domain *d, const char *text)
+{
+    (void)d; /* strings are numbered over all domains */
+    return names_intern(text);
+}
+
+static void *register_w(struct domain *d, const wchar_t *text)
+{
+    (void)d;
+    return names_intern_wide(text);
+}
+
+static struct domain *create_a(const char *text)
+{
+    if (text == NULL || (!keep_xla && strcmp(text, xla_domain) == 0))
+        return NULL;
+    return names_domain(text);
+}
+
+static struct domain *create_w(const wchar_t *text)
+{
+    char narrow[MOST_TEXT + 1];
+    if (text == NULL)
+        return NULL;
+    names_narrow(text, narrow, sizeof narrow);
+    return create_a(narrow);
+}
+
+/* Threads may still use it, and the same name brings the same domain back. */
+static void destroy(struct domain *d) { (void)d; }
+
+static void initialize(const void *reserved) { (void)reserved; }
+
+#define FUNCTION(f) ((nvtx_function)(void (*)(void))(f))
+
+static const nvtx_function core[NVTX_CORE_SIZE] = {
+    [NVTX_MARK_EX] = FUNCTION(mark_ex),
+    [NVTX_MARK_A] = FUNCTION(mark_a),
+    [NVTX_MARK_W] = FUNCTION(mark_w),
+    [NVTX_RANGE_START_EX] = FUNCTION(start_ex),
+    [NVTX_RANGE_START_A] = FUNCTION(start_a),
+    [NVTX_RANGE_START_W] = FUNCTION(start_w),
+    [NVTX_RANGE_END] = FUNCTION(end),
+    [NVTX_RANGE_PUSH_EX] = FUNCTION(push_ex),
+    [NVTX_RANGE_PUSH_A] = FUNCTION(push_a),
+    [NVTX_RANGE_PUSH_W] = FUNCTION(push_w),
+    [NVTX_RANGE_POP] = FUNCTION(pop_default),
+    [NVTX_NAME_CATEGORY_A] = FUNCTION(category_a),
+    [NVTX_NAME_CATEGORY_W] = FUNCTION(category_w),
+    [NVTX_NAME_OS_THREAD_A] = FUNCTION(os_thread_a),
+    [NVTX_NAME_OS_THREAD_W] = FUNCTION(os_thread_w),
+};
+
+/* Resources have no place in the files: their functions stay NVTX's own, which do nothing. */
+static const nvtx_function core2[NVTX_CORE2_SIZE] = {
+    [NVTX_DOMAIN_MARK_EX] = FUNCTION(domain_mark_ex),
+    [NVTX_DOMAIN_RANGE_START_EX] = FUNCTION(domain_start_ex),
+    [NVTX_DOMAIN_RANGE_END] = FUNCTION(domain_end),
+    [NVTX_DOMAIN_RANGE_PUSH_EX] = FUNCTION(domain_push_ex),
+    [NVTX_DOMAIN_RANGE_POP] = FUNCTION(domain_pop),
+    [NVTX_DOMAIN_NAME_CATEGORY_A] = FUNCTION(domain_category_a),
+    [NVTX_DOMAIN_NAME_CATEGORY_W] = FUNCTION(domain_category_w),
+    [NVTX_DOMAIN_REGISTER_STRING_A] = FUNCTION(register_a),
+    [NVTX_DOMAIN_REGISTER_STRING_W] = FUNCTION(register_w),
+    [NVTX_DOMAIN_CREATE_A] = FUNCTION(create_a),
+    [NVTX_DOMAIN_CREATE_W] = FUNCTION(create_w),
+    [NVTX_DOMAIN_DESTROY] = FUNCTION(destroy),
+    [NVTX_INITIALIZE] = FUNCTION(initialize),
+};
+
+static void install(const struct nvtx_callbacks_table *callbacks, int module, const nvtx_function *functions,
+                    unsigned count)
+{
+    nvtx_function **table = NULL;
+    unsigned size = 0;
+    if (!callbacks->get_module_function_table(module, &table, &size) || table == NULL)
+        return;
+    for (unsigned id = 1; id < count && id < size; id++)
+        if (functions[id] != NULL && table[id] != NULL)
+            *table[id] = functions[id];
+}
+
+void callbacks_install(nvtx_get_export_table get)
+{
+    const struct nvtx_version_table *version = get(NVTX_TABLE_VERSION);
+    const struct nvtx_callbacks_table *callbacks = get(NVTX_TABLE_CALLBACKS);
+    if (version != NULL && version->struct_size >= sizeof *version)
+        version->set_injection_version(3);
+    if (callbacks == NULL || callbacks->struct_size < sizeof *callbacks)
+        return;
+    const char *xla = getenv("PROFKIT_NVTX_XLA");
+    keep_xla = xla != NULL && xla[0] == '1';
+    install(callbacks, NVTX_MODULE_CORE, core, NVTX_CORE_SIZE);
+    install(callbacks, NVTX_MODULE_CORE2, core2, NVTX_CORE2_SIZE);
+}

@@ -1,0 +1,109 @@
+/* What the parts of the collector know of each other. */
+#ifndef PROFKIT_NVTX_COLLECTOR_H
+#define PROFKIT_NVTX_COLLECTOR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "layout.h"
+
+/* Longest text of a name, in bytes; what is longer is cut. */
+enum { MOST_TEXT = 4000 };
+
+/* Nanoseconds until something that failed (a full disk, say) is tried again: often enough to go on soon after
+ * room was made, too seldom to cost a system call per event. */
+#define RETRY_NS 100000000ull
+
+static inline uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Held on every path that is not the hot one, and across a fork. */
+extern pthread_mutex_t collector_lock;
+
+/* Counts the lives of this process image: 1, and one more in every forked child. Written in a child with one
+ * thread only. */
+extern uint32_t collector_generation;
+
+/* files.c: all but the counters with the lock held */
+
+struct chunk {
+    struct record *begin;
+    size_t bytes;
+    uint64_t offset; /* of `begin` in the event file */
+};
+
+bool files_configure(void);
+bool files_open(void);
+bool files_chunk(size_t bytes, struct chunk *chunk);
+void files_drop_chunk(const struct chunk *chunk);
+bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text, size_t bytes);
+void files_count_lost(uint64_t events);
+void files_count_folded(void);
+void files_forget(uint32_t fork_parent);
+
+/* names.c */
+
+struct name {
+    uint64_t hash;
+    uint32_t id;
+    uint32_t bytes;
+    _Atomic uint32_t generation; /* in which its definition was last written */
+    char text[];
+};
+
+struct domain {
+    uint16_t id;
+};
+
+struct name *names_intern(const char *text);
+struct name *names_intern_wide(const wchar_t *text);
+uint32_t names_use(struct name *name);
+struct domain *names_domain(const char *text);
+void names_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text);
+void names_files_opened(void);
+size_t names_narrow(const wchar_t *wide, char *text, size_t room);
+
+/* threads.c */
+
+struct thread {
+    struct record *next, *end; /* room for records */
+    struct chunk chunk;
+    uint32_t serial;
+    int32_t *depth; /* open push/pop ranges per domain */
+    unsigned depths;
+    uint64_t lost;
+    uint64_t retry_ns;
+    size_t chunk_bytes; /* of the next chunk */
+    struct thread *before, *after;
+};
+
+extern _Thread_local struct thread *thread_self;
+
+bool threads_start(void);
+struct record *threads_slow_slot(void);
+int32_t *threads_depth(uint16_t domain);
+
+/* Return the place of the calling thread's next record, or NULL where there is no room. */
+static inline struct record *threads_slot(void)
+{
+    struct thread *self = thread_self;
+    if (__builtin_expect(self != NULL && self->next < self->end, 1))
+        return self->next++;
+    return threads_slow_slot();
+}
+
+/* callbacks.c */
+
+#include "abi.h"
+
+void callbacks_install(nvtx_get_export_table get);
+
+#endif

@@ -1,0 +1,313 @@
+/*
+ * Names: strings by content, with numbers that stay the same in forked children, and the definitions of
+ * domains, categories and threads. Looking a known string up takes no lock.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector.h"
+
+/* Different strings that are kept. Programs put step numbers into names; from here on the digits of new ones
+ * are replaced, which leaves a reserve for what is really new. */
+enum { MOST_NAMES = 1 << 16, RESERVED_NAMES = 1 << 12, FIRST_SLOTS = 1 << 10 };
+
+/* Domains, categories and thread names that are kept. */
+enum { MOST_DEFINITIONS = 1 << 14, MOST_DOMAINS = 1 << 12 };
+
+struct table {
+    struct table *outgrown; /* stays, since a thread may be reading it; all together are as large as the last */
+    size_t mask;
+    _Atomic(struct name *) slots[];
+};
+
+struct pending {
+    struct pending *next;
+    enum definition_kind kind;
+    uint32_t id, extra;
+    size_t bytes;
+    char text[];
+};
+
+static _Atomic(struct table *) names;
+static uint32_t name_count;
+static _Atomic bool names_full;
+static _Atomic uint64_t retry_define_ns;
+static struct pending *definitions;
+static unsigned definition_count;
+static struct domain domains[MOST_DOMAINS];
+static uint16_t domain_count;
+static const char too_many[] = "(more names than are kept)";
+
+static uint64_t hash_of(const char *text, size_t bytes)
+{
+    uint64_t hash = bytes * 0x9E3779B97F4A7C15u;
+    while (bytes > 0) {
+        uint64_t word = 0;
+        size_t part = bytes < 8 ? bytes : 8;
+        memcpy(&word, text, part);
+        hash = (hash ^ word) * 0xFF51AFD7ED558CCDu;
+        hash ^= hash >> 32;
+        text += part;
+        bytes -= part;
+    }
+    return hash;
+}
+
+static struct name *find(struct table *table, uint64_t hash, const char *text, size_t bytes)
+{
+    if (table == NULL)
+        return NULL;
+    for (size_t i = hash & table->mask;; i = (i + 1) & table->mask) {
+        struct name *name = atomic_load_explicit(&table->slots[i], memory_order_acquire);
+        if (name == NULL)
+            return NULL;
+        if (name->hash == hash && name->bytes == bytes && memcmp(name->text, text, bytes) == 0)
+            return name;
+    }
+}
+
+static void put(struct table *table, struct name *name)
+{
+    size_t i = name->hash & table->mask;
+    while (atomic_load_explicit(&table->slots[i], memory_order_relaxed) != NULL)
+        i = (i + 1) & table->mask;
+    atomic_store_explicit(&table->slots[i], name, memory_order_release);
+}
+
+/* Return the table with room for one more, or NULL without memory. */
+static struct table *roomy_table(void)
+{
+    struct table *table = atomic_load_explicit(&names, memory_order_relaxed);
+    if (table != NULL && name_count < table->mask - table->mask / 4)
+        return table;
+    size_t slots = table == NULL ? FIRST_SLOTS : 2 * (table->mask + 1);
+    struct table *larger = calloc(1, sizeof *larger + slots * sizeof larger->slots[0]);
+    if (larger == NULL)
+        return NULL;
+    larger->outgrown = table;
+    larger->mask = slots - 1;
+    for (size_t i = 0; table != NULL && i <= table->mask; i++) {
+        struct name *name = atomic_load_explicit(&table->slots[i], memory_order_relaxed);
+        if (name != NULL)
+            put(larger, name);
+    }
+    atomic_store_explicit(&names, larger, memory_order_release);
+    return larger;
+}
+
+/* Find or add, with the lock held. */
+static struct name *add(uint64_t hash, const char *text, size_t bytes, uint32_t most)
+{
+    struct name *name = find(atomic_load(&names), hash, text, bytes);
+    if (name != NULL || name_count >= most)
+        return name;
+    struct table *table = roomy_table();
+    name = table == NULL ? NULL : malloc(sizeof *name + bytes);
+    if (name == NULL)
+        return NULL;
+    name->hash = hash;
+    name->id = ++name_count;
+    name->bytes = (uint32_t)bytes;
+    atomic_init(&name->generation, 0);
+    memcpy(name->text, text, bytes);
+    put(table, name);
+    if (name_count >= MOST_NAMES)
+        atomic_store(&names_full, true);
+    return name;
+}
+
+static struct name *intern_within(const char *text, size_t bytes, uint32_t most)
+{
+    uint64_t hash = hash_of(text, bytes);
+    struct name *name = find(atomic_load_explicit(&names, memory_order_acquire), hash, text, bytes);
+    if (name != NULL || (most <= MOST_NAMES && atomic_load(&names_full)))
+        return name;
+    pthread_mutex_lock(&collector_lock);
+    name = add(hash, text, bytes, most);
+    pthread_mutex_unlock(&collector_lock);
+    return name;
+}
+
+/* Replace runs of digits by `{n}`, the form in which reports show names that differ by a number only. */
+static size_t fold_digits(const char *text, size_t bytes, char *folded, size_t room)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < bytes && used + 3 <= room;) {
+        if (text[i] < '0' || text[i] > '9') {
+            folded[used++] = text[i++];
+            continue;
+        }
+        memcpy(folded + used, "{n}", 3);
+        used += 3;
+        while (i < bytes && text[i] >= '0' && text[i] <= '9')
+            i++;
+    }
+    return used;
+}
+
+/* Not inlined: the hot path shall not have this frame. */
+__attribute__((noinline)) static struct name *intern_folded(const char *text, size_t bytes)
+{
+    char folded[MOST_TEXT];
+    size_t used = fold_digits(text, bytes, folded, sizeof folded);
+    files_count_folded();
+    struct name *name = intern_within(folded, used, MOST_NAMES + RESERVED_NAMES - 1);
+    return name != NULL ? name : intern_within(too_many, sizeof too_many - 1, MOST_NAMES + RESERVED_NAMES);
+}
+
+static struct name *intern(const char *text, size_t bytes)
+{
+    struct name *name = intern_within(text, bytes, MOST_NAMES);
+    return name != NULL ? name : intern_folded(text, bytes);
+}
+
+/* Length of a text, cut where a UTF-8 character begins. */
+static size_t length_of(const char *text)
+{
+    size_t bytes = strnlen(text, MOST_TEXT + 1);
+    if (bytes <= MOST_TEXT)
+        return bytes;
+    bytes = MOST_TEXT;
+    while (bytes > 0 && ((unsigned char)text[bytes] & 0xC0) == 0x80)
+        bytes--;
+    return bytes;
+}
+
+struct name *names_intern(const char *text)
+{
+    return text == NULL ? NULL : intern(text, length_of(text));
+}
+
+__attribute__((noinline)) struct name *names_intern_wide(const wchar_t *text)
+{
+    if (text == NULL)
+        return NULL;
+    char narrow[MOST_TEXT + 1];
+    return intern(narrow, names_narrow(text, narrow, sizeof narrow));
+}
+
+/* Write a wide text as UTF-8 with a NUL behind; return its bytes. The locale has no say in this. */
+size_t names_narrow(const wchar_t *wide, char *text, size_t room)
+{
+    size_t used = 0;
+    for (; *wide != 0 && used + 5 <= room; wide++) {
+        uint32_t c = (uint32_t)*wide;
+        if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
+            c = 0xFFFD;
+        if (c < 0x80) {
+            text[used++] = (char)c;
+        } else if (c < 0x800) {
+            text[used++] = (char)(0xC0 | c >> 6);
+            text[used++] = (char)(0x80 | (c & 0x3F));
+        } else if (c < 0x10000) {
+            text[used++] = (char)(0xE0 | c >> 12);
+            text[used++] = (char)(0x80 | (c >> 6 & 0x3F));
+            text[used++] = (char)(0x80 | (c & 0x3F));
+        } else {
+            text[used++] = (char)(0xF0 | c >> 18);
+            text[used++] = (char)(0x80 | (c >> 12 & 0x3F));
+            text[used++] = (char)(0x80 | (c >> 6 & 0x3F));
+            text[used++] = (char)(0x80 | (c & 0x3F));
+        }
+    }
+    text[used] = '\0';
+    return used;
+}
+
+/* Return a string's number for a record; its definition is in the file before the record is. */
+uint32_t names_use(struct name *name)
+{
+    if (name == NULL)
+        return 0;
+    if (atomic_load_explicit(&name->generation, memory_order_acquire) == collector_generation)
+        return name->id;
+    uint64_t now = now_ns();
+    if (now < atomic_load(&retry_define_ns))
+        return name->id;
+    pthread_mutex_lock(&collector_lock);
+    if (atomic_load(&name->generation) != collector_generation) {
+        if (files_open() && files_define(DEFINITION_STRING, name->id, 0, name->text, name->bytes))
+            atomic_store_explicit(&name->generation, collector_generation, memory_order_release);
+        else
+            atomic_store(&retry_define_ns, now + RETRY_NS);
+    }
+    pthread_mutex_unlock(&collector_lock);
+    return name->id;
+}
+
+/* Remember a definition, with the lock held, and write it if there are files already. */
+static struct pending *define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text)
+{
+    size_t bytes = length_of(text);
+    for (struct pending *known = definitions; known != NULL; known = known->next) {
+        if (known->kind != kind || known->id != id || known->extra != extra)
+            continue;
+        if (known->bytes == bytes && memcmp(known->text, text, bytes) == 0)
+            return known;
+        break; /* renamed */
+    }
+    struct pending *fresh = NULL;
+    if (definition_count < MOST_DEFINITIONS)
+        fresh = malloc(sizeof *fresh + bytes);
+    if (fresh == NULL)
+        return NULL;
+    fresh->kind = kind;
+    fresh->id = id;
+    fresh->extra = extra;
+    fresh->bytes = bytes;
+    memcpy(fresh->text, text, bytes);
+    fresh->next = definitions;
+    definitions = fresh;
+    definition_count++;
+    files_define(kind, id, extra, text, bytes);
+    return fresh;
+}
+
+void names_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text)
+{
+    if (text == NULL)
+        return;
+    pthread_mutex_lock(&collector_lock);
+    define(kind, id, extra, text);
+    pthread_mutex_unlock(&collector_lock);
+}
+
+/* Write what was defined before this process had files: the oldest first, since the last name wins. */
+void names_files_opened(void)
+{
+    struct pending *reversed = NULL;
+    while (definitions != NULL) {
+        struct pending *next = definitions->next;
+        definitions->next = reversed;
+        reversed = definitions;
+        definitions = next;
+    }
+    while (reversed != NULL) {
+        struct pending *next = reversed->next;
+        files_define(reversed->kind, reversed->id, reversed->extra, reversed->text, reversed->bytes);
+        reversed->next = definitions;
+        definitions = reversed;
+        reversed = next;
+    }
+}
+
+/* Return the domain of a name, the same one whenever it is asked for; NULL (the default one) without room. */
+struct domain *names_domain(const char *text)
+{
+    struct domain *found = NULL;
+    size_t bytes = length_of(text);
+    pthread_mutex_lock(&collector_lock);
+    for (struct pending *known = definitions; known != NULL && found == NULL; known = known->next)
+        if (known->kind == DEFINITION_DOMAIN && known->bytes == bytes && memcmp(known->text, text, bytes) == 0)
+            found = &domains[known->id - 1];
+    if (found == NULL && domain_count < MOST_DOMAINS) {
+        uint16_t id = (uint16_t)(domain_count + 1);
+        if (define(DEFINITION_DOMAIN, id, 0, text) != NULL) {
+            found = &domains[domain_count++];
+            found->id = id;
+        }
+    }
+    pthread_mutex_unlock(&collector_lock);
+    return found;
+}

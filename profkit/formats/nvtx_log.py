@@ -1,0 +1,340 @@
+"""Reader of what the NVTX collector leaves in a spool directory: events and definitions of one process.
+
+The layout is that of ``profkit/capture/native/nvtx/layout.h``. The files were written by a process that may
+have been killed at any instruction, or still runs; what is whole in them is read, and nothing in them is
+trusted. Pairing begins with ends is done here, summing up in ``analysis.ranges``.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.errors import FormatError
+from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
+from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ranges
+
+Index = npt.NDArray[np.int32]
+
+__all__ = ["DEFINITIONS_SUFFIX", "EVENTS_SUFFIX", "NvtxLog", "read_nvtx_log"]
+
+EVENTS_SUFFIX = ".nvtx"
+DEFINITIONS_SUFFIX = ".nvtxdefs"
+
+RECORD = np.dtype(
+    [
+        ("time", "<u8"),
+        ("kind", "u1"),
+        ("payload_type", "u1"),
+        ("domain", "<u2"),
+        ("string", "<u4"),
+        ("category", "<u4"),
+        ("color", "<u4"),
+        ("payload", "<u8"),
+    ]
+)
+SEGMENT, MARKED, PUSH, POP, START, END, GAP = range(1, 8)
+
+_HEADER = struct.Struct("<8s8I5Q")
+_VERSION = 1
+_DEFINITION = struct.Struct("<4I")
+_DEFINITION_BLOCK = 1 << 16
+_STRING, _DOMAIN, _CATEGORY, _THREAD, _COMMAND = range(1, 6)
+
+#: Most bytes of events that are read: 128 million of them, four times what a process may write by default.
+MOST_BYTES = 1 << 32
+#: Most bytes of definitions: a hundred thousand names of usual length are 4 MB.
+MOST_DEFINITION_BYTES = 1 << 29
+#: Times after this (CLOCK_MONOTONIC, about 73 years) are no times.
+_LAST_NS = 1 << 61
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NvtxLog:
+    """One process's events with what tells whose they are.
+
+    Attributes
+    ----------
+    ranges
+        What it told NVTX.
+    pid, parent, fork_parent
+        As the process saw them when its first event came; `fork_parent` is 0 unless it was forked from a
+        process that had the collector loaded.
+    command
+        Its command line then, empty where it could not be read.
+    thread_names
+        By thread id, for threads that were given a name through NVTX.
+    warnings
+        What is wrong with the files.
+    """
+
+    ranges: Ranges
+    pid: int
+    parent: int
+    fork_parent: int
+    command: tuple[str, ...]
+    thread_names: Mapping[int, str]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Definitions:
+    strings: dict[int, str]
+    domains: dict[int, str]
+    categories: dict[tuple[int, int], str]
+    threads: dict[int, str]
+    command: tuple[str, ...]
+
+
+def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
+    """Read the event file of a process, and the definitions beside it.
+
+    Parameters
+    ----------
+    path
+        The ``.nvtx`` file.
+
+    Returns
+    -------
+    NvtxLog
+        ``ranges`` are ordered by thread, in the order in which threads sent their first event, and within a
+        thread by begin.
+
+    Raises
+    ------
+    FormatError
+        It cannot be read or is no event file; nothing else is raised, whatever its bytes are. Damage inside it is
+        in ``warnings``.
+    """
+    warnings: list[str] = []
+    header, records = _read_events(path, warnings)
+    definitions = _read_definitions(os.fspath(path) + "defs", warnings)
+    (_, _, header_bytes, _, pid, parent, fork_parent, generation, _, monotonic, realtime, lost, folded, _) = (
+        header
+    )
+    records, serial, tid, index = _in_order(records, warnings)
+    columns, unmatched = _ranges(records, serial, index * RECORD.itemsize + header_bytes, generation)
+    rows = columns.pop("row")
+    strings, (name, domain, category) = _texts(records[rows], definitions)
+    ranges = Ranges(
+        strings,
+        name,
+        domain,
+        category,
+        thread=tid[rows],
+        color=records["color"][rows].astype(np.uint32),
+        payload=records["payload"][rows].astype(np.uint64),
+        payload_type=np.where(
+            records["payload_type"][rows] < len(PAYLOAD_TYPES), records["payload_type"][rows], 0
+        ).astype(np.uint8),
+        **columns,
+        monotonic_ns=min(monotonic, _LAST_NS),
+        realtime_ns=min(realtime, _LAST_NS),
+        lost=lost,
+        folded=folded,
+        unmatched=unmatched,
+    ).validate()
+    return NvtxLog(
+        ranges, pid, parent, fork_parent, definitions.command, definitions.threads, tuple(warnings)
+    )
+
+
+def _read_events(path: str | os.PathLike[str], warnings: list[str]) -> tuple[Any, npt.NDArray[Any]]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise FormatError(path, f"cannot be read: {error.strerror or error}") from None
+    if len(data) < _HEADER.size:
+        raise FormatError(path, "is too short to be a file of NVTX events")
+    header = _HEADER.unpack_from(data)
+    magic, version, header_bytes, record_bytes = header[:4]
+    if magic != b"PFKNVTXE":
+        raise FormatError(path, "is no file of NVTX events")
+    if (
+        version != _VERSION
+        or record_bytes != RECORD.itemsize
+        or not _HEADER.size <= header_bytes <= len(data)
+    ):
+        raise FormatError(path, f"holds NVTX events in version {version} of the layout, {_VERSION} is read")
+    if len(data) > MOST_BYTES:
+        warnings.append(f"only the first {MOST_BYTES >> 30} GiB of NVTX events were read")
+    count = (min(len(data), MOST_BYTES) - header_bytes) // RECORD.itemsize
+    return header, np.frombuffer(data, RECORD, count, header_bytes)
+
+
+def _in_order(
+    records: npt.NDArray[Any], warnings: list[str]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Put records in the order in which each thread wrote them.
+
+    Returns
+    -------
+    records
+        Those of events and gaps; segments have told whose they are.
+    serial, tid, index : int64 array
+        Of each: the thread's number in this process, its id, and the record's place in the file.
+    """
+    index = np.flatnonzero(records["kind"])
+    (head,) = np.nonzero(records["kind"][index] == SEGMENT)
+    heads = records[index[head]]
+    # A thread may go on in the rest of an older thread's chunk, so the place in the file does not tell the
+    # order of a thread's segments; the time at which each began does.
+    order = np.lexsort((heads["time"], heads["string"]))
+    sizes = np.diff(np.append(head, len(index)))[order]
+    stops = np.cumsum(sizes)
+    owner = np.repeat(order, sizes)
+    ordered = index[np.repeat(head[order] - (stops - sizes), sizes) + np.arange(len(owner))]
+    kind = records["kind"][ordered]
+    good = (kind <= GAP) & (records["time"][ordered] < _LAST_NS)
+    damaged = len(index) - int(good.sum())
+    if damaged:
+        warnings.append(f"{damaged} NVTX events are damaged and left out")
+    events = good & (kind != SEGMENT)
+    ordered, owner = ordered[events], owner[events]
+    serial = heads["string"].astype(np.int64)[owner]
+    tid = (heads["payload"].astype(np.int64) & 0x7FFFFFFF)[owner]
+    return records[ordered], serial, tid, ordered
+
+
+def _ranges(
+    records: npt.NDArray[Any], serial: npt.NDArray[np.int64], offset: npt.NDArray[np.int64], generation: int
+) -> tuple[dict[str, npt.NDArray[Any]], int]:
+    """Pair begins with ends.
+
+    Returns
+    -------
+    columns
+        ``row`` (of `records`), ``kind``, ``begin_ns``, ``end_ns`` and ``parent`` of every range and mark.
+    unmatched
+        Number of ends without a beginning.
+    """
+    kind = records["kind"].copy()
+    time = records["time"].astype(np.int64)
+    # After a gap nobody knows which ranges are open: what was open before stays so.
+    fresh = np.concatenate([[False], serial[1:] != serial[:-1]]) if len(serial) else np.zeros(0, bool)
+    life = np.cumsum(fresh | (kind == GAP))
+    end = np.full(len(records), OPEN, np.int64)
+
+    stacked = np.flatnonzero((kind == PUSH) | (kind == POP))
+    stack = life[stacked] * (1 << 16) + records["domain"][stacked]
+    pushed = kind[stacked] == PUSH
+    match, lonely_pops = pair_pushes(stack, pushed)
+    closed = match >= 0
+    end[stacked[closed]] = time[stacked[match[closed]]]
+    parent = np.full(len(records), -1, np.int64)
+    around = enclosing(life[stacked], stack, pushed, match)
+    inside = around >= 0
+    parent[stacked[inside]] = stacked[around[inside]]
+
+    begins, ends = np.flatnonzero(kind == START), np.flatnonzero(kind == END)
+    partner, lonely_ends = pair_starts(offset[begins], records["payload"][ends], time[ends], generation)
+    ended = partner >= 0
+    end[begins[ended]] = time[ends[partner[ended]]]
+
+    end[kind == MARKED] = time[kind == MARKED]
+    row = np.flatnonzero((kind == PUSH) | (kind == START) | (kind == MARKED))
+    # An id that another thread ended before our clock was read cannot be; a damaged record can.
+    finish = np.where(end[row] == OPEN, OPEN, np.maximum(end[row], time[row]))
+    place = np.full(len(records) + 1, -1, np.int64)
+    place[row] = np.arange(len(row))
+    kinds = np.select([kind[row] == PUSH, kind[row] == START], [PUSHED, STARTED], MARK)
+    return {
+        "row": row,
+        "kind": kinds.astype(np.uint8),
+        "begin_ns": time[row],
+        "end_ns": finish,
+        "parent": place[parent[row]].astype(np.int32),
+    }, lonely_pops + lonely_ends
+
+
+def _texts(
+    records: npt.NDArray[Any], definitions: _Definitions
+) -> tuple[tuple[str, ...], tuple[Index, Index, Index]]:
+    """Return the string table, and name, domain and category of each record as indices into it."""
+    table: dict[str, int] = {"": 0}
+
+    def number(text: str) -> int:
+        return table.setdefault(text, len(table))
+
+    def column(keys: npt.NDArray[np.uint64], texts: Mapping[int, str], missing: str) -> Index:
+        unique, inverse = _unique(keys)
+        found = [number(texts.get(key, missing.format(key)) if key else "") for key in unique.tolist()]
+        return np.array(found, np.int32)[inverse]
+
+    domain = records["domain"].astype(np.uint64)
+    category = records["category"].astype(np.uint64)
+    # A category's number means nothing outside its domain.
+    unique, inverse = _unique(domain << np.uint64(32) | category)
+    named = [
+        number(definitions.categories.get((key >> 32, key & 0xFFFFFFFF), str(key & 0xFFFFFFFF)))
+        if key & 0xFFFFFFFF
+        else 0
+        for key in unique.tolist()
+    ]
+    columns = (
+        column(records["string"].astype(np.uint64), definitions.strings, "(name {} is lost)"),
+        column(domain, definitions.domains, "(domain {})"),
+        np.array(named, np.int32)[inverse],
+    )
+    return tuple(table), columns
+
+
+def _unique(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
+    """Return the different keys, and for each of `keys` which it is; without a sort where they are small."""
+    most = int(keys.max(initial=0))
+    if most >= 1 << 22:
+        unique, inverse = np.unique(keys, return_inverse=True)
+        return unique, inverse.reshape(-1)
+    seen = np.zeros(most + 1, bool)
+    seen[keys] = True
+    return np.flatnonzero(seen).astype(np.uint64), (np.cumsum(seen) - 1)[keys]
+
+
+def _read_definitions(path: str, warnings: list[str]) -> _Definitions:
+    found = _Definitions({}, {}, {}, {}, ())
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_DEFINITION_BYTES)
+    except OSError as error:
+        warnings.append(f"the names of its NVTX ranges cannot be read ({error.strerror or error})")
+        return found
+    if data[:8] != b"PFKNVTXD":
+        warnings.append("the names of its NVTX ranges cannot be read (no file of definitions)")
+        return found
+    for block in range(0, len(data), _DEFINITION_BLOCK):
+        if not _read_block(data, 8 if block == 0 else block, block + _DEFINITION_BLOCK, found):
+            warnings.append(f"some names of NVTX ranges are damaged and left out ({path})")
+    return found
+
+
+def _read_block(data: bytes, at: int, stop: int, found: _Definitions) -> bool:
+    """Read the definitions of one block; false where it is damaged."""
+    stop = min(stop, len(data))
+    while at + _DEFINITION.size <= stop:
+        kind, size, number, extra = _DEFINITION.unpack_from(data, at)
+        if kind == 0:
+            return True
+        start = at + _DEFINITION.size
+        if kind > _COMMAND or start + size > stop:
+            return False
+        text = data[start : start + size].decode("utf-8", "replace")
+        if kind == _STRING:
+            found.strings[number] = text
+        elif kind == _DOMAIN:
+            found.domains[number] = text
+        elif kind == _CATEGORY:
+            found.categories[(extra, number)] = text
+        elif kind == _THREAD:
+            found.threads[number] = text
+        else:
+            words = data[start : start + size].decode("utf-8", "surrogateescape").rstrip("\0")
+            found.command = tuple(words.split("\0"))
+        at = start + (size + 7 & ~7)
+    return True

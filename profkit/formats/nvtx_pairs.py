@@ -1,0 +1,170 @@
+"""Which end belongs to which begin, for whole logs at once; used by `nvtx_log`.
+
+Pushes and pops of one stack pair like brackets: a begin is matched by the next end on its own level. Levels
+are running sums, so that ten million events need a few sorts and no loop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["enclosing", "pair_pushes", "pair_starts"]
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+def _sums(group: Ints, step: Ints) -> Ints:
+    """Running sums of `step` that begin at 0 in every group; `group` is ascending."""
+    total = np.cumsum(step)
+    first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    before = total[first] - step[first]
+    sizes = np.diff(np.concatenate([first, [len(group)]]))
+    sums: Ints = total - np.repeat(before, sizes)
+    return sums
+
+
+def _lonely(group: Ints, step: Ints) -> Flags:
+    """Which pops find their stack empty: those where the running sum falls below all it was before."""
+    sums = _sums(group, step)
+    first = np.concatenate([[True], group[1:] != group[:-1]])
+    # Groups are set apart so far that one running minimum over all of them starts anew in each.
+    apart = np.cumsum(first) * (2 * len(group) + 2)
+    lowest = np.minimum.accumulate(np.minimum(sums, 0) - apart) + apart
+    before = np.concatenate([[0], lowest[:-1]])
+    before[first] = 0
+    lonely: Flags = sums < before
+    return lonely
+
+
+def pair_pushes(stack: Ints, pushed: Flags) -> tuple[Ints, int]:
+    """Pair pushes with pops.
+
+    Parameters
+    ----------
+    stack : int64 array, shape (n,)
+        Which stack each event works on; events of one stack are in the order in which they happened.
+    pushed : bool array, shape (n,)
+        Push, else pop.
+
+    Returns
+    -------
+    match : int64 array, shape (n,)
+        For a push that was popped, the event that popped it; −1 elsewhere.
+    lonely : int
+        Pops of an empty stack.
+    """
+    match = np.full(len(stack), -1, np.int64)
+    if not len(stack):
+        return match, 0
+    order = np.argsort(stack, kind="stable")
+    group, step = stack[order], np.where(pushed[order], 1, -1)
+    lonely = _lonely(group, step)
+    order, group, step = order[~lonely], group[~lonely], step[~lonely]
+    if len(order):
+        level = _sums(group, step) - (step > 0)
+        by_level = np.lexsort((level, group))
+        one, two = by_level[:-1], by_level[1:]
+        # On one level of one stack pushes and pops alternate.
+        pairs = (step[one] > 0) & (step[two] < 0) & (level[one] == level[two]) & (group[one] == group[two])
+        match[order[one[pairs]]] = order[two[pairs]]
+    return match, int(lonely.sum())
+
+
+def _parents(group: Ints, step: Ints) -> Ints:
+    """For each push the last push one level below in its group, −1 without one; `group` is ascending."""
+    parent = np.full(len(group), -1, np.int64)
+    pushes = np.flatnonzero(step > 0)
+    if not len(pushes):
+        return parent
+    level = _sums(group, step)[pushes] - 1
+    _, dense = np.unique(group[pushes], return_inverse=True)
+    shelf = dense.reshape(-1).astype(np.int64) * (int(level.max()) + 2) + level + 1
+    # On each shelf (one level of one group) positions ascend, so shelf and position sort as one number.
+    span = len(group) + 1
+    keys = shelf * span + pushes
+    order = np.argsort(keys)
+    below = np.searchsorted(keys[order], (shelf - 1) * span + pushes) - 1
+    found = (level > 0) & (below >= 0)
+    parent[pushes[found]] = pushes[order[below[found]]]
+    return parent
+
+
+def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
+    """Find the innermost range around each pushed range.
+
+    Parameters
+    ----------
+    thread, stack : int64 array, shape (n,)
+        Of each event; every domain of a thread has a stack of its own. Events of one thread are together and
+        in the order in which they happened.
+    pushed, match
+        As in `pair_pushes`, and what that returned.
+
+    Returns
+    -------
+    int64 array, shape (n,)
+        For each push the push of the range around it, −1 without one. Ranges of other domains of the thread
+        count where both their ends are around the range.
+    """
+    result = np.full(len(stack), -1, np.int64)
+    if not len(stack):
+        return result
+    keep = pushed.copy()
+    keep[match[match >= 0]] = True  # not the lonely pops
+    kept = np.flatnonzero(keep)
+    order = kept[np.argsort(stack[kept], kind="stable")]
+    within = _parents(stack[order], np.where(pushed[order], 1, -1))
+    found = within >= 0
+    result[order[found]] = order[within[found]]
+    # Again over all domains of a thread, with complete ranges only: a leaked one would be around all later.
+    complete = match >= 0
+    complete[match[match >= 0]] = True
+    kept = np.flatnonzero(complete)
+    if not len(kept):
+        return result
+    across = _parents(thread[kept], np.where(pushed[kept], 1, -1))
+    rows = np.flatnonzero(across >= 0)
+    child, around = kept[rows], kept[across[rows]]
+    contains = (match[around] > match[child]) & (thread[around] == thread[child])
+    child, around = child[contains], around[contains]
+    inner = around > result[child]
+    result[child[inner]] = around[inner]
+    return result
+
+
+def pair_starts(offset: Ints, ended: npt.NDArray[np.uint64], time: Ints, generation: int) -> tuple[Ints, int]:
+    """Pair started ranges with their ends.
+
+    Parameters
+    ----------
+    offset : int64 array, shape (n,)
+        Place of each beginning in its file.
+    ended : uint64 array, shape (m,)
+        Id that each end names: ``generation << 48 | offset``.
+    time : int64 array, shape (m,)
+        When.
+    generation
+        That of the file; ids of another are of a process that this one was forked from.
+
+    Returns
+    -------
+    partner : int64 array, shape (n,)
+        For each beginning its first end, −1 without one.
+    lonely : int
+        Ends that name no range of this file that is still open; ids of other generations are not counted.
+    """
+    partner = np.full(len(offset), -1, np.int64)
+    ours = np.flatnonzero((ended >> np.uint64(48)) == generation)
+    places = (ended[ours] & np.uint64((1 << 48) - 1)).astype(np.int64)
+    if not len(offset):
+        return partner, len(ours)
+    order = np.argsort(offset)
+    at = np.minimum(np.searchsorted(offset[order], places), len(order) - 1)
+    known = offset[order[at]] == places
+    ours, begin = ours[known], order[at[known]]
+    by_time = np.lexsort((time[ours], begin))
+    first, where = np.unique(begin[by_time], return_index=True)
+    partner[first] = ours[by_time[where]]
+    return partner, int((ended >> np.uint64(48) == generation).sum()) - len(first)

@@ -1,0 +1,196 @@
+"""NVTX ranges in both reports: tables for a `Document`, rows for JSON.
+
+Takes what ``analysis.ranges`` found; sums nothing up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from profkit.analysis.ranges import RangeChange, RangeKey, RangeRow
+from profkit.report import units
+from profkit.report.document import Column, Pair, Row, Section, Table
+from profkit.report.text import clean
+from profkit.report.wording import cut_note
+
+__all__ = ["change_objects", "change_sections", "range_objects", "range_sections"]
+
+#: Part of the ranges of one name that are longer (1) from which the two runs hardly overlap; the table marks
+#: those rows. Two equal runs have 0.5.
+HARDLY_OVERLAP = 0.9
+
+
+def range_sections(rows: Sequence[RangeRow], unmatched: int, limit: int) -> list[Section]:
+    """Lay out the ranges of one run.
+
+    Parameters
+    ----------
+    rows
+        As `profkit.analysis.ranges.range_rows` returns them.
+    unmatched
+        Ends without a beginning, over all processes.
+    limit
+        Most rows; 0 lists all.
+    """
+    if not rows:
+        return []
+    shown = rows[:limit] if limit else rows
+    columns = (
+        Column("range", "name"),
+        Column("domain", "text", 6),
+        Column("count", "count"),
+        Column("total", "seconds"),
+        Column("median", "seconds"),
+        Column("p95", "seconds", 2),
+        Column("of parent", "share", 1),
+        Column("parent", "text", 3),
+        Column("unbalanced", "count", 4),
+    )
+    cells = [_cells(row) for row in shown]
+    filled = [
+        i
+        for i, column in enumerate(columns)
+        if column.priority == 0 or any(c[i] not in (None, "") for c in cells)
+    ]
+    notes = [cut_note(len(shown), len(rows), "ranges")]
+    if any(row.unbalanced for row in shown):
+        notes.append("Unbalanced: began but never ended; their time is in no column.")
+    if unmatched:
+        one = "1 end had" if unmatched == 1 else f"{unmatched:,} ends had"
+        notes.append(f"{one} no beginning.")
+    table = Table(
+        tuple(columns[i] for i in filled),
+        tuple(Row(tuple(c[i] for i in filled)) for c in cells),
+        " ".join(note for note in notes if note),
+    )
+    return [Section("NVTX ranges", (table,))]
+
+
+def _cells(row: RangeRow) -> tuple[str | int | float | None, ...]:
+    timed = row.median_s is not None
+    return (
+        _label(row.key),
+        clean(row.key.domain),
+        row.count,
+        row.total_s if timed else None,
+        row.median_s,
+        row.p95_s,
+        row.share_of_parent,
+        "" if row.parent is None else _label(row.parent),
+        row.unbalanced or None,
+    )
+
+
+def _label(key: RangeKey) -> str:
+    name = clean(key.name) or "(no name)"
+    return f"{name} (mark)" if key.mark else name
+
+
+def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]:
+    """Lay out the ranges of a comparison, the greatest change of total time first.
+
+    Parameters
+    ----------
+    changes
+        As `profkit.analysis.ranges.compare_ranges` returns them.
+    limit
+        Most rows; 0 lists all.
+    """
+    if not changes:
+        return []
+    shown = changes[:limit] if limit else changes
+    columns = (
+        Column("range", "name"),
+        Column("domain", "text", 7),
+        Column("baseline", "seconds"),
+        Column("candidate", "seconds"),
+        Column("median", "factor"),
+        Column("p95", "factor", 2),
+        Column("longer", "share", 1),
+        Column("count", "count", 3),
+        Column("share of parent", "share", 4),
+    )
+    rows = [_change_row(change) for change in shown]
+    filled = [
+        i
+        for i, column in enumerate(columns)
+        if column.priority == 0 or any(row.cells[i] not in (None, "") for row in rows)
+    ]
+    notes = [cut_note(len(shown), len(changes), "ranges")]
+    if any(change.slower is not None for change in shown):
+        notes.append(
+            "Longer: how often a range of the candidate takes longer than one of the baseline; 50 % is even."
+        )
+    if any(row.marked for row in rows):
+        notes.append(f"● hardly overlap: beyond {units.share(HARDLY_OVERLAP)} either way.")
+    table = Table(
+        tuple(columns[i] for i in filled),
+        tuple(Row(tuple(row.cells[i] for i in filled), row.marked, row.tone) for row in rows),
+        " ".join(note for note in notes if note),
+    )
+    return [Section("NVTX ranges whose total changed most", (table,))]
+
+
+def _change_row(change: RangeChange) -> Row:
+    a, b = change.baseline, change.candidate
+    slower = change.slower
+    apart = slower is not None and not 1 - HARDLY_OVERLAP < slower < HARDLY_OVERLAP
+    share_a, share_b = (None if row is None else row.share_of_parent for row in (a, b))
+    cells = (
+        _label(change.key),
+        clean(change.key.domain),
+        None if a is None or a.median_s is None else a.total_s,
+        None if b is None or b.median_s is None else b.total_s,
+        change.median_ratio,
+        change.p95_ratio,
+        slower,
+        Pair(None if a is None else a.count, None if b is None else b.count),
+        None if share_a is None and share_b is None else Pair(share_a, share_b),
+    )
+    tone = "" if not apart or slower is None else "bad" if slower > 0.5 else "good"
+    return Row(cells, apart, tone)
+
+
+def range_objects(rows: Sequence[RangeRow], limit: int) -> list[dict[str, Any]]:
+    """Return the rows of ``ranges`` in ``profkit.show/1``."""
+    return [{**_named(row.key), **_numbers(row)} for row in (rows[:limit] if limit else rows)]
+
+
+def change_objects(changes: Sequence[RangeChange], limit: int) -> list[dict[str, Any]]:
+    """Return the rows of ``ranges`` in ``profkit.diff/1``."""
+    return [
+        {
+            "name": _text(change.key.name),
+            "domain": _text(change.key.domain),
+            "baseline": None if change.baseline is None else _numbers(change.baseline),
+            "candidate": None if change.candidate is None else _numbers(change.candidate),
+            "median_ratio": change.median_ratio,
+            "p95_ratio": change.p95_ratio,
+            "total_ratio": change.total_ratio,
+            "slower": change.slower,
+        }
+        for change in (changes[:limit] if limit else changes)
+    ]
+
+
+def _named(key: RangeKey) -> dict[str, Any]:
+    return {"name": _text(key.name), "domain": _text(key.domain), "kind": "mark" if key.mark else "range"}
+
+
+def _numbers(row: RangeRow) -> dict[str, Any]:
+    return {
+        "count": row.count,
+        "total_s": row.total_s,
+        "median_s": row.median_s,
+        "p95_s": row.p95_s,
+        "parent": None if row.parent is None else _text(row.parent.name),
+        "share_of_parent": row.share_of_parent,
+        "unbalanced": row.unbalanced,
+        "names": row.names,
+    }
+
+
+def _text(value: str) -> str:
+    r"""Spell what UTF-8 cannot hold as ``\udcXX``."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")

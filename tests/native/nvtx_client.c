@@ -1,0 +1,241 @@
+/*
+ * Drives the NVTX collector as C programs do: `nvtx_client SCENARIO [NUMBER]`. What the calls return is checked
+ * here; what they leave in the files is checked by tests/integration/test_nvtx_native.py, which runs this under
+ * AddressSanitizer and valgrind too.
+ */
+#define _GNU_SOURCE
+#include "nvtx_client.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                                       \
+    do {                                                                                                       \
+        if (!(condition)) {                                                                                    \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                    \
+            _exit(9);                                                                                          \
+        }                                                                                                      \
+    } while (0)
+
+static long number;
+
+static void every_kind(void)
+{
+    nv_category(7, "loading");
+    nv_thread((uint32_t)getpid(), "the main one");
+    void *domain = nv_domain("my library");
+    CHECK(domain != NULL && nv_domain("my library") == domain);
+    CHECK(nv_domain_wide(L"h\u00e9") != domain);
+    CHECK(nv_domain("TSL") == NULL);
+    nv_domain_category(domain, 7, "storing");
+    void *epoch = nv_register(domain, "epoch");
+    CHECK(epoch != NULL && nv_register(domain, "epoch") == epoch);
+
+    CHECK(nv_push("outer") == 0);
+    CHECK(nv_push_wide(L"\u5185\U0001F600") == 1);
+    event_t event = event_registered(epoch);
+    event.category = 7;
+    event.color_type = 1;
+    event.color = 0xFF112233u;
+    event.payload_type = 5;
+    event.payload.u64 = ~0ull;
+    event.payload.i32 = -5;
+    CHECK(nv_domain_push(domain, &event) == 0); /* each domain has its own stack */
+    CHECK(nv_domain_pop(domain) == 0);
+    CHECK(nv_domain_pop(domain) == -2);
+    CHECK(nv_pop() == 1);
+    CHECK(nv_pop() == 0);
+    CHECK(nv_pop() == -2);
+
+    uint64_t first = nv_start("first"), second = nv_domain_start(domain, &event);
+    CHECK(first != 0 && second != 0 && first != second);
+    nv_end(first);
+    nv_domain_end(domain, second);
+    nv_end(first);         /* ended twice */
+    nv_end(123456789);     /* no range at all */
+    nv_mark("here");
+    nv_mark_wide(L"there");
+    event.payload_type = 3;
+    event.payload.f64 = 0.25;
+    nv_domain_mark(domain, &event);
+    nv_domain_destroy(domain);
+
+    event.size = 20; /* of an age before NVTX 3: counted, but not read */
+    CHECK(nv_push_event(&event) == 0);
+    CHECK(nv_pop() == 0);
+    nv_mark(NULL);
+    CHECK(nv_push("never popped") == 0);
+    CHECK(nv_start("never ended") != 0);
+}
+
+static void *few_ranges(void *argument)
+{
+    char name[48];
+    snprintf(name, sizeof name, "thread %ld", (long)(intptr_t)argument);
+    for (int i = 0; i < 3; i++) {
+        nv_push(name);
+        nv_pop();
+    }
+    return NULL;
+}
+
+static void many_threads(void)
+{
+    pthread_t threads[64];
+    for (long done = 0; done < number; done += 8) {
+        for (long i = 0; i < 8; i++)
+            CHECK(pthread_create(&threads[i], NULL, few_ranges, (void *)(intptr_t)(done + i)) == 0);
+        for (long i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+    }
+}
+
+static volatile int stop;
+
+static void *busy(void *argument)
+{
+    long n = 0;
+    char name[48];
+    while (!stop) {
+        snprintf(name, sizeof name, "%s %ld", (const char *)argument, n++ % 100);
+        nv_push(name);
+        nv_pop();
+    }
+    return NULL;
+}
+
+static void forks_beside_threads(void)
+{
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&threads[i], NULL, busy, "beside") == 0);
+    void *handle = nv_register(NULL, "registered before the fork");
+    nv_category(3, "named before the fork");
+    CHECK(nv_push("open across the fork") == 0);
+    uint64_t across = nv_start("started in the parent");
+    for (long i = 0; i < number; i++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            event_t event = event_registered(handle);
+            CHECK(nv_push_event(&event) == 1);
+            CHECK(nv_pop() == 1);
+            CHECK(nv_pop() == 0); /* what the parent pushed */
+            nv_end(across);
+            few_ranges((void *)(intptr_t)i);
+            _exit(0);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    nv_end(across);
+    CHECK(nv_pop() == 0);
+    stop = 1;
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void ranges(void)
+{
+    for (long i = 0; i < number; i++) {
+        nv_push("range");
+        nv_pop();
+    }
+}
+
+static void unique_names(void)
+{
+    char name[48];
+    for (long i = 0; i < number; i++) {
+        snprintf(name, sizeof name, "step %ld of run", i);
+        nv_push(name);
+        nv_pop();
+    }
+}
+
+/* Programs that become daemons close what they do not know. */
+static void closes_descriptors(void)
+{
+    nv_mark("before");
+    for (int fd = 3; fd < 256; fd++)
+        close(fd);
+    char path[] = "/tmp/profkit-nvtx-client-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd == 3 && write(fd, "mine", 4) == 4);
+    for (long i = 0; i < number; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "after %ld", i);
+        nv_mark(name);
+    }
+    char back[8] = "";
+    CHECK(lseek(fd, 0, SEEK_END) == 4 && pread(fd, back, 4, 0) == 4 && strcmp(back, "mine") == 0);
+    unlink(path);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void measure(void)
+{
+    void *domain = nv_domain("measured");
+    event_t event = event_registered(nv_register(domain, "measured"));
+    double begin = seconds();
+    for (long i = 0; i < number; i++) {
+        nv_domain_push(domain, &event);
+        nv_domain_pop(domain);
+    }
+    double registered = (seconds() - begin) / (double)number;
+    begin = seconds();
+    for (long i = 0; i < number; i++) {
+        nv_push("a name of usual length");
+        nv_pop();
+    }
+    printf("%.0f %.0f\n", registered * 1e9, (seconds() - begin) / (double)number * 1e9);
+}
+
+int main(int count, char **words)
+{
+    CHECK(count >= 2);
+    number = count > 2 ? atol(words[2]) : 0;
+    CHECK(client_load() == 1);
+    CHECK(told_version == 3);
+    CHECK(client_load() == 1); /* as every library of a process does that contains NVTX */
+    const char *scenario = words[1];
+    if (strcmp(scenario, "nothing") == 0) {
+        nv_category(1, "named, but there is no event");
+    } else if (strcmp(scenario, "every-kind") == 0) {
+        every_kind();
+    } else if (strcmp(scenario, "threads") == 0) {
+        many_threads();
+    } else if (strcmp(scenario, "forks") == 0) {
+        forks_beside_threads();
+    } else if (strcmp(scenario, "ranges") == 0) {
+        ranges();
+    } else if (strcmp(scenario, "unique") == 0) {
+        unique_names();
+    } else if (strcmp(scenario, "descriptors") == 0) {
+        closes_descriptors();
+    } else if (strcmp(scenario, "measure") == 0) {
+        measure();
+    } else if (strcmp(scenario, "kill") == 0) {
+        ranges();
+        nv_push("killed in it");
+        kill(getpid(), SIGKILL);
+    } else if (strcmp(scenario, "segfault") == 0) {
+        ranges();
+        nv_push("crashed in it");
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+    } else {
+        return 2;
+    }
+    return 0;
+}
