@@ -60,12 +60,12 @@ class Library(NamedTuple):  # hatchling loads this file in a way that dataclasse
 
 
 LIBRARIES = (
-    # Its code must outlive a dlclose: NVTX keeps pointers to it, and so do fork handlers.
+    # Their code must outlive a dlclose: NVTX keeps pointers to it, and so do fork and thread-end handlers.
     Library("nvtx", "libprofkit_nvtx.so", ("-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")),
     Library(
         "tracer",
         f"_tracer{sysconfig.get_config_var('EXT_SUFFIX')}",
-        ("-pthread",),
+        ("-pthread", "-Wl,-z,nodelete"),
         python=True,
         until=(3, 11),
         without=("hook_monitoring.c",),
@@ -73,7 +73,7 @@ LIBRARIES = (
     Library(
         "tracer",
         "_tracer_abi3.abi3.so",
-        ("-pthread", "-DPROFKIT_ABI3"),
+        ("-pthread", "-Wl,-z,nodelete", "-DPROFKIT_ABI3"),
         python=True,
         without=("hook_profile.c",),
     ),

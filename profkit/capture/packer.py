@@ -245,12 +245,12 @@ def _with_roles(processes: Sequence[Process], records: Sequence[Mapping[str, Any
 
 
 def _primary_first(processes: list[Process]) -> list[Process]:
-    """Put first what viewers shall see: rank 0 of a job, else the main process (its last image after an exec)."""
+    """Put first what viewers shall see: the ranks of a job in order, else the main process's last image."""
 
     def order(indexed: tuple[int, Process]) -> tuple[int, int]:
         index, process = indexed
-        if process.role == "rank" and process.rank == 0 and process.exit != "replaced":
-            return 0, index
+        if process.role == "rank" and process.rank is not None and process.exit != "replaced":
+            return 0, process.rank
         if process.role == "main":
             return (1 if process.exit != "replaced" else 2), index
         return 3, index

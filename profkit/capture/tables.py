@@ -36,15 +36,22 @@ class ThreadTables:
         open_functions = np.array([row[0] for row in table["open"]], np.int64)
 
         # Rows for every function that has an entry, is open, or occurs at an edge only (its caller is open).
-        numbers = np.unique(np.concatenate([functions[:, 0], open_functions, edges[:, 0], edges[:, 1]]))
+        waiting = table.get("waiting", [])
+        waiters = np.array([row[0] for row in waiting], np.int64)
+        numbers = np.unique(
+            np.concatenate([functions[:, 0], open_functions, edges[:, 0], edges[:, 1], waiters])
+        )
         row_of = np.full(len(record["codes"]) + 1, -1, np.int32)
         row_of[numbers] = np.arange(len(numbers), dtype=np.int32)
         rows = row_of[functions[:, 0]]
         n = len(numbers)
         ncalls, recursive = np.zeros(n, np.int64), np.zeros(n, np.int64)
         cumtime, tottime = np.zeros(n), np.zeros(n)
-        ncalls[rows], recursive[rows] = functions[:, 1], functions[:, 2]
-        cumtime[rows], tottime[rows] = times[:, 0], times[:, 1]
+        # Added, not set: two built-in functions may have one label, and with it one number.
+        np.add.at(ncalls, rows, functions[:, 1])
+        np.add.at(recursive, rows, functions[:, 2])
+        np.add.at(cumtime, rows, times[:, 0])
+        np.add.at(tottime, rows, times[:, 1])
         primitive = ncalls - recursive
 
         open_edges = []
@@ -72,6 +79,12 @@ class ThreadTables:
             tottime=np.concatenate([edge_times[:, 1], extra_times[:, 0]]),
             cumtime=np.concatenate([edge_times[:, 0], extra_times[:, 1]]),
         )
+        wait = blocked = None
+        if table.get("measured"):
+            wait, blocked = np.zeros(n), np.zeros(n)
+            seconds = np.array([row[1:] for row in waiting], np.float64).reshape(-1, 2)
+            np.add.at(wait, row_of[waiters], seconds[:, 0])
+            np.add.at(blocked, row_of[waiters], seconds[:, 1])
         labels = self._labels(record, numbers)
         profile = Profile(
             **labels,
@@ -80,6 +93,8 @@ class ThreadTables:
             tottime=tottime,
             cumtime=cumtime,
             edges=profile_edges,
+            wait=wait,
+            blocked=blocked,
         )
         return profile.validate(), tuple(calls)
 

@@ -85,7 +85,7 @@ def processes(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) ->
     said: dict[str, list[int | None]] = {}
     for record, process in zip(records, found, strict=True):
         version = tuple(int(part) for part in record["version"].split(".")[:2])
-        if version >= (3, 12) and _ran_threads(record):
+        if version >= (3, 12) and record["tracer"] == "cprofile" and _ran_threads(record):
             text = (
                 f"ran several threads under Python {version[0]}.{version[1]}, where cProfile mixes the calls of "
                 "all threads in one stack: times per function are not reliable there"
@@ -127,10 +127,11 @@ def _killed(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) -> I
         worst = max(r["interval"] for r, _ in others)
         which = _numbered([pid for _, pid in others])
         one = len(others) == 1
+        estimated = any(r["tracer"] == "cprofile" for r, _ in others)
         yield (
             f"{which} {'was' if one else 'were'} killed; at most the last {_most_lost(worst)} before "
-            f"{'its end' if one else 'the end of each'} are not in the run, and calls that had not returned "
-            "have estimated times"
+            f"{'its end' if one else 'the end of each'} are not in the run"
+            + (", and calls that had not returned have estimated times" if estimated else "")
         )
 
 

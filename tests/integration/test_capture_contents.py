@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +13,27 @@ import pytest
 
 from profkit.capture.agent import settings
 from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
+from tests.integration.capturing import PROGRAMS, ROOT, calls, captured, column, environment, run_capture
 from tests.integration.test_capture_transparency import VERSIONS, interpreter
+from tests.requirements import require
 
 
+def tracer_environment(compiled: bool) -> dict[str, str]:
+    """An environment in which targets are traced by the compiled tracer, or by cProfile's collector."""
+    if not compiled:
+        return environment(PROFKIT_NO_NATIVE="1")
+    require("native", tracer_built(), "the tracer was not compiled for this checkout")
+    return environment()
+
+
+def tracer_built() -> bool:
+    """Whether this checkout holds the tracers for its own interpreter and for Python 3.12 and later."""
+    return len(list((ROOT / "profkit" / "capture" / "native" / "lib").glob("_tracer*.so"))) == 2
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
+def test_counts_equal_cprofile(tmp_path: Path, version: str, compiled: bool) -> None:
     """Every function of the program and the built-ins it calls: calls as `python -m cProfile` counts them."""
     python = interpreter(version)
     program = str(PROGRAMS / "counted.py")
@@ -29,7 +45,7 @@ def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
         check=True,
     )
     plain = marshal.loads((tmp_path / "plain.prof").read_bytes())
-    process = captured(tmp_path, python, program).processes[0]
+    process = captured(tmp_path, python, program, env=tracer_environment(compiled)).processes[0]
     assert process.python.startswith(version)
     profile = process.threads[0].profile
     mine: dict[tuple[int, str], tuple[int, int]] = {}
@@ -76,9 +92,12 @@ def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
     assert profile.strings[profile.source_hash[row]] not in hashes
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11"])
-def test_threads_are_apart_up_to_311(tmp_path: Path, version: str) -> None:
-    run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"))
+@pytest.mark.parametrize(
+    ("version", "compiled"), [("3.8", False), ("3.11", False), ("3.11", True), ("3.12", True), ("3.13", True)]
+)
+def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None:
+    env = tracer_environment(compiled)
+    run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"), env=env)
     (process,) = run.processes
     by_name = {t.name: t for t in process.threads}
     seconds = {}
@@ -95,18 +114,28 @@ def test_threads_are_apart_up_to_311(tmp_path: Path, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
-def test_threads_are_said_to_be_mixed_from_312_on(tmp_path: Path, version: str) -> None:
-    run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"))
+def test_threads_are_said_to_be_mixed_from_312_on_without_the_tracer(tmp_path: Path, version: str) -> None:
+    env = tracer_environment(compiled=False)
+    run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"), env=env)
     assert any("mixes the calls of all threads" in w for w in run.warnings)
-    alone = captured(tmp_path, interpreter(version), str(PROGRAMS / "counted.py"))
+    alone = captured(tmp_path, interpreter(version), str(PROGRAMS / "counted.py"), env=env)
     assert not alone.warnings
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("how", ["SIGKILL", "segfault"])
-def test_killed_process_loses_at_most_two_seconds(tmp_path: Path, version: str, how: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "how", "compiled"),
+    [
+        *((version, how, False) for version in VERSIONS for how in ("SIGKILL", "segfault")),
+        *((version, "SIGKILL", True) for version in ("3.11", "3.12", "3.13")),
+    ],
+)
+def test_killed_process_loses_at_most_two_seconds(
+    tmp_path: Path, version: str, how: str, compiled: bool
+) -> None:
     seconds = 2.5
-    run_capture(tmp_path, interpreter(version), str(PROGRAMS / "killed.py"), str(seconds), how)
+    program = str(PROGRAMS / "killed.py")
+    env = tracer_environment(compiled)
+    run_capture(tmp_path, interpreter(version), program, str(seconds), how, env=env)
     run = load_run(tmp_path / "run.prof")
     (process,) = run.processes
     assert process.exit == "killed"
@@ -212,3 +241,27 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
     (tmp_path / ".run-3.prof.spool-of-one-that-runs").mkdir()
     capture()
     assert (tmp_path / "run-4.prof").exists()
+
+
+def test_waiting_is_charged_to_functions(tmp_path: Path) -> None:
+    """Two busy programs share one CPU: what the functions waited is what the kernel says of the thread."""
+    env = tracer_environment(compiled=True)
+    cpu = min(os.sched_getaffinity(0))
+    busy = [sys.executable, str(PROGRAMS / "busy.py")]
+    with subprocess.Popen(["taskset", "-c", str(cpu), *busy, "30"]) as neighbour:
+        try:
+            run = captured(tmp_path, "taskset", "-c", str(cpu), *busy, "1.5", env=env)
+        finally:
+            neighbour.kill()
+    (process,) = run.processes
+    (thread,) = process.threads
+    assert thread.profile.wait is not None
+    assert thread.run_queue_wait_s is not None
+    waited = float(thread.profile.wait.sum())
+    assert waited > 0.3, "the two did not compete"
+    # What the thread waited before its first function, and while the record was written, is not a function's.
+    assert waited == pytest.approx(thread.run_queue_wait_s, rel=0.1, abs=0.02)
+    assert (
+        column(process, "leaf", "wait") + column(process, "<built-in method builtins.sum>", "wait")
+        > 0.8 * waited
+    )

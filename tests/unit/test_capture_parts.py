@@ -187,7 +187,9 @@ def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
 
 def killed(pid: int) -> tuple[dict[str, object], Process]:
     """A record of a process that was killed, and what is made of it."""
-    made = record(pid=pid, version="3.11.0", interval=0.1, threads=[], rank=None, world_size=None)
+    made = record(
+        pid=pid, version="3.11.0", interval=0.1, threads=[], rank=None, world_size=None, tracer="native"
+    )
     return made, Process(pid=pid, command=("x",), exit="killed", role="child", notes=("is odd",))
 
 

@@ -16,9 +16,9 @@ import sys
 from time import perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import facts, settings
+from . import facts, native, settings
 from .ticker import Ticker
-from .tracer import PER_THREAD, Collector, Tracer
+from .tracer import PER_THREAD, Collector
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
@@ -44,7 +44,8 @@ class Session:
 
     def __init__(self, spool: str) -> None:
         self._spool = spool
-        self._tracer = Tracer()
+        self._native = native.load()
+        self._tracer = native.tracer(self._native)
         self._ticker = Ticker(self._snapshot)
         self._identity: Dict[str, Any] = {}
         self._notes: Dict[str, Any] = {}
@@ -134,6 +135,7 @@ class Session:
         if self._ticker.failed:
             self._notes["no_snapshots"] = True
         record["tasks"] = [task for task in record["tasks"] if task[0] != self._ticker.tid]
+        record["tracer"] = self._tracer.kind
         record["threads"] = self._tracer.read()
         record["codes"] = self._tracer.codes.rows
         record["notes"] = self._notes
@@ -186,7 +188,7 @@ class Session:
         try:
             inherited = self._tracer
             inherited.finish()
-            self._tracer = Tracer()
+            self._tracer = native.tracer(self._native)
             self._inherited = inherited  # freeing the parent's entries here would only cost time
             self._ticker.forget()
             self._begin(forked=True)

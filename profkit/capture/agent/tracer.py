@@ -1,7 +1,8 @@
 """cProfile's collector, one per thread, read while it runs.
 
-Up to Python 3.11 every thread has a collector of its own. From 3.12 on the interpreter feeds the events of all
-threads to one collector, whose stack they then share; the packer says so in the run.
+Used where no native tracer was built for the interpreter (see ``native``). Up to Python 3.11 every thread has a
+collector of its own. From 3.12 on the interpreter feeds the events of all threads to one collector, whose stack
+they then share; the packer says so in the run.
 
 What is read are the collector's own entries, by code object, so that functions which share file, line and name
 stay apart. Calls that have not returned are not in those entries: `_OpenCalls` accounts for them.
@@ -35,13 +36,14 @@ Collector: Any = _lsprof.Profiler
 class Tracer:
     """All collectors of one process."""
 
+    #: What a record says of how it was made.
+    kind = "cprofile"
+
     def __init__(self) -> None:
-        self.codes = _Codes()
-        self._main: Optional[_Traced] = None
-        self._living: Dict[int, _Traced] = {}
-        self._ended: List[Dict[str, Any]] = []
-        self._summed: Optional[_Sum] = None
-        self._summing = _thread.allocate_lock()  # threads may end while others start, and both come here
+        self.codes = Codes()
+        self._main: Optional[Traced] = None
+        self._living: Dict[int, Traced] = {}
+        self._ended = EndedThreads()
         self._paused = False
         self._hook: Any = None
 
@@ -55,9 +57,12 @@ class Tracer:
             threading.setprofile(self._hook)
         self._main = self._trace_this_thread("MainThread", base_depth)
 
-    def _trace_this_thread(self, name: str, base_depth: int) -> _Traced:
+    def _new(self, ident: int, name: str, base_depth: int) -> Traced:
+        return Traced(ident, name, base_depth)
+
+    def _trace_this_thread(self, name: str, base_depth: int) -> Traced:
         ident = _thread.get_ident()
-        traced = _Traced(ident, name, base_depth)
+        traced = self._new(ident, name, base_depth)
         self._end(ident)
         self._living[ident] = traced
         traced.resume()
@@ -68,7 +73,7 @@ class Tracer:
         if self._paused:
             sys.setprofile(None)
             return
-        self._trace_this_thread(_thread_name(_thread.get_ident()), _depth(frame))
+        self._trace_this_thread(thread_name(_thread.get_ident()), _depth(frame))
 
     def pause(self) -> None:
         """The target starts a profiler of its own in this thread: make room."""
@@ -97,7 +102,7 @@ class Tracer:
             PER_THREAD and traced is not None and traced.running and sys.getprofile() is not traced.collector
         )
 
-    def _of_this_thread(self) -> Optional[_Traced]:
+    def _of_this_thread(self) -> Optional[Traced]:
         return self._living.get(_thread.get_ident()) if PER_THREAD else self._main
 
     def read(self) -> List[Dict[str, Any]]:
@@ -111,35 +116,49 @@ class Tracer:
             if frame is None and traced is not self._main:
                 self._end(ident)
                 continue
-            traced.name = _thread_name(ident) or traced.name
+            traced.name = thread_name(ident) or traced.name
             stack = self.codes.stack(frame, traced) if frame is not None and (PER_THREAD or alone) else None
             tables.append(traced.table(self.codes, now, stack))
         del frames  # frames keep the target's objects alive
-        if self._summed is not None:
-            tables.append(self._summed.table())
-        return tables[:1] + self._ended + tables[1:]
+        return tables[:1] + self._ended.tables() + tables[1:]
 
     def _end(self, ident: int) -> None:
         traced = self._living.pop(ident, None)
-        if traced is None:
-            return
-        self._ended.append(traced.table(self.codes, perf_counter(), None))
-        if len(self._ended) > _ENDED_THREADS_KEPT and self._summing.acquire(False):
+        if traced is not None:
+            self._ended.keep(traced.table(self.codes, perf_counter(), None))
+
+
+class EndedThreads:
+    """Tables of threads that have ended: the largest one by one, the others summed."""
+
+    def __init__(self) -> None:
+        self._tables: List[Dict[str, Any]] = []
+        self._summed: Optional[_Sum] = None
+        self._summing = _thread.allocate_lock()  # threads may end while others start, and both come here
+
+    def keep(self, table: Dict[str, Any]) -> None:
+        """Add a thread's last table."""
+        self._tables.append(table)
+        if len(self._tables) > _ENDED_THREADS_KEPT and self._summing.acquire(False):
             try:
                 if self._summed is None:
                     self._summed = _Sum()
-                while len(self._ended) > _ENDED_THREADS_KEPT:
-                    least = min(range(len(self._ended)), key=lambda i: self._ended[i]["total"])
-                    self._summed.add(self._ended.pop(least))
+                while len(self._tables) > _ENDED_THREADS_KEPT:
+                    least = min(range(len(self._tables)), key=lambda i: self._tables[i]["total"])
+                    self._summed.add(self._tables.pop(least))
             finally:
                 self._summing.release()
 
+    def tables(self) -> List[Dict[str, Any]]:
+        """Return all of them."""
+        return self._tables + ([] if self._summed is None else [self._summed.table()])
 
-class _Traced:
+
+class Traced:
     """One thread's collector with what is needed to account for its open calls."""
 
     def __init__(self, ident: int, name: str, base_depth: int) -> None:
-        self.collector = Collector(subcalls=True, builtins=True)
+        self.collector = self.make_collector()
         self.ident = ident
         self.native = _thread.get_native_id()
         self.name = name
@@ -149,7 +168,12 @@ class _Traced:
         self._traced_s = 0.0
         self._open = _OpenCalls()
 
+    def make_collector(self) -> Any:
+        """Return a new collector."""
+        return Collector(subcalls=True, builtins=True)
+
     def resume(self) -> None:
+        """Trace, if that is not done already."""
         if not self.running:
             self.running = True
             self._since = perf_counter()
@@ -160,14 +184,16 @@ class _Traced:
                 self.running = False
 
     def suspend(self) -> None:
+        """Stop tracing; open calls are closed with exact times."""
         if self.running:
             self.collector.disable()
             self.running = False
             self._traced_s += perf_counter() - self._since
             self._open = _OpenCalls()
 
-    def table(self, codes: _Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
-        functions, edges, counts, recorded = _entries(self.collector.getstats(), codes)
+    def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
+        """Return what this thread did so far; `stack` is what it is in, if that is known."""
+        functions, edges, counts, recorded = entries(self.collector.getstats(), codes)
         open_calls: List[Tuple[int, float, float]] = []
         if stack and self.running:
             elapsed = self._traced_s + now - self._since
@@ -182,7 +208,7 @@ class _Traced:
         }
 
 
-class _Codes:
+class Codes:
     """Numbers code objects: by identity, since equal code in two files is two functions."""
 
     def __init__(self) -> None:
@@ -192,6 +218,7 @@ class _Codes:
         self.hidden: Set[int] = set()
 
     def number(self, code: Any) -> int:
+        """Return the number of a code object, or of the label of a built-in function."""
         key = code if isinstance(code, str) else id(code)
         number = self._numbers.get(key)
         if number is None:
@@ -208,7 +235,7 @@ class _Codes:
                     self.hidden.add(number)
         return number
 
-    def stack(self, frame: Any, traced: _Traced) -> List[int]:
+    def stack(self, frame: Any, traced: Traced) -> List[int]:
         """Return the open functions of one thread, outermost first, without what was open before tracing."""
         numbers = []
         while frame is not None:
@@ -262,6 +289,8 @@ class _Sum:
     """Tables of ended threads, summed."""
 
     def __init__(self) -> None:
+        self._waiting: Dict[int, List[Any]] = {}
+        self._measured = True
         self._functions: Dict[int, List[Any]] = {}
         self._edges: Dict[Tuple[int, int], List[Any]] = {}
         self._threads = 0
@@ -272,6 +301,9 @@ class _Sum:
             _accumulate(self._functions, row[0], row[1:])
         for row in table["edges"]:
             _accumulate(self._edges, row[:2], row[2:])
+        for row in table.get("waiting", ()):
+            _accumulate(self._waiting, row[0], row[1:])
+        self._measured = self._measured and table.get("measured", False)
 
     def table(self) -> Dict[str, Any]:
         return {
@@ -279,6 +311,8 @@ class _Sum:
             "name": "%d more ended threads" % self._threads,
             "functions": [(f, *values) for f, values in self._functions.items()],
             "edges": [(*pair, *values) for pair, values in self._edges.items()],
+            "waiting": [(f, *values) for f, values in self._waiting.items()],
+            "measured": self._measured,
             "open": [],
         }
 
@@ -292,8 +326,8 @@ def _accumulate(sums: Dict[Any, List[Any]], key: Any, values: Tuple[Any, ...]) -
             have[column] += value
 
 
-def _entries(
-    stats: List[Any], codes: _Codes
+def entries(
+    stats: List[Any], codes: Codes
 ) -> Tuple[List[Tuple[Any, ...]], List[Tuple[Any, ...]], Dict[int, int], float]:
     """Turn ``getstats()`` into rows, with the agent's own calls taken out.
 
@@ -333,7 +367,7 @@ def _without(row: Tuple[Any, ...], part: Optional[List[Any]]) -> Tuple[Any, ...]
     return (row[0],) + tuple(max(0, have - taken) for have, taken in zip(row[1:], part))
 
 
-def _thread_name(ident: int) -> str:
+def thread_name(ident: int) -> str:
     """Name that `threading` has for a thread, without creating anything; empty where it has none."""
     module = sys.modules.get("threading")
     thread = getattr(module, "_active", {}).get(ident)

@@ -23,7 +23,8 @@ facts = {
     "warnings": [str(w) for w in warnings.filters],
     "cwd": os.getcwd(),
     "umask": os.umask(0o22),
-    "fds": sorted(os.listdir("/proc/self/fd")),
+    # The native tracer reads each thread's counters through a descriptor far above those that programs use.
+    "fds": sorted(fd for fd in os.listdir("/proc/self/fd") if int(fd) < 512),
     "exit": os._exit.__name__,
     "start": multiprocessing.get_start_method(),
     "environment": sorted(

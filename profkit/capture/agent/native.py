@@ -1,0 +1,189 @@
+"""The native tracer in the place of cProfile's collector, where one was built for this interpreter.
+
+It keeps a stack per thread on every Python, knows exactly what has not returned, and charges the time that a
+thread queued for a CPU, or was off it otherwise, to the function that was running. `load` finds it beside this
+package; where it is missing or refuses the interpreter, `tracer` does the work with cProfile's collector.
+"""
+
+from __future__ import annotations
+
+import _imp
+import _thread
+import os
+import sys
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import ExtensionFileLoader
+
+from .tracer import PER_THREAD, EndedThreads, Traced, Tracer, entries
+
+TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+    from .tracer import Codes
+
+#: With any value in this variable nothing compiled is used.
+DISABLE_VARIABLE = "PROFKIT_NO_NATIVE"
+
+
+def load() -> Any:
+    """Return the native ``Collector`` type for this interpreter, ``None`` where there is none."""
+    if os.environ.get(DISABLE_VARIABLE) or sys.implementation.name != "cpython":
+        return None
+    directory = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "lib")
+    if PER_THREAD:
+        name = "_tracer"
+        files = [name + suffix for suffix in _imp.extension_suffixes() if "cpython" in suffix]
+    else:
+        name = "_tracer_abi3"
+        files = [name + ".abi3.so"]
+    for file in files:
+        path = os.path.join(directory, file)
+        if not os.path.exists(path):
+            continue
+        try:
+            spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
+            module = _imp.create_dynamic(spec)
+            _imp.exec_dynamic(module)
+            return module.Collector
+        except ImportError:
+            return None  # another C library, a free-threaded build: what it refuses, cProfile can do
+        finally:
+            sys.modules.pop(name, None)
+    return None
+
+
+def tracer(collector: Any) -> Tracer:
+    """Return a tracer with this type of collector, or with cProfile's for ``None``."""
+    if collector is None:
+        return Tracer()
+    return ThreadTracer(collector) if PER_THREAD else ProcessTracer(collector)
+
+
+class ThreadTracer(Tracer):
+    """Up to Python 3.11: as with cProfile, every thread has a collector; what it tells is more."""
+
+    kind = "native"
+
+    def __init__(self, collector: Any) -> None:
+        super().__init__()
+        self._collector = collector
+
+    def _new(self, ident: int, name: str, base_depth: int) -> Traced:
+        return _NativeTraced(self._collector, ident, name, base_depth)
+
+    def finish(self) -> None:
+        try:
+            super().finish()
+        except RuntimeError:
+            pass  # in a forked child: the collector is of a thread of the parent
+
+
+class ProcessTracer(Tracer):
+    """From Python 3.12 on: one collector for all threads, which keeps them apart itself."""
+
+    kind = "native"
+
+    def __init__(self, collector: Any) -> None:
+        super().__init__()
+        self._collector = collector()
+        self._names: Dict[int, str] = {}
+        self._threads_ended = EndedThreads()
+        self._running = False
+
+    def start(self, base_depth: int) -> None:
+        self._names[_thread.get_native_id()] = "MainThread"
+        self.resume()
+
+    def resume(self) -> None:
+        if not self._running:
+            try:
+                self._collector.enable()
+                self._running = True
+            except ValueError:
+                pass  # there is one place for a profiler, and somebody else has it
+
+    def pause(self) -> None:
+        if self._running:
+            self._running = False
+            self._collector.disable()
+
+    def finish(self) -> None:
+        self.pause()
+
+    def displaced(self) -> bool:
+        return False
+
+    def read(self) -> List[Dict[str, Any]]:
+        self._names.update(_thread_names())
+        for thread in self._collector.take_ended():
+            table = self._table(thread)
+            if table["functions"] or table["open"]:
+                self._threads_ended.keep(table)
+        living = [self._table(thread) for thread in self._collector.getstats()]
+        # The ticker's thread has entered one function, which is the agent's.
+        living = living[:1] + [t for t in living[1:] if t["functions"] or t["open"]]
+        if not living:
+            living = [_table_of((_thread.get_native_id(), 0, False, False, 0, [], []), "MainThread", self.codes)]
+        return living[:1] + self._threads_ended.tables() + living[1:]
+
+    def _table(self, thread: Tuple[Any, ...]) -> Dict[str, Any]:
+        native, ended = thread[0], thread[2]
+        table = _table_of(thread, self._names.get(native, ""), self.codes)
+        if ended:
+            self._names.pop(native, None)  # the kernel gives the number to another thread
+        return table
+
+
+def _thread_names() -> Dict[int, str]:
+    """Names of the threads that `threading` knows, also of ended ones whose objects the target keeps."""
+    module = sys.modules.get("threading")
+    try:
+        known = list(module._dangling) if module is not None else []
+    except Exception:
+        return {}  # the set changes while it is looked at, or another Python has none
+    return {t.native_id: str(t.name) for t in known if getattr(t, "native_id", None)}
+
+
+class _NativeTraced(Traced):
+    """One thread with a native collector of its own."""
+
+    def __init__(self, collector: Any, ident: int, name: str, base_depth: int) -> None:
+        self._type = collector
+        super().__init__(ident, name, base_depth)
+
+    def make_collector(self) -> Any:
+        return self._type()
+
+    def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
+        for thread in self.collector.getstats():
+            return _table_of(thread, self.name, codes)
+        return _table_of((self.native, self.ident, False, False, 0, [], []), self.name, codes)
+
+
+def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any]:
+    """Turn what the collector says of one thread into the table of a record."""
+    native, _ident, _ended, measured, _lost, found, calls = thread
+    number = codes.number
+    plain = [
+        (e[0], e[1], e[2], e[3], e[4], None if e[9] is None else [callee[:5] for callee in e[9]]) for e in found
+    ]
+    functions, edges, _counts, recorded = entries(plain, codes)
+    waiting = [(number(e[0]), e[5], e[7]) for e in found if e[5] or e[7]]
+    open_calls = []
+    for code, total, own, wait, _cumwait, blocked, _cumblocked in calls:
+        function = number(code)
+        if function not in codes.hidden:
+            open_calls.append((function, total, own))
+            waiting.append((function, wait, blocked))
+    return {
+        "native": native,
+        "name": name,
+        # An open function that has callees has an entry without calls; it is counted as open.
+        "functions": [row for row in functions if row[1] or row[3] or row[4]],
+        "edges": edges,
+        "waiting": [row for row in waiting if row[0] not in codes.hidden] if measured else [],
+        "measured": bool(measured),
+        "open": open_calls,
+        "total": recorded,
+    }

@@ -1,0 +1,96 @@
+/* The hot path: a call begins, a call ends. No lock, and no allocation once the functions are known.
+ *
+ * As in cProfile the clock is read last at a call's begin and first at its end, so that what the tracer takes
+ * falls to the caller.
+ */
+#ifndef PROFKIT_CALLS_H
+#define PROFKIT_CALLS_H
+
+#include "tables.h"
+
+#include "clock.h"
+#include "waiting.h"
+
+/* Close calls that ended unseen, if one of `key` is open further out: a greenlet left them behind. */
+void calls_resynchronise(struct table *table, const void *key);
+
+/* Close every open call of a thread: it is traced no longer. */
+void calls_close_all(struct table *table, bool own_thread);
+
+static inline void call_begins(struct table *table, const void *key, PyObject *object, PyObject *self) {
+    struct function *caller = table->top->function;
+    struct edge *edge = caller->last;
+    if (UNLIKELY(edge->key != key)) {
+        edge = edges_find(&caller->callees, key);
+        if (UNLIKELY(!edge)) {
+            edge = table_add_edge(table, caller, key, object, self);
+            if (!edge) {
+                table->lost++;
+                return;
+            }
+        }
+        caller->last = edge;
+    }
+    if (UNLIKELY(table->top + 1 == table->limit) && !table_grow_stack(table)) {
+        table->lost++;
+        return;
+    }
+    struct function *function = edge->callee;
+    struct call *call = ++table->top;
+    call->function = function;
+    call->edge = edge;
+    call->children = 0;
+    function->open++;
+    edge->open++;
+    int64_t now = clock_ticks();
+    if (UNLIKELY(now - table->last > table->long_gap || now > table->due))
+        now = waiting_charge(table, call - 1, now);
+    call->wait_at_start = table->wait;
+    call->blocked_at_start = table->blocked;
+    call->start = table->last = now;
+}
+
+/* Book the innermost open call, whose end is `now`. */
+static inline void call_closes(struct table *table, int64_t now) {
+    struct call *call = table->top;
+    struct function *function = call->function;
+    struct edge *edge = call->edge;
+    int64_t total = now - call->start;
+    edge->calls++;
+    edge->own += total - call->children;
+    if (LIKELY(--edge->open == 0))
+        edge->total += total;
+    else
+        edge->recursive++;
+    if (LIKELY(--function->open == 0))
+        function->total += total;
+    else
+        function->recursive++;
+    int64_t wait = table->wait - call->wait_at_start, blocked = table->blocked - call->blocked_at_start;
+    if (UNLIKELY(wait | blocked)) {
+        if (edge->open == 0) {
+            edge->cumulative_wait += wait;
+            edge->cumulative_blocked += blocked;
+        }
+        if (function->open == 0) {
+            function->cumulative_wait += wait;
+            function->cumulative_blocked += blocked;
+        }
+    }
+    table->top = call - 1;
+    table->top->children += total;
+}
+
+static inline void call_ends(struct table *table, const void *key) {
+    if (UNLIKELY(table->top->function->key != key)) {
+        calls_resynchronise(table, key);
+        return;
+    }
+    int64_t now = clock_ticks();
+    if (UNLIKELY(now - table->last > table->long_gap || now > table->due))
+        now = waiting_charge(table, table->top, now);
+    table->last = now;
+    call_closes(table, now);
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* The type `Collector`: what the agent sees of the tracer. */
+#include "collector.h"
+
+#include <stdlib.h>
+
+#include "clock.h"
+#include "hook.h"
+#include "snapshot.h"
+
+static unsigned long long last_serial = 0;
+
+struct table *collector_add_table(struct collector *collector) {
+    if (collector->n_tables == collector->room) {
+        size_t room = collector->room ? 2 * collector->room : 4;
+        struct table **tables = realloc(collector->tables, room * sizeof(struct table *));
+        if (!tables)
+            return NULL;
+        collector->tables = tables;
+        collector->room = room;
+    }
+    struct table *table = table_new(collector->serial);
+    if (table)
+        collector->tables[collector->n_tables++] = table;
+    return table;
+}
+
+bool collector_table_ended(const struct table *table) {
+    return atomic_load(&table->ended) || table->generation != kernel_generation;
+}
+
+static PyObject *collector_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    if (PyTuple_Size(arguments) || (keywords && PyDict_Size(keywords))) {
+        PyErr_SetString(PyExc_TypeError, "Collector() takes no arguments");
+        return NULL;
+    }
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct collector *collector = (struct collector *)allocate(type, 0);
+    if (collector)
+        collector->serial = ++last_serial;
+    return (PyObject *)collector;
+}
+
+static void collector_dealloc(PyObject *self) {
+    struct collector *collector = (struct collector *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    for (size_t i = 0; i < collector->n_tables; i++) {
+        table_clear(collector->tables[i]);
+        table_release(collector->tables[i]);
+    }
+    free(collector->tables);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyObject *collector_enable(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    if (!collector->enabled) {
+        collector->enabled = true; /* an event may come before the hook returns */
+        if (hook_enable(collector) < 0) {
+            collector->enabled = false;
+            return NULL;
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *collector_disable(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    if (collector->enabled) {
+        if (hook_disable(collector) < 0)
+            return NULL;
+        collector->enabled = false;
+    }
+    Py_RETURN_NONE;
+}
+
+static void free_snapshots(struct snapshot **snapshots, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        snapshot_free(snapshots[i]);
+    free(snapshots);
+}
+
+static PyObject *as_list(struct snapshot **snapshots, size_t n) {
+    double tick = clock_seconds_per_tick();
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *thread = snapshot_as_tuple(snapshots[i], tick);
+        if (!thread || PyList_Append(list, thread) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(thread);
+    }
+    return list;
+}
+
+static PyObject *collector_getstats(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    pid_t own = kernel_thread_id();
+    size_t n = collector->n_tables;
+    struct snapshot **snapshots = calloc(n + 1, sizeof *snapshots);
+    for (size_t i = 0; snapshots && i < n; i++) {
+        struct table *table = collector->tables[i];
+        bool ended = collector_table_ended(table);
+        snapshots[i] = snapshot_take(table, !ended && table->native == own, ended);
+        if (!snapshots[i]) {
+            free_snapshots(snapshots, i);
+            snapshots = NULL;
+        }
+    }
+    if (!snapshots)
+        return PyErr_NoMemory();
+    PyObject *list = as_list(snapshots, n);
+    free_snapshots(snapshots, n);
+    return list;
+}
+
+static PyObject *collector_take_ended(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    size_t kept = 0, taken = 0, n = collector->n_tables;
+    struct snapshot **snapshots = calloc(n + 1, sizeof *snapshots);
+    struct table **tables = calloc(n + 1, sizeof(struct table *));
+    if (!snapshots || !tables) {
+        free(snapshots);
+        free(tables);
+        return PyErr_NoMemory();
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct table *table = collector->tables[i];
+        bool ended = collector_table_ended(table);
+        struct snapshot *snapshot = ended ? snapshot_take(table, false, true) : NULL;
+        if (snapshot) { /* where memory does not suffice the table stays for the next time */
+            snapshots[taken] = snapshot;
+            tables[taken++] = table;
+        } else {
+            collector->tables[kept++] = table;
+        }
+    }
+    collector->n_tables = kept;
+    PyObject *list = as_list(snapshots, taken);
+    free_snapshots(snapshots, taken);
+    for (size_t i = 0; i < taken; i++) {
+        table_clear(tables[i]);
+        table_release(tables[i]);
+    }
+    free(tables);
+    return list;
+}
+
+static PyMethodDef methods[] = {
+    {"enable", collector_enable, METH_NOARGS,
+     "enable()\n--\n\nBegin to trace: from Python 3.12 on all threads, before that the calling one.\n\n"
+     "Raises ValueError if another profiler has the place that there is (from 3.12 on)."},
+    {"disable", collector_disable, METH_NOARGS,
+     "disable()\n--\n\nStop tracing, after closing the calls that are open at this moment."},
+    {"getstats", collector_getstats, METH_NOARGS,
+     "getstats()\n--\n\nReturn what was traced so far, from any thread, while tracing goes on.\n\n"
+     "A list with one tuple a thread, all of one instant: (native id, ident, ended, measured, lost, entries,\n"
+     "open calls). `measured` tells whether the kernel could be asked for waiting, `lost` counts events for\n"
+     "which there was no memory. An entry is (code, calls, recursive calls, total, own, wait, cumulative wait,\n"
+     "blocked, cumulative blocked, callees) with callees None or a list of tuples alike, without callees; code\n"
+     "is a code object, or a str for a C function. An open call, outermost first, is (code, total, own, wait,\n"
+     "cumulative wait, blocked, cumulative blocked): what would be added to its entry if it returned now."},
+    {"take_ended", collector_take_ended, METH_NOARGS,
+     "take_ended()\n--\n\nReturn what getstats() would of threads that have ended, and forget them."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Traces calls by thread, with the time that they wait for a CPU."},
+    {Py_tp_new, collector_new},
+    {Py_tp_dealloc, collector_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "profkit_tracer.Collector",
+    .basicsize = sizeof(struct collector),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+PyObject *collector_type(void) { return PyType_FromSpec(&spec); }

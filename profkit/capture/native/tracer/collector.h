@@ -1,0 +1,25 @@
+/* The type `Collector`, common to both builds; hook.h is what differs. */
+#ifndef PROFKIT_COLLECTOR_H
+#define PROFKIT_COLLECTOR_H
+
+#include "python_api.h"
+#include "tables.h"
+
+struct collector {
+    PyObject_HEAD
+    unsigned long long serial; /* never used twice in a process */
+    bool enabled;
+    struct table **tables; /* in order of the threads' first event; one only where a collector is a thread's */
+    size_t n_tables, room;
+};
+
+/* Make a table for the calling thread and add it; NULL when memory is exhausted. */
+struct table *collector_add_table(struct collector *collector);
+
+/* Whether the thread of a table is gone, by its own end or by a fork that left it behind. */
+bool collector_table_ended(const struct table *table);
+
+/* The type, new; NULL with an exception set on failure. */
+PyObject *collector_type(void);
+
+#endif

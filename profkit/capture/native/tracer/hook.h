@@ -1,0 +1,14 @@
+/* How events come to a collector: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on. */
+#ifndef PROFKIT_HOOK_H
+#define PROFKIT_HOOK_H
+
+#include "collector.h"
+
+/* Once a process, when the module is imported. Returns -1 with an exception set on failure. */
+int hook_start(void);
+
+/* Begin or end to receive events; -1 with an exception set on failure. The collector is not, or is, enabled. */
+int hook_enable(struct collector *collector);
+int hook_disable(struct collector *collector);
+
+#endif

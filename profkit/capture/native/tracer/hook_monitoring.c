@@ -1,0 +1,191 @@
+/* Events by sys.monitoring, from Python 3.12 on: of all threads, as functions of C that are registered there.
+ *
+ * Which calls count is what cProfile decides: a Python function's start, resumption and throw begin one, its
+ * return, yield and unwinding end it; of C functions those that are built-in functions or methods.
+ */
+#include "hook.h"
+
+#include "calls.h"
+#include "labels.h"
+
+/* The place for profilers, which cProfile takes as well: whoever comes second is told so. */
+#define PROFILER_ID 2
+
+static PyObject *missing;
+
+static struct table *find_or_add_table(struct collector *collector) {
+    /* The thread may have had its table when another collector was on. */
+    pid_t thread = kernel_thread_id();
+    for (size_t i = collector->n_tables; i-- > 0;) {
+        struct table *table = collector->tables[i];
+        if (table->native == thread && !collector_table_ended(table))
+            return kernel_last_table = table;
+    }
+    struct table *table = collector_add_table(collector);
+    if (table)
+        kernel_last_table = table;
+    return table;
+}
+
+static inline struct table *table_of_this_thread(struct collector *collector) {
+    struct table *table = kernel_last_table;
+    if (LIKELY(table && table->owner == collector->serial))
+        return table;
+    return find_or_add_table(collector);
+}
+
+/* None is immortal in every Python that has sys.monitoring; counting references to it by the inline code of
+ * older headers would make it drift. */
+static inline PyObject *none(void) { return Py_None; }
+
+static PyObject *on_python_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    struct table *table = table_of_this_thread((struct collector *)self);
+    if (LIKELY(table && count > 0))
+        call_begins(table, arguments[0], arguments[0], NULL);
+    return none();
+}
+
+static PyObject *on_python_end(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    struct table *table = table_of_this_thread((struct collector *)self);
+    if (LIKELY(table && count > 0))
+        call_ends(table, arguments[0]);
+    return none();
+}
+
+/* What is called in an event of a call: NULL if it is nothing that counts. `self` is set for methods that are
+ * called without having been bound. */
+static inline const void *definition_of(PyObject *const *arguments, Py_ssize_t count, PyObject **self) {
+    if (UNLIKELY(count < 4))
+        return NULL;
+    PyObject *callable = arguments[2], *first = arguments[3];
+    *self = NULL;
+    if (Py_TYPE(callable) == &PyMethodDescr_Type) {
+        const struct c_method *method = (const struct c_method *)callable;
+        if (first == missing || !PyObject_TypeCheck(first, method->type))
+            return NULL;
+        *self = first;
+        return method->definition;
+    }
+    return PyCFunction_Check(callable) ? ((const struct c_function *)callable)->definition : NULL;
+}
+
+static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    PyObject *bound_to;
+    const void *definition = definition_of(arguments, count, &bound_to);
+    struct table *table = definition ? table_of_this_thread((struct collector *)self) : NULL;
+    if (table)
+        call_begins(table, definition, arguments[2], bound_to);
+    return none();
+}
+
+static PyObject *on_c_end(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    PyObject *bound_to;
+    const void *definition = definition_of(arguments, count, &bound_to);
+    struct table *table = definition ? table_of_this_thread((struct collector *)self) : NULL;
+    if (table)
+        call_ends(table, definition);
+    return none();
+}
+
+#define CALLBACK(function) {"event", (PyCFunction)(void (*)(void))function, METH_FASTCALL, NULL}
+
+static PyMethodDef python_call = CALLBACK(on_python_call);
+static PyMethodDef python_end = CALLBACK(on_python_end);
+static PyMethodDef c_call = CALLBACK(on_c_call);
+static PyMethodDef c_end = CALLBACK(on_c_end);
+
+static const struct {
+    const char *event;
+    PyMethodDef *callback;
+} subscriptions[] = {
+    {"PY_START", &python_call}, {"PY_RESUME", &python_call}, {"PY_THROW", &python_call},
+    {"PY_RETURN", &python_end}, {"PY_YIELD", &python_end},   {"PY_UNWIND", &python_end},
+    {"CALL", &c_call},          {"C_RETURN", &c_end},        {"C_RAISE", &c_end},
+};
+
+#define N_SUBSCRIPTIONS (sizeof subscriptions / sizeof *subscriptions)
+
+static int events[N_SUBSCRIPTIONS];
+static PyObject *monitoring;
+
+int hook_start(void) {
+    if (monitoring)
+        return 0;
+    PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
+    PyObject *names = module ? PyObject_GetAttrString(module, "events") : NULL;
+    missing = names ? PyObject_GetAttrString(module, "MISSING") : NULL;
+    for (size_t i = 0; missing && i < N_SUBSCRIPTIONS; i++) {
+        PyObject *event = PyObject_GetAttrString(names, subscriptions[i].event);
+        events[i] = event ? (int)PyLong_AsLong(event) : 0;
+        Py_XDECREF(event);
+        if (PyErr_Occurred())
+            break;
+    }
+    Py_XDECREF(names);
+    if (PyErr_Occurred() || !missing)
+        return -1;
+    Py_INCREF(module);
+    monitoring = module;
+    return 0;
+}
+
+/* Make a call of sys.monitoring whose result does not matter. */
+static int tell(PyObject *result) {
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static int subscribe(struct collector *collector) {
+    int all = 0;
+    for (size_t i = 0; i < N_SUBSCRIPTIONS; i++) {
+        PyObject *callback = PyCFunction_NewEx(subscriptions[i].callback, (PyObject *)collector, NULL);
+        if (!callback)
+            return -1;
+        int failed =
+            tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", PROFILER_ID, events[i], callback));
+        Py_DECREF(callback);
+        if (failed)
+            return -1;
+        all |= events[i];
+    }
+    return tell(PyObject_CallMethod(monitoring, "set_events", "ii", PROFILER_ID, all));
+}
+
+/* Undo subscribe(), as far as it came. */
+static int unsubscribe(void) {
+    int failed = tell(PyObject_CallMethod(monitoring, "set_events", "ii", PROFILER_ID, 0));
+    for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
+        failed |=
+            tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", PROFILER_ID, events[i], Py_None));
+    return failed | tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", PROFILER_ID));
+}
+
+int hook_enable(struct collector *collector) {
+    PyObject *claimed = PyObject_CallMethod(monitoring, "use_tool_id", "is", PROFILER_ID, "profkit");
+    if (!claimed) {
+        if (PyErr_ExceptionMatches(PyExc_ValueError)) {
+            PyErr_Clear();
+            PyErr_SetString(PyExc_ValueError, "Another profiling tool is already active");
+        }
+        return -1;
+    }
+    Py_DECREF(claimed);
+    if (subscribe(collector) == 0)
+        return 0;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    unsubscribe();
+    PyErr_Restore(type, value, traceback);
+    return -1;
+}
+
+int hook_disable(struct collector *collector) {
+    int failed = unsubscribe();
+    pid_t own = kernel_thread_id();
+    for (size_t i = 0; i < collector->n_tables; i++) {
+        struct table *table = collector->tables[i];
+        if (!collector_table_ended(table))
+            calls_close_all(table, table->native == own);
+    }
+    return failed;
+}

@@ -1,0 +1,75 @@
+/* Events by PyEval_SetProfile, up to Python 3.11: of the thread that enables the collector. */
+#include "hook.h"
+
+#include <frameobject.h>
+
+#include "calls.h"
+#include "labels.h"
+
+int hook_start(void) { return 0; }
+
+static inline PyObject *code_of(PyFrameObject *frame) {
+#if PY_VERSION_HEX < 0x030B0000
+    return (PyObject *)frame->f_code;
+#else
+    PyObject *code = (PyObject *)PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame holds another reference */
+    return code;
+#endif
+}
+
+static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
+    struct table *table = ((struct collector *)self)->tables[0];
+    switch (what) {
+    case PyTrace_CALL: {
+        PyObject *code = code_of(frame);
+        call_begins(table, code, code, NULL);
+        break;
+    }
+    case PyTrace_RETURN:
+        call_ends(table, code_of(frame));
+        break;
+    case PyTrace_C_CALL:
+        if (PyCFunction_Check(argument))
+            call_begins(table, ((struct c_function *)argument)->definition, argument, NULL);
+        break;
+    case PyTrace_C_RETURN:
+    case PyTrace_C_EXCEPTION:
+        if (PyCFunction_Check(argument))
+            call_ends(table, ((struct c_function *)argument)->definition);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+static int refuse_other_thread(const struct collector *collector) {
+    if (collector->n_tables && (collector->tables[0]->native != kernel_thread_id() ||
+                                collector_table_ended(collector->tables[0]))) {
+        PyErr_SetString(PyExc_RuntimeError, "a collector belongs to the thread that first enabled it");
+        return -1;
+    }
+    return 0;
+}
+
+int hook_enable(struct collector *collector) {
+    if (refuse_other_thread(collector) < 0)
+        return -1;
+    if (!collector->n_tables && !collector_add_table(collector)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyEval_SetProfile(on_event, (PyObject *)collector);
+    return PyErr_Occurred() ? -1 : 0; /* an audit hook may object */
+}
+
+int hook_disable(struct collector *collector) {
+    if (refuse_other_thread(collector) < 0)
+        return -1;
+    /* If somebody else has taken the place it is theirs. */
+    if (PyThreadState_Get()->c_profileobj == (PyObject *)collector)
+        PyEval_SetProfile(NULL, NULL);
+    calls_close_all(collector->tables[0], true);
+    return PyErr_Occurred() ? -1 : 0;
+}

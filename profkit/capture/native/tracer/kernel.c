@@ -1,0 +1,199 @@
+/* Reading /proc and the thread's CPU clock, and the little that each OS thread owns: a descriptor.
+ *
+ * `run` comes from the thread's CPU clock, since the first field of schedstat lags by up to a timer tick while
+ * the thread runs. `wait` is the second field, which changes only when the thread gets a CPU: it is exact.
+ */
+#include "python_api.h" /* first, as it decides what the system headers declare */
+#include "kernel.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "tables.h"
+
+/* Our descriptors stay above this where the limit of the process allows: programs that close one of the standard
+ * streams and open a file rely on getting the lowest number. */
+#define LOWEST_DESCRIPTOR 512
+
+/* How Linux makes a clock id out of a thread's id: bit 2 for "a thread", the low bits 2 for CPU time. */
+#define CPU_CLOCK_OF(thread) ((clockid_t)((~(unsigned)(thread) << 3) | 6u))
+
+/* Three counters are of one instant if reading them took less, ns; it takes 1200. Otherwise the thread lost the
+ * CPU in between, which is likely at the end of a system call, and they are read again. */
+#define AT_ONCE_NS 20000
+#define TRIES 3
+
+struct os_thread {
+    int descriptor; /* of its schedstat, or -1 */
+    dev_t device;   /* what the descriptor is known by: the target may close it and reuse its number */
+    ino_t inode;
+    struct table *tables; /* linked by `next_of_thread` */
+};
+
+unsigned kernel_generation = 0;
+
+FAST_THREAD_LOCAL struct table *kernel_last_table = NULL;
+
+static pthread_key_t key;
+static _Thread_local struct os_thread *here;
+
+pid_t kernel_thread_id(void) { return (pid_t)syscall(SYS_gettid); }
+
+static bool still_ours(const struct os_thread *thread) {
+    struct stat status;
+    return fstat(thread->descriptor, &status) == 0 && status.st_dev == thread->device &&
+           status.st_ino == thread->inode;
+}
+
+static void close_descriptor(struct os_thread *thread) {
+    if (thread->descriptor >= 0 && still_ours(thread))
+        close(thread->descriptor);
+    thread->descriptor = -1;
+}
+
+/* Runs when a thread ends, without the GIL: touches nothing of Python. */
+static void thread_ends(void *value) {
+    struct os_thread *thread = value;
+    here = NULL;
+    kernel_last_table = NULL;
+    close_descriptor(thread);
+    for (struct table *table = thread->tables, *next; table; table = next) {
+        next = table->next_of_thread;
+        atomic_store(&table->ended, true);
+        table_release(table);
+    }
+    free(thread);
+}
+
+/* Runs in a forked child, in its only thread. The descriptor is of the parent's thread. */
+static void in_forked_child(void) {
+    kernel_generation++;
+    if (!here)
+        return;
+    close_descriptor(here);
+    for (struct table *table = here->tables; table; table = table->next_of_thread) {
+        table->generation = kernel_generation;
+        table->native = kernel_thread_id();
+        table->read_before = false;
+    }
+}
+
+bool kernel_start(void) {
+    static bool started = false;
+    if (!started)
+        started = pthread_key_create(&key, thread_ends) == 0 && pthread_atfork(NULL, NULL, in_forked_child) == 0;
+    return started;
+}
+
+static struct os_thread *this_thread(void) {
+    if (!here) {
+        struct os_thread *thread = calloc(1, sizeof *thread);
+        if (!thread)
+            return NULL;
+        thread->descriptor = -1;
+        if (pthread_setspecific(key, thread) != 0) {
+            free(thread);
+            return NULL;
+        }
+        here = thread;
+    }
+    return here;
+}
+
+bool kernel_follow(struct table *table) {
+    struct os_thread *thread = this_thread();
+    if (!thread)
+        return false;
+    table_retain(table);
+    table->next_of_thread = thread->tables;
+    thread->tables = table;
+    return true;
+}
+
+static bool open_descriptor(struct os_thread *thread) {
+    struct stat status;
+    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_DESCRIPTOR);
+    if (high >= 0) {
+        close(fd);
+        fd = high;
+    }
+    if (fstat(fd, &status) != 0) {
+        close(fd);
+        return false;
+    }
+    thread->descriptor = fd;
+    thread->device = status.st_dev;
+    thread->inode = status.st_ino;
+    return true;
+}
+
+/* Take the second number of "run wait timeslices\n". */
+static bool parse_wait(int fd, int64_t *wait) {
+    char text[80];
+    ssize_t size = pread(fd, text, sizeof text - 1, 0);
+    if (size <= 0)
+        return false;
+    text[size] = '\0';
+    char *run_end, *wait_end;
+    strtoull(text, &run_end, 10);
+    if (run_end == text || *run_end != ' ')
+        return false;
+    unsigned long long value = strtoull(run_end + 1, &wait_end, 10);
+    if (wait_end == run_end + 1 || *wait_end != ' ')
+        return false;
+    *wait = (int64_t)value;
+    return true;
+}
+
+static bool cpu_time(clockid_t clock, int64_t *ns) {
+    struct timespec time;
+    if (clock_gettime(clock, &time) != 0)
+        return false;
+    *ns = (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+    return true;
+}
+
+/* Read all three from an open schedstat. */
+static bool read_at_once(int fd, clockid_t clock, struct reading *reading) {
+    for (int i = 0; i < TRIES; i++) {
+        int64_t begin = clock_monotonic_ns();
+        if (!cpu_time(clock, &reading->run) || !parse_wait(fd, &reading->wait))
+            return false;
+        reading->at = clock_monotonic_ns();
+        if (reading->at - begin < AT_ONCE_NS)
+            break;
+    }
+    return true;
+}
+
+bool kernel_read_own(struct reading *reading) {
+    struct os_thread *thread = this_thread();
+    if (!thread)
+        return false;
+    if (thread->descriptor >= 0 && !still_ours(thread))
+        thread->descriptor = -1;
+    if (thread->descriptor < 0 && !open_descriptor(thread))
+        return false;
+    return read_at_once(thread->descriptor, CLOCK_THREAD_CPUTIME_ID, reading);
+}
+
+bool kernel_read_other(pid_t thread, struct reading *reading) {
+    char path[48];
+    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool done = read_at_once(fd, CPU_CLOCK_OF(thread), reading);
+    close(fd);
+    return done;
+}

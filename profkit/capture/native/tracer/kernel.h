@@ -1,0 +1,43 @@
+/* What the kernel knows of a thread: time on a CPU, time queued for one; and the end of threads, and forks. */
+#ifndef PROFKIT_KERNEL_H
+#define PROFKIT_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct table;
+
+/* One reading, nanoseconds: `at` by CLOCK_MONOTONIC, `run` and `wait` since the thread began. */
+struct reading {
+    int64_t at, run, wait;
+};
+
+/* Counts the forks between the process that loaded the module and this one. */
+extern unsigned kernel_generation;
+
+#if defined(__GLIBC__)
+/* A fixed offset from the thread pointer instead of a function call; glibc keeps room for a few of these. */
+#define FAST_THREAD_LOCAL __attribute__((tls_model("initial-exec"))) _Thread_local
+#else
+#define FAST_THREAD_LOCAL _Thread_local
+#endif
+
+/* The table that the calling thread's last event went to, for one who looks there first; NULL after its end. */
+extern FAST_THREAD_LOCAL struct table *kernel_last_table;
+
+/* Once a process: be told of the end of threads and of forks. False if the system refuses. */
+bool kernel_start(void);
+
+pid_t kernel_thread_id(void);
+
+/* Read the calling thread's counters; false where the kernel does not tell them. */
+bool kernel_read_own(struct reading *reading);
+
+/* The same for another thread of this process; slower by a factor of five. */
+bool kernel_read_other(pid_t thread, struct reading *reading);
+
+/* Have `table` marked as ended when the calling thread ends. False when memory is exhausted. */
+bool kernel_follow(struct table *table);
+
+#endif

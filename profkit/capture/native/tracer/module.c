@@ -1,0 +1,77 @@
+/* The module: refuses what it cannot trace correctly, before anything that such an interpreter lays out
+ * differently is touched. */
+#include "python_api.h"
+
+#include <string.h>
+
+#include "clock.h"
+#include "collector.h"
+#include "hook.h"
+#include "kernel.h"
+#include "labels.h"
+#include "waiting.h"
+
+#ifdef PROFKIT_ABI3
+#define MODULE_NAME "_tracer_abi3"
+#define MODULE_INIT PyInit__tracer_abi3
+#else
+#define MODULE_NAME "_tracer"
+#define MODULE_INIT PyInit__tracer
+#endif
+
+static int refuse_free_threading(void) {
+    PyObject *flags = PySys_GetObject("abiflags");
+    const char *text = flags ? PyUnicode_AsUTF8AndSize(flags, NULL) : NULL;
+    if (text && strchr(text, 't')) {
+        PyErr_SetString(PyExc_ImportError, "profkit's tracer does not support free-threaded Python: it relies on the GIL");
+        return -1;
+    }
+    PyErr_Clear();
+    return 0;
+}
+
+static int refuse_other_version(void) {
+    PyObject *number = PySys_GetObject("hexversion");
+    long version = number ? PyLong_AsLong(number) : 0;
+#ifdef PROFKIT_ABI3
+    if (version < 0x030C0000) {
+        PyErr_SetString(PyExc_ImportError, "this build of profkit's tracer is for Python 3.12 and later");
+        return -1;
+    }
+#else
+    if (version >> 16 != PY_VERSION_HEX >> 16) {
+        PyErr_Format(PyExc_ImportError, "this build of profkit's tracer is for Python %d.%d", PY_MAJOR_VERSION,
+                     PY_MINOR_VERSION);
+        return -1;
+    }
+#endif
+    return 0;
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = MODULE_NAME,
+    .m_doc = "Traces calls by thread, with the time that they wait for a CPU.",
+    .m_size = -1, /* one state a process: an interpreter with a GIL of its own must not import it */
+};
+
+__attribute__((visibility("default"))) PyMODINIT_FUNC MODULE_INIT(void);
+
+PyMODINIT_FUNC MODULE_INIT(void) {
+    if (refuse_free_threading() < 0 || refuse_other_version() < 0 || labels_start() < 0 || hook_start() < 0)
+        return NULL;
+    if (!kernel_start()) {
+        PyErr_SetString(PyExc_ImportError, "profkit's tracer cannot follow the threads of this process");
+        return NULL;
+    }
+    clock_start();
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *type = module ? collector_type() : NULL;
+    PyObject *gap = type ? PyLong_FromLong(LONG_GAP_NS) : NULL;
+    if (!gap || PyObject_SetAttrString(module, "Collector", type) < 0 ||
+        PyObject_SetAttrString(module, "LONG_GAP_NS", gap) < 0)
+        Py_CLEAR(module);
+    Py_XDECREF(gap);
+    Py_XDECREF(type);
+    return module;
+}

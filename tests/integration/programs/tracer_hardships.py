@@ -1,0 +1,236 @@
+"""What a tracer must survive, run inside a target; see tracer_target.py. Holds no tests itself."""
+
+# No calls of the library among those that are counted.
+# ruff: noqa: SIM105
+
+import _lsprof
+import json
+import os
+import sys
+import threading
+import time
+
+from tracer_target import NEW, by_name, leaf, name_of, only_thread, rss, spin
+
+
+def flat(module, rounds):
+    """Memory over a million calls of Python, C and generators, read now and then."""
+
+    def generator(n):
+        yield from range(n)
+
+    def calls():
+        for i in range(20000):
+            leaf(i)
+            len("x")
+            [].append(i)
+        for _ in generator(20000):
+            pass
+        for _ in range(200):
+            try:
+                int("x")
+            except ValueError:
+                pass
+
+    collector = module.Collector()
+    memory = []
+    collector.enable()
+    for _ in range(int(rounds)):
+        calls()
+        collector.getstats()
+        memory.append(rss())
+    collector.disable()
+    n = sum(entry[1] for entry in only_thread(collector)[5])
+    # The parts: making and dropping collectors, and with them tables.
+    for i in range(300):
+        again = module.Collector()
+        again.enable()
+        leaf(i)
+        again.disable()
+        if i == 100:
+            before = rss()
+    return {"calls": n, "grown": memory[-1] - memory[2], "dropped": rss() - before}
+
+
+def fork(module):
+    """Fork with a call open, with and without other threads; both sides go on tracing."""
+    reader, writer = os.pipe()
+    stop = threading.Event()
+    other = threading.Thread(target=stop.wait)
+    collector = module.Collector()
+    if NEW:
+        other.start()
+    collector.enable()
+
+    def outer():
+        leaf(1)
+        spin(50000)
+        child = os.fork()
+        if child == 0:
+            for i in range(10):
+                leaf(i)
+            time.sleep(0.02)
+            collector.disable()
+            alive = [thread for thread in collector.getstats() if not thread[2]]
+            renewed = module.Collector()
+            renewed.enable()
+            leaf(1)
+            renewed.disable()
+            report = {
+                "alive": [[thread[0] == os.getpid(), by_name(thread[5])["leaf"][1]] for thread in alive],
+                "slept": sum(e[7] for thread in alive for e in thread[5] if "sleep" in name_of(e[0])),
+                "renewed": [by_name(thread[5])["leaf"][1] for thread in renewed.getstats()],
+            }
+            os.write(writer, json.dumps(report).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        leaf(2)
+
+    import warnings
+
+    warnings.simplefilter("ignore", DeprecationWarning)  # of forking with a second thread
+    outer()
+    collector.disable()
+    stop.set()
+    if NEW:
+        other.join()
+    parent = next(thread for thread in collector.getstats() if thread[0] == os.getpid())
+    return {"child": json.loads(os.read(reader, 65536)), "parent": by_name(parent[5])["leaf"][1]}
+
+
+def shutdown(module, how):
+    """End with the collector on, daemon threads in the middle of calls, and calls of our own open."""
+    collector = module.Collector()
+
+    def forever():
+        own = module.Collector()
+        if not NEW:
+            own.enable()
+        while True:
+            leaf(1)
+            sorted(range(50))
+            time.sleep(0.0005)
+
+    if NEW:
+        collector.enable()
+    for _ in range(8):
+        threading.Thread(target=forever, daemon=True).start()
+    if not NEW:
+        collector.enable()
+    time.sleep(0.1)
+    print(json.dumps({"reached": True}), flush=True)
+    if how == "_exit":
+        os._exit(7)
+    if how == "raise":
+        raise SystemExit(7)
+    if how == "kept":
+        sys.profkit_kept = collector  # dropped at the very end
+    sys.exit(7)
+
+
+def descriptors(module):
+    """The target closes every descriptor and opens files of its own in their place."""
+    collector = module.Collector()
+    collector.enable()
+
+    def nap_long():
+        time.sleep(0.01)
+
+    nap_long()
+    os.closerange(3, 1024)
+    own = [os.open("/dev/zero", os.O_RDONLY) for _ in range(600)]
+    nap_long()
+
+    def in_thread():
+        os.closerange(3, 1024)
+
+    nap_long()
+    collector.disable()
+    still_open = 0
+    for fd in own:
+        try:
+            os.fstat(fd)
+            still_open += 1
+        except OSError:
+            pass
+    entry = by_name(only_thread(collector)[5])["nap_long"]
+    return {"still_open": still_open, "calls": entry[1], "cumblocked": entry[8]}
+
+
+def greenlets(module):
+    """Switching stacks under the tracer: wrong attribution at worst, every call counted."""
+    import greenlet
+
+    def chatter(n):
+        for _ in range(n):
+            leaf(1)
+            main.switch()
+
+    def visit(others):
+        for _ in range(50):
+            for other in others:
+                if not other.dead:
+                    other.switch()
+
+    main = greenlet.getcurrent()
+    collector = module.Collector()
+    collector.enable()
+    others = [greenlet.greenlet(lambda: chatter(100)) for _ in range(20)]
+    for other in others:
+        other.switch()
+    visit(others)
+    del others, other
+    collector.disable()
+    thread = only_thread(collector)
+    entries = by_name(thread[5])
+    return {"leaf": entries["leaf"][1], "chatter": entries["chatter"][1], "open": len(thread[6])}
+
+
+def deep(module):
+    """A recursion deeper than any first guess of its stack."""
+
+    def down(n):
+        return 0 if n == 0 else 1 + down(n - 1)
+
+    sys.setrecursionlimit(30000)
+    collector = module.Collector()
+    collector.enable()
+    found = []
+
+    def run():
+        own = collector
+        if not NEW:
+            own = module.Collector()
+            own.enable()
+        down(20000)
+        if not NEW:
+            own.disable()
+            found.append(only_thread(own))
+
+    before = threading.stack_size(256 << 20)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    threading.stack_size(before)
+    collector.disable()
+    if NEW:
+        found = [t for t in collector.getstats() if t[1] == thread.ident or "down" in by_name(t[5])]
+    entry = by_name(found[0][5])["down"]
+    return {"calls": entry[1], "recursive": entry[2], "total": entry[3], "own": entry[4]}
+
+
+def busy_place(module):
+    """From 3.12 on there is one place for a profiler: whoever comes second is told."""
+    profiler, collector = _lsprof.Profiler(), module.Collector()
+    said = []
+    for first, second in ((profiler, collector), (collector, profiler)):
+        first.enable()
+        try:
+            second.enable()
+        except ValueError as error:
+            said.append(str(error))
+        first.disable()
+    collector.enable()
+    leaf(1)
+    collector.disable()
+    return {"said": said, "leaf": by_name(only_thread(collector)[5])["leaf"][1]}

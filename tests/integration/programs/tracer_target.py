@@ -1,0 +1,343 @@
+"""What the tests of the tracer run inside a target: ``python tracer_target.py BINARY CHECK [ARGUMENT…]``.
+
+Holds no tests itself. Standard library only, for every Python from 3.8 on; a check prints one line of JSON.
+"""
+
+# Python 3.8, and no calls of the library among those that are counted.
+# ruff: noqa: B905
+
+import _lsprof
+import gc
+import importlib.util
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+
+NEW = sys.version_info >= (3, 12)
+
+
+def load(binary):
+    name = os.path.basename(binary).split(".")[0]
+    spec = importlib.util.spec_from_file_location(name, binary)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def name_of(code):
+    return code if isinstance(code, str) else code.co_name
+
+
+def by_name(entries):
+    """Entries by function name; names must not repeat where this is used."""
+    return {name_of(entry[0]): entry for entry in entries}
+
+
+def only_thread(collector):
+    (thread,) = collector.getstats()
+    return thread
+
+
+# Parity with cProfile
+
+
+def counts(entries):
+    """Calls and recursive calls by function and by edge; functions by identity, what disables left out."""
+    functions, edges = {}, {}
+    for entry in entries:
+        caller = entry[0]
+        if isinstance(caller, str) and "'disable' of" in caller:
+            continue
+        add(functions, label(caller), entry[1:3])
+        for callee in entry[-1] or ():
+            if not (isinstance(callee[0], str) and "'disable' of" in callee[0]):
+                add(edges, (label(caller), label(callee[0])), callee[1:3])
+    return functions, edges
+
+
+def add(into, key, values):
+    have = into.setdefault(key, [0, 0])
+    have[0] += values[0]
+    have[1] += values[1]
+
+
+def label(code):
+    if not isinstance(code, str):
+        return (code.co_filename, code.co_firstlineno, code.co_name)
+    # An object that is made anew has another address.
+    return "".join("0x" if part[:2] == "0x" else part for part in split_addresses(code))
+
+
+def split_addresses(text):
+    parts = text.split("0x")
+    yield parts[0]
+    for part in parts[1:]:
+        yield "0x"
+        yield part.lstrip("0123456789abcdef")
+
+
+def parity(module, name):
+    """One program under cProfile and under the tracer: calls that differ, and both sums of tottime."""
+    program = getattr(tracer_workloads, name, None) or getattr(tracer_stdlib, name)
+    program()
+    program()
+    gc.collect()
+    gc.disable()
+    profiler = _lsprof.Profiler(subcalls=True, builtins=True)
+    profiler.enable()
+    program()
+    profiler.disable()
+    gc.collect()
+    collector = module.Collector()
+    collector.enable()
+    program()
+    collector.disable()
+    theirs, ours = profiler.getstats(), only_thread(collector)[5]
+    different = []
+    for their, our in zip(counts(theirs), counts(ours)):
+        for key in set(their) | set(our):
+            if their.get(key) != our.get(key):
+                different.append([str(key), their.get(key), our.get(key)])
+    functions, edges = counts(theirs)
+    tottime = [sum(entry[4] for entry in theirs), sum(entry[4] for entry in ours)]
+    # A traceback may keep this frame until the end, when 3.12 complains of cProfile's entries in it.
+    del profiler, theirs
+    return {
+        "different": different,
+        "functions": len(functions),
+        "edges": len(edges),
+        "calls": sum(value[0] for value in functions.values()),
+        "tottime": tottime,
+    }
+
+
+# Threads
+
+
+def rss():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def work(seconds):
+    """Compute, call, sleep, for about so long; return the wall time."""
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        for i in range(2000):
+            leaf(i)
+        time.sleep(0.001)
+    return time.perf_counter() - begin
+
+
+def leaf(x):
+    return x + 1
+
+
+def run_threads(n, seconds, collector_type=None):
+    """Each thread's native id, wall time and, where a collector is a thread's, that collector."""
+    found = []
+
+    def run(i):
+        collector = None
+        if collector_type is not None and not NEW:
+            collector = collector_type()
+            collector.enable()
+        wall = work(seconds + 0.1 * i)
+        if collector is not None:
+            collector.disable()
+        found.append((threading.get_native_id(), wall, collector))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def threads(module):
+    """Cumulative time of `work` in each of four threads against its wall time, ours and cProfile's."""
+    collector = module.Collector()
+    if NEW:
+        collector.enable()
+    found = run_threads(4, 0.5, module.Collector)
+    if NEW:
+        collector.disable()
+        tables = {thread[0]: thread[5] for thread in collector.getstats()}
+    else:
+        tables = {native: only_thread(own)[5] for native, _, own in found}
+    ours = [by_name(tables[native])["work"][3] / wall for native, wall, _ in found]
+    theirs = None
+    if NEW:
+        profiler = _lsprof.Profiler(subcalls=True, builtins=True)
+        profiler.enable()
+        found = run_threads(4, 0.5)
+        profiler.disable()
+        entry = by_name(profiler.getstats())["work"]
+        theirs = entry[3] / sum(wall for _, wall, _ in found)
+    return {"ours": ours, "cprofile": theirs}
+
+
+def read_while_running(module):
+    """Read a thread's table from another while it runs, again and again."""
+    collectors, seen, ends = [], [], []
+    stop = []
+
+    def outer():
+        while not stop:
+            inner()
+
+    def inner():
+        time.sleep(0.01)
+        for i in range(1000):
+            leaf(i)
+
+    def run():
+        collector = module.Collector()
+        collectors.append(collector)
+        if not NEW:
+            collector.enable()
+        ends.append(time.perf_counter())
+        outer()
+        ends.append(time.perf_counter())
+        collector.disable()
+
+    shared = module.Collector()
+    if NEW:
+        shared.enable()
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.05)
+    collector = shared if NEW else collectors[0]
+    for _ in range(40):
+        now = time.perf_counter()
+        tables = [table for table in collector.getstats() if table[1] == thread.ident]
+        names = [name_of(call[0]) for call in tables[0][6]]
+        outer_call = next(call for call in tables[0][6] if name_of(call[0]) == "outer")
+        booked = by_name(tables[0][5])
+        own = sum(entry[4] for entry in booked.values()) + sum(call[2] for call in tables[0][6])
+        seen.append([outer_call[1], now - ends[0], own, names])
+        time.sleep(0.01)
+    stop.append(True)
+    thread.join()
+    if NEW:
+        shared.disable()
+    return {"seen": seen}
+
+
+def short_threads(module, n):
+    """Many threads that end at once: nothing is lost, and nothing is kept once it was taken."""
+
+    def body():
+        leaf(1)
+        len("x")
+
+    def begin():
+        collector = module.Collector()
+        collector.enable()
+        body()
+        collector.disable()
+        total.append(sum(entry[1] for entry in only_thread(collector)[5] if name_of(entry[0]) == "body"))
+
+    collector, total, memory = module.Collector(), [], []
+    descriptors = len(os.listdir("/proc/self/fd"))
+    if NEW:
+        collector.enable()
+    for i in range(int(n)):
+        thread = threading.Thread(target=body if NEW else begin)
+        thread.start()
+        thread.join()
+        if i % 100 == 99:
+            for table in collector.take_ended():
+                total.append(by_name(table[5])["body"][1])
+            memory.append(rss())
+    if NEW:
+        collector.disable()
+    return {
+        "calls": sum(total),
+        "left": len(collector.getstats()),
+        "descriptors": len(os.listdir("/proc/self/fd")) - descriptors,
+        "grown": max(memory[5:]) - max(memory[:5]),
+    }
+
+
+# Waiting
+
+
+def kernel_figures():
+    with open("/proc/thread-self/schedstat") as file:
+        _run, wait = (int(number) / 1e9 for number in file.read().split()[:2])
+    return time.thread_time(), wait
+
+
+def spin(n):
+    total = 0
+    for i in range(n):
+        total += i * i
+    return total
+
+
+def nap():
+    time.sleep(0.003)
+
+
+def contend(until):
+    while time.perf_counter() < until:
+        spin(20000)
+        for i in range(2000):
+            leaf(i)
+        sum(range(300000))
+        nap()
+
+
+def waiting(module, seconds, competitors):
+    """Sums over functions against the kernel's figures for the thread, on one core with busy processes."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    busy = [
+        subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(int(competitors))
+    ]
+    time.sleep(0.2)
+    collector = module.Collector()
+    try:
+        wall, (run, wait) = time.perf_counter(), kernel_figures()
+        collector.enable()
+        contend(wall + float(seconds))
+        collector.disable()
+        run_after, wait_after = kernel_figures()
+        wall_after = time.perf_counter()
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    thread = only_thread(collector)
+    entries = by_name(thread[5])
+    run, wait, wall = run_after - run, wait_after - wait, wall_after - wall
+    return {
+        "measured": thread[3],
+        "wall": wall,
+        "kernel_wait": wait,
+        "kernel_blocked": wall - run - wait,
+        "wait": sum(entry[5] for entry in thread[5]),
+        "blocked": sum(entry[7] for entry in thread[5]),
+        "root": entries["contend"][5:9],
+        "computing": sum(entries[name][5] for name in entries if name == "spin" or "sum" in name),
+        "slept_blocked": sum(entries[name][7] for name in entries if "sleep" in name),
+        "impossible": [name for name, entry in entries.items() if entry[5] + entry[7] > entry[4] + 1e-4],
+    }
+
+
+if __name__ == "__main__":
+    # As a module of that name too, for the checks that are in another file.
+    sys.modules["tracer_target"] = sys.modules["__main__"]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import tracer_hardships
+    import tracer_stdlib
+    import tracer_workloads
+
+    tracer = load(sys.argv[1])
+    check = globals().get(sys.argv[2]) or getattr(tracer_hardships, sys.argv[2])
+    print(json.dumps(check(tracer, *sys.argv[3:])))

@@ -1,0 +1,63 @@
+"""The tracer compiles without a warning for every interpreter, and refuses those that it is not for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.integration.tracing import NEW, OLD, TARGET, binary_for, build, include_directory
+from tests.interpreters import interpreter
+
+
+def import_error(python: str, binary: Path, before: str = "") -> str:
+    """Import a binary in an interpreter where that must fail with ImportError; return the message."""
+    code = (
+        f"{before}\nimport importlib.util\n"
+        f"spec = importlib.util.spec_from_file_location({binary.name.split('.')[0]!r}, {str(binary)!r})\n"
+        "try: importlib.util.module_from_spec(spec)\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", OLD)
+def test_the_binary_of_one_version_compiles_and_is_refused_by_the_others(version: str) -> None:
+    other = OLD[OLD.index(version) - 1]
+    # Symbols that the other version lacks are reported by the loader instead.
+    said = import_error(interpreter(other), binary_for(version))
+    assert said == f"this build of profkit's tracer is for Python {version}" or "undefined symbol" in said
+
+
+@pytest.mark.parametrize("headers", ["3.10", "3.11"])
+@pytest.mark.interpreters
+def test_the_limited_build_takes_either_headers_and_runs_on_every_new_version(headers: str) -> None:
+    binary = build(include_directory(interpreter(headers)), True)
+    for version in NEW:
+        assert import_error(interpreter(version), binary) == ""
+    said = import_error(interpreter("3.11"), binary)
+    assert said == "this build of profkit's tracer is for Python 3.12 and later"
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", NEW)
+def test_a_free_threaded_interpreter_is_refused(version: str) -> None:
+    said = import_error(interpreter(version), binary_for(version), "import sys; sys.abiflags += 't'")
+    assert said == "profkit's tracer does not support free-threaded Python: it relies on the GIL"
+
+
+def test_a_build_for_this_interpreter_works_here() -> None:
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    limited = version not in OLD
+    binary = build(sysconfig.get_path("include"), limited)
+    done = subprocess.run(
+        [sys.executable, str(TARGET), str(binary), "deep"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["calls"] == 20001

@@ -1,0 +1,57 @@
+"""Single-thread call counts and edges are cProfile's, call for call."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.tracing import NEW, OLD, check, python_with
+from tests.requirements import require
+
+#: Programs and the least number of functions that they run through; of tracer_workloads and _stdlib.
+PROGRAMS = {
+    "generators": 15,
+    "exceptions": 20,
+    "objects": 70,
+    "asynchronous": 140,
+    "documents": 180,
+    "declarations": 90,
+    "numbers_and_text": 180,
+    "containers": 90,
+    "parsing_and_pickling": 180,
+    "small_things": 180,
+}
+
+#: Interpreters with more libraries than the standard one, tried in this order.
+ENVIRONMENTS = {"numeric": ("numpy", 100), "torch_step": ("torch", 150)}
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("version", OLD + NEW)
+def test_calls_and_edges_equal_cprofiles(version: str, program: str) -> None:
+    found = check(version, "parity", program)
+    assert found["different"] == []
+    assert found["functions"] >= PROGRAMS[program]
+    assert found["edges"] > found["functions"]
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("program", ENVIRONMENTS)
+def test_calls_and_edges_equal_cprofiles_in_libraries(program: str) -> None:
+    module, functions = ENVIRONMENTS[program]
+    pythons = [python_with(version, module) for version in NEW + OLD]
+    candidates = [(v, p) for v, p in zip(NEW + OLD, pythons, strict=True) if p is not None]
+    require(module, bool(candidates), f"no interpreter with {module}")
+    for version, python in candidates:
+        found = check(version, "parity", program, python=python)
+        assert found["different"] == []
+        assert found["functions"] >= functions
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", OLD + NEW)
+def test_tottime_is_of_the_same_size(version: str) -> None:
+    found = [check(version, "parity", "documents")["tottime"] for _ in range(3)]
+    # Ours is less: the time between the events is the interpreter's own. The bounds allow for a busy machine.
+    ratio = sorted(ours / theirs for theirs, ours in found)[1]
+    assert 0.3 < ratio < 1.2

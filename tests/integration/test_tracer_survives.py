@@ -1,0 +1,76 @@
+"""What may happen to a process that is traced."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.integration.tracing import NEW, OLD, TARGET, binary_for, check, python_with
+from tests.interpreters import interpreter
+from tests.requirements import require
+
+pytestmark = pytest.mark.interpreters
+
+SOME = ("3.8", "3.11", "3.12", "3.13")
+
+
+@pytest.mark.parametrize("version", SOME)
+def test_memory_stays_flat_over_a_million_calls(version: str) -> None:
+    found = check(version, "flat", "15")
+    assert found["calls"] > 1_000_000
+    assert found["grown"] < 1 << 20
+    assert found["dropped"] < 1 << 20
+
+
+@pytest.mark.parametrize("version", SOME)
+def test_a_fork_in_the_middle_of_a_call(version: str) -> None:
+    found = check(version, "fork")
+    assert found["parent"] == 2
+    # The child goes on with the table of the thread that forked: one call before, ten after.
+    assert found["child"]["alive"] == [[True, 11]]
+    assert found["child"]["slept"] == pytest.approx(0.02, abs=0.01)
+    assert found["child"]["renewed"] == [1]
+
+
+@pytest.mark.parametrize("how", ["normal", "kept", "raise", "_exit"])
+@pytest.mark.parametrize("version", SOME)
+def test_the_end_with_daemon_threads_running(version: str, how: str) -> None:
+    command = [interpreter(version), "-X", "dev", str(TARGET), str(binary_for(version)), "shutdown", how]
+    for _ in range(3):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 7, done.stderr
+        assert done.stderr == ""
+        assert json.loads(done.stdout) == {"reached": True}
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.13"])
+def test_a_target_that_closes_our_descriptor_and_takes_its_number(version: str) -> None:
+    found = check(version, "descriptors")
+    assert found["still_open"] == 600
+    assert found["calls"] == 3
+    assert found["cumblocked"] == pytest.approx(0.03, abs=0.01)
+
+
+@pytest.mark.parametrize("version", OLD + NEW)
+def test_a_deep_recursion(version: str) -> None:
+    found = check(version, "deep")
+    assert (found["calls"], found["recursive"]) == (20001, 20000)
+    assert found["total"] == pytest.approx(found["own"], rel=1e-6)
+
+
+@pytest.mark.parametrize("version", NEW)
+def test_one_place_for_a_profiler(version: str) -> None:
+    found = check(version, "busy_place")
+    assert found["said"] == ["Another profiling tool is already active"] * 2
+    assert found["leaf"] == 1
+
+
+def test_greenlets() -> None:
+    found = {version: python_with(version, "greenlet") for version in OLD + NEW}
+    require("greenlet", any(found.values()), "no interpreter with greenlet")
+    for version, python in found.items():
+        if python is not None:
+            told = check(version, "greenlets", python=python)
+            assert told == {"leaf": 1020, "chatter": 20, "open": 0}

@@ -1,0 +1,109 @@
+"""Helpers of the tracer's tests: compile it, run a check of programs/tracer_target.py with it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from tests.interpreters import interpreter
+from tests.requirements import require
+
+SOURCES = Path(__file__).parents[2] / "profkit" / "capture" / "native" / "tracer"
+TARGET = Path(__file__).parent / "programs" / "tracer_target.py"
+FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+
+#: Those that have a binary each, and those that share one.
+OLD = ("3.8", "3.9", "3.10", "3.11")
+NEW = ("3.12", "3.13")
+
+#: Kept while this object is, that is to the end of the tests.
+_directory = tempfile.TemporaryDirectory(prefix="profkit-tracer-")
+
+
+@functools.cache
+def include_directory(python: str) -> str:
+    """Where an interpreter's headers are."""
+    code = "import sysconfig; print(sysconfig.get_path('include'))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@functools.cache
+def build(headers: str, limited: bool) -> Path:
+    """Compile against an interpreter's headers, once; the binary for one version or for all from 3.12 on."""
+    compiler = which("gcc") or which("cc")
+    require("compiler", compiler is not None, "no C compiler on this machine")
+    require("compiler", Path(headers, "Python.h").is_file(), f"no Python headers in {headers}")
+    assert compiler is not None
+    directory = Path(_directory.name, headers.strip("/").replace("/", "-"))
+    directory.mkdir(exist_ok=True)
+    binary = directory / ("_tracer_abi3.so" if limited else "_tracer.so")
+    other = "hook_profile.c" if limited else "hook_monitoring.c"
+    sources = sorted(str(path) for path in SOURCES.glob("*.c") if path.name != other)
+    subprocess.run(
+        [
+            compiler,
+            *FLAGS,
+            *(("-DPROFKIT_ABI3",) if limited else ()),
+            f"-I{headers}",
+            "-shared",
+            *sources,
+            "-o",
+            str(binary),
+            "-pthread",
+        ],
+        check=True,
+    )
+    return binary
+
+
+def binary_for(version: str) -> Path:
+    """Return the binary for an interpreter version such as ``3.12``; that for new ones uses our headers."""
+    if version in NEW:
+        return build(sysconfig.get_path("include"), True)
+    return build(include_directory(interpreter(version)), False)
+
+
+def check(version: str, name: str, *arguments: str, python: str | None = None, timeout: float = 60) -> Any:
+    """Run a check of tracer_target.py in an interpreter's development mode and return what it says."""
+    done = subprocess.run(
+        [
+            python or interpreter(version),
+            "-X",
+            "dev",
+            "-W",
+            "error",
+            str(TARGET),
+            str(binary_for(version)),
+            name,
+            *arguments,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def has_module(python: str, module: str) -> bool:
+    """Whether an interpreter has a library."""
+    return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def python_with(version: str, module: str) -> str | None:
+    """Return an interpreter that has a library: the plain one, or one that PROFKIT_TEST_PYTHONS names."""
+    extra = os.environ.get("PROFKIT_TEST_PYTHONS", "").split(os.pathsep)
+    for python in [interpreter(version), *(p for p in extra if p and Path(p).exists())]:
+        code = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
+        said = subprocess.run([python, "-c", code], capture_output=True, text=True).stdout
+        if said == version and has_module(python, module):
+            return python
+    return None
