@@ -14,6 +14,7 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 
+from . import settings
 from .tracer import PER_THREAD, EndedThreads, Traced, Tracer, entries
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
@@ -22,13 +23,10 @@ if TYPE_CHECKING:
 
     from .tracer import Codes
 
-#: With any value in this variable nothing compiled is used.
-DISABLE_VARIABLE = "PROFKIT_NO_NATIVE"
-
 
 def load() -> Any:
     """Return the native ``Collector`` type for this interpreter, ``None`` where there is none."""
-    if os.environ.get(DISABLE_VARIABLE) or sys.implementation.name != "cpython":
+    if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
     directory = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "lib")
     if PER_THREAD:

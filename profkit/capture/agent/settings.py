@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 #: Directory that agents write to; its presence in the environment is what switches an agent on.
 SPOOL_VARIABLE = "PROFKIT_SPOOL"
 
+#: With any value in this variable nothing compiled is used: neither the tracer nor the NVTX collector.
+DISABLE_NATIVE_VARIABLE = "PROFKIT_NO_NATIVE"
+
 #: Version of the records in a spool directory.
 RECORD_FORMAT = 1
 

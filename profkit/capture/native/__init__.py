@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["DISABLE_VARIABLE", "nvtx_library"]
+from profkit.capture.agent.settings import DISABLE_NATIVE_VARIABLE
+
+__all__ = ["nvtx_library"]
 
 _LIB = Path(__file__).resolve().parent / "lib"
-
-#: With any value in this variable profkit behaves as if nothing had been compiled.
-DISABLE_VARIABLE = "PROFKIT_NO_NATIVE"
 
 
 def nvtx_library() -> Path | None:
     """Return the NVTX collector for ``NVTX_INJECTION64_PATH``, ``None`` where it was not built."""
     path = _LIB / "libprofkit_nvtx.so"
-    return path if path.is_file() and not os.environ.get(DISABLE_VARIABLE) else None
+    return path if path.is_file() and not os.environ.get(DISABLE_NATIVE_VARIABLE) else None
