@@ -122,7 +122,9 @@ class ProcessTracer(Tracer):
         # The ticker's thread has entered one function, which is the agent's.
         living = living[:1] + [t for t in living[1:] if t["functions"] or t["open"]]
         if not living:
-            living = [_table_of((_thread.get_native_id(), 0, False, False, 0, [], []), "MainThread", self.codes)]
+            living = [
+                _table_of((_thread.get_native_id(), 0, False, False, 0, [], []), "MainThread", self.codes)
+            ]
         return living[:1] + self._threads_ended.tables() + living[1:]
 
     def _table(self, thread: Tuple[Any, ...]) -> Dict[str, Any]:
@@ -164,7 +166,8 @@ def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any
     native, _ident, _ended, measured, _lost, found, calls = thread
     number = codes.number
     plain = [
-        (e[0], e[1], e[2], e[3], e[4], None if e[9] is None else [callee[:5] for callee in e[9]]) for e in found
+        (e[0], e[1], e[2], e[3], e[4], None if e[9] is None else [callee[:5] for callee in e[9]])
+        for e in found
     ]
     functions, edges, _counts, recorded = entries(plain, codes)
     waiting = [(number(e[0]), e[5], e[7]) for e in found if e[5] or e[7]]
