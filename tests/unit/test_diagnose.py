@@ -239,6 +239,7 @@ def test_a_projects_own_wait_may_compute() -> None:
     assert is_wait("Queue.wait", STDLIB)
     assert not is_wait("Simulation.wait", PROJECT)
     assert is_wait("<built-in method time.sleep>", BUILTIN)
+    assert is_wait("<method '_accept' of '_socket.socket' objects>", BUILTIN)
 
 
 def test_new_code_that_holds_the_gain_counts_with_what_changed() -> None:
