@@ -25,7 +25,7 @@ def test_multiprocessing_children(tmp_path: Path, way: str) -> None:
     for worker in workers:
         assert worker.exit == "exited"
         assert calls(worker)["child_work"] == 1
-        assert column(worker, "child_work", "cumtime") == pytest.approx(0.15, abs=0.05)
+        assert column(worker, "child_work", "cumtime") >= 0.14
     main = run.processes[0]
     assert main.role == "main"
     assert "child_work" not in calls(main), "a child's calls are counted in its parent"
@@ -39,7 +39,7 @@ def test_pools(tmp_path: Path, way: str) -> None:
     workers = [p for p in run.processes if p.role == "worker"]
     done = sum(calls(w).get("child_work", 0) for w in workers)
     # Pool.terminate() kills its workers: what they did in their last moments may be missing, no more.
-    assert done >= (4 if way == "executor" else 3)
+    assert done >= (4 if way == "executor" else 2)
     # How much is up to the load of the machine: the tasks run for a time, not for a number of steps.
     assert all(w.cpu_s for w in workers)
 
