@@ -167,8 +167,8 @@ class Process:
         ``running`` (still alive when the run was packed); empty for foreign files.
     python
         ``3.11.7``, or empty.
-    wait_complete
-        Whether `run_queue_wait_s` covers threads that ended before the last reading too.
+    run_queue_wait_s
+        Of the threads that lived at the last reading; what ended threads waited is not in it.
     ranges
         What it told NVTX, ``None`` where nothing was captured.
     """
