@@ -8,11 +8,13 @@ from profkit.model.run import (
     Machine,
     Manifest,
     OpenCall,
+    Pool,
     Process,
     Run,
     RunSet,
     Thread,
 )
+from profkit.model.series import Series, ThreadSamples
 
 __all__ = [
     "BUILTIN",
@@ -27,6 +29,7 @@ __all__ = [
     "Machine",
     "Manifest",
     "OpenCall",
+    "Pool",
     "Process",
     "Profile",
     "ProfileError",
@@ -34,5 +37,7 @@ __all__ = [
     "Roots",
     "Run",
     "RunSet",
+    "Series",
     "Thread",
+    "ThreadSamples",
 ]

@@ -74,6 +74,8 @@ class Profile:
         ``None`` where they were not asked for or the source has none.
     wait, blocked : float64 array, shape (n,), or None
         Self time spent queueing for a CPU, and off-CPU otherwise, seconds; ``None`` where no tracer measured it.
+    cumwait, cumblocked : float64 array, shape (n,), or None
+        The same including callees.
     """
 
     strings: tuple[str, ...]
@@ -90,6 +92,8 @@ class Profile:
     edges: Edges | None = None
     wait: Floats | None = None
     blocked: Floats | None = None
+    cumwait: Floats | None = None
+    cumblocked: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.name)
@@ -126,7 +130,7 @@ class Profile:
         _check_column("line", self.line, n, np.int32)
         for column in ("ncalls", "primitive_calls"):
             _check_column(column, getattr(self, column), n, np.int64)
-        for column in ("tottime", "cumtime", "wait", "blocked"):
+        for column in ("tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked"):
             values = getattr(self, column)
             if values is not None:
                 _check_column(column, values, n, np.float64)

@@ -13,8 +13,9 @@ from typing import Any
 from profkit.model.keys import Roots
 from profkit.model.profile import Profile
 from profkit.model.ranges import Ranges
+from profkit.model.series import Series, ThreadSamples
 
-__all__ = ["Host", "Machine", "Manifest", "OpenCall", "Process", "Run", "RunSet", "Thread"]
+__all__ = ["Host", "Machine", "Manifest", "OpenCall", "Pool", "Process", "Run", "RunSet", "Thread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ class Manifest:
         UTC, ISO 8601.
     job
         Launcher's job identity, rank and world size, where profkit itself was started once per rank.
+    sampler
+        What watching from outside took: ``{"period_s", "samples", "cpu_s", "notes"}``; ``None`` without it.
     """
 
     schema: str
@@ -119,6 +122,7 @@ class Manifest:
     git: Mapping[str, Any] | None = None
     job: Mapping[str, Any] | None = None
     clocks: Mapping[str, float] = field(default_factory=dict)
+    sampler: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,34 @@ class OpenCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool of threads that a library keeps, as the library itself reported it.
+
+    Attributes
+    ----------
+    library
+        ``openblas``, ``libgomp``, ``libomp``, ``mkl``, ``blis``, ``tbb``, ``torch`` (intra-op), ``torch-interop``,
+        ``opencv``, ``tensorflow`` …
+    threads
+        How many threads it uses for one call, ``None`` where it does not say.
+    origin
+        Where that number comes from: ``variable`` (see `variable`), ``default`` (one per CPU that it saw),
+        ``program`` (the program set it), or empty where it cannot be told.
+    variable
+        The environment variable that holds for this library and was set, with its value: ``OMP_NUM_THREADS=4``.
+    version, file
+        Of the library; the file without its directories. Empty where not known.
+    """
+
+    library: str
+    threads: int | None
+    origin: str = ""
+    variable: str = ""
+    version: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Thread:
     """One thread: its profile and what the kernel counted for it (``None``: not known)."""
 
@@ -147,6 +179,10 @@ class Thread:
     run_s: float | None = None
     run_queue_wait_s: float | None = None
     timeslices: int | None = None
+    user_s: float | None = None
+    system_s: float | None = None
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
     open_calls: tuple[OpenCall, ...] = ()
 
 
@@ -171,6 +207,13 @@ class Process:
         Of the threads that lived at the last reading; what ended threads waited is not in it.
     ranges
         What it told NVTX, ``None`` where nothing was captured.
+    profiled
+        False for a process that only the sampler saw: another language, ``-I``, an emptied environment. Its
+        threads have empty profiles.
+    pools
+        Thread pools of its libraries, ``None`` where nobody looked.
+    samples
+        Its threads' counters over time, ``None`` without the sampler.
     """
 
     pid: int | None = None
@@ -191,6 +234,9 @@ class Process:
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     ranges: Ranges | None = None
+    profiled: bool = True
+    pools: tuple[Pool, ...] | None = None
+    samples: ThreadSamples | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +251,8 @@ class Run:
         The first is the one that viewers see: the main process, or rank 0.
     warnings
         What a reader of any report must know (mixed threads, lost data, …).
+    series
+        Machine-wide counters over time, ``None`` without the sampler.
     """
 
     path: str
@@ -212,6 +260,7 @@ class Run:
     manifest: Manifest | None = None
     machine: Machine | None = None
     warnings: tuple[str, ...] = ()
+    series: Series | None = None
 
 
 @dataclass(frozen=True, slots=True)
