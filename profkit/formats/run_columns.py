@@ -11,7 +11,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,12 @@ FUNCTION_COLUMNS: Mapping[str, np.dtype[Any]] = {
     "cumtime": TIME,
 }
 #: Present only if a thread has them; NaN in the rows of threads that do not.
-WAIT_COLUMNS: Mapping[str, np.dtype[Any]] = {"wait": TIME, "blocked": TIME}
+WAIT_COLUMNS: Mapping[str, np.dtype[Any]] = {
+    "wait": TIME,
+    "blocked": TIME,
+    "cumwait": TIME,
+    "cumblocked": TIME,
+}
 EDGE_COLUMNS: Mapping[str, np.dtype[Any]] = {
     "caller": INDEX,
     "callee": INDEX,
@@ -104,8 +109,8 @@ class Arrays:
         edges = None
         if links is not None:
             edges = Edges(**{name: self.edges[name][links] for name in EDGE_COLUMNS})
-        wait, blocked = (self._measured(name, rows) for name in WAIT_COLUMNS)
-        return Profile(self.strings, **columns, edges=edges, wait=wait, blocked=blocked).validate()
+        profile = Profile(self.strings, **columns, edges=edges)
+        return replace(profile, **{name: self._measured(name, rows) for name in WAIT_COLUMNS}).validate()
 
     def _measured(self, name: str, rows: slice) -> Array | None:
         """Return a thread's rows of an optional column, ``None`` where it has no number in any."""

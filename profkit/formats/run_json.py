@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from profkit.model import Host, Machine, Manifest, Roots
+from profkit.model import Host, Machine, Manifest, Pool, Roots
 
 __all__ = [
     "HOST_FIELDS",
@@ -60,6 +60,12 @@ def _number(name: str, value: Any) -> float:
     if not math.isfinite(result):
         raise MemberError(f"{name} is not a finite number")
     return result
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise MemberError(f"{name} is neither true nor false")
+    return value
 
 
 def _text(name: str, value: Any) -> str:
@@ -141,7 +147,30 @@ MANIFEST_FIELDS: Mapping[str, Check] = {
     "git": _optional(_object),
     "job": _optional(_object),
     "clocks": _map_of(_number),
+    "sampler": _optional(_object),
 }
+
+POOL_FIELDS: Mapping[str, Check] = {
+    "library": _text,
+    "threads": _optional(whole),
+    "origin": _text,
+    "variable": _text,
+    "version": _text,
+    "file": _text,
+}
+
+
+def _pool(name: str, value: Any) -> Pool:
+    fields = record(name, value, POOL_FIELDS)
+    if "library" not in fields:
+        raise MemberError(f"{name}.library is missing")
+    fields.setdefault("threads", None)
+    return Pool(**fields)
+
+
+def _pools(name: str, value: Any) -> tuple[Pool, ...]:
+    return tuple(_pool(f"{name} {i}", item) for i, item in enumerate(_list(name, value)))
+
 
 #: All fields of a process but its threads.
 PROCESS_FIELDS: Mapping[str, Check] = {
@@ -161,6 +190,8 @@ PROCESS_FIELDS: Mapping[str, Check] = {
     "host": _optional(host_from),
     "environment": _map_of(_text),
     "notes": text_list,
+    "profiled": _flag,
+    "pools": _optional(_pools),
 }
 
 #: All fields of a thread but its profile and open calls.
@@ -170,6 +201,10 @@ THREAD_FIELDS: Mapping[str, Check] = {
     "run_s": _optional(_number),
     "run_queue_wait_s": _optional(_number),
     "timeslices": _optional(whole),
+    "user_s": _optional(_number),
+    "system_s": _optional(_number),
+    "voluntary_switches": _optional(whole),
+    "involuntary_switches": _optional(whole),
 }
 
 
@@ -221,6 +256,8 @@ def _plain_value(value: Any) -> Any:
         return {"stdlib": value.stdlib, "site": value.site, "project": value.project}
     if isinstance(value, Host):
         return plain(value, HOST_FIELDS)
+    if isinstance(value, Pool):
+        return plain(value, POOL_FIELDS)
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items() if not _is_odd(item)}
     if isinstance(value, (list, tuple)):

@@ -179,11 +179,11 @@ class Thread:
     run_s: float | None = None
     run_queue_wait_s: float | None = None
     timeslices: int | None = None
+    open_calls: tuple[OpenCall, ...] = ()
     user_s: float | None = None
     system_s: float | None = None
     voluntary_switches: int | None = None
     involuntary_switches: int | None = None
-    open_calls: tuple[OpenCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

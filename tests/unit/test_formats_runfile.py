@@ -28,6 +28,7 @@ from profkit.model import (
     Machine,
     Manifest,
     OpenCall,
+    Pool,
     Process,
     Profile,
     Roots,
@@ -186,7 +187,8 @@ def test_every_field_of_the_model_is_stored() -> None:
         (run_json.MANIFEST_FIELDS, Manifest, set()),
         (run_json.HOST_FIELDS, Host, set()),
         (run_json.MACHINE_FIELDS, Machine, set()),
-        (run_json.PROCESS_FIELDS, Process, {"threads", "ranges"}),
+        (run_json.PROCESS_FIELDS, Process, {"threads", "ranges", "samples"}),
+        (run_json.POOL_FIELDS, Pool, set()),
         (run_json.THREAD_FIELDS, Thread, {"profile", "open_calls"}),
     ):
         assert set(fields) == {field.name for field in dataclasses.fields(type_)} - elsewhere
