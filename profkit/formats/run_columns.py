@@ -11,7 +11,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -109,8 +109,16 @@ class Arrays:
         edges = None
         if links is not None:
             edges = Edges(**{name: self.edges[name][links] for name in EDGE_COLUMNS})
-        profile = Profile(self.strings, **columns, edges=edges)
-        return replace(profile, **{name: self._measured(name, rows) for name in WAIT_COLUMNS}).validate()
+        wait, blocked, cumwait, cumblocked = (self._measured(name, rows) for name in WAIT_COLUMNS)
+        return Profile(
+            self.strings,
+            **columns,
+            edges=edges,
+            wait=wait,
+            blocked=blocked,
+            cumwait=cumwait,
+            cumblocked=cumblocked,
+        ).validate()
 
     def _measured(self, name: str, rows: slice) -> Array | None:
         """Return a thread's rows of an optional column, ``None`` where it has no number in any."""
