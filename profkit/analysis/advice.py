@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from profkit.analysis.facts import Facts, SideFacts
+from profkit.analysis.counters import SideFacts
+from profkit.analysis.facts import Facts
 
 __all__ = ["capture_both", "limit_threads", "look_for_others", "more_runs", "raise_quota"]
 

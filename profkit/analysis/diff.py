@@ -15,10 +15,12 @@ import numpy.typing as npt
 from profkit.analysis import noise
 from profkit.analysis.align import align_joined, join
 from profkit.analysis.compare import comparability, same_capture, sampled, threads_mixed, versions_differ
+from profkit.analysis.counters import SideFacts, side_facts
 from profkit.analysis.diagnose import diagnose
-from profkit.analysis.facts import Facts, SideFacts, movement, noise_log_ratio, side_facts
+from profkit.analysis.facts import Facts
 from profkit.analysis.fold import fold_comprehensions, needs_folding
 from profkit.analysis.identity import infer_python
+from profkit.analysis.movement import movement, noise_log_ratio
 from profkit.analysis.ranges import compare_ranges
 from profkit.analysis.rank import rbo_distance, total_variation
 from profkit.analysis.select import select_pair, select_processes, select_profile

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 
 from profkit.analysis.advice import limit_threads, look_for_others, raise_quota
-from profkit.analysis.facts import Facts, SideFacts, is_wait
+from profkit.analysis.counters import SideFacts
+from profkit.analysis.facts import Facts
+from profkit.analysis.movement import is_wait
 from profkit.analysis.types import Evidence, Finding
 from profkit.analysis.wording import cores, percent, seconds
 

@@ -13,7 +13,8 @@ import shlex
 from profkit.analysis import noise
 from profkit.analysis.advice import capture_both, more_runs
 from profkit.analysis.compare import MUCH_RESIDUE
-from profkit.analysis.facts import Facts, is_wait
+from profkit.analysis.facts import Facts
+from profkit.analysis.movement import is_wait
 from profkit.analysis.rules_counters import MOST, SLOWER, WAIT, contention, throttling
 from profkit.analysis.types import Evidence, Finding
 from profkit.analysis.wording import count, number, percent, readable_name, seconds, times

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from profkit.analysis import noise
 from profkit.analysis.align import Columns, Joined
-from profkit.analysis.facts import CALLS_CHANGED, is_wait
 from profkit.analysis.identity import infer_roots
+from profkit.analysis.movement import CALLS_CHANGED, is_wait
 from profkit.analysis.paths import relative_to
 from profkit.analysis.rank import MAD_SCALE, log_ratios, ranks
 from profkit.analysis.sides import Side

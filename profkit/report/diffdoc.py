@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.analysis import noise
-from profkit.analysis.facts import is_wait
+from profkit.analysis.movement import is_wait
 from profkit.analysis.types import Diff, DiffTable, Finding, SideSummary, SideTable, Verdict
 from profkit.report import units
 from profkit.report.document import (

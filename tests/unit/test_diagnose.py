@@ -9,7 +9,7 @@ import pytest
 
 from profkit.analysis.diagnose import RULES
 from profkit.analysis.diff import diff
-from profkit.analysis.facts import is_wait
+from profkit.analysis.movement import is_wait
 from profkit.analysis.types import CAUSES, Diff
 from profkit.model import BUILTIN, PROJECT, STDLIB, Profile, Run, RunSet
 from tests.builders import Row, captured, foreign, profile
