@@ -24,6 +24,7 @@ class Row:
     qualname: str = ""
     source: str = ""
     wait: float | None = None
+    cumwait: float | None = None
 
 
 def profile(rows: Sequence[Row], edges: Sequence[tuple[int, int, int, float]] | None = None) -> Profile:
@@ -37,7 +38,7 @@ def profile(rows: Sequence[Row], edges: Sequence[tuple[int, int, int, float]] | 
     qualnames, sources = column([r.qualname for r in rows]), column([r.source for r in rows])
     calls = np.array([r.ncalls for r in rows], np.int64)
     tottime = np.array([r.tottime for r in rows], np.float64)
-    waits = [r.wait for r in rows]
+    waits, cumwaits = [r.wait for r in rows], [r.cumwait for r in rows]
     built = None
     if edges is not None:
         count = np.array([e[2] for e in edges], np.int64)
@@ -64,6 +65,7 @@ def profile(rows: Sequence[Row], edges: Sequence[tuple[int, int, int, float]] | 
         cumtime=np.array([r.tottime if r.cumtime is None else r.cumtime for r in rows], np.float64),
         edges=built,
         wait=None if any(w is None for w in waits) or not waits else np.array(waits, np.float64),
+        cumwait=None if None in cumwaits or not rows else np.array(cumwaits, np.float64),
     ).validate()
 
 

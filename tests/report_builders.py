@@ -230,6 +230,7 @@ def profile(rows: Sequence[tuple[str, str, int, int, float, float]], *, traced: 
     n = len(rows)
     zero = np.zeros(n, np.int32)
     tottime = np.array([row[4] for row in rows], dtype=np.float64)
+    cumtime = np.array([row[5] for row in rows], dtype=np.float64)
     calls = np.array([row[3] for row in rows], dtype=np.int64)
     return Profile(
         strings=strings,
@@ -242,9 +243,11 @@ def profile(rows: Sequence[tuple[str, str, int, int, float, float]], *, traced: 
         ncalls=calls,
         primitive_calls=calls - calls // 10,
         tottime=tottime,
-        cumtime=np.array([row[5] for row in rows], dtype=np.float64),
+        cumtime=cumtime,
         wait=tottime / 2 if traced else None,
         blocked=tottime / 10 if traced else None,
+        cumwait=cumtime / 2 if traced else None,
+        cumblocked=cumtime / 10 if traced else None,
     ).validate()
 
 

@@ -47,7 +47,7 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
     -------
     profile : Profile
         Without the folded rows. Self time, ``wait`` and ``blocked`` move to the enclosing function; its calls
-        and its cumulative time stay, which included the comprehension already. Edges of the comprehension
+        and its cumulative times stay, which included the comprehension already. Edges of the comprehension
         become edges of the function.
     folded : mapping of int to int
         Row of the comprehension in the *given* profile to row of its function in the *returned* one. A
@@ -93,6 +93,8 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
         cumtime=profile.cumtime[keep],
         wait=gathered(profile.wait),
         blocked=gathered(profile.blocked),
+        cumwait=None if profile.cumwait is None else profile.cumwait[keep],
+        cumblocked=None if profile.cumblocked is None else profile.cumblocked[keep],
         edges=_fold_edges(profile.edges, keep, place[moved]),
     )
     return folded, dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))

@@ -20,7 +20,16 @@ __all__ = ["Side", "gather"]
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]
 INDEX_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
-VALUE_COLUMNS = ("ncalls", "primitive_calls", "tottime", "cumtime", "wait", "blocked")
+VALUE_COLUMNS = (
+    "ncalls",
+    "primitive_calls",
+    "tottime",
+    "cumtime",
+    "wait",
+    "blocked",
+    "cumwait",
+    "cumblocked",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -169,6 +169,7 @@ def _side_table(
         cumtime=_at(profile.cumtime, rows),
         share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
         wait=None if profile.wait is None else _at(profile.wait, rows),
+        cumwait=None if profile.cumwait is None else _at(profile.cumwait, rows),
     )
 
 

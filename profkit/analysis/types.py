@@ -85,8 +85,8 @@ class SideTable:
         Over replicates: medians, counts rounded to integers. Seconds.
     share : float64 array, shape (n,)
         Of this side's own total self time, 0 to 1 (of the largest cumtime when ranked by cumtime).
-    wait : float64 array, shape (n,), or None
-        Seconds queued for a CPU, where a tracer measured it.
+    wait, cumwait : float64 array, shape (n,), or None
+        Seconds queued for a CPU, of self time and including callees, where a tracer measured it.
     """
 
     present: npt.NDArray[np.bool_]
@@ -97,6 +97,7 @@ class SideTable:
     cumtime: Floats
     share: Floats
     wait: Floats | None = None
+    cumwait: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,9 @@ from profkit.model import Edges, OpenCall, Profile
 
 __all__ = ["ThreadTables"]
 
+#: Columns of a record's rows of waiting, behind the function.
+_WAITING = ("wait", "cumwait", "blocked", "cumblocked")
+
 
 class ThreadTables:
     """Builds profiles; all of one run share source files and what is known of a function."""
@@ -79,12 +82,12 @@ class ThreadTables:
             tottime=np.concatenate([edge_times[:, 1], extra_times[:, 0]]),
             cumtime=np.concatenate([edge_times[:, 0], extra_times[:, 1]]),
         )
-        wait = blocked = None
+        waits: dict[str, Any] = {}
         if table.get("measured"):
-            wait, blocked = np.zeros(n), np.zeros(n)
-            seconds = np.array([row[1:] for row in waiting], np.float64).reshape(-1, 2)
-            np.add.at(wait, row_of[waiters], seconds[:, 0])
-            np.add.at(blocked, row_of[waiters], seconds[:, 1])
+            seconds = np.array([row[1:] for row in waiting], np.float64).reshape(-1, len(_WAITING))
+            for place, column in enumerate(_WAITING):
+                waits[column] = np.zeros(n)
+                np.add.at(waits[column], row_of[waiters], seconds[:, place])
         labels = self._labels(record, numbers)
         profile = Profile(
             **labels,
@@ -93,8 +96,7 @@ class ThreadTables:
             tottime=tottime,
             cumtime=cumtime,
             edges=profile_edges,
-            wait=wait,
-            blocked=blocked,
+            **waits,
         )
         return profile.validate(), tuple(calls)
 

@@ -8,6 +8,7 @@ and lives in ``analysis``. Nothing here reads files.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +53,9 @@ def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profil
     Returns
     -------
     Profile
-        One row per function, in order of first occurrence. ``wait`` and ``blocked`` are summed over the
-        profiles that have them, so they cover those only, and are ``None`` where none has them.
+        One row per function, in order of first occurrence. ``wait``, ``blocked`` and their cumulative twins
+        are summed over the profiles that have them, so they cover those only, and are ``None`` where none has
+        them.
     """
     if not profiles:
         return Profile.empty()
@@ -94,31 +96,14 @@ def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profil
         edges=_joined_edges(profiles, offsets) if edges else None,
         wait=measured("wait"),
         blocked=measured("blocked"),
+        cumwait=measured("cumwait"),
+        cumblocked=measured("cumblocked"),
     )
     return _collapse(joined, _KEY)
 
 
 def _without_edges(profile: Profile) -> Profile:
-    return _rebuilt(profile, None)
-
-
-def _rebuilt(profile: Profile, edges: Edges | None) -> Profile:
-    return Profile(
-        profile.strings,
-        profile.file,
-        profile.line,
-        profile.name,
-        profile.qualname,
-        profile.module,
-        profile.source_hash,
-        profile.ncalls,
-        profile.primitive_calls,
-        profile.tottime,
-        profile.cumtime,
-        edges=edges,
-        wait=profile.wait,
-        blocked=profile.blocked,
-    )
+    return replace(profile, edges=None)
 
 
 def _union(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[Index]]:
@@ -211,7 +196,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> Profile:
     if edges is not None:
         edges = _collapse_edges(edges, None if unique_rows else group)
     if unique_rows:
-        return profile if edges is profile.edges else _rebuilt(profile, edges)
+        return profile if edges is profile.edges else replace(profile, edges=edges)
 
     def known(column: Index) -> Index:
         values: Index = column[first].copy()
@@ -219,6 +204,9 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> Profile:
         # Written back to front, so that a group's first row that knows it stays.
         values[group[rows[::-1]]] = column[rows[::-1]]
         return values
+
+    def measured(column: Floats | None) -> Floats | None:
+        return None if column is None else _sum_times(column, group, n)
 
     return Profile(
         profile.strings,
@@ -233,8 +221,10 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> Profile:
         _sum_times(profile.tottime, group, n),
         _sum_times(profile.cumtime, group, n),
         edges=edges,
-        wait=None if profile.wait is None else _sum_times(profile.wait, group, n),
-        blocked=None if profile.blocked is None else _sum_times(profile.blocked, group, n),
+        wait=measured(profile.wait),
+        blocked=measured(profile.blocked),
+        cumwait=measured(profile.cumwait),
+        cumblocked=measured(profile.cumblocked),
     )
 
 

@@ -34,6 +34,8 @@ class FunctionRow:
     cumtime: float
     wait: float | None
     blocked: float | None
+    cumwait: float | None
+    cumblocked: float | None
     share: float
 
 
@@ -73,6 +75,8 @@ class Ranked:
                 cumtime=float(p.cumtime[row]),
                 wait=None if p.wait is None else float(p.wait[row]),
                 blocked=None if p.blocked is None else float(p.blocked[row]),
+                cumwait=None if p.cumwait is None else float(p.cumwait[row]),
+                cumblocked=None if p.cumblocked is None else float(p.cumblocked[row]),
                 share=tottime / total if total > 0 else 0.0,
             )
 

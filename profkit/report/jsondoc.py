@@ -183,6 +183,7 @@ def _diff_side(side: SideTable, row: int) -> dict[str, Any] | None:
         "cumtime": _number(side.cumtime[row]),
         "share": _number(side.share[row]),
         "wait": None if side.wait is None else _number(side.wait[row]),
+        "cumwait": None if side.cumwait is None else _number(side.cumwait[row]),
     }
 
 
@@ -297,6 +298,8 @@ def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:
             "share": _number(row.share),
             "wait": _number(row.wait),
             "blocked": _number(row.blocked),
+            "cumwait": _number(row.cumwait),
+            "cumblocked": _number(row.cumblocked),
         }
         for row in functions.rows(limit)
     ]

@@ -212,6 +212,8 @@ def _functions(functions: Ranked, limit: int, by: str) -> Section:
     waits = functions.profile.wait
     # Columns of waiting earn their room where there was some.
     traced = waits is not None and float(waits.sum()) >= NOTICEABLE_WAIT * functions.profile.total
+    # What a function and its callees waited belongs to its cumtime; a file of an older profkit does not have it.
+    within = traced and by == "cumtime" and functions.profile.cumwait is not None
     columns = [
         Column("rank", "rank"),
         Column("function", "name"),
@@ -220,18 +222,21 @@ def _functions(functions: Ranked, limit: int, by: str) -> Section:
         Column("cumtime", "seconds", 3 if by == "tottime" else 0),
         Column("calls", "count", 4),
         Column("per call", "seconds", 5),
+        *((Column("cum. queue", "seconds", 1), Column("cum. off CPU", "seconds", 6)) if within else ()),
         *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),
         Column("where", "path", 2),
     ]
     if not shown:
         return Section("Functions", (Note("The profile holds no function."),))
-    rows = tuple(_function_row(row, traced) for row in shown)
+    rows = tuple(_function_row(row, traced, within) for row in shown)
     note = cut_note(len(shown), len(functions), "functions")
+    if within:
+        note = f"cum. queue: the part of cumtime spent queued for a CPU. {note}".strip()
     title = "Functions by self time" if by == "tottime" else "Functions by cumtime"
     return Section(title, (Table(tuple(columns), rows, note),))
 
 
-def _function_row(row: FunctionRow, traced: bool) -> Row:
+def _function_row(row: FunctionRow, traced: bool, within: bool) -> Row:
     calls: str | int = row.ncalls
     if row.primitive_calls != row.ncalls:
         calls = f"{units.count(row.ncalls)}/{units.count(row.primitive_calls)}"
@@ -244,6 +249,7 @@ def _function_row(row: FunctionRow, traced: bool) -> Row:
             row.cumtime,
             calls,
             row.tottime / row.ncalls if row.ncalls else None,
+            *((row.cumwait, row.cumblocked) if within else ()),
             *((row.wait, row.blocked) if traced else ()),
             location(row.key, row.file, row.line),
         )

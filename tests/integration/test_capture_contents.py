@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -268,3 +269,46 @@ def test_waiting_is_charged_to_functions(tmp_path: Path) -> None:
         column(process, "leaf", "wait") + column(process, "<built-in method builtins.sum>", "wait")
         > 0.8 * waited
     )
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path, version: str) -> None:
+    """On one CPU with a busy neighbour, recursion and calls that never returned included."""
+    env = tracer_environment(compiled=True)
+    name = f"{sys.version_info.major}.{sys.version_info.minor}"
+    require("interpreters", version in (name, "3.13"), f"no tracer is built for {version} here")
+    cpu = min(os.sched_getaffinity(0))
+    pin = ["taskset", "-c", str(cpu)]
+    program = [interpreter(version), str(PROGRAMS / "recursion.py"), "0.7"]
+    with subprocess.Popen([*pin, sys.executable, str(PROGRAMS / "busy.py"), "60"]) as neighbour:
+        try:
+            done = run_capture(tmp_path, *pin, "timeout", "-s", "KILL", "6", *program, env=env)
+        finally:
+            neighbour.kill()
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    process = next(p for p in load_run(tmp_path / "run.prof").processes if p.threads)
+    assert len(process.threads) == 2
+    for thread in process.threads:
+        p = thread.profile
+        assert p.wait is not None
+        assert p.blocked is not None
+        assert p.cumwait is not None
+        assert p.cumblocked is not None
+        assert p.wait.sum() > 0.1, "the two did not compete"
+        assert (p.cumwait >= p.wait - 1e-9).all()
+        assert (p.cumblocked >= p.blocked - 1e-9).all()
+        # The kernel's clock and the tracer's are read one after the other.
+        assert (p.cumwait + p.cumblocked <= p.cumtime + 0.01).all()
+        root = int(p.cumtime.argmax())
+        assert p.cumwait[root] == pytest.approx(p.wait.sum(), rel=0.02, abs=0.005)
+        assert p.cumblocked[root] == pytest.approx(p.blocked.sum(), rel=0.02, abs=0.005)
+    computed = column(process, "leaf", "wait") + column(process, "<built-in method builtins.sum>", "wait")
+    # `leaf` is called by the recursive functions only, which wait for a CPU in it.
+    recursive = column(process, "deep", "cumwait") + column(process, "held", "cumwait")
+    assert column(process, "leaf", "cumwait") == pytest.approx(computed, rel=0.02, abs=0.005)
+    assert recursive >= column(process, "leaf", "cumwait") - 1e-6
+    assert column(process, "held", "cumwait") > 0.3
+    assert (
+        len([c for c in process.threads[0].open_calls if c.cumtime > 1]) >= 7
+    )  # held(5) … held(0), the module

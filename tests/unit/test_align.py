@@ -271,11 +271,11 @@ def test_empty_profile_aligns(other: Profile) -> None:
 
 def test_comprehension_folds_into_its_caller() -> None:
     rows = [
-        Row("m.py", 1, "f", 2, 1.0, 4.0, wait=0.1),
-        Row("m.py", 3, "<listcomp>", 2, 2.0, 3.0, wait=0.2),
-        Row("m.py", 3, "<dictcomp>", 9, 0.5, 0.5, wait=0.3),
-        Row("~", 0, "<built-in method len>", 7, 0.5, 0.5, wait=0.0),
-        Row("m.py", 4, "<genexpr>", 7, 0.25, 0.25, wait=0.0),
+        Row("m.py", 1, "f", 2, 1.0, 4.0, wait=0.1, cumwait=0.6),
+        Row("m.py", 3, "<listcomp>", 2, 2.0, 3.0, wait=0.2, cumwait=0.5),
+        Row("m.py", 3, "<dictcomp>", 9, 0.5, 0.5, wait=0.3, cumwait=0.3),
+        Row("~", 0, "<built-in method len>", 7, 0.5, 0.5, wait=0.0, cumwait=0.0),
+        Row("m.py", 4, "<genexpr>", 7, 0.25, 0.25, wait=0.0, cumwait=0.0),
     ]
     given_ = profile(rows, [(0, 1, 2, 2.0), (1, 2, 9, 0.5), (1, 3, 4, 0.3), (0, 3, 3, 0.2), (0, 4, 7, 0.25)])
     folded, mapping = fold_comprehensions(given_)
@@ -286,6 +286,8 @@ def test_comprehension_folds_into_its_caller() -> None:
     assert folded.ncalls.tolist() == [2, 7, 7]
     assert folded.wait is not None
     assert folded.wait.tolist() == pytest.approx([0.6, 0.0, 0.0])
+    assert folded.cumwait is not None
+    assert folded.cumwait.tolist() == [0.6, 0.0, 0.0]
     edges = folded.edges
     assert edges is not None
     assert list(zip(edges.caller.tolist(), edges.callee.tolist(), edges.ncalls.tolist(), strict=True)) == [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from profkit.capture import host, warnings_of
-from profkit.capture.agent import settings, tracer
+from profkit.capture.agent import native, settings, tracer
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
 from profkit.capture.tables import ThreadTables
@@ -137,6 +137,36 @@ def test_recursive_open_calls_count_once_in_cumtime() -> None:
     assert profile.cumtime.tolist() == [3.0]
     assert profile.tottime.tolist() == [3.0]
     assert len(calls) == 2
+
+
+def call(code: str, own: float, waits: tuple[float, ...]) -> tuple[object, ...]:
+    """A call that has not returned, as the compiled tracer tells it."""
+    return (code, sum(waits) + own, own, *waits)
+
+
+def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
+    codes = tracer.Codes()
+    returned = [
+        ("f", 2, 0, 1.0, 0.5, 0.25, 0.5, 0.125, 0.125, [("g", 2, 0, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0)]),
+        ("g", 2, 0, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0, None),
+    ]
+    open_calls = [
+        call("f", 0.0, (0.0, 2.0, 0.0, 1.0)),
+        call("g", 0.0, (0.0, 1.5, 0.0, 0.75)),
+        call("f", 0.0, (1.5, 1.5, 0.75, 0.75)),
+    ]
+    table = native._table_of((1, 1, False, True, 0, returned, open_calls), "", codes)
+    profile, _ = ThreadTables().profile(record(codes=codes.rows), table)
+    f, g = (next(i for i in range(2) if profile.strings[profile.name[i]] == name) for name in "fg")
+    waits = {name: getattr(profile, name) for name in ("wait", "cumwait", "blocked", "cumblocked")}
+    assert {name: (values[f], values[g]) for name, values in waits.items()} == {
+        "wait": (1.75, 0.25),
+        "cumwait": (2.5, 1.75),
+        "blocked": (0.875, 0.0),
+        "cumblocked": (1.125, 0.75),
+    }
+    unmeasured = native._table_of((1, 1, False, False, 0, returned, open_calls), "", codes)
+    assert ThreadTables().profile(record(codes=codes.rows), unmeasured)[0].cumwait is None
 
 
 def test_equal_names_stay_apart() -> None:

@@ -37,7 +37,8 @@ from profkit.model import (
 )
 from tests.requirements import require
 
-COLUMNS = ("line", "ncalls", "primitive_calls", "tottime", "cumtime", "wait", "blocked")
+WAITING = ("wait", "blocked", "cumwait", "cumblocked")
+COLUMNS = ("line", "ncalls", "primitive_calls", "tottime", "cumtime", *WAITING)
 TEXTS = ("file", "name", "qualname", "module", "source_hash")
 EDGE_COLUMNS = tuple(field.name for field in dataclasses.fields(Edges))
 
@@ -81,6 +82,8 @@ def profile_of(seed: int, n: int = 5, *, wait: bool = False, edges: bool = True)
         edges=links,
         wait=rng.random(n) if wait else None,
         blocked=rng.random(n) if wait else None,
+        cumwait=rng.random(n) if wait else None,
+        cumblocked=rng.random(n) if wait else None,
     ).validate()
 
 
@@ -219,7 +222,7 @@ def test_members_are_plain(path: Path) -> None:
 def test_wait_columns_only_where_measured(tmp_path: Path) -> None:
     write_run(tmp_path / "plain.prof", Run("x", (Process(threads=(Thread(profile_of(1)),)),)))
     with zipfile.ZipFile(tmp_path / "plain.prof") as archive:
-        assert not {"functions/wait.npy", "functions/blocked.npy"} & set(archive.namelist())
+        assert not {f"functions/{column}.npy" for column in WAITING} & set(archive.namelist())
 
 
 def test_pstats_shows_all_threads_of_the_first_process(path: Path) -> None:

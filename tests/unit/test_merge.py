@@ -47,6 +47,8 @@ def build(rows: list[Row], links: list[tuple[int, int]] | None, *, wait: bool = 
         np.ones(n),
         edges=edges,
         wait=np.full(n, 0.5) if wait else None,
+        cumwait=np.full(n, 0.75) if wait else None,
+        cumblocked=np.full(n, 0.25) if wait else None,
     ).validate()
 
 
@@ -153,6 +155,10 @@ def test_wait_is_summed_over_those_that_have_it() -> None:
     assert merged.wait is not None
     assert merged.wait.tolist() == [1.0]
     assert merged.blocked is None
+    assert merged.cumwait is not None
+    assert merged.cumwait.tolist() == [1.5]
+    assert merged.cumblocked is not None
+    assert merged.cumblocked.tolist() == [0.5]
     assert merge_profiles([build([row], None)] * 2).wait is None
 
 

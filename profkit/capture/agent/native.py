@@ -15,7 +15,7 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 
 from . import settings
-from .tracer import PER_THREAD, EndedThreads, Traced, Tracer, entries
+from .tracer import PER_THREAD, EndedThreads, Traced, Tracer, accumulate, entries
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
@@ -170,21 +170,44 @@ def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any
         for e in found
     ]
     functions, edges, _counts, recorded = entries(plain, codes)
-    waiting = [(number(e[0]), e[5], e[7]) for e in found if e[5] or e[7]]
+    waiting = _waiting(found, codes) if measured else []
     open_calls = []
-    for code, total, own, wait, _cumwait, blocked, _cumblocked in calls:
+    seen = set()
+    for code, total, own, *waits in calls:
         function = number(code)
         if function not in codes.hidden:
             open_calls.append((function, total, own))
-            waiting.append((function, wait, blocked))
+            if function in seen:  # what a recursive call waited is within what the outer one did
+                waits[1] = waits[3] = 0.0
+            seen.add(function)
+            if measured:
+                waiting.append((function, *waits))
     return {
         "native": native,
         "name": name,
         # An open function that has callees has an entry without calls; it is counted as open.
         "functions": [row for row in functions if row[1] or row[3] or row[4]],
         "edges": edges,
-        "waiting": [row for row in waiting if row[0] not in codes.hidden] if measured else [],
+        "waiting": waiting,
         "measured": bool(measured),
         "open": open_calls,
         "total": recorded,
     }
+
+
+def _waiting(found: List[Tuple[Any, ...]], codes: Codes) -> List[Tuple[Any, ...]]:
+    """Return ``(function, wait, cumwait, blocked, cumblocked)`` of the calls that returned, the agent's left out."""
+    rows: Dict[int, List[Any]] = {}
+    hidden = codes.hidden
+    for entry in found:
+        if entry[5] or entry[6] or entry[7] or entry[8]:
+            function = codes.number(entry[0])
+            if function not in hidden:
+                accumulate(rows, function, entry[5:9])
+    for entry in found if hidden else ():
+        if codes.number(entry[0]) in hidden:
+            for callee in entry[9] or ():
+                have = rows.get(codes.number(callee[0]))
+                if have is not None:
+                    have[:] = [max(0.0, value - taken) for value, taken in zip(have, callee[5:9])]
+    return [(function, *values) for function, values in rows.items()]

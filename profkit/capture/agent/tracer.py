@@ -298,11 +298,11 @@ class _Sum:
     def add(self, table: Dict[str, Any]) -> None:
         self._threads += 1
         for row in table["functions"]:
-            _accumulate(self._functions, row[0], row[1:])
+            accumulate(self._functions, row[0], row[1:])
         for row in table["edges"]:
-            _accumulate(self._edges, row[:2], row[2:])
+            accumulate(self._edges, row[:2], row[2:])
         for row in table.get("waiting", ()):
-            _accumulate(self._waiting, row[0], row[1:])
+            accumulate(self._waiting, row[0], row[1:])
         self._measured = self._measured and table.get("measured", False)
 
     def table(self) -> Dict[str, Any]:
@@ -317,7 +317,8 @@ class _Sum:
         }
 
 
-def _accumulate(sums: Dict[Any, List[Any]], key: Any, values: Tuple[Any, ...]) -> None:
+def accumulate(sums: Dict[Any, List[Any]], key: Any, values: Tuple[Any, ...]) -> None:
+    """Add values to the row of a key, column by column."""
     have = sums.get(key)
     if have is None:
         sums[key] = list(values)
@@ -347,7 +348,7 @@ def entries(
         function = number(code)
         if function in hidden:
             for callee in callees or ():
-                _accumulate(taken_out, number(callee[0]), tuple(callee)[1:])
+                accumulate(taken_out, number(callee[0]), tuple(callee)[1:])
             continue
         counts[function] = calls
         functions.append((function, calls, recursive, cumtime, tottime))
