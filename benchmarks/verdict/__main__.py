@@ -1,0 +1,96 @@
+"""``python -m benchmarks.verdict setup|take|report|facts``: the labelled corpus and the score of the verdicts."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+
+def main() -> None:
+    """Parse the command line and do the one thing."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.verdict", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    for name, text in (
+        ("report", "score the verdicts"),
+        ("facts", "write what the rules see, a line per pair"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument(
+            "directory", nargs="*", type=Path, help="what `take` wrote; several are one corpus"
+        )
+        command.add_argument("--corpus", action="append", type=Path, default=[], help="a further one")
+        command.add_argument("--programs", nargs="+", metavar="NAME", help="only these")
+        command.add_argument("--arm", choices=["counters", "plain"], help="only this one")
+        command.add_argument("-o", "--output", type=Path, help="file to write")
+    commands.choices["report"].add_argument("--json", type=Path, help="also write every verdict, a line each")
+    commands.choices["report"].add_argument("--wrong", action="store_true", help="also list wrong verdicts")
+
+    options = parser.parse_args()
+    # Verdicts need no cycles collected, and the loaded runs are many objects.
+    gc.disable()
+    {"report": _report, "facts": _facts}[options.command](options)
+
+
+def _pairs(options: argparse.Namespace):  # type: ignore[no-untyped-def]
+    from benchmarks.verdict.corpus import read_corpus
+    from benchmarks.verdict.pairs import make_pairs
+
+    directories = [*options.directory, *options.corpus]
+    if not directories:
+        raise SystemExit("name a directory that holds a corpus")
+    samples = [s for directory in directories for s in read_corpus(directory)]
+    if options.programs:
+        samples = [s for s in samples if s.workload in options.programs]
+    arms = (options.arm,) if options.arm else ("counters", "plain")
+    return (*make_pairs(samples), arms)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from benchmarks.verdict.judge import judge
+    from benchmarks.verdict.tables import report
+
+    begin = time.perf_counter()
+    pairs, left_out, arms = _pairs(options)
+    judged = []
+    for verdict in judge(pairs, arms):
+        judged.append(verdict)
+        if sys.stderr.isatty() and len(judged) % 20 == 0:
+            print(f"\r{len(judged)} of {len(pairs) * len(arms)}", end="", file=sys.stderr)
+    text = report(judged, left_out)
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    print(text)
+    if options.wrong:
+        for j in judged:
+            if j.outcome == "wrong":
+                print(
+                    f"{j.arm}/{j.runs} {j.workload}/{j.condition} {j.form} {j.baseline}→{j.candidate} ×{j.effect:.2f}: "
+                    f"{j.cause} ({j.kind}, {j.rule}, {j.confidence:.2f}), not {' or '.join(j.causes)}"
+                )
+    if options.json:
+        from benchmarks.verdict.judge import finite
+
+        with options.json.open("w", encoding="utf-8") as file:
+            for j in judged:
+                file.write(json.dumps(finite({**asdict(j), "outcome": j.outcome})) + "\n")
+    print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
+
+
+def _facts(options: argparse.Namespace) -> None:
+    from benchmarks.verdict.judge import fact_lines
+
+    pairs, _, arms = _pairs(options)
+    file = options.output.open("w", encoding="utf-8") if options.output else sys.stdout
+    for record in fact_lines(pairs, arms):
+        file.write(json.dumps(record) + "\n")
+    file.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""The labelled runs on disk: DIRECTORY/PROGRAM/CONDITION/REPEAT.prof with REPEAT.json, what the harness measured.
+
+Two layouts are read: run files taken by `take`, and plain profiles of another harness whose counters are all in the
+JSON. For each run there are two views: as captured, and as a plain cProfile would have seen it (the main thread
+of the first process, no counters, no sources).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.verdict.truth import INTENTS, Intent, Measured
+from profkit.formats.load import load_run
+from profkit.formats.pstats_file import parse_pstats
+from profkit.formats.pstats_write import write_pstats
+from profkit.formats.tokens import PADDING
+from profkit.model import Host, Machine, Manifest, Process, Profile, Run, Thread
+
+__all__ = ["CLEAN", "Sample", "foreign_run", "full_run", "read_corpus"]
+
+CLEAN = "clean"
+
+#: What the conditions of the plain layout were meant to do.
+PLAIN_LABELS = {
+    "clean": "no-change",
+    "hog1": "contention",
+    "hog2": "contention",
+    "hog4": "contention",
+    "oversub": "contention",
+    "thr8": "contention",
+    "quota": "cpu-quota",
+    "duty": "blocked",
+    "isa": "slower-machine",
+    "regress": "code-change",
+    "work2": "workload-change",
+    "size": "larger-input",
+}
+#: Seconds of one unit of /proc/stat.
+TICK_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run of the corpus.
+
+    Attributes
+    ----------
+    baseline
+        Condition whose runs are the clean ones for it.
+    plain
+        Whether the file is a plain profile whose counters are in the JSON.
+    """
+
+    workload: str
+    condition: str
+    repeat: int
+    path: Path
+    intent: Intent
+    baseline: str
+    measured: Measured
+    plain: bool
+
+
+def read_corpus(directory: Path) -> list[Sample]:
+    """Return all runs of a directory, ordered by program, condition and repeat."""
+    samples = list(_samples(directory))
+    if not samples:
+        raise SystemExit(f"{directory}: holds no PROGRAM/CONDITION/REPEAT.json; take a corpus first")
+    return sorted(samples, key=lambda s: (s.workload, s.condition, s.repeat))
+
+
+def _samples(directory: Path) -> Iterator[Sample]:
+    for path in sorted(directory.glob("*/*/*.json")):
+        profile = path.with_suffix(".prof")
+        if not profile.exists() or not path.stem.isdigit():
+            continue
+        facts = json.loads(path.read_text())
+        workload, condition = path.parts[-3:-1]
+        plain = "label" not in facts
+        label = PLAIN_LABELS[condition] if plain else facts["label"]
+        yield Sample(
+            workload,
+            condition,
+            int(path.stem),
+            profile,
+            INTENTS[label],
+            CLEAN if plain else facts["baseline"],
+            _plain_measured(facts) if plain else Measured(**facts["measured"]),
+            plain,
+        )
+
+
+def _plain_measured(facts: dict[str, Any]) -> Measured:
+    wall, tree = facts["wall"], facts["harness"]
+    periods = facts["cg_cpu.nr_periods"]
+    return Measured(
+        wall_s=wall,
+        tree_run_s=tree["tree_run_s"],
+        tree_wait_s=tree["tree_wait_s"],
+        others_cores=max(0.0, (_plain_busy(facts) - tree["tree_run_s"]) / wall),
+        throttled=facts["cg_cpu.nr_throttled"] / periods if periods else 0.0,
+        cpus=float(facts["affinity"]),
+    )
+
+
+def _plain_busy(facts: dict[str, Any]) -> float:
+    ticks = sum(facts[f"stat_{name}"] for name in ("user", "nice", "system", "irq", "softirq"))
+    return float(ticks) * TICK_S
+
+
+@lru_cache(maxsize=256)
+def full_run(sample: Sample) -> Run:
+    """Return the run with everything that was recorded of it."""
+    run = load_run(sample.path)
+    return _with_counters(sample, run) if sample.plain else run
+
+
+@lru_cache(maxsize=256)
+def foreign_run(sample: Sample) -> Run:
+    """Return what ``python -m cProfile -o`` would have written, read as a user's file is."""
+    run = load_run(sample.path)
+    if sample.plain:
+        return run
+    main = run.processes[0]
+    thread = next((t for t in main.threads if t.tid == main.pid), main.threads[0])
+    data = write_pstats(thread.profile)
+    padded = np.zeros(len(data) + PADDING, np.uint8)
+    padded[: len(data)] = np.frombuffer(data, np.uint8)
+    read = parse_pstats(sample.path, padded)
+    python = "" if read.python is None else ".".join(map(str, read.python))
+    process = Process(python=python, threads=(Thread(read.profile),))
+    return Run(str(sample.path), (process,), warnings=read.warnings)
+
+
+def _with_counters(sample: Sample, run: Run) -> Run:
+    """Put the counters of the other harness where `capture` would have put them."""
+    facts = json.loads(sample.path.with_suffix(".json").read_text())
+    tree, wall = facts["harness"], facts["wall"]
+    main_pid = facts["per_thread"][0][0]
+    threads = tuple(
+        Thread(
+            run.processes[0].threads[0].profile if tid == main_pid else Profile.empty(),
+            tid=tid,
+            run_s=run_ns * 1e-9,
+            run_queue_wait_s=wait_ns * 1e-9,
+            timeslices=slices,
+        )
+        for tid, run_ns, wait_ns, slices in facts["per_thread"]
+    )
+    host = Host(name="machine", cpus=facts["cpu_count"], affinity=facts["affinity"])
+    own_run, own_wait = facts["process_cpu"], facts["all_wait_ns"] * 1e-9
+    main = Process(
+        pid=main_pid,
+        python=run.processes[0].python,
+        wall_s=wall,
+        cpu_s=own_run,
+        run_queue_wait_s=own_wait,
+        threads=threads,
+        host=host,
+    )
+    # Everything else that the harness saw in the tree: loader workers, other ranks.
+    rest_run, rest_wait = max(0.0, tree["tree_run_s"] - own_run), max(0.0, tree["tree_wait_s"] - own_wait)
+    processes = [main]
+    if rest_run > TICK_S or rest_wait > TICK_S:
+        processes.append(
+            Process(
+                pid=main_pid + 1,
+                parent=main_pid,
+                role="worker",
+                cpu_s=rest_run,
+                run_queue_wait_s=rest_wait,
+                profiled=False,
+            )
+        )
+    quota = facts["cfg"]["quota"]
+    machine = Machine(
+        cpus=facts["cpu_count"],
+        quota_cpus=quota / 100_000 if quota else None,
+        wall_s=wall,
+        busy_s=_plain_busy(facts),
+        steal_s=facts["stat_steal"] * TICK_S,
+        psi_some_s=facts["psi_some_total_us"] * 1e-6,
+        throttled_s=facts["cg_cpu.throttled_time"] * 1e-9,
+        throttled_periods=facts["cg_cpu.nr_throttled"],
+        periods=facts["cg_cpu.nr_periods"],
+    )
+    manifest = Manifest(
+        schema="profkit.run/1",
+        profkit="",
+        command=("python", f"{sample.workload}.py"),
+        cwd="",
+        exit_status=0,
+        started="",
+        wall_s=wall,
+        host=host,
+    )
+    return Run(run.path, tuple(processes), manifest, machine, run.warnings)

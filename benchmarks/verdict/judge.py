@@ -1,0 +1,199 @@
+"""Ask `diff` about every pair, with the counters and as two plain profiles, and keep what it said.
+
+Runs in one process and calls the analysis as the command does. What is right is decided in `score`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any
+
+from benchmarks.verdict.corpus import Sample, foreign_run, full_run
+from benchmarks.verdict.pairs import Pair
+from profkit.analysis import diff as comparison
+from profkit.analysis.diagnose import diagnose
+from profkit.analysis.facts import Facts
+from profkit.analysis.types import DiffTable, Verdict
+from profkit.model import Run, RunSet
+
+__all__ = ["ARMS", "Judgement", "fact_lines", "finite", "judge"]
+
+#: What the comparison may see: everything, or what a plain profiler would have written.
+ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
+#: Rows of the table that are written with the facts.
+FACT_ROWS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One verdict beside the truth.
+
+    Attributes
+    ----------
+    rule, strength
+        Of the finding that became the verdict; empty and NaN where there was none or it has none.
+    outcome
+        ``right``, ``inconclusive`` or ``wrong``.
+    """
+
+    arm: str
+    runs: int
+    workload: str
+    condition: str
+    form: str
+    label: str
+    contended: bool
+    causes: tuple[str, ...]
+    kinds: tuple[str, ...]
+    effect: float
+    cause: str
+    kind: str | None
+    confidence: float
+    rule: str
+    strength: float
+    baseline: tuple[int, ...]
+    candidate: tuple[int, ...]
+
+    @property
+    def outcome(self) -> str:
+        """Whether the verdict is right; saying that it cannot be told is neither right nor wrong."""
+        if self.cause in self.causes:
+            return "right"
+        return "inconclusive" if self.cause == "inconclusive" else "wrong"
+
+
+def judge(pairs: Iterable[Pair], arms: Iterable[str] = tuple(ARMS)) -> Iterator[Judgement]:
+    """Compare every pair in every arm."""
+    for pair in pairs:
+        for arm in arms:
+            yield _judgement(pair, arm, _compared(pair, arm)[1])
+
+
+def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
+    load = ARMS[arm]
+    return (
+        RunSet("baseline", tuple(map(load, pair.baseline))),
+        RunSet("candidate", tuple(map(load, pair.candidate))),
+    )
+
+
+def _compared(pair: Pair, arm: str) -> tuple[Facts, Verdict]:
+    """Run the comparison, and keep the facts that the verdict was made from on the way."""
+    kept: list[Facts] = []
+
+    def keeping(facts: Facts) -> Verdict:
+        kept.append(facts)
+        return diagnose(facts)
+
+    original = comparison.diagnose
+    comparison.diagnose = keeping
+    try:
+        found = comparison.diff(*_sides(pair, arm))
+    finally:
+        comparison.diagnose = original
+    return kept[0], found.verdict
+
+
+def _judgement(pair: Pair, arm: str, verdict: Verdict) -> Judgement:
+    first = verdict.findings[0] if verdict.findings and verdict.cause != "inconclusive" else None
+    return Judgement(
+        arm=arm,
+        runs=pair.runs,
+        workload=pair.workload,
+        condition=pair.condition,
+        form=pair.form,
+        label=pair.truth.label,
+        contended=pair.truth.contended,
+        causes=tuple(sorted(pair.truth.causes)),
+        kinds=tuple(sorted(pair.truth.kinds)),
+        effect=round(pair.truth.effect, 4),
+        cause=verdict.cause,
+        kind=verdict.kind,
+        confidence=verdict.confidence,
+        rule=first.rule if first else "",
+        strength=float(getattr(first, "strength", math.nan)),
+        baseline=tuple(s.repeat for s in pair.baseline),
+        candidate=tuple(s.repeat for s in pair.candidate),
+    )
+
+
+def fact_lines(pairs: Iterable[Pair], arms: Iterable[str] = tuple(ARMS)) -> Iterator[dict[str, Any]]:
+    """Return one record per pair and arm: the truth, every number that the rules see, and the verdict."""
+    for pair in pairs:
+        for arm in arms:
+            facts, verdict = _compared(pair, arm)
+            record = asdict(_judgement(pair, arm, verdict))
+            record["outcome"] = _judgement(pair, arm, verdict).outcome
+            record["findings"] = [
+                {
+                    "rule": f.rule,
+                    "cause": f.cause,
+                    "kind": f.kind,
+                    "confidence": f.confidence,
+                    "severity": f.severity,
+                }
+                for f in verdict.findings
+            ]
+            record["measured"] = {
+                side: asdict(samples[0].measured) if len(samples) == 1 else None
+                for side, samples in (("baseline", pair.baseline), ("candidate", pair.candidate))
+            }
+            record["facts"] = _plain(facts)
+            record["properties"] = _properties(facts)
+            yield finite(record)
+
+
+def _properties(of: Any) -> dict[str, Any]:
+    """Every property of the facts and of both sides' facts, under the name by which the rules ask for it."""
+    found = {}
+    for prefix, thing in (("", of), ("baseline.", of.baseline), ("candidate.", of.candidate)):
+        for name in dir(type(thing)):
+            if isinstance(getattr(type(thing), name), property):
+                found[prefix + name] = _plain(getattr(thing, name))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, texts and nested dataclasses as JSON takes them; of a table, its first rows."""
+    if isinstance(value, DiffTable):
+        return [_row(value, i) for i in range(min(len(value), FACT_ROWS))]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value[:FACT_ROWS]]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def _row(table: DiffTable, i: int) -> dict[str, Any]:
+    a, b = table.baseline, table.candidate
+    return {
+        "name": table.name[i],
+        "root": table.keys[i].root,
+        "path": table.keys[i].path,
+        "match": table.match[i],
+        "same_source": table.same_source[i],
+        "ncalls": [int(a.ncalls[i]), int(b.ncalls[i])],
+        "tottime": [float(a.tottime[i]), float(b.tottime[i])],
+        "cumtime": [float(a.cumtime[i]), float(b.cumtime[i])],
+        "rank": [int(a.rank[i]), int(b.rank[i])],
+        "wait": [None if s.wait is None else float(s.wait[i]) for s in (a, b)],
+        "anomalous": bool(table.anomalous[i]),
+        "reason": table.reason[i],
+    }
+
+
+def finite(value: Any) -> Any:
+    """Return the same with ``None`` for numbers that JSON has no name for."""
+    if isinstance(value, dict):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return round(value, 6) if isinstance(value, float) else value

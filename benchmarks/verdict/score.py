@@ -1,0 +1,112 @@
+"""From verdicts and truths to figures: recall, false alarms, right kinds, other causes, calibration. Counting only."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.verdict.judge import Judgement
+
+__all__ = ["BUCKETS", "Figures", "Share", "calibration", "confusion", "figures", "wilson"]
+
+#: Lower ends of the confidence buckets.
+BUCKETS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of so many."""
+
+    hits: int
+    of: int
+
+    @property
+    def part(self) -> float:
+        """``hits / of``, NaN of nothing."""
+        return self.hits / self.of if self.of else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one group of verdicts comes to.
+
+    Attributes
+    ----------
+    recall
+        Contended pairs that were called contention.
+    kind
+        Of those, the ones whose kind is right.
+    alarms
+        Pairs without contention that were called contention.
+    other
+        Pairs without contention whose verdict is right.
+    wrong, inconclusive
+        Of all pairs.
+    """
+
+    pairs: int
+    recall: Share
+    kind: Share
+    alarms: Share
+    other: Share
+    wrong: Share
+    inconclusive: Share
+
+
+def figures(judged: Sequence[Judgement]) -> Figures:
+    """Count one group."""
+    contended = [j for j in judged if j.contended]
+    rest = [j for j in judged if not j.contended]
+    # Where a regression and contention hold together, either is right: it belongs to neither side of the recall.
+    asked = [j for j in contended if set(j.causes) == {"contention"}]
+    found = [j for j in asked if j.cause == "contention"]
+    # A plain profile cannot tell the kind, and a verdict from it that names none claims nothing.
+    kinds = [j for j in found if j.kinds and (j.kind or j.arm == "counters")]
+    return Figures(
+        pairs=len(judged),
+        recall=Share(len(found), len(asked)),
+        kind=Share(sum(j.kind in j.kinds for j in kinds), len(kinds)),
+        alarms=_count(rest, lambda j: j.cause == "contention"),
+        other=_count(rest, lambda j: j.outcome == "right"),
+        wrong=_count(judged, lambda j: j.outcome == "wrong"),
+        inconclusive=_count(judged, lambda j: j.outcome == "inconclusive"),
+    )
+
+
+def _count(judged: Sequence[Judgement], holds: Callable[[Judgement], bool]) -> Share:
+    return Share(sum(map(holds, judged)), len(judged))
+
+
+def confusion(judged: Iterable[Judgement]) -> dict[str, Counter[str]]:
+    """Verdicts by label; a pair whose sides were changed over, or are alike, is under its own label."""
+    table: dict[str, Counter[str]] = {}
+    for j in judged:
+        table.setdefault(j.label, Counter())[j.cause] += 1
+    return table
+
+
+def calibration(judged: Iterable[Judgement]) -> list[tuple[float, float, Share]]:
+    """For each bucket of confidence: its lower end, the mean confidence in it, and how many were right.
+
+    ``inconclusive`` claims nothing and is not counted.
+    """
+    said = [j for j in judged if j.cause != "inconclusive"]
+    rows = []
+    for low, high in zip(BUCKETS, (*BUCKETS[1:], math.inf), strict=True):
+        within = [j for j in said if low <= j.confidence < high]
+        if within:
+            mean = sum(j.confidence for j in within) / len(within)
+            rows.append((low, mean, _count(within, lambda j: j.outcome == "right")))
+    return rows
+
+
+def wilson(share: Share, z: float = 1.96) -> tuple[float, float]:
+    """Score interval of a share (Wilson 1927); pairs of one program are not independent: it is too narrow."""
+    n, p = share.of, share.part
+    if not n:
+        return math.nan, math.nan
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
