@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import ByOption, FormatOption, LimitOption, OutputOption, ProcessOption
+from profkit.cli.options import (
+    ByOption,
+    FormatOption,
+    FullPathsOption,
+    LimitOption,
+    OutputOption,
+    ProcessOption,
+)
 
 __all__ = ["diff"]
 
@@ -31,12 +38,13 @@ def diff(
             "--fail-on", metavar="CAUSE[,CAUSE…]", help="Exit with 1 if the verdict is one of these."
         ),
     ] = None,
+    full_paths: FullPathsOption = False,
 ) -> None:
     """Say why one run is slower than another."""
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
     from profkit.analysis.diff import diff as compare
-    from profkit.cli.output import check_by, choose_format, default_limit, emit_report, keep_inputs
+    from profkit.cli.output import check_by, choose_format, default_limit, emit_report, keep_inputs, masker
     from profkit.formats.load import files_of, load_side
     from profkit.report.document import Document
 
@@ -45,7 +53,11 @@ def diff(
     rows = default_limit(limit, chosen)
     causes = _causes(fail_on)
     keep_inputs(output, (path for side in (baseline, candidate) for path in files_of(side)[0]))
-    result = compare(load_side(baseline), load_side(candidate), by=by, process=process)
+    before, after = load_side(baseline), load_side(candidate)
+    result = compare(before, after, by=by, process=process)
+    if not full_paths:
+        # From here on nothing knows who ran it where: no renderer has to remember.
+        result = masker((*before.runs, *after.runs)).diff(result)
 
     def json_text() -> str:
         from profkit.report.jsondoc import diff_json

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ByOption", "FormatOption", "LimitOption", "OutputOption", "ProcessOption"]
+__all__ = ["ByOption", "FormatOption", "FullPathsOption", "LimitOption", "OutputOption", "ProcessOption"]
 
 
 FormatOption = Annotated[
@@ -35,4 +35,11 @@ ByOption = Annotated[
 ProcessOption = Annotated[
     str | None,
     typer.Option("--process", metavar="P", help="Only this process: main, rank:N or pid:N.  [default: all]"),
+]
+FullPathsOption = Annotated[
+    bool,
+    typer.Option(
+        "--full-paths",
+        help="Leave paths, users, host names and command lines as they are; by default no report has them.",
+    ),
 ]

@@ -12,9 +12,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.errors import UsageError
 from profkit.report.document import Document
+
+if TYPE_CHECKING:
+    from profkit.model import Run
+    from profkit.report.safety import Masker
 
 __all__ = [
     "FORMATS",
@@ -25,6 +30,7 @@ __all__ = [
     "emit_bytes",
     "emit_report",
     "keep_inputs",
+    "masker",
 ]
 
 #: Formats by name; suffixes of ``-o`` that mean them.
@@ -88,6 +94,21 @@ def keep_inputs(output: Path | None, inputs: Iterable[str]) -> None:
         with contextlib.suppress(OSError):
             if os.path.samefile(output, path):
                 raise UsageError(f"-o {output}: is a profile that is read here, name another file")
+
+
+def masker(runs: Iterable[Run]) -> Masker:
+    """Make what takes users, hosts and secrets out of a report on these runs, also those of this machine."""
+    import getpass
+    import platform
+
+    from profkit.report.safety import Masker, Owner
+
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a number without a name, as in a container
+        user = ""
+    home = os.path.expanduser("~")
+    return Masker(runs, Owner("" if home == "~" else home, user, platform.node()))
 
 
 def emit_report(

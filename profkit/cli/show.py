@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import ByOption, FormatOption, LimitOption, OutputOption, ProcessOption
+from profkit.cli.options import (
+    ByOption,
+    FormatOption,
+    FullPathsOption,
+    LimitOption,
+    OutputOption,
+    ProcessOption,
+)
 
 __all__ = ["show"]
 
@@ -21,11 +28,12 @@ def show(
     by: ByOption = "tottime",
     process: ProcessOption = None,
     limit: LimitOption = None,
+    full_paths: FullPathsOption = False,
 ) -> None:
     """Show one run: processes, waiting, top functions."""
     gc.disable()  # as in ``profkit diff``
     from profkit.analysis.select import select_processes
-    from profkit.cli.output import check_by, choose_format, default_limit, emit_report, keep_inputs
+    from profkit.cli.output import check_by, choose_format, default_limit, emit_report, keep_inputs, masker
     from profkit.formats import load_run
     from profkit.report.document import Document
 
@@ -35,6 +43,8 @@ def show(
     loaded = load_run(run, edges=False)
     keep_inputs(output, (loaded.path,))
     selected = replace(loaded, processes=select_processes(loaded, process))
+    if not full_paths:
+        selected = masker([loaded]).run(selected)  # as in ``profkit diff``
 
     def json_text() -> str:
         from profkit.report.jsondoc import show_json
