@@ -70,8 +70,9 @@ def _report(options: argparse.Namespace) -> None:
         for j in judged:
             if j.outcome == "wrong":
                 print(
-                    f"{j.arm}/{j.runs} {j.workload}/{j.condition} {j.form} {j.baseline}→{j.candidate} ×{j.effect:.2f}: "
-                    f"{j.cause} ({j.kind}, {j.rule}, {j.confidence:.2f}), not {' or '.join(j.causes)}"
+                    f"{j.arm}/{j.runs} {j.workload}/{j.condition} {j.form} {j.baseline}→{j.candidate} "
+                    f"×{j.effect:.2f}: {j.cause} ({j.kind}, {j.rule}, "
+                    f"{j.confidence:.2f}), not {' or '.join(j.causes)}"
                 )
     if options.json:
         from benchmarks.verdict.judge import finite

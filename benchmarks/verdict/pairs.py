@@ -1,6 +1,7 @@
 """Which sides are compared: clean against a condition, clean against clean, a condition against itself, and back.
 
-Chosen with a fixed seed, so that a changed score is a change of the rules and not of the draw. Nothing is judged here.
+Chosen with a fixed seed, so that a changed score is a change of the rules and not of the draw. Judges
+nothing.
 """
 
 from __future__ import annotations

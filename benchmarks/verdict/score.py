@@ -1,4 +1,4 @@
-"""From verdicts and truths to figures: recall, false alarms, right kinds, other causes, calibration. Counting only."""
+"""From verdicts and truths to figures: recall, false alarms, right kinds, other causes, calibration. Counts only."""
 
 from __future__ import annotations
 

@@ -30,8 +30,10 @@ def report(judged: Sequence[Judgement], left_out: int) -> str:
     parts = groups(judged)
     workloads = sorted({j.workload for j in judged})
     lines = [
-        f"{len(workloads)} programs, {len(judged)} verdicts; {left_out} pairs were left out because what is true of "
-        "them cannot be told.",
+        (
+            f"{len(workloads)} programs, {len(judged)} verdicts; {left_out} pairs were left out because what is true "
+            "of them cannot be told."
+        ),
         "",
         *_table(_HEAD, [_row(title, part) for title, part in parts.items()]),
     ]
