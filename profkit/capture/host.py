@@ -14,7 +14,7 @@ from pathlib import Path
 
 from profkit.model import Host, Machine
 
-__all__ = ["Reading", "between", "quota_cpus", "read_host", "take_reading"]
+__all__ = ["Reading", "between", "physical_cores", "quota_cpus", "read_host", "take_reading"]
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
@@ -52,6 +52,19 @@ def _cpu_model() -> str:
         if key.strip() in ("model name", "Processor", "cpu model"):
             return value.strip()
     return platform.processor()
+
+
+def physical_cores() -> int | None:
+    """Return how many cores the CPUs of this machine are, ``None`` where the kernel does not say."""
+    cores: set[tuple[str, str]] = set()
+    package = ""
+    for line in _lines(Path("/proc/cpuinfo")):
+        key, _, value = line.partition(":")
+        if key.strip() == "physical id":
+            package = value
+        elif key.strip() == "core id":
+            cores.add((package, value))
+    return len(cores) or None
 
 
 def take_reading() -> Reading:

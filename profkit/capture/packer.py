@@ -20,6 +20,7 @@ from profkit.capture import host as host_facts
 from profkit.capture import nvtx, warnings_of
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
+from profkit.capture.pools import pools_of
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
@@ -59,7 +60,8 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     records.sort(key=lambda r: (r["begin_time"], r["pid"]))
     machine_host = Host(**launch["host"]) if launch.get("host") else host_facts.read_host()
     tables = ThreadTables()
-    processes = [_process(record, machine_host, tables) for record in records]
+    cores = host_facts.physical_cores()
+    processes = [_process(record, machine_host, tables, cores) for record in records]
     processes = _with_roles(processes, records)
     warnings = [*damaged, *warnings_of.launch(launch, records), *warnings_of.processes(records, processes)]
     processes, of_ranges = nvtx.attach(spool, records, processes)
@@ -144,7 +146,9 @@ def _span(records: Iterable[Mapping[str, Any]]) -> float:
 # Processes
 
 
-def _process(record: Mapping[str, Any], launch_host: Host, tables: ThreadTables) -> Process:
+def _process(
+    record: Mapping[str, Any], launch_host: Host, tables: ThreadTables, cores: int | None
+) -> Process:
     tasks = {task[0]: task for task in record["tasks"]}
     state = record["state"]
     if state == "snapshot":
@@ -171,10 +175,9 @@ def _process(record: Mapping[str, Any], launch_host: Host, tables: ThreadTables)
     for tid, name, run, wait, slices in tasks.values():  # threads of native libraries
         threads.append(Thread(tables.empty(), tid, name, run / 1e9, wait / 1e9, slices))
     waits = [task[3] for task in record["tasks"]]
+    here = record["host"] in ("", launch_host.name)
     host = replace(
-        launch_host
-        if record["host"] in ("", launch_host.name)
-        else Host(name=record["host"], system=launch_host.system),
+        launch_host if here else Host(name=record["host"], system=launch_host.system),
         cpus=record["cpus"],
         affinity=record["affinity"],
     )
@@ -196,6 +199,7 @@ def _process(record: Mapping[str, Any], launch_host: Host, tables: ThreadTables)
         host=host,
         environment=record["environment"],
         notes=warnings_of.notes(record),
+        pools=pools_of(record, host, cores if here else None),
     )
 
 

@@ -157,6 +157,7 @@ POOL_FIELDS: Mapping[str, Check] = {
     "variable": _text,
     "version": _text,
     "file": _text,
+    "peak": _optional(whole),
 }
 
 

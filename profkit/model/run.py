@@ -157,8 +157,11 @@ class Pool:
         ``program`` (the program set it), or empty where it cannot be told.
     variable
         The environment variable that holds for this library and was set, with its value: ``OMP_NUM_THREADS=4``.
+        With another origin than ``variable`` it did not decide: the program did, or the library had looked before.
     version, file
         Of the library; the file without its directories. Empty where not known.
+    peak
+        Most threads that an earlier reading saw, where that was more; ``None`` otherwise.
     """
 
     library: str
@@ -167,6 +170,7 @@ class Pool:
     variable: str = ""
     version: str = ""
     file: str = ""
+    peak: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

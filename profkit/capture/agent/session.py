@@ -17,6 +17,7 @@ from time import perf_counter, process_time, thread_time
 from time import time as wall_time
 
 from . import facts, native, settings
+from .pools import Pools
 from .ticker import Ticker
 from .tracer import PER_THREAD, Collector
 
@@ -47,6 +48,7 @@ class Session:
         self._native = native.load()
         self._tracer = native.tracer(self._native)
         self._ticker = Ticker(self._snapshot)
+        self._pools = Pools()
         self._identity: Dict[str, Any] = {}
         self._notes: Dict[str, Any] = {}
         self._own_profilers: List[Tuple[Any, int]] = []
@@ -77,6 +79,10 @@ class Session:
         self._last_read = self._last_cpu = 0.0
         self._identity = facts.identity()
         self._identity["forked"] = forked
+        if not forked:
+            # Libraries look at it when they are loaded, and a fork finds them loaded.
+            self._environment_at_start = settings.thread_environment(os.environ)
+        self._identity["environment_at_start"] = self._environment_at_start
         self._identity["begin_time"] = wall_time()
         self._identity["begin_perf"] = perf_counter()
         self._path = os.path.join(
@@ -138,6 +144,7 @@ class Session:
         record["tracer"] = self._tracer.kind
         record["threads"] = self._tracer.read()
         record["codes"] = self._tracer.codes.rows
+        record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = self._notes
         data = marshal.dumps(record, 4)
         temporary = self._path + ".writing"
@@ -160,6 +167,13 @@ class Session:
         took = thread_time() - begun
         self._notes["agent_s"] = self._notes.get("agent_s", 0.0) + took
         return took
+
+    def _read_pools(self, final: bool) -> Any:
+        try:
+            return self._pools.read(final)
+        except Exception as error:  # the libraries are the target's, in any version
+            self._notes["no_pools"] = repr(error)
+            return None
 
     def _end(self, state: str) -> None:
         """Write the last record; the process does nothing of the target's after this, unless an exec fails."""
@@ -191,6 +205,7 @@ class Session:
             self._tracer = native.tracer(self._native)
             self._inherited = inherited  # freeing the parent's entries here would only cost time
             self._ticker.forget()
+            self._pools.forget()
             self._begin(forked=True)
             depth = 0
             frame: Any = sys._getframe().f_back

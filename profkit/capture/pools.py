@@ -1,0 +1,118 @@
+"""A record's pools as `Pool`s: with where each size came from, and with those that only their threads tell of.
+
+The agent reads sizes; this compares them with what the variables ask for and with the number of CPUs. Where two
+explanations fit, the variable is named before the default, and the default before the program.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from profkit.model import Host, Pool
+from profkit.model.pools import CAPPED, holding_variable
+
+__all__ = ["pool_origin", "pools_of"]
+
+#: Names that libraries give to the threads of their pools, where asking them for the size would start the pool.
+_THREAD_NAMES = (
+    (re.compile(r"tf_XLAEigen"), "xla"),
+    (re.compile(r"polars-\d+$"), "polars"),
+)
+
+#: Libraries whose default is one thread per core, of which a machine with two threads a core has half as many.
+_PER_CORE = frozenset(("mkl", "torch", "torch-interop", "libiomp5"))
+#: What numexpr takes at most by itself: 16 from version 2.12 on, 8 before.
+_NUMEXPR_MOST = (8, 16)
+
+
+def pools_of(record: Mapping[str, Any], host: Host, cores: int | None = None) -> tuple[Pool, ...] | None:
+    """Return the pools of one process, those with known sizes first.
+
+    Parameters
+    ----------
+    record
+        What the agent wrote; see ``agent/pools.py`` for its rows.
+    host
+        Of the process, with its CPUs and quota.
+    cores
+        Physical cores of that host, ``None`` where not known.
+    """
+    rows = record.get("pools")
+    if rows is None:
+        return None
+    environment = record["environment"]
+    at_start = record.get("environment_at_start", environment)
+    pools = []
+    for library, file, threads, version, seen, most in rows:
+        if threads == 0:  # TensorFlow: one per CPU
+            threads = host.affinity or host.cpus
+        origin, variable = pool_origin(library, threads, environment, at_start, host, seen, cores)
+        peak = most if most is not None and threads is not None and most > threads else None
+        pools.append(Pool(library, threads, origin, variable, version, file, peak))
+    names = Counter(
+        library
+        for task in record["tasks"]
+        for pattern, library in _THREAD_NAMES
+        if pattern.match(task[1]) is not None
+    )
+    for library, count in names.items():
+        origin, variable = pool_origin(library, count, environment, at_start, host, None, cores)
+        pools.append(Pool(library, count, origin, variable))
+    return tuple(sorted(pools, key=lambda pool: (pool.threads is None, pool.library, pool.file)))
+
+
+def pool_origin(
+    library: str,
+    threads: int | None,
+    environment: Mapping[str, str],
+    at_start: Mapping[str, str],
+    host: Host,
+    seen: int | None = None,
+    cores: int | None = None,
+) -> tuple[str, str]:
+    """Say where the size of a pool came from.
+
+    Parameters
+    ----------
+    library, threads
+        The pool.
+    environment, at_start
+        Thread variables when the process was read, and when its interpreter started. Libraries look at them when
+        they are loaded, which is between the two.
+    host
+        Of the process.
+    seen
+        CPUs that the library itself counted.
+    cores
+        Physical cores of the host.
+
+    Returns
+    -------
+    origin, variable : str
+        As in `Pool`. ``default`` with a variable: it was set after the library had looked.
+    """
+    if threads is None:
+        return "", ""
+    cpus = {n for n in (seen, host.affinity, host.cpus) if n}
+    held = holding_variable(library, environment)
+    text = f"{held[0]}={environment[held[0]]}" if held is not None else ""
+    if held is not None and (
+        threads == held[1] or (library in CAPPED and threads in {min(held[1], n) for n in cpus})
+    ):
+        return "variable", text
+    if held is not None and holding_variable(library, at_start) == held:
+        return "program", text
+    defaults = set(cpus)
+    if host.quota_cpus:
+        defaults.add(math.ceil(host.quota_cpus))
+    if library in _PER_CORE:
+        if cores is None and threads in {n // 2 for n in cpus}:
+            return "", text  # as many as it may have cores, or set to that
+        defaults |= {min(cores, n) for n in cpus if cores}
+    if library == "numexpr":
+        defaults |= {min(n, most) for n in cpus for most in _NUMEXPR_MOST}
+    return ("default", text) if threads in defaults else ("program", text)

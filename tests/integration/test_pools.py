@@ -1,0 +1,174 @@
+"""Thread pools of real libraries in captured programs: sizes as the libraries have them, and nothing disturbed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.model import Pool, Process
+from tests.integration.capturing import captured, environment
+from tests.interpreters import interpreter
+from tests.requirements import require
+
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+#: Interpreters, separated by colons, in whose environments the libraries of these tests may be.
+VARIABLE = "PROFKIT_LIBRARY_PYTHONS"
+
+
+def python_with(*modules: str, version: str = "") -> str:
+    """Return an interpreter, of this version, that has all of these modules; skip without one."""
+    candidates = [sys.executable, *os.environ.get(VARIABLE, "").split(":")]
+    script = (
+        "import importlib.util as u, sys\n"
+        "if sys.argv[1] not in ('', '%d.%d' % sys.version_info[:2]): sys.exit(1)\n"
+        "sys.exit(not all(u.find_spec(m) for m in sys.argv[2:]))"
+    )
+    for python in filter(None, candidates):
+        if subprocess.run([python, "-c", script, version, *modules], check=False).returncode == 0:
+            return python
+    names = " and ".join([*modules, *([f"Python {version}"] if version else [])])
+    require("libraries", False, f"no interpreter with {names}; name some in {VARIABLE}")
+    raise AssertionError
+
+
+def pools(process: Process) -> dict[str, Pool]:
+    """Return the pools of a process by library; of several copies of one library the last."""
+    assert process.pools is not None
+    return {pool.library: pool for pool in process.pools}
+
+
+def script(directory: Path, text: str) -> str:
+    (directory / "program.py").write_text(text)
+    return "program.py"
+
+
+def test_openblas_by_default_by_variable_and_by_the_program(tmp_path: Path) -> None:
+    python = python_with("numpy")
+    name = script(tmp_path, "import numpy\na = numpy.ones((50, 50))\nprint((a @ a).sum())\n")
+    plain = {k: v for k, v in environment().items() if not k.endswith("_NUM_THREADS")}
+    found = pools(captured(tmp_path, python, name, env=plain).processes[0])
+    if "openblas" not in found:
+        pytest.skip(f"this NumPy is built on another BLAS: {sorted(found)}")
+    assert (found["openblas"].threads, found["openblas"].origin) == (CPUS, "default")
+    assert found["openblas"].version
+
+    limited = {**plain, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "7"}
+    found = pools(captured(tmp_path, python, name, env=limited).processes[0])
+    assert (found["openblas"].threads, found["openblas"].origin) == (1, "variable")
+    assert found["openblas"].variable == "OPENBLAS_NUM_THREADS=1"
+
+    # More than there are CPUs: what the library has counts, not what was asked for.
+    found = pools(
+        captured(tmp_path, python, name, env={**plain, "OMP_NUM_THREADS": str(CPUS + 6)}).processes[0]
+    )
+    assert found["openblas"].threads == CPUS
+    assert found["openblas"].variable == f"OMP_NUM_THREADS={CPUS + 6}"
+
+    late = script(tmp_path, "import numpy, os\nos.environ['OMP_NUM_THREADS'] = '97'\n")
+    found = pools(captured(tmp_path, python, late, env=plain).processes[0])
+    assert found["openblas"].threads == CPUS
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_that_a_pool_kills_have_their_pools(tmp_path: Path, method: str) -> None:
+    python = python_with("numpy")
+    name = script(
+        tmp_path,
+        "import multiprocessing, sys, time, numpy\n"
+        "def work(n):\n"
+        "    end = time.time() + 1.0\n"
+        "    a = numpy.random.rand(100, 100)\n"
+        "    while time.time() < end:\n"
+        "        a @ a\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.set_start_method(sys.argv[1])\n"
+        "    with multiprocessing.Pool(2) as pool:\n"
+        "        pool.map(work, range(2), 1)\n",
+    )
+    run = captured(
+        tmp_path, python, name, method, env=environment(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    )
+    workers = [p for p in run.processes if p.role == "worker" and (p.cpu_s or 0) > 0.3]
+    assert len(workers) == 2
+    for worker in workers:
+        found = pools(worker)
+        if "openblas" in found:
+            assert (found["openblas"].threads, found["openblas"].origin) == (1, "variable")
+
+
+def test_torch_and_its_loader_s_workers(tmp_path: Path) -> None:
+    python = python_with("torch")
+    name = script(
+        tmp_path,
+        "import torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "def main():\n"
+        "    torch.set_num_threads(3)\n"
+        "    for batch in DataLoader(torch.rand(64, 50), batch_size=8, num_workers=2):\n"
+        "        (batch @ batch.T).sum()\n"
+        "    print(torch.get_num_threads(), torch.get_num_interop_threads())\n"
+        "    torch.set_num_interop_threads(5)\n"
+        "if __name__ == '__main__':\n"
+        "    main()\n",
+    )
+    plain = {k: v for k, v in environment().items() if not k.endswith("_NUM_THREADS")}
+    run = captured(tmp_path, python, name, env={**plain, "OMP_NUM_THREADS": "2"})
+    found = pools(run.processes[0])
+    assert (found["torch"].threads, found["torch"].origin) == (3, "program")
+    assert found["torch-interop"].threads == 5, "reading has fixed no size"
+    workers = [p for p in run.processes if p.role == "worker"]
+    assert [pools(p)["torch"].threads for p in workers] == [1, 1], "loaders run on one thread each"
+
+
+@pytest.mark.parametrize(
+    ("library", "modules", "work", "variables", "threads"),
+    [
+        ("opencv", ("cv2",), "import cv2; cv2.setNumThreads(5)", {}, 5),
+        ("opencv", ("cv2",), "import cv2", {"OPENCV_FOR_THREADS_NUM": "3"}, 3),
+        ("numexpr", ("numexpr",), "import numexpr", {"NUMEXPR_NUM_THREADS": "3", "NUMEXPR_MAX_THREADS": "8"}, 3),
+        ("libgomp", ("sklearn",), "import sklearn.cluster", {"OMP_NUM_THREADS": "6"}, 6),
+        ("polars", ("polars",), "import polars; polars.DataFrame({'a': [1]}).lazy().sum().collect()",
+         {"POLARS_MAX_THREADS": "3"}, 3),
+        ("numba", ("numba",), ("import numba\n@numba.njit(parallel=True)\ndef f():\n    s = 0\n"
+         "    for i in numba.prange(9):\n        s += i\n    return s\nf()\nnumba.set_num_threads(2)"),
+         {"NUMBA_NUM_THREADS": "4"}, 2),
+    ],
+)  # fmt: skip
+def test_libraries(
+    tmp_path: Path, library: str, modules: tuple[str, ...], work: str, variables: dict[str, str], threads: int
+) -> None:
+    python = python_with(*modules)
+    run = captured(tmp_path, python, script(tmp_path, work + "\n"), env=environment(**variables))
+    assert pools(run.processes[0])[library].threads == threads
+
+
+def test_a_library_that_is_only_there_is_not_started(tmp_path: Path) -> None:
+    """Importing numba starts no threads, and neither does looking at it."""
+    python = python_with("numba")
+    count = "import os; print(len(os.listdir('/proc/self/task')))"
+    name = script(tmp_path, f"import numba, time\ntime.sleep(0.5)\n{count}\n")
+    run = captured(tmp_path, python, name)
+    assert "numba" not in pools(run.processes[0])
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.11", "3.12", "3.13"])
+def test_a_program_without_libraries_has_no_pools(tmp_path: Path, version: str) -> None:
+    run = captured(tmp_path, interpreter(version), script(tmp_path, "print('nothing')\n"))
+    assert run.processes[0].pools == ()
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.8", "3.13"])
+def test_other_pythons(tmp_path: Path, version: str) -> None:
+    """The agent of the oldest and the newest Python, with a NumPy of their time."""
+    python = python_with("numpy", version=version)
+    program = "import numpy\nprint(numpy.ones((9, 9)) @ numpy.ones(9))\n"
+    run = captured(tmp_path, python, script(tmp_path, program), env=environment(OPENBLAS_NUM_THREADS="1"))
+    assert run.processes[0].python.startswith(version + ".")
+    assert [pool.threads for pool in pools(run.processes[0]).values() if pool.library == "openblas"] == [1]
