@@ -21,7 +21,8 @@ from profkit.analysis.facts import Facts
 from profkit.analysis.fold import fold_comprehensions, needs_folding
 from profkit.analysis.identity import infer_python
 from profkit.analysis.movement import movement, noise_log_ratio
-from profkit.analysis.ranges import compare_ranges
+from profkit.analysis.range_waiting import RangeWaiting, waiting_of
+from profkit.analysis.ranges import RangeChange, compare_ranges
 from profkit.analysis.rank import rbo_distance, total_variation
 from profkit.analysis.select import select_pair, select_processes, select_profile
 from profkit.analysis.sides import Side, gather
@@ -105,14 +106,25 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
         table=table,
         residue=residue,
         warnings=tuple(dict.fromkeys(said)),
-        ranges=compare_ranges(_ranges(baseline, selector_a), _ranges(candidate, selector_b)),
+        ranges=_compared_ranges(baseline, candidate, selector_a, selector_b),
     )
 
 
-def _ranges(side: RunSet, selector: str | None) -> list[list[Ranges]]:
-    """NVTX ranges of the selected processes of every run that recorded any."""
-    runs = [[p.ranges for p in select_processes(run, selector) if p.ranges is not None] for run in side.runs]
-    return [run for run in runs if run]
+def _compared_ranges(
+    baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None
+) -> tuple[RangeChange, ...]:
+    a, waits_a = _ranges(baseline, selector_a)
+    b, waits_b = _ranges(candidate, selector_b)
+    return compare_ranges(a, b, (waits_a, waits_b))
+
+
+def _ranges(side: RunSet, selector: str | None) -> tuple[list[list[Ranges]], list[list[RangeWaiting | None]]]:
+    """NVTX ranges of the selected processes of every run that recorded any, and what they waited."""
+    runs = [[p for p in select_processes(run, selector) if p.ranges is not None] for run in side.runs]
+    runs = [run for run in runs if run]
+    return [[p.ranges for p in run if p.ranges is not None] for run in runs], [
+        waiting_of(run) for run in runs
+    ]
 
 
 def _sides(

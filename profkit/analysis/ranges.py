@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.analysis.range_waiting import RangeWaiting
 from profkit.model.ranges import MARK, OPEN, Ranges
 
 __all__ = ["RangeChange", "RangeKey", "RangeRow", "compare_ranges", "fold_names", "range_rows"]
@@ -23,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 NUMBER = "{n}"
 # A number that a letter follows is part of a word: `conv1d` and `conv2d` are two things, `step1` and `step2`
 # one. Addresses are numbers too. A number that the collector itself has replaced is one already.
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+(?!\w)|\d+(?:\.\d+)?(?![A-Za-z_])")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+(?!\w)|\d+(?:\.\d+)?(?![A-Za-z_\d])")
 
 #: Ranges a side from which a percentile far out says something: below, it is the longest one.
 MIN_P95 = 20
@@ -69,6 +70,9 @@ class RangeRow:
         where no range is around it.
     unbalanced
         Ranges that never ended: left by an exception, or open when the process ended.
+    wait_s, wait_share
+        Seconds for which their threads queued for a CPU inside them, and the part (1) that this is of the time for
+        which it was counted; ``None`` where nothing was. See `analysis.range_waiting` for its resolution.
     """
 
     key: RangeKey
@@ -80,6 +84,8 @@ class RangeRow:
     parent: RangeKey | None
     share_of_parent: float | None
     unbalanced: int
+    wait_s: float | None = None
+    wait_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +143,33 @@ class _Group:
     durations: Floats
 
 
-def range_rows(ranges: Sequence[Ranges]) -> tuple[RangeRow, ...]:
+#: What one process's ranges waited, where that is known.
+Waits = Sequence[RangeWaiting | None]
+
+
+def range_rows(ranges: Sequence[Ranges], waits: Waits = ()) -> tuple[RangeRow, ...]:
     """Sum up the ranges of a run.
 
     Parameters
     ----------
     ranges
         One per process.
+    waits
+        What they waited, in the same order, or nothing.
 
     Returns
     -------
     tuple of RangeRow
         Most total time first, then by count and name; marks last.
     """
-    groups = _grouped(ranges, fold_names(_names(ranges)))
+    groups = _grouped(ranges, fold_names(_names(ranges)), waits)
     return tuple(sorted((group.row for group in groups.values()), key=_place))
 
 
 def compare_ranges(
-    baseline: Sequence[Sequence[Ranges]], candidate: Sequence[Sequence[Ranges]]
+    baseline: Sequence[Sequence[Ranges]],
+    candidate: Sequence[Sequence[Ranges]],
+    waits: tuple[Sequence[Waits], Sequence[Waits]] = ((), ()),
 ) -> tuple[RangeChange, ...]:
     """Compare the ranges of two sides.
 
@@ -163,6 +177,8 @@ def compare_ranges(
     ----------
     baseline, candidate
         For each run of the side, one `Ranges` per process.
+    waits
+        What they waited, for both sides in the same order, or nothing.
 
     Returns
     -------
@@ -171,7 +187,10 @@ def compare_ranges(
         runs of a side together.
     """
     folded = fold_names(name for side in (baseline, candidate) for run in side for name in _names(run))
-    a, b = (_side([_grouped(run, folded) for run in side]) for side in (baseline, candidate))
+    a, b = (
+        _side([_grouped(run, folded, waited[i] if waited else ()) for i, run in enumerate(side)])
+        for side, waited in zip((baseline, candidate), waits, strict=True)
+    )
     keys = [key for key in dict.fromkeys([*a, *b]) if not key.mark]
     changes = [_change(key, a.get(key), b.get(key)) for key in keys]
     return tuple(sorted(changes, key=_size))
@@ -191,7 +210,9 @@ def _size(change: RangeChange) -> tuple[float, str, str]:
     return -abs(totals[1] - totals[0]), change.key.domain, change.key.name
 
 
-def _grouped(ranges: Sequence[Ranges], folded: Mapping[str, str]) -> dict[RangeKey, _Group]:
+def _grouped(
+    ranges: Sequence[Ranges], folded: Mapping[str, str], waits: Waits = ()
+) -> dict[RangeKey, _Group]:
     """Group all rows of a run by key."""
     number: dict[RangeKey, int] = {}
     names: list[set[str]] = []
@@ -215,6 +236,7 @@ def _grouped(ranges: Sequence[Ranges], folded: Mapping[str, str]) -> dict[RangeK
     order = np.lexsort((duration, group))
     bounds = np.concatenate([[0], np.cumsum(count)])
     around = _around(group, parent, np.nan_to_num(duration), len(keys))
+    wait, measured = _waited(ranges, waits, group, len(keys))
     result = {}
     for i, key in enumerate(keys):
         ended = duration[order[bounds[i] : bounds[i + 1]]]
@@ -232,10 +254,30 @@ def _grouped(ranges: Sequence[Ranges], folded: Mapping[str, str]) -> dict[RangeK
                 parent=None if outer is None else keys[outer],
                 share_of_parent=None if outer is None or total[outer] <= 0 else float(inside / total[outer]),
                 unbalanced=int(unbalanced[i]),
+                wait_s=float(wait[i]) if measured[i] > 0 else None,
+                wait_share=float(wait[i] / measured[i]) if measured[i] > 0 else None,
             ),
             ended if timed else np.zeros(0),
         )
     return result
+
+
+def _waited(
+    ranges: Sequence[Ranges], waits: Waits, group: npt.NDArray[np.int64], n: int
+) -> tuple[Floats, Floats]:
+    """Return for each group the seconds waited, and the seconds for which that was counted."""
+    if not any(waits):
+        return np.zeros(n), np.zeros(n)
+    columns = [
+        (np.zeros(len(part)), np.zeros(len(part)))
+        if waited is None
+        else (np.nan_to_num(waited.wait_s), waited.measured_s)
+        for part, waited in zip(ranges, waits, strict=True)
+    ]
+    wait, measured = (np.concatenate(column) for column in zip(*columns, strict=True))
+    waited: Floats = np.bincount(group, wait, n)
+    counted: Floats = np.bincount(group, measured, n)
+    return waited, counted
 
 
 def _numbers(

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from profkit.analysis.range_waiting import waiting_of
 from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSummary, SideTable, Verdict
 from profkit.model import Host, Machine, Manifest, Process, Run, Thread
@@ -192,7 +193,9 @@ def show_object(
 ) -> dict[str, Any]:
     """Build the object of ``profkit.show/1``."""
     functions = ranked_run(run, by)
-    ranges = range_rows([process.ranges for process in run.processes if process.ranges is not None])
+    ranges = range_rows(
+        [process.ranges for process in run.processes if process.ranges is not None], waiting_of(run.processes)
+    )
     processes = run.processes[:limit] if limit else run.processes
     return {
         "schema": SHOW_SCHEMA,

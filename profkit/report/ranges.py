@@ -21,7 +21,9 @@ __all__ = ["change_objects", "change_sections", "range_objects", "range_sections
 HARDLY_OVERLAP = 0.9
 
 
-def range_sections(rows: Sequence[RangeRow], unmatched: int, limit: int) -> list[Section]:
+def range_sections(
+    rows: Sequence[RangeRow], unmatched: int, limit: int, period_s: float | None = None
+) -> list[Section]:
     """Lay out the ranges of one run.
 
     Parameters
@@ -32,6 +34,8 @@ def range_sections(rows: Sequence[RangeRow], unmatched: int, limit: int) -> list
         Ends without a beginning, over all processes.
     limit
         Most rows; 0 lists all.
+    period_s
+        Between two readings of a thread's waiting, ``None`` where there were none.
     """
     if not rows:
         return []
@@ -43,6 +47,8 @@ def range_sections(rows: Sequence[RangeRow], unmatched: int, limit: int) -> list
         Column("total", "seconds"),
         Column("median", "seconds"),
         Column("p95", "seconds", 2),
+        Column("CPU queue", "seconds", 5),
+        Column("queued", "share", 1),
         Column("of parent", "share", 1),
         Column("parent", "text", 3),
         Column("unbalanced", "count", 4),
@@ -56,6 +62,11 @@ def range_sections(rows: Sequence[RangeRow], unmatched: int, limit: int) -> list
     notes = [cut_note(len(shown), len(rows), "ranges")]
     if any(row.unbalanced for row in shown):
         notes.append("Unbalanced: began but never ended; their time is in no column.")
+    if period_s is not None and any(row.wait_s is not None for row in shown):
+        notes.append(
+            f"Queued: share of the ranges' time in which their thread waited for a CPU, from readings every "
+            f"{units.seconds(period_s)}; right for many ranges together, not for a single shorter one."
+        )
     if unmatched:
         one = "1 end had" if unmatched == 1 else f"{unmatched:,} ends had"
         notes.append(f"{one} no beginning.")
@@ -76,6 +87,8 @@ def _cells(row: RangeRow) -> tuple[str | int | float | None, ...]:
         row.total_s if timed else None,
         row.median_s,
         row.p95_s,
+        row.wait_s,
+        row.wait_share,
         row.share_of_parent,
         "" if row.parent is None else _label(row.parent),
         row.unbalanced or None,
@@ -108,8 +121,9 @@ def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]
         Column("median", "factor"),
         Column("p95", "factor", 2),
         Column("longer", "share", 1),
-        Column("count", "count", 3),
-        Column("share of parent", "share", 4),
+        Column("queued", "share", 3),
+        Column("count", "count", 4),
+        Column("share of parent", "share", 5),
     )
     rows = [_change_row(change) for change in shown]
     filled = [
@@ -122,6 +136,8 @@ def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]
         notes.append(
             "Longer: how often a range of the candidate takes longer than one of the baseline; 50 % is even."
         )
+    if any(row.wait_share is not None for c in shown for row in (c.baseline, c.candidate) if row is not None):
+        notes.append("Queued: share of the ranges' time in which their thread waited for a CPU.")
     if any(row.marked for row in rows):
         notes.append(f"● hardly overlap: beyond {units.share(HARDLY_OVERLAP)} either way.")
     table = Table(
@@ -137,6 +153,7 @@ def _change_row(change: RangeChange) -> Row:
     slower = change.slower
     apart = slower is not None and not 1 - HARDLY_OVERLAP < slower < HARDLY_OVERLAP
     share_a, share_b = (None if row is None else row.share_of_parent for row in (a, b))
+    wait_a, wait_b = (None if row is None else row.wait_share for row in (a, b))
     cells = (
         _label(change.key),
         clean(change.key.domain),
@@ -145,6 +162,7 @@ def _change_row(change: RangeChange) -> Row:
         change.median_ratio,
         change.p95_ratio,
         slower,
+        None if wait_a is None and wait_b is None else Pair(wait_a, wait_b),
         Pair(None if a is None else a.count, None if b is None else b.count),
         None if share_a is None and share_b is None else Pair(share_a, share_b),
     )
@@ -186,6 +204,8 @@ def _numbers(row: RangeRow) -> dict[str, Any]:
         "p95_s": row.p95_s,
         "parent": None if row.parent is None else _text(row.parent.name),
         "share_of_parent": row.share_of_parent,
+        "wait_s": row.wait_s,
+        "wait_share": row.wait_share,
         "unbalanced": row.unbalanced,
         "names": row.names,
     }

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from profkit.analysis.identity import function_keys
+from profkit.analysis.range_waiting import waiting_of
 from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Verdict
 from profkit.model import Host, Process, Run
@@ -57,13 +58,20 @@ def show_document(
         sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
     sections += _processes(run.processes, limit)
     sections.append(_functions(functions, limit, by))
-    ranges = [process.ranges for process in run.processes if process.ranges is not None]
-    sections += range_sections(range_rows(ranges), sum(part.unmatched for part in ranges), limit)
+    sections += _ranges(run.processes, limit)
     sections += _threads(run.processes, limit)
     sections += _open_calls(run.processes, limit)
     if verdict is not None and verdict.advice:
         sections.append(Section("What to do next", advice_blocks(verdict.advice)))
     return Document("profkit show", tuple(sections))
+
+
+def _ranges(processes: Sequence[Process], limit: int) -> list[Section]:
+    ranges = [process.ranges for process in processes if process.ranges is not None]
+    waits = waiting_of(processes)
+    periods = [waited.period_s for waited in waits if waited is not None]
+    rows = range_rows(ranges, waits)
+    return range_sections(rows, sum(part.unmatched for part in ranges), limit, max(periods, default=None))
 
 
 def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, ...]:

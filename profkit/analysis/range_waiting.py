@@ -1,0 +1,100 @@
+"""How long the thread of a range queued for a CPU inside it, from the sampler's readings of that thread.
+
+The kernel's counters are read a few times a second, and a range may last a millisecond: the counter's value at
+its begin and at its end is interpolated between the readings around them. Sums over many ranges are right in
+expectation, since whatever waiting falls between two readings is spread over the time between them; a single range
+shorter than the period is not resolved. Pure functions; summing up by name is in `analysis.ranges`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import Process
+from profkit.model.ranges import PUSHED, Ranges
+from profkit.model.series import ThreadSamples
+
+__all__ = ["RangeWaiting", "range_waiting", "waiting_of"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeWaiting:
+    """Waiting inside the ranges of one process, row by row.
+
+    Attributes
+    ----------
+    wait_s : float64 array, shape (n,)
+        Seconds for which the range's thread was ready to run without a CPU; NaN where nobody counted.
+    measured_s : float64 array, shape (n,)
+        How much of the range lies between two readings of its thread, and is what `wait_s` is about; 0 where
+        `wait_s` is NaN.
+    period_s : float
+        Median seconds between two readings of a thread.
+    """
+
+    wait_s: Floats
+    measured_s: Floats
+    period_s: float
+
+
+def waiting_of(processes: Sequence[Process]) -> list[RangeWaiting | None]:
+    """Return the waiting of each process that has ranges, in order; ``None`` where it was not sampled."""
+    return [
+        None if process.samples is None else range_waiting(process.ranges, process.samples)
+        for process in processes
+        if process.ranges is not None
+    ]
+
+
+def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None:
+    """Interpolate each thread's cumulative wait at the begin and the end of its ranges.
+
+    Parameters
+    ----------
+    ranges, samples
+        Of one process.
+
+    Returns
+    -------
+    RangeWaiting or None
+        Only pushed ranges that ended have values: a started range may end in any thread, and is of none.
+        ``None`` if there are no two readings of any thread.
+    """
+    n = len(ranges)
+    wait, measured = np.full(n, np.nan), np.zeros(n)
+    rows = np.flatnonzero(ranges.ended & (ranges.kind == PUSHED))
+    order = rows[np.argsort(ranges.thread[rows], kind="stable")]
+    threads, first = np.unique(ranges.thread[order], return_index=True)
+    steps: list[Ints] = []
+    for tid, part in zip(threads.tolist(), np.split(order, first)[1:], strict=True):
+        low, high = np.searchsorted(samples.tid, [tid, tid + 1])
+        if high - low < 2:
+            continue
+        time = samples.time_ns[low:high]
+        waited = _rising(samples.wait_ns[low:high])
+        steps.append(np.diff(time))
+        begin, end = ranges.begin_ns[part], ranges.end_ns[part]
+        inside = np.maximum(np.minimum(end, time[-1]) - np.maximum(begin, time[0]), 0)
+        known = inside > 0
+        # np.interp holds the first and the last value outside, where nobody knows of any waiting.
+        between = np.interp(end, time, waited) - np.interp(begin, time, waited)
+        wait[part[known]] = between[known] / 1e9
+        measured[part[known]] = inside[known] / 1e9
+    if not steps:
+        return None
+    return RangeWaiting(wait, measured, float(np.median(np.concatenate(steps))) / 1e9)
+
+
+def _rising(counter: Ints) -> Ints:
+    """Join the counters of threads that had the same number one after the other: each began at 0."""
+    step = np.diff(counter)
+    step = np.where(step < 0, counter[1:], step)
+    joined: Ints = np.concatenate([counter[:1], counter[0] + np.cumsum(step)])
+    return joined
