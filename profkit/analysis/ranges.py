@@ -16,7 +16,7 @@ import numpy.typing as npt
 from profkit.analysis.range_waiting import RangeWaiting
 from profkit.model.ranges import MARK, OPEN, Ranges
 
-__all__ = ["RangeChange", "RangeKey", "RangeRow", "compare_ranges", "fold_names", "range_rows"]
+__all__ = ["RangeChange", "RangeKey", "RangeRow", "compare_ranges", "fold_names", "pattern_of", "range_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -113,6 +113,11 @@ class RangeChange:
     slower: float | None
 
 
+def pattern_of(name: str) -> str:
+    """Return a name with ``{n}`` for its numbers: names of one row have the same."""
+    return _NUMBER.sub(NUMBER, name)
+
+
 def fold_names(names: Iterable[str]) -> dict[str, str]:
     """Return the row name of each name.
 
@@ -128,7 +133,7 @@ def fold_names(names: Iterable[str]) -> dict[str, str]:
         The name itself, or with ``{n}`` for its numbers where another name becomes the same by that.
     """
     names = set(names)
-    folded = {name: _NUMBER.sub(NUMBER, name) for name in names}
+    folded = {name: pattern_of(name) for name in names}
     uses: dict[str, int] = {}
     for pattern in folded.values():
         uses[pattern] = uses.get(pattern, 0) + 1
@@ -275,9 +280,7 @@ def _waited(
         for part, waited in zip(ranges, waits, strict=True)
     ]
     wait, measured = (np.concatenate(column) for column in zip(*columns, strict=True))
-    waited: Floats = np.bincount(group, wait, n)
-    counted: Floats = np.bincount(group, measured, n)
-    return waited, counted
+    return np.asarray(np.bincount(group, wait, n), float), np.asarray(np.bincount(group, measured, n), float)
 
 
 def _numbers(
