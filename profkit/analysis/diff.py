@@ -7,6 +7,7 @@ nothing; every step of it is a module of this room.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +21,7 @@ from profkit.analysis.diagnose import diagnose
 from profkit.analysis.facts import Facts
 from profkit.analysis.fold import fold_comprehensions, needs_folding
 from profkit.analysis.identity import infer_python
+from profkit.analysis.iterations import IterationModel, IterationNames, iteration_model, typical_model
 from profkit.analysis.movement import movement, noise_log_ratio
 from profkit.analysis.range_waiting import RangeWaiting, waiting_of
 from profkit.analysis.ranges import RangeChange, compare_ranges
@@ -40,7 +42,14 @@ DEPTH = 50
 RANKED_BY = ("tottime", "cumtime")
 
 
-def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: str | None = None) -> Diff:
+def diff(
+    baseline: RunSet,
+    candidate: RunSet,
+    *,
+    by: str = "tottime",
+    process: str | None = None,
+    iterations: IterationNames | None = None,
+) -> Diff:
     """Compare two sides.
 
     Parameters
@@ -51,6 +60,8 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
         ``tottime`` or ``cumtime``: what functions are ranked by.
     process
         ``None`` for all processes summed, ``main``, ``rank:N`` or ``pid:N``.
+    iterations
+        What the user said of the NVTX ranges.
 
     Returns
     -------
@@ -59,7 +70,7 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
     Raises
     ------
     UsageError
-        A side is empty, ``by`` is neither, or a run has no such process.
+        A side is empty, ``by`` is neither, or a run has no such process or range.
     """
     if by not in RANKED_BY:
         raise UsageError(f"--by {by}: functions are ranked by {' or '.join(RANKED_BY)}")
@@ -107,6 +118,16 @@ def diff(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: s
         residue=residue,
         warnings=tuple(dict.fromkeys(said)),
         ranges=_compared_ranges(baseline, candidate, selector_a, selector_b),
+        iterations=(
+            _iterations(baseline, selector_a, iterations),
+            _iterations(candidate, selector_b, iterations),
+        ),
+    )
+
+
+def _iterations(side: RunSet, selector: str | None, names: IterationNames | None) -> IterationModel | None:
+    return typical_model(
+        [iteration_model(replace(run, processes=select_processes(run, selector)), names) for run in side.runs]
     )
 
 

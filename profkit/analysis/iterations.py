@@ -26,8 +26,9 @@ Ints = npt.NDArray[np.int64]
 
 #: Iterations from which a median says something.
 MIN_ITERATIONS = 5
-#: A first iteration that takes this many times the median of the second half is still warming up: repeats of one
-#: program vary by up to 1.36× (DETECTION §2, total-time ratio of null pairs).
+#: A first iteration that takes this many times what nine of ten take in the second half is still warming up:
+#: repeats of one program vary by up to 1.36× (DETECTION §2, total-time ratio of null pairs). Nine of ten, since the
+#: iterations of a loop that waits for its loader now and then are of two kinds.
 WARM_UP_FACTOR = 1.5
 #: Largest part (1) of the iterations that warming up can be; more would be the loop itself becoming faster.
 WARM_UP_MOST = 0.25
@@ -37,9 +38,10 @@ NOTICEABLE_WAIT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A time per iteration, seconds; `p95_s` is ``None`` where only a mean is known, which `median_s` then is."""
+    """A time per iteration, seconds; of an overlapped loader, whose batches are nobody's in particular, the mean."""
 
-    median_s: float
+    mean_s: float
+    median_s: float | None
     p95_s: float | None
 
 
@@ -86,7 +88,7 @@ class IterationModel:
     consumer_wait_share
         Part (1) of all these iterations' time that the consumer waited.
     predicted_s
-        What the model says an iteration takes: the sum, or the longer of computing and loading.
+        What the model says an iteration takes on average: the sum, or the longer of computing and loading.
     steps_per_s
         Iterations in a second.
     batch, batch_from, samples_per_s
@@ -156,7 +158,7 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
                 f"--iteration {said.iteration[0]}: {run.path} has fewer than {MIN_ITERATIONS} of them in any thread"
             )
         return None
-    slowest = max(models, key=lambda model: model.duration.median_s)
+    slowest = max(models, key=lambda model: model.duration.mean_s)
     return replace(slowest, consumers=len(models))
 
 
@@ -207,21 +209,21 @@ def _model(
     spent: Spread | None
     if loaders.threads:
         # What the consumer itself calls loading is where it waits for those who load.
-        spent = Spread(loaders.seconds / loaders.threads / (n - left_out), None)
+        spent = Spread(loaders.seconds / loaders.threads / (n - left_out), None, None)
         names = [loaders.names, names[1], tuple(dict.fromkeys([*names[0], *names[2]]))]
     else:
         # A waiting range beside nobody who was seen loading: its loader is there, and names nothing.
         spent = None if waited is None else _spread(waited[used])
     share = None if waited is None else float(waited[used].sum() / duration[used].sum())
     overlapped = loaders.threads > 0
-    typical = float(np.median(compute[used]))
+    usual = float(compute[used].mean())
     if spent is None:
         bound, predicted = None, None
     elif not overlapped:
-        bound, predicted = "sum", typical + spent.median_s
+        bound, predicted = "sum", usual + spent.mean_s
     else:
-        starved = share >= NOTICEABLE_WAIT if share is not None else spent.median_s > typical
-        bound, predicted = "loading" if starved else "compute", max(typical, spent.median_s)
+        starved = share >= NOTICEABLE_WAIT if share is not None else spent.mean_s > usual
+        bound, predicted = "loading" if starved else "compute", max(usual, spent.mean_s)
     rate = float((n - left_out) / duration[used].sum())
     batch, batch_from = _batch(cycle.batch[used], said)
     return IterationModel(
@@ -302,7 +304,7 @@ def _per_iteration(part: RolePart, ends: Ints) -> Floats:
 
 def _warm_up(duration: Floats) -> int:
     """Return how many iterations at the start took markedly longer than those of the second half."""
-    usual = float(np.median(duration[len(duration) // 2 :]))
+    usual = float(np.percentile(duration[len(duration) // 2 :], 90))
     usually = np.flatnonzero(duration <= WARM_UP_FACTOR * usual)
     lead = int(usually[0]) if len(usually) else 0
     return lead if lead <= WARM_UP_MOST * len(duration) and len(duration) - lead >= MIN_ITERATIONS else 0
@@ -352,7 +354,7 @@ def _loaders(
 
 
 def _spread(seconds: Floats) -> Spread:
-    return Spread(float(np.median(seconds)), float(np.percentile(seconds, 95)))
+    return Spread(float(seconds.mean()), float(np.median(seconds)), float(np.percentile(seconds, 95)))
 
 
 def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from profkit.analysis.iterations import IterationModel
 from profkit.analysis.ranges import RangeChange
 from profkit.model import FunctionKey
 
@@ -273,3 +274,4 @@ class Diff:
     residue: Residue
     warnings: tuple[str, ...] = field(default=())
     ranges: tuple[RangeChange, ...] = ()
+    iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)

@@ -8,12 +8,17 @@ from typing import Annotated
 import typer
 
 from profkit.cli.options import (
+    BatchSizeOption,
     ByOption,
+    ComputeOption,
     FormatOption,
     FullPathsOption,
+    IterationOption,
     LimitOption,
+    LoadOption,
     OutputOption,
     ProcessOption,
+    iteration_names,
 )
 
 __all__ = ["diff"]
@@ -32,6 +37,10 @@ def diff(
     by: ByOption = "tottime",
     process: ProcessOption = None,
     limit: LimitOption = None,
+    iteration: IterationOption = None,
+    load: LoadOption = None,
+    compute: ComputeOption = None,
+    batch_size: BatchSizeOption = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
@@ -54,7 +63,8 @@ def diff(
     causes = _causes(fail_on)
     keep_inputs(output, (path for side in (baseline, candidate) for path in files_of(side)[0]))
     before, after = load_side(baseline), load_side(candidate)
-    result = compare(before, after, by=by, process=process)
+    names = iteration_names(iteration, load, compute, batch_size)
+    result = compare(before, after, by=by, process=process, iterations=names)
     if not full_paths:
         # From here on nothing knows who ran it where: no renderer has to remember.
         result = masker((*before.runs, *after.runs)).diff(result)

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-__all__ = ["ByOption", "FormatOption", "FullPathsOption", "LimitOption", "OutputOption", "ProcessOption"]
+if TYPE_CHECKING:  # numpy, which ``profkit --help`` does not need
+    from profkit.analysis.iterations import IterationNames
+
+__all__ = [
+    "BatchSizeOption",
+    "ByOption",
+    "ComputeOption",
+    "FormatOption",
+    "FullPathsOption",
+    "IterationOption",
+    "LimitOption",
+    "LoadOption",
+    "OutputOption",
+    "ProcessOption",
+    "iteration_names",
+]
 
 
 FormatOption = Annotated[
@@ -43,3 +58,22 @@ FullPathsOption = Annotated[
         help="Leave paths, users, host names and command lines as they are; by default no report has them.",
     ),
 ]
+IterationOption = Annotated[
+    list[str] | None,
+        "--iteration",
+        metavar="NAME",
+        help="NVTX range that is one iteration; * matches anything. Repeatable.  [default: by name]",
+LoadOption = Annotated[
+        "--load", metavar="NAME", help="NVTX range that loads data. Repeatable.  [default: by name]"
+ComputeOption = Annotated[
+        "--compute", metavar="NAME", help="NVTX range that computes. Repeatable.  [default: by name]"
+BatchSizeOption = Annotated[
+    int | None,
+        "--batch-size", metavar="N", min=1, help="Samples in one iteration.  [default: payload of its range]"
+
+def iteration_names(
+    iteration: list[str] | None, load: list[str] | None, compute: list[str] | None, batch_size: int | None
+) -> IterationNames:
+    """Return what the user said of the ranges."""
+    from profkit.analysis.iterations import IterationNames
+    return IterationNames(tuple(iteration or ()), tuple(load or ()), tuple(compute or ()), batch_size)

@@ -10,12 +10,17 @@ from typing import Annotated
 import typer
 
 from profkit.cli.options import (
+    BatchSizeOption,
     ByOption,
+    ComputeOption,
     FormatOption,
     FullPathsOption,
+    IterationOption,
     LimitOption,
+    LoadOption,
     OutputOption,
     ProcessOption,
+    iteration_names,
 )
 
 __all__ = ["show"]
@@ -29,6 +34,10 @@ def show(
     process: ProcessOption = None,
     limit: LimitOption = None,
     full_paths: FullPathsOption = False,
+    iteration: IterationOption = None,
+    load: LoadOption = None,
+    compute: ComputeOption = None,
+    batch_size: BatchSizeOption = None,
 ) -> None:
     """Show one run: processes, waiting, top functions."""
     gc.disable()  # as in ``profkit diff``
@@ -42,6 +51,7 @@ def show(
     rows = default_limit(limit, chosen)
     loaded = load_run(run, edges=False)
     keep_inputs(output, (loaded.path,))
+    names = iteration_names(iteration, load, compute, batch_size)
     selected = replace(loaded, processes=select_processes(loaded, process))
     if not full_paths:
         selected = masker([loaded]).run(selected)  # as in ``profkit diff``
@@ -49,11 +59,11 @@ def show(
     def json_text() -> str:
         from profkit.report.jsondoc import show_json
 
-        return show_json(selected, limit=rows, by=by)
+        return show_json(selected, limit=rows, by=by, names=names)
 
     def document() -> Document:
         from profkit.report.showdoc import show_document
 
-        return show_document(selected, limit=rows, by=by)
+        return show_document(selected, limit=rows, by=by, names=names)
 
     emit_report(chosen, output, json_text, document)

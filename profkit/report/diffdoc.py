@@ -27,6 +27,7 @@ from profkit.report.document import (
     Section,
     Table,
 )
+from profkit.report.iterations import change_sections as iteration_sections
 from profkit.report.ranges import change_sections
 from profkit.report.text import clean
 from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
@@ -63,6 +64,7 @@ def diff_document(diff: Diff, limit: int = 50) -> Document:
         *_story(diff, limit),
         *_moved(diff, limit),
         *_one_sided(diff, limit),
+        *iteration_sections(diff.iterations),
         *change_sections(diff.ranges, limit),
         *_trust(diff),
         *_other_findings(diff.verdict),

@@ -11,11 +11,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from profkit.analysis.iterations import IterationNames, iteration_model
 from profkit.analysis.range_waiting import waiting_of
 from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSummary, SideTable, Verdict
 from profkit.model import Host, Machine, Manifest, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
+from profkit.report.iterations import change_object, model_object
 from profkit.report.ranges import change_objects, range_objects
 
 __all__ = ["DIFF_SCHEMA", "SHOW_SCHEMA", "diff_json", "diff_object", "show_json", "show_object"]
@@ -29,9 +31,16 @@ def diff_json(diff: Diff, limit: int = 50) -> str:
     return _dumps(diff_object(diff, limit))
 
 
-def show_json(run: Run, *, limit: int = 50, by: str = "tottime", verdict: Verdict | None = None) -> str:
+def show_json(
+    run: Run,
+    *,
+    limit: int = 50,
+    by: str = "tottime",
+    verdict: Verdict | None = None,
+    names: IterationNames | None = None,
+) -> str:
     """Write one run as one JSON document, ``profkit.show/1``, ended by a newline."""
-    return _dumps(show_object(run, limit=limit, by=by, verdict=verdict))
+    return _dumps(show_object(run, limit=limit, by=by, verdict=verdict, names=names))
 
 
 def _dumps(value: object) -> str:
@@ -95,6 +104,7 @@ def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
         "functions": [_diff_row(table, row) for row in range(shown)],
         "ranges_total": len(diff.ranges),
         "ranges": change_objects(diff.ranges, limit),
+        "iterations": change_object(diff.iterations),
         "residue": {
             "baseline_only": int(diff.residue.baseline_only),
             "candidate_only": int(diff.residue.candidate_only),
@@ -189,7 +199,12 @@ def _diff_side(side: SideTable, row: int) -> dict[str, Any] | None:
 
 
 def show_object(
-    run: Run, *, limit: int = 50, by: str = "tottime", verdict: Verdict | None = None
+    run: Run,
+    *,
+    limit: int = 50,
+    by: str = "tottime",
+    verdict: Verdict | None = None,
+    names: IterationNames | None = None,
 ) -> dict[str, Any]:
     """Build the object of ``profkit.show/1``."""
     functions = ranked_run(run, by)
@@ -208,6 +223,7 @@ def show_object(
         "functions": _functions(functions, limit),
         "ranges_total": len(ranges),
         "ranges": range_objects(ranges, limit),
+        "iterations": model_object(iteration_model(run, names)),
         "machine": None if run.machine is None else _machine(run.machine),
         "warnings": _texts(run.warnings),
     }

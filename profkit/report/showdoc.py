@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from profkit.analysis.identity import function_keys
+from profkit.analysis.iterations import IterationNames, iteration_model
 from profkit.analysis.range_waiting import waiting_of
 from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Verdict
@@ -16,6 +17,7 @@ from profkit.model import Host, Process, Run
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Note, Row, Section, Table
 from profkit.report.functions import FunctionRow, Ranked, ranked_run
+from profkit.report.iterations import model_sections
 from profkit.report.ranges import range_sections
 from profkit.report.text import clean
 from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
@@ -37,7 +39,12 @@ def wait_fraction(run_s: float | None, wait_s: float | None) -> float | None:
 
 
 def show_document(
-    run: Run, *, limit: int = 50, by: str = "tottime", verdict: Verdict | None = None
+    run: Run,
+    *,
+    limit: int = 50,
+    by: str = "tottime",
+    verdict: Verdict | None = None,
+    names: IterationNames | None = None,
 ) -> Document:
     """Lay out one run.
 
@@ -51,6 +58,8 @@ def show_document(
         ``tottime`` or ``cumtime``: the order of the functions.
     verdict
         What can be said from this run alone, if anything.
+    names
+        What the user said of the NVTX ranges.
     """
     functions = ranked_run(run, by)
     sections = [Section("", _head(run, functions, verdict))]
@@ -58,6 +67,7 @@ def show_document(
         sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
     sections += _processes(run.processes, limit)
     sections.append(_functions(functions, limit, by))
+    sections += model_sections(iteration_model(run, names))
     sections += _ranges(run.processes, limit)
     sections += _threads(run.processes, limit)
     sections += _open_calls(run.processes, limit)

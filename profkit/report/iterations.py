@@ -1,0 +1,202 @@
+"""The iteration model in both reports: a sentence, the rate and a table for a `Document`, an object for JSON.
+
+Takes what ``analysis.iterations`` found; computes nothing but ratios of what it prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from profkit.analysis.iterations import IterationModel, Spread
+from profkit.report import units
+from profkit.report.document import Block, Cell, Column, Facts, Note, Pair, Row, Section, Table
+from profkit.report.text import clean
+
+__all__ = ["change_object", "change_sections", "model_object", "model_sections"]
+
+Change = tuple[IterationModel | None, IterationModel | None]
+
+
+def model_sections(model: IterationModel | None) -> list[Section]:
+    """Lay out the iterations of one run; nothing where there is no model."""
+    if model is None:
+        return []
+    columns = (
+        Column("in each", "text"),
+        Column("mean", "seconds"),
+        Column("share", "share", 1),
+        Column("median", "seconds", 2),
+        Column("p95", "seconds"),
+        Column("ranges", "path", 3),
+    )
+    rows = tuple(
+        _row(model, title, spread, names) for title, spread, names in _times(model) if spread is not None
+    )
+    blocks: tuple[Block, ...] = (
+        Note(_sentence(model), _tone(model)),
+        Facts((("iterations", _which(model)), ("rate", _rate(model)))),
+        Table(columns, rows, _mean_note(model)),
+    )
+    return [Section("Iterations", blocks)]
+
+
+def change_sections(change: Change) -> list[Section]:
+    """Lay out the iterations of both sides."""
+    a, b = change
+    if a is None or b is None:
+        only = a or b
+        if only is None:
+            return []
+        (section,) = model_sections(only)
+        return [Section(f"Iterations of the {'baseline' if a else 'candidate'}", section.blocks)]
+    columns = (
+        Column("in each", "text"),
+        Column("baseline", "seconds"),
+        Column("candidate", "seconds"),
+        Column("factor", "factor"),
+        Column("median", "seconds", 2),
+        Column("p95", "seconds", 1),
+    )
+    rows = tuple(
+        Row((title, *_both(x, y)))
+        for (title, x, _), (_, y, _) in zip(_times(a), _times(b), strict=True)
+        if x is not None or y is not None
+    )
+    blocks: tuple[Block, ...] = (
+        Facts(
+            (("baseline", _sentence(a)), ("candidate", _sentence(b)), ("rate", f"{_rate(a)} → {_rate(b)}"))
+        ),
+        Table(
+            columns,
+            rows,
+            " ".join(
+                dict.fromkeys(["Baseline and candidate: means.", *filter(None, map(_mean_note, (a, b)))])
+            ),
+        ),
+        Note(f"Baseline: {_which(a)}. Candidate: {_which(b)}."),
+    )
+    return [Section("Iterations", blocks)]
+
+
+def model_object(model: IterationModel | None) -> dict[str, Any] | None:
+    """Return ``iterations`` of ``profkit.show/1``."""
+    if model is None:
+        return None
+    values = asdict(model)
+    for field in ("loads", "computes", "waits"):
+        values[field] = [_text(name) for name in values[field]]
+    for field in ("thread", "iteration"):
+        values[field] = _text(values[field])
+    return values
+
+
+def change_object(change: Change) -> dict[str, Any] | None:
+    """Return ``iterations`` of ``profkit.diff/1``."""
+    a, b = change
+    if a is None and b is None:
+        return None
+    return {
+        "baseline": model_object(a),
+        "candidate": model_object(b),
+        "duration_ratio": None if a is None or b is None else _ratio(a.duration.mean_s, b.duration.mean_s),
+        "steps_per_s_ratio": None if a is None or b is None else _ratio(a.steps_per_s, b.steps_per_s),
+    }
+
+
+def _times(model: IterationModel) -> tuple[tuple[str, Spread | None, tuple[str, ...]], ...]:
+    loads = model.loads or model.waits
+    return (
+        ("iteration", model.duration, ()),
+        ("computing", model.compute, model.computes),
+        ("loading", model.load, loads),
+        ("waiting for data", model.wait if model.overlapped else None, model.waits),
+        ("neither", model.outside if model.computes else None, ()),
+    )
+
+
+def _row(model: IterationModel, title: str, spread: Spread | None, names: tuple[str, ...]) -> Row:
+    assert spread is not None
+    whole = model.duration.mean_s
+    share = spread.mean_s / whole if whole > 0 else None
+    ranges = ", ".join(map(clean, names))
+    cells: tuple[Cell, ...] = (title, spread.mean_s, share, spread.median_s, spread.p95_s, ranges)
+    return Row(cells, tone="bad" if title.startswith("waiting") and model.bound == "loading" else "")
+
+
+def _both(a: Spread | None, b: Spread | None) -> tuple[Cell, ...]:
+    before, after = (None if side is None else side.mean_s for side in (a, b))
+    medians, late = (
+        Pair(None if a is None else getattr(a, field), None if b is None else getattr(b, field))
+        for field in ("median_s", "p95_s")
+    )
+    ratio = None if before is None or after is None else _ratio(before, after)
+    return before, after, ratio, medians, None if late == (None, None) else late
+
+
+def _ratio(before: float, after: float) -> float | None:
+    return after / before if before > 0 else None
+
+
+def _tone(model: IterationModel) -> str:
+    return "bad" if model.bound == "loading" else ""
+
+
+def _sentence(model: IterationModel) -> str:
+    compute = f"computing {units.seconds(model.compute.mean_s)}"
+    if model.bound is None or model.load is None:
+        return f"No range names loading: {compute} of {units.seconds(model.duration.mean_s)}."
+    both = f"{compute}, loading {units.seconds(model.load.mean_s)}"
+    if not model.overlapped:
+        share = units.share(model.consumer_wait_share)
+        return f"Loading and computing take turns ({both}): {share} of the time goes into loading."
+    loaders = "1 loader" if model.loaders == 1 else f"{model.loaders} loaders"
+    text = (
+        f"Bound by loading, in {loaders} beside it ({both})"
+        if model.bound == "loading"
+        else f"Bound by computing; {loaders} beside it keep up ({both})"
+    )
+    if model.waited is None or model.consumer_wait_share is None:
+        return f"{text}; no range names the waiting for them."
+    waited = f"waited for them in {model.waited:,} of {model.count:,} iterations"
+    return f"{text}: the consumer {waited}, {units.share(model.consumer_wait_share)} of the time."
+
+
+def _which(model: IterationModel) -> str:
+    name = clean(model.iteration)
+    what = f"“{name}”" if model.delimited else f"that begin with “{name}”"
+    place = f"in {clean(model.thread)}"
+    if model.rank is not None:
+        place += f" of rank {model.rank}"
+    elif model.pid is not None:
+        place += f" of process {model.pid}"
+    if model.consumers > 1:
+        place += f", the slowest of {model.consumers} threads that compute"
+    text = f"{model.count:,} {what} {place}"
+    return (
+        f"{text}; {model.left_out} more at the start left out, {model.why_left_out}"
+        if model.left_out
+        else text
+    )
+
+
+def _rate(model: IterationModel) -> str:
+    text = f"{_number(model.steps_per_s)} iterations/s"
+    if model.samples_per_s is not None:
+        text += f", {_number(model.samples_per_s)} samples/s ({model.batch:g} each, by {model.batch_from})"
+    return text
+
+
+def _number(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def _mean_note(model: IterationModel) -> str:
+    if not model.overlapped:
+        return ""
+    return "Loading: the loaders' time, divided by their number and by the iterations."
+
+
+def _text(value: str) -> str:
+    r"""Spell what UTF-8 cannot hold as ``\udcXX``."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")

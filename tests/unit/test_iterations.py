@@ -1,0 +1,291 @@
+"""The iteration model: what is taken for what, what bounds an iteration, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profkit.analysis.iterations import IterationModel, IterationNames, iteration_model, typical_model
+from profkit.analysis.range_roles import COMPUTE, ITERATION, LOAD, NO_ROLE, WAIT, roles_of
+from profkit.errors import UsageError
+from profkit.model import Host, Process, Run
+from profkit.model.ranges import Ranges
+from profkit.report.iterations import change_sections, model_object, model_sections
+from tests.unit.test_ranges import ranges_of
+
+#: One range: name, begin, end (milliseconds), thread.
+Event = tuple[str, float, float, int]
+
+
+def _is_around(outer: Event, inner: Event) -> bool:
+    return outer[3] == inner[3] and outer[1] <= inner[1] and inner[2] <= outer[2]
+
+
+def ranges_from(events: Sequence[Event], payload: Sequence[int] | None = None) -> Ranges:
+    """Build ranges whose parents are those around them in the same thread."""
+    events = sorted(events, key=lambda e: (e[3], e[1], -e[2]))
+    parents: list[int] = []
+    open_: list[int] = []
+    for i, event in enumerate(events):
+        while open_ and not _is_around(events[open_[-1]], event):
+            open_.pop()
+        parents.append(open_[-1] if open_ else -1)
+        open_.append(i)
+    plain = ranges_of([(e[0], e[1] / 1e3, e[2] / 1e3, p) for e, p in zip(events, parents, strict=True)])
+    plain = replace(plain, thread=np.array([e[3] for e in events], np.int64))
+    if payload is not None:
+        plain = replace(
+            plain, payload=np.array(payload, np.uint64), payload_type=np.ones(len(events), np.uint8)
+        )
+    return plain.validate()
+
+
+def run_of(*processes: Process) -> Run:
+    return Run("a.prof", processes)
+
+
+def model_of(events: Sequence[Event], names: IterationNames | None = None) -> IterationModel:
+    found = iteration_model(run_of(Process(pid=7, ranges=ranges_from(events))), names)
+    assert found is not None
+    return found
+
+
+def in_turn(n: int = 10, load: float = 30.0, compute: float = 10.0, first: float = 0.0) -> list[Event]:
+    """A loop that loads and computes in one thread; its first iteration takes `first` more."""
+    events: list[Event] = []
+    now = 0.0
+    for i in range(n):
+        begin = now
+        events.append(("load batch", now, now + load, 1))
+        now += load
+        for name, part in (("forward", 0.4), ("backward", 0.6)):
+            events.append((name, now, now + part * compute, 1))
+            now += part * compute
+        now += first if i == 0 else 0.0
+        events.append((f"step {i}", begin, now, 1))
+    return events
+
+
+def beside(n: int = 10, load: float = 30.0, compute: float = 10.0, loaders: int = 1) -> list[Event]:
+    """A loop that waits for what other threads load, each one batch after the other."""
+    events: list[Event] = []
+    period = max(load / loaders, compute)
+    for i in range(n):
+        begin = i * period
+        events += [
+            (f"step {i}", begin, begin + period, 1),
+            ("wait for batch", begin, begin + period - compute, 1),
+            ("forward", begin + period - compute, begin + period, 1),
+        ]
+    for loader in range(loaders):
+        count = n // loaders
+        each = n * period / count if load / loaders >= compute else load
+        events += [
+            ("fetch", i * period * loaders, i * period * loaders + each, 10 + loader) for i in range(count)
+        ]
+    return events
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("load_batch", LOAD),
+        ("data/fetch", LOAD),
+        ("prefetchBatch", LOAD),
+        ("forward", COMPUTE),
+        ("Optimizer.step#SGD.step", COMPUTE),
+        ("optimizer step", COMPUTE),
+        ("Fwd pass", COMPUTE),
+        ("step {n}", ITERATION),
+        ("train_step", ITERATION),
+        ("Iteration {n}", ITERATION),
+        ("validation step", NO_ROLE),
+        ("epoch {n}", NO_ROLE),
+        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", WAIT),
+        ("wait for batch", WAIT),
+        ("stepping stone", NO_ROLE),
+        ("conv2d", NO_ROLE),
+        ("", NO_ROLE),
+    ],
+)
+def test_what_a_name_says(name: str, role: int) -> None:
+    assert roles_of([name], [], IterationNames())[name] == role
+
+
+def test_a_batch_is_an_iteration_if_it_computes_and_is_loaded_if_not() -> None:
+    names = ["batch {n}", "forward"]
+    assert roles_of(names, [("batch {n}", "forward")], IterationNames())["batch {n}"] == ITERATION
+    assert roles_of(names, [("epoch", "batch {n}")], IterationNames())["batch {n}"] == LOAD
+
+
+def test_what_the_user_says_of_a_role_is_all_of_it() -> None:
+    roles = roles_of(
+        ["forward", "backward", "conv {n}"], [], IterationNames(compute=("conv 3",), load=("back*",))
+    )
+    assert roles == {"forward": NO_ROLE, "backward": LOAD, "conv {n}": COMPUTE}
+
+
+def test_in_turn_the_times_add_up() -> None:
+    model = model_of(in_turn())
+    assert (model.bound, model.overlapped, model.loaders) == ("sum", False, 0)
+    assert (model.iteration, model.count, model.left_out) == ("step {n}", 10, 0)
+    assert model.loads == ("load batch",)
+    assert set(model.computes) == {"forward", "backward"}
+    assert model.duration.median_s == pytest.approx(0.040)
+    assert model.compute.mean_s == pytest.approx(0.010)
+    assert model.load is not None
+    assert model.load.median_s == pytest.approx(0.030)
+    assert model.predicted_s == pytest.approx(0.040)
+    assert model.outside.mean_s == pytest.approx(0.0, abs=1e-9)
+    assert model.consumer_wait_share == pytest.approx(0.75)
+    assert model.steps_per_s == pytest.approx(25.0)
+    assert (model.batch, model.samples_per_s) == (None, None)
+
+
+@pytest.mark.parametrize("loaders", [1, 3])
+def test_beside_a_slow_loader_the_consumer_waits(loaders: int) -> None:
+    model = model_of(beside(12, load=40.0 * loaders, compute=10.0, loaders=loaders))
+    assert (model.bound, model.overlapped, model.loaders) == ("loading", True, loaders)
+    assert model.load is not None
+    assert model.load.mean_s == pytest.approx(0.040)
+    assert model.load.median_s is None
+    assert model.predicted_s == pytest.approx(0.040)
+    assert model.wait is not None
+    assert model.wait.median_s == pytest.approx(0.030)
+    assert model.waited == model.count == 12
+    assert model.consumer_wait_share == pytest.approx(0.75)
+
+
+def test_beside_a_fast_loader_computing_is_the_bound() -> None:
+    model = model_of(beside(10, load=3.0, compute=10.0))
+    assert (model.bound, model.waited, model.consumer_wait_share) == ("compute", 0, 0.0)
+    assert model.predicted_s == pytest.approx(0.010)
+
+
+def test_loaders_in_other_processes_of_the_same_host() -> None:
+    everything = beside()
+    own = ranges_from([e for e in everything if e[3] == 1])
+    theirs = ranges_from([e for e in everything if e[3] != 1])
+    consumer = Process(pid=7, host=Host("a"), ranges=own)
+    worker = Process(pid=8, parent=7, host=Host("a"), ranges=theirs)
+    here = iteration_model(run_of(consumer, worker))
+    elsewhere = iteration_model(run_of(consumer, replace(worker, host=Host("b"))))
+    assert here is not None
+    assert elsewhere is not None
+    assert (here.bound, here.loaders) == ("loading", 1)
+    assert (elsewhere.bound, elsewhere.loaders) == ("sum", 0), "the clock of another host says nothing"
+
+
+def test_without_ranges_around_iterations_one_reaches_to_the_end_of_its_last_range() -> None:
+    model = model_of([e for e in in_turn() if not e[0].startswith("step")])
+    assert (model.delimited, model.iteration, model.count) == (False, "forward", 10)
+    assert model.duration.median_s == pytest.approx(0.040)
+    assert model.consumer_wait_share == pytest.approx(0.75)
+
+
+def test_loading_between_iterations_belongs_to_the_next() -> None:
+    events = [e for e in in_turn() if not e[0].startswith("step")]
+    events += [(f"step {i}", 40.0 * i + 30.0, 40.0 * i + 40.0, 1) for i in range(10)]
+    model = model_of(events)
+    assert model.delimited
+    assert model.duration.median_s == pytest.approx(0.040)
+    assert model.load is not None
+    assert model.load.median_s == pytest.approx(0.030)
+
+
+def test_nothing_is_counted_twice() -> None:
+    nested = [("conv forward", e[1] + 1, e[2] - 1, 1) for e in in_turn() if e[0] == "forward"]
+    inside = [("decode", e[1] + 1, e[1] + 2, 1) for e in in_turn() if e[0] == "load batch"]
+    around = [("next batch", e[1], e[2], 1) for e in in_turn() if e[0] == "load batch"]
+    data_inside_computing = [("load weights", e[1], e[1] + 1, 1) for e in in_turn() if e[0] == "backward"]
+    model = model_of([*in_turn(), *nested, *inside, *around, *data_inside_computing])
+    assert model.compute.mean_s == pytest.approx(0.010)
+    assert model.load is not None
+    assert model.load.mean_s == pytest.approx(0.030)
+
+
+def test_a_first_iteration_that_warms_up_is_left_out_with_the_reason() -> None:
+    model = model_of(in_turn(20, first=400.0))
+    assert (model.count, model.left_out) == (19, 1)
+    assert "11.0 times" in model.why_left_out
+    assert model.steps_per_s == pytest.approx(25.0)
+
+
+def test_a_loop_that_gets_faster_all_the_time_is_not_warming_up() -> None:
+    ends = np.cumsum(np.linspace(100.0, 5.0, 20))
+    begins = np.concatenate([[0.0], ends[:-1]])
+    steps = enumerate(zip(begins.tolist(), ends.tolist(), strict=True))
+    model = model_of([(f"step {i}", begin, end, 1) for i, (begin, end) in steps])
+    assert model.left_out == 0
+
+
+def test_iterations_without_named_loading_say_so() -> None:
+    model = model_of([e for e in in_turn() if e[0] != "load batch"])
+    assert (model.bound, model.load, model.wait, model.consumer_wait_share) == (None, None, None, None)
+    assert model.outside.mean_s == pytest.approx(0.030)
+    assert "No range names loading" in str(model_sections(model))
+
+
+def test_samples_from_the_payload_or_the_user() -> None:
+    events = [e for e in in_turn() if e[0].startswith("step")]
+
+    def model(payload: Sequence[int], names: IterationNames | None = None) -> IterationModel:
+        found = iteration_model(run_of(Process(ranges=ranges_from(events, payload))), names)
+        assert found is not None
+        return found
+
+    even = model([32] * 10)
+    assert (even.batch, even.batch_from) == (32.0, "payload")
+    assert even.samples_per_s == pytest.approx(800.0)
+    assert model([32] * 9 + [16]).batch == pytest.approx(30.4), "the last batch of an epoch is smaller"
+    assert model(list(range(1, 11))).batch is None, "a payload that counts the iterations is no batch"
+    told = model(list(range(10)), IterationNames(batch_size=8))
+    assert (told.batch, told.batch_from, told.samples_per_s) == (8.0, "--batch-size", pytest.approx(200.0))
+
+
+def test_of_several_consumers_the_slowest() -> None:
+    fast = Process(pid=1, rank=0, host=Host("a"), ranges=ranges_from(in_turn(compute=10.0)))
+    slow = Process(pid=2, rank=1, host=Host("a"), ranges=ranges_from(in_turn(compute=50.0)))
+    model = iteration_model(run_of(fast, slow))
+    assert model is not None
+    assert (model.rank, model.consumers, model.loaders) == (1, 2, 0)
+
+
+def test_nothing_to_say() -> None:
+    assert iteration_model(run_of(Process())) is None
+    assert iteration_model(run_of(Process(ranges=ranges_from([])))) is None
+    assert iteration_model(run_of(Process(ranges=ranges_from([("conv", 0.0, 1.0, 1)] * 9)))) is None
+    assert iteration_model(run_of(Process(ranges=ranges_from(in_turn(4))))) is None, "too few"
+    assert typical_model([None]) is None
+    assert model_sections(None) == []
+    assert change_sections((None, None)) == []
+    assert model_object(None) is None
+
+
+def test_names_that_do_not_exist_are_bad_usage() -> None:
+    with pytest.raises(
+        UsageError, match="--load disk: no NVTX range has that name, there are: backward, forward"
+    ):
+        model_of(in_turn(), IterationNames(load=("disk",)))
+    with pytest.raises(UsageError, match=r"--iteration x: .*there are: none"):
+        iteration_model(run_of(Process()), IterationNames(iteration=("x",)))
+    with pytest.raises(UsageError, match="fewer than 5"):
+        model_of(in_turn(4), IterationNames(iteration=("step 1",)))
+
+
+def test_of_several_runs_the_one_with_the_median_rate() -> None:
+    models = [model_of(in_turn(compute=c)) for c in (10.0, 90.0, 20.0)]
+    assert typical_model(models) is models[2]
+
+
+def test_one_side_of_a_comparison_alone() -> None:
+    model = model_of(in_turn())
+    (only,) = change_sections((None, model))
+    assert only.title == "Iterations of the candidate"
+    (both,) = change_sections((model, model_of(beside())))
+    assert both.title == "Iterations"
+    assert "take turns" in str(both)
+    assert "Bound by loading" in str(both)
