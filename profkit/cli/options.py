@@ -60,20 +60,36 @@ FullPathsOption = Annotated[
 ]
 IterationOption = Annotated[
     list[str] | None,
+    typer.Option(
         "--iteration",
         metavar="NAME",
         help="NVTX range that is one iteration; * matches anything. Repeatable.  [default: by name]",
+    ),
+]
 LoadOption = Annotated[
+    list[str] | None,
+    typer.Option(
         "--load", metavar="NAME", help="NVTX range that loads data. Repeatable.  [default: by name]"
+    ),
+]
 ComputeOption = Annotated[
+    list[str] | None,
+    typer.Option(
         "--compute", metavar="NAME", help="NVTX range that computes. Repeatable.  [default: by name]"
+    ),
+]
 BatchSizeOption = Annotated[
     int | None,
+    typer.Option(
         "--batch-size", metavar="N", min=1, help="Samples in one iteration.  [default: payload of its range]"
+    ),
+]
+
 
 def iteration_names(
     iteration: list[str] | None, load: list[str] | None, compute: list[str] | None, batch_size: int | None
 ) -> IterationNames:
     """Return what the user said of the ranges."""
     from profkit.analysis.iterations import IterationNames
+
     return IterationNames(tuple(iteration or ()), tuple(load or ()), tuple(compute or ()), batch_size)
