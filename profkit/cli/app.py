@@ -43,6 +43,7 @@ COMMANDS = {
         "profkit.cli.merge", "merge", "Join the rank files of one job, or rescue a killed capture."
     ),
     "extract": Entry("profkit.cli.extract", "extract", "Write one process as a plain pstats file."),
+    "view": Entry("profkit.cli.view", "view", "Open one process of a run in snakeviz."),
     "demo": Entry("profkit.cli.demo", "demo", "Run the whole story on this machine in under a minute."),
 }
 

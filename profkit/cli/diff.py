@@ -44,7 +44,9 @@ def diff(
     fail_on: Annotated[
         str | None,
         typer.Option(
-            "--fail-on", metavar="CAUSE[,CAUSE…]", help="Exit with 1 if the verdict is one of these."
+            "--fail-on",
+            metavar="CAUSE[,CAUSE…]",
+            help="Exit with 1 if the verdict is one of these; any: whatever makes it slower.",
         ),
     ] = None,
     full_paths: FullPathsOption = False,
@@ -84,16 +86,23 @@ def diff(
         raise typer.Exit(1)
 
 
+#: Causes that ``--fail-on any`` stands for: what makes a candidate slower. Not knowing is no finding, and fails
+#: only where it is asked for by name.
+_NO_HARM = frozenset(("no-change", "faster", "inconclusive"))
+
+
 def _causes(fail_on: str | None) -> frozenset[str]:
+    """Read ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower."""
     if fail_on is None:
         return frozenset()
     from profkit.analysis.types import CAUSES
     from profkit.errors import UsageError
 
     named = [cause.strip() for cause in fail_on.split(",")]
-    unknown = [cause for cause in named if cause not in CAUSES]
+    unknown = [cause for cause in named if cause not in (*CAUSES, "any")]
     if unknown:
         raise UsageError(
-            f"--fail-on {unknown[0] or fail_on}: not a cause, the causes are {', '.join(CAUSES)}"
+            f"--fail-on {unknown[0] or fail_on}: not a cause, the causes are {', '.join(CAUSES)}, and any for "
+            "all that make it slower"
         )
-    return frozenset(named)
+    return frozenset(named) | (frozenset(CAUSES) - _NO_HARM if "any" in named else frozenset())

@@ -19,12 +19,14 @@ import jsonschema
 import pytest
 
 from profkit import __version__
+from profkit.analysis.types import CAUSES
 from profkit.cli import main
 from profkit.cli.app import COMMANDS
 from profkit.cli.output import choose_format, default_limit
 from profkit.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "sample_profiles" / "train_mlp"
 
 
 class Outcome(NamedTuple):
@@ -160,6 +162,38 @@ def test_diff_answers_with_an_exit_code(cli: Cli, profiles: Path) -> None:
         cli("diff", profiles / "a.prof", profiles / "b.prof", "--fail-on", "weather")
     )
     assert cli("diff", profiles / "a.prof", profiles / "b.prof", "--by", "cumtime", "--limit", "2").code == 0
+
+
+@pytest.mark.parametrize(
+    ("sides", "fail_on", "code"),
+    [
+        (("clean-1", "oversubscribed"), "contention", 1),
+        (("clean-1", "oversubscribed"), "code-change,contention,inconclusive", 1),
+        (("clean-1", "oversubscribed"), "code-change", 0),
+        (("clean-1", "oversubscribed"), "any", 1),
+        (("clean-1", "clean-1"), "any", 0),
+        (("plain-1", "plain-2"), "any", 0),
+        (("plain-1", "plain-2"), "contention,code-change", 0),
+        (("plain-1", "plain-2"), "any, inconclusive", 1),
+    ],
+)
+def test_not_knowing_fails_only_where_it_is_asked_for(
+    sides: tuple[str, str], fail_on: str, code: int, cli: Cli, tmp_path: Path
+) -> None:
+    # Without the kernel's counters a slower run of the same program cannot be told: see `plain-2`.
+    for name, sample in (("plain-1", "clean-1"), ("plain-2", "oversubscribed")):
+        cli("extract", SAMPLES / f"{sample}.prof", "-o", tmp_path / f"{name}.prof")
+    paths = [tmp_path / f"{s}.prof" if s.startswith("plain") else SAMPLES / f"{s}.prof" for s in sides]
+    if sides[0] == "plain-1":
+        found = json.loads(cli("diff", *paths, "--format", "json").out)
+        assert found["verdict"]["cause"] == "inconclusive"
+    assert cli("diff", *paths, "--fail-on", fail_on).code == code
+
+
+@pytest.mark.parametrize("fail_on", ["weather", "contention,", "contention blocked", ""])
+def test_an_unknown_cause_lists_those_that_there_are(fail_on: str, cli: Cli, profiles: Path) -> None:
+    error = one_line(cli("diff", profiles / "a.prof", profiles / "b.prof", "--fail-on", fail_on))
+    assert all(cause in error for cause in (*CAUSES, "any"))
 
 
 def test_twice_the_calls_are_different_work(cli: Cli, profiles: Path) -> None:

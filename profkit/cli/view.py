@@ -1,0 +1,137 @@
+"""``profkit view``: any process of a run in snakeviz's icicle and sunburst, in the browser.
+
+snakeviz's own pages are served by a server of this process, on the loopback interface and a port that the system
+chooses. Unlike snakeviz's own server it offers this one profile and no other file of the machine, and names
+of functions are escaped. The profile stays in memory; nothing is written.
+"""
+
+from __future__ import annotations
+
+import marshal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profkit.cli.options import ProcessOption
+from profkit.errors import ProfkitError, UsageError
+
+if TYPE_CHECKING:
+    from profkit.model import Profile
+
+__all__ = ["view"]
+
+_MISSING = "snakeviz is not installed here, run: pip install 'profkit[view]'  (or: pip install snakeviz)"
+
+
+def view(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run file, or any pstats file.")],
+    process: ProcessOption = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only print the address; open it yourself.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, help="Port to listen on.  [default: a free one]")
+    ] = 0,
+) -> None:
+    """Open one process of a run in snakeviz."""
+    from profkit.analysis.select import select_profile
+    from profkit.formats import load_run
+
+    # As in ``profkit extract``: what viewers see of the run file itself.
+    loaded = load_run(run)
+    profile, _ = select_profile(loaded, process or "main")
+    if not len(profile):
+        raise UsageError(f"{run}: this process has no function to show; profkit show lists the others")
+    serve(_page_of(profile, run.name), port, browser=not no_browser)
+
+
+class _Statistics:
+    """What `pstats.Stats` takes instead of a file: an object that has the dictionary."""
+
+    def __init__(self, data: bytes) -> None:
+        self.stats = marshal.loads(data)
+
+    def create_stats(self) -> None:
+        """Do nothing: they are there."""
+
+
+def _page_of(profile: Profile, name: str) -> tuple[str, str, str]:
+    """Return the name, the rows and the call tree as snakeviz's page takes them."""
+    import json
+    import pstats
+
+    from profkit.formats import write_pstats
+
+    try:
+        from snakeviz.stats import json_stats, table_rows  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise ProfkitError(_MISSING) from None
+    stats = pstats.Stats(_Statistics(write_pstats(profile)))  # type: ignore[arg-type]
+    # Both stand in a script of the page, where a function called ``</script>`` would end it.
+    rows, tree = (json.dumps(part).replace("<", "\\u003c") for part in (table_rows(stats), json_stats(stats)))
+    return name, rows, tree
+
+
+def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
+    """Serve the page until the user interrupts.
+
+    Parameters
+    ----------
+    page
+        Name, rows and call tree.
+    port
+        0 lets the system choose.
+    browser
+        Open it in the user's browser as well.
+
+    Raises
+    ------
+    UsageError
+        The port cannot be had.
+    """
+    import asyncio
+    import socket
+
+    try:
+        from snakeviz.main import settings  # type: ignore[import-untyped,unused-ignore]
+        from tornado.httpserver import HTTPServer
+        from tornado.web import Application, RequestHandler
+    except ImportError:
+        raise ProfkitError(_MISSING) from None
+    name, rows, tree = page
+
+    class Page(RequestHandler):  # type: ignore[misc,unused-ignore]
+        """The one page."""
+
+        def get(self) -> None:
+            self.render("viz.html", profile_name=name, table_rows=rows, callees=tree)
+
+    places: dict[str, Any] = {key: settings[key] for key in ("static_path", "template_path")}
+    application = Application(compress_response=True, **places)
+    # Other names for this address would be some site's that wants to read the page (DNS rebinding).
+    application.add_handlers(r"(127\.0\.0\.1|localhost)", [(r"/", Page)])
+    try:
+        listening = socket.create_server(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"--port {port}: cannot listen there, {error}; leave --port away") from None
+
+    async def run() -> None:
+        server = HTTPServer(application)
+        listening.setblocking(False)
+        server.add_sockets([listening])
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        print(f"{name} is at {address} until Ctrl-C", flush=True)
+        if browser:
+            import webbrowser
+
+            # A browser may take its time, or be one of the terminal; the server must answer meanwhile.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        await asyncio.Event().wait()
+
+    try:
+        asyncio.run(run())
+    except KeyboardInterrupt:
+        # The way to end it, and no failure.
+        print()
