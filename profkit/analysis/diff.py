@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.analysis import noise
 from profkit.analysis.align import align_joined, join
+from profkit.analysis.calls import call_table
 from profkit.analysis.compare import comparability, same_capture, sampled, threads_mixed, versions_differ
 from profkit.analysis.counters import SideFacts, side_facts
 from profkit.analysis.diagnose import diagnose
@@ -37,6 +39,9 @@ __all__ = ["diff"]
 
 Index = npt.NDArray[np.int32]
 
+#: A side, its rows that took in comprehensions, and the profiles of its runs.
+_Gathered: TypeAlias = "tuple[Side, Index, list[Profile]]"
+
 #: Functions that the rank-biased overlap looks at.
 DEPTH = 50
 RANKED_BY = ("tottime", "cumtime")
@@ -49,6 +54,7 @@ def diff(
     by: str = "tottime",
     process: str | None = None,
     iterations: IterationNames | None = None,
+    calls: bool = False,
 ) -> Diff:
     """Compare two sides.
 
@@ -62,6 +68,8 @@ def diff(
         ``None`` for all processes summed, ``main``, ``rank:N`` or ``pid:N``.
     iterations
         What the user said of the NVTX ranges.
+    calls
+        Whether to tell who calls whom too (`Diff.calls`); the runs must have been read with their edges.
 
     Returns
     -------
@@ -78,7 +86,7 @@ def diff(
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
     selector_a, selector_b, warnings = select_pair(baseline.runs[0], candidate.runs[0], process)
-    (a, folded_a), (b, folded_b) = _sides(baseline, candidate, selector_a, selector_b)
+    (a, folded_a, of_a), (b, folded_b, of_b) = _sides(baseline, candidate, selector_a, selector_b, calls)
 
     joined = join(a.profile, b.profile, a.roots, b.roots)
     found = align_joined(joined, a.profile, b.profile, baseline_folded=folded_a, candidate_folded=folded_b)
@@ -122,6 +130,7 @@ def diff(
             _iterations(baseline, selector_a, iterations),
             _iterations(candidate, selector_b, iterations),
         ),
+        calls=call_table((of_a, of_b), (a.places, b.places), rows) if calls else None,
     )
 
 
@@ -149,32 +158,33 @@ def _ranges(side: RunSet, selector: str | None) -> tuple[list[list[Ranges]], lis
 
 
 def _sides(
-    baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None
-) -> tuple[tuple[Side, Index], tuple[Side, Index]]:
-    """Replicates of both sides under common rows, each with the rows that took in comprehensions."""
-    a = [select_profile(run, selector_a, edges=False) for run in baseline.runs]
-    b = [select_profile(run, selector_b, edges=False) for run in candidate.runs]
+    baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None, edges: bool
+) -> tuple[_Gathered, _Gathered]:
+    """Replicates of both sides under common rows."""
+    a = [select_profile(run, selector_a, edges=edges) for run in baseline.runs]
+    b = [select_profile(run, selector_b, edges=edges) for run in candidate.runs]
     if not needs_folding(a[0][0], b[0][0]):
-        none = np.zeros(0, np.int32)
-        return (_gathered(a), none), (_gathered(b), none)
-    # Edges cost a sum over all processes, and are needed only to find who called a comprehension.
+        return _gathered(a), _gathered(b)
+    # Edges cost a sum over all processes, and are otherwise needed only to find who called a comprehension.
     return _folded(baseline, selector_a), _folded(candidate, selector_b)
 
 
-def _gathered(selected: Sequence[tuple[Profile, Roots]]) -> Side:
-    return gather([profile for profile, _ in selected], [roots for _, roots in selected])
+def _gathered(selected: Sequence[tuple[Profile, Roots]]) -> _Gathered:
+    profiles = [profile for profile, _ in selected]
+    return gather(profiles, [roots for _, roots in selected]), np.zeros(0, np.int32), profiles
 
 
-def _folded(side: RunSet, selector: str | None) -> tuple[Side, Index]:
+def _folded(side: RunSet, selector: str | None) -> _Gathered:
     selected = [select_profile(run, selector) for run in side.runs]
     folded = [fold_comprehensions(profile) for profile, _ in selected]
-    whole = gather([profile for profile, _ in folded], [roots for _, roots in selected])
+    profiles = [profile for profile, _ in folded]
+    whole = gather(profiles, [roots for _, roots in selected])
     rows = {
         int(place[row])
         for (_, taken), place in zip(folded, whole.places, strict=True)
         for row in taken.values()
     }
-    return whole, np.array(sorted(rows), np.int32)
+    return whole, np.array(sorted(rows), np.int32), profiles
 
 
 def _total(side: Side) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from profkit.analysis.calls import CallTable
 from profkit.analysis.iterations import IterationModel
 from profkit.analysis.ranges import RangeChange
 from profkit.model import FunctionKey
@@ -263,7 +264,7 @@ class Residue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """Everything that ``profkit diff`` says, before it is laid out."""
+    """Everything that ``profkit diff`` says, before it is laid out; `calls` only where they were asked for."""
 
     baseline: SideSummary
     candidate: SideSummary
@@ -275,3 +276,4 @@ class Diff:
     warnings: tuple[str, ...] = field(default=())
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
+    calls: CallTable | None = None

@@ -1,0 +1,120 @@
+"""Who calls whom on both sides: caller–callee sums under the rows of a `DiffTable`.
+
+Built by `diff` where a report draws the call graph. A profile holds sums of caller–callee pairs and no paths:
+nothing here, and nothing made of it, may say what one path through several functions took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import Profile
+
+__all__ = ["CallSide", "CallTable", "call_table"]
+
+Index = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallSide:
+    """One side's columns of a `CallTable`: medians over its runs, 0 where a run lacks the pair.
+
+    Attributes
+    ----------
+    ncalls : int64 array, shape (m,)
+        Calls of the callee by the caller.
+    cumtime : float64 array, shape (m,)
+        Seconds that these calls took with all that they called.
+    """
+
+    ncalls: npt.NDArray[np.int64]
+    cumtime: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallTable:
+    """Caller–callee pairs of both sides, ordered by callee.
+
+    Attributes
+    ----------
+    caller, callee : int32 array, shape (m,)
+        Rows of the table of functions. A pair of equal rows is a function that calls itself.
+    """
+
+    caller: Index
+    callee: Index
+    baseline: CallSide
+    candidate: CallSide
+
+    def __len__(self) -> int:
+        return len(self.caller)
+
+
+def call_table(
+    profiles: tuple[Sequence[Profile], Sequence[Profile]],
+    places: tuple[Sequence[Index], Sequence[Index]],
+    rows: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
+) -> CallTable | None:
+    """Bring the caller–callee sums of both sides under common rows.
+
+    Parameters
+    ----------
+    profiles
+        Of the baseline's and of the candidate's runs.
+    places
+        For each of them, the row of its side's union for each of its rows (`Side.places`).
+    rows
+        Row of either union behind each row of the table, −1 without one.
+
+    Returns
+    -------
+    CallTable or None
+        ``None`` where no profile of either side has caller–callee sums.
+    """
+    if not any(profile.edges is not None for side in profiles for profile in side):
+        return None
+    n = len(rows[0])
+    pairs: list[list[npt.NDArray[np.int64]]] = []
+    for side, placed, behind in zip(profiles, places, rows, strict=True):
+        size = max((int(place.max(initial=-1)) + 1 for place in placed), default=0)
+        size = max(size, int(behind.max(initial=-1)) + 1)
+        of_table = np.full(size, -1, np.int64)
+        present = np.flatnonzero(behind >= 0)
+        of_table[behind[present]] = present
+        pairs.append(
+            [_pairs(profile, of_table[place], n) for profile, place in zip(side, placed, strict=True)]
+        )
+    keys = np.unique(np.concatenate([pair for side_pairs in pairs for pair in side_pairs]))
+    keys = keys[keys >= 0]
+    sides = [_side(side, side_pairs, keys) for side, side_pairs in zip(profiles, pairs, strict=True)]
+    return CallTable((keys % max(n, 1)).astype(np.int32), (keys // max(n, 1)).astype(np.int32), *sides)
+
+
+def _pairs(profile: Profile, of_table: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
+    """``callee · n + caller`` for every edge, −1 for one that leads out of the table."""
+    if profile.edges is None:
+        return np.zeros(0, np.int64)
+    caller, callee = of_table[profile.edges.caller], of_table[profile.edges.callee]
+    return np.where((caller >= 0) & (callee >= 0), callee * n + caller, -1)
+
+
+def _side(
+    profiles: Sequence[Profile], pairs: Sequence[npt.NDArray[np.int64]], keys: npt.NDArray[np.int64]
+) -> CallSide:
+    counts = np.zeros((len(profiles), len(keys)))
+    times = np.zeros((len(profiles), len(keys)))
+    for run, (profile, pair) in enumerate(zip(profiles, pairs, strict=True)):
+        if profile.edges is None:
+            continue
+        known = pair >= 0
+        at = np.searchsorted(keys, pair[known])
+        counts[run] = np.bincount(at, profile.edges.ncalls[known], len(keys))
+        times[run] = np.bincount(at, profile.edges.cumtime[known], len(keys))
+    if len(profiles) == 1:
+        return CallSide(np.rint(counts[0]).astype(np.int64), times[0])
+    return CallSide(np.rint(np.median(counts, axis=0)).astype(np.int64), np.median(times, axis=0))
