@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -55,7 +56,15 @@ def diff(
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
     from profkit.analysis.diff import diff as compare
-    from profkit.cli.output import check_by, choose_format, default_limit, emit_report, keep_inputs, masker
+    from profkit.cli.output import (
+        DRAWN,
+        check_by,
+        choose_format,
+        default_limit,
+        emit_report,
+        keep_inputs,
+        masker,
+    )
     from profkit.formats.load import files_of, load_side
     from profkit.report.document import Document
 
@@ -66,10 +75,15 @@ def diff(
     keep_inputs(output, (path for side in (baseline, candidate) for path in files_of(side)[0]))
     before, after = load_side(baseline), load_side(candidate)
     names = iteration_names(iteration, load, compute, batch_size)
-    result = compare(before, after, by=by, process=process, iterations=names)
+    drawn = chosen in DRAWN
+    result = compare(before, after, by=by, process=process, iterations=names, calls=drawn)
+    pictured = before.runs[0], after.runs[0]
     if not full_paths:
         # From here on nothing knows who ran it where: no renderer has to remember.
-        result = masker((*before.runs, *after.runs)).diff(result)
+        masked = masker((*before.runs, *after.runs))
+        result = masked.diff(result)
+        if drawn:
+            pictured = masked.run(pictured[0]), masked.run(pictured[1])
 
     def json_text() -> str:
         from profkit.report.jsondoc import diff_json
@@ -79,7 +93,12 @@ def diff(
     def document() -> Document:
         from profkit.report.diffdoc import diff_document
 
-        return diff_document(result, rows)
+        laid = diff_document(result, rows)
+        if not drawn:
+            return laid
+        from profkit.report.pictures import diff_figures
+
+        return replace(laid, figures=diff_figures(result, *pictured))
 
     emit_report(chosen, output, json_text, document)
     if result.verdict.cause in causes:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from profkit.report.safety import Masker
 
 __all__ = [
+    "DRAWN",
     "FORMATS",
     "check_by",
     "choose_format",
@@ -34,11 +35,20 @@ __all__ = [
 ]
 
 #: Formats by name; suffixes of ``-o`` that mean them.
-FORMATS = ("terminal", "json", "md")
-_SUFFIXES = {".json": "json", ".md": "md", ".markdown": "md", ".txt": "terminal"}
+FORMATS = ("terminal", "json", "md", "html")
+#: Formats that draw, and so ask for a document's figures.
+DRAWN = frozenset({"html"})
+_SUFFIXES = {
+    ".json": "json",
+    ".md": "md",
+    ".markdown": "md",
+    ".txt": "terminal",
+    ".html": "html",
+    ".htm": "html",
+}
 
 #: Rows of a list where ``--limit`` is not given: a screen's worth on a terminal, more where one can scroll.
-_LIMITS = {"terminal": 20, "json": 50, "md": 50}
+_LIMITS = {"terminal": 20, "json": 50, "md": 50, "html": 20}
 
 #: Columns of a text report in a file or a pipe, where nothing says how wide the reader's window is.
 _PLAIN_WIDTH = 80
@@ -56,7 +66,9 @@ def choose_format(name: str | None, output: Path | None) -> str:
         return "terminal"
     known = _SUFFIXES.get(output.suffix.lower())
     if known is None:
-        raise UsageError(f"-o {output}: the suffix names no format, use .json, .md or .txt, or give --format")
+        raise UsageError(
+            f"-o {output}: the suffix names no format, use .html, .json, .md or .txt, or give --format"
+        )
     return known
 
 
@@ -131,6 +143,10 @@ def emit_report(
         from profkit.report import markdown
 
         text = markdown.render(document())
+    elif chosen == "html":
+        from profkit.report import html
+
+        text = html.render(document())
     else:
         from profkit.report import terminal
 

@@ -42,14 +42,22 @@ def show(
     """Show one run: processes, waiting, top functions."""
     gc.disable()  # as in ``profkit diff``
     from profkit.analysis.select import select_processes
-    from profkit.cli.output import check_by, choose_format, default_limit, emit_report, keep_inputs, masker
+    from profkit.cli.output import (
+        DRAWN,
+        check_by,
+        choose_format,
+        default_limit,
+        emit_report,
+        keep_inputs,
+        masker,
+    )
     from profkit.formats import load_run
     from profkit.report.document import Document
 
     chosen = choose_format(format, output)
     check_by(by)
     rows = default_limit(limit, chosen)
-    loaded = load_run(run, edges=False)
+    loaded = load_run(run, edges=chosen in DRAWN)
     keep_inputs(output, (loaded.path,))
     names = iteration_names(iteration, load, compute, batch_size)
     selected = replace(loaded, processes=select_processes(loaded, process))
@@ -64,6 +72,11 @@ def show(
     def document() -> Document:
         from profkit.report.showdoc import show_document
 
-        return show_document(selected, limit=rows, by=by, names=names)
+        laid = show_document(selected, limit=rows, by=by, names=names)
+        if chosen not in DRAWN:
+            return laid
+        from profkit.report.pictures import run_figures
+
+        return replace(laid, figures=run_figures(selected, by))
 
     emit_report(chosen, output, json_text, document)

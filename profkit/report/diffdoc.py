@@ -169,7 +169,7 @@ def _evidence(diff: Diff) -> list[Section]:
                 f"noise ({units.share(noise.TV_P99)})."
             )
         )
-    return [Section("Evidence", tuple(blocks))] if blocks else []
+    return [Section("Evidence", tuple(blocks), role="evidence")] if blocks else []
 
 
 def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
@@ -377,4 +377,6 @@ def _finding(finding: Finding) -> str:
 
 
 def _advice(verdict: Verdict) -> list[Section]:
-    return [Section("What to do next", advice_blocks(verdict.advice))] if verdict.advice else []
+    return (
+        [Section("What to do next", advice_blocks(verdict.advice), role="advice")] if verdict.advice else []
+    )

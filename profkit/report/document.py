@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from profkit.report import units
+from profkit.report.figures import Figure
 
 __all__ = [
     "Block",
@@ -128,19 +129,24 @@ Block: TypeAlias = "VerdictBlock | Facts | Table | Bullets | Note"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks under one heading; what is `detail` may be folded away where the output can fold."""
+    """Blocks under one heading; what is `detail` may be folded away where the output can fold.
+
+    `role` says what it is for where a page gives that a place of its own: ``evidence``, ``advice``, or empty.
+    """
 
     title: str
     blocks: tuple[Block, ...]
     detail: bool = False
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report: what every renderer takes."""
+    """A report: what every renderer takes; those that cannot draw leave its figures out."""
 
     title: str
     sections: tuple[Section, ...]
+    figures: tuple[Figure, ...] = ()
 
 
 def is_numeric(column: Column) -> bool:

@@ -87,10 +87,10 @@ def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
     return Ranked(profile, function_keys(profile, roots), np.argsort(-values, kind="stable"))
 
 
-def ranked_run(run: Run, by: str = "tottime") -> Ranked:
-    """Order the functions of a whole run, summed over its processes and threads.
+def ranked_run(run: Run, by: str = "tottime", *, edges: bool = False) -> Ranked:
+    """Order the functions of a whole run, summed over its processes and threads; with `edges`, their calls too.
 
     Cumulative times of a function that several threads ran at once add up, and may exceed the wall time.
     """
-    profile, roots = select_profile(run, None, edges=False)
+    profile, roots = select_profile(run, None, edges=edges)
     return ranked(profile, roots, by)

@@ -72,7 +72,7 @@ def show_document(
     sections += _threads(run.processes, limit)
     sections += _open_calls(run.processes, limit)
     if verdict is not None and verdict.advice:
-        sections.append(Section("What to do next", advice_blocks(verdict.advice)))
+        sections.append(Section("What to do next", advice_blocks(verdict.advice), role="advice"))
     return Document("profkit show", tuple(sections))
 
 

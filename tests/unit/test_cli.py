@@ -204,7 +204,7 @@ def test_twice_the_calls_are_different_work(cli: Cli, profiles: Path) -> None:
 def test_errors_are_one_line(cli: Cli, profiles: Path, tmp_path: Path) -> None:
     assert "missing.prof" in one_line(cli("show", tmp_path / "missing.prof"))
     assert "empty.txt" in one_line(cli("show", profiles / "empty.txt"))
-    assert "suffix" in one_line(cli("show", profiles / "a.prof", "-o", tmp_path / "x.html"))
+    assert "suffix" in one_line(cli("show", profiles / "a.prof", "-o", tmp_path / "x.pdf"))
     assert "--format" in one_line(cli("show", profiles / "a.prof", "--format", "xml"))
     assert "--by" in one_line(cli("show", profiles / "a.prof", "--by", "ncalls"))
     assert "--limit" in one_line(cli("show", profiles / "a.prof", "--limit", "-1"))

@@ -1,0 +1,57 @@
+// The data of the page as typed columns, and small helpers for elements. Text only ever enters as text, never as markup.
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+
+function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+function draw(tag, attributes = {}, text = null) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== null) element.textContent = text;
+  return element;
+}
+
+function columns(side, n, ranks, other) {
+  if (!side) return null;
+  const nanoseconds = (values) => Float64Array.from(values, (value) => value * 1e-9);
+  return {
+    rank: Int32Array.from(side.rank ?? ranks),
+    // The baseline's counts are told as differences to the candidate's.
+    ncalls: Float64Array.from(side.ncalls, (value, row) => (other ? value + other.ncalls[row] : value)),
+    tottime: nanoseconds(side.tottime),
+    cumtime: nanoseconds(side.cumtime),
+    wait: side.wait ? nanoseconds(side.wait) : null,
+    whole: { tottime: side.total, cumtime: side.most },
+  };
+}
+
+// Rows are in order of the candidate's rank; what it lacks comes last.
+const functions = (() => {
+  const table = data.functions;
+  if (!table) return null;
+  const n = table.names.length;
+  const ranks = Int32Array.from({ length: n }, (_, row) => (row < table.present ? row + 1 : 0));
+  const after = columns(table.after, n, ranks, null);
+  const before = columns(table.before, n, null, after);
+  const marked = new Uint8Array(n);
+  for (const row of table.marked) marked[row] = 1;
+  const where = (row) => {
+    const place = table.places[table.place[row]];
+    return table.line[row] && place !== "built-in" ? `${place}:${table.line[row]}` : place;
+  };
+  return { ...table, n, after, before, marked, where };
+})();
+
+// Tells other parts of the page that the reader chose a function.
+const chosen = new EventTarget();
+function choose(row) {
+  chosen.dispatchEvent(new CustomEvent("function", { detail: row }));
+}

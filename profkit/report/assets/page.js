@@ -1,0 +1,10 @@
+// Shows what needs a script, and starts it.
+for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
+if (functions) startTable();
+if (functions && data.calls) startCalls();
+if (data.timeline) startTimeline();
+// What is folded away on a screen is printed.
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details.card")) part.open = true;
+});
+document.documentElement.dataset.ready = String(Math.round(performance.now()));

@@ -1,0 +1,158 @@
+// The table of every function: sorted by a click on a heading, searched while one types, fifty rows a page.
+function startTable() {
+  const PAGE = 50;
+  const { n, after, before, names, marked } = functions;
+  const find = byId("table-find"), root = byId("table-root"), only = byId("table-marked"), place = byId("table-rows");
+  let measure = functions.by, rows = [], page = 0, haystack = null;
+  // "change" is by absolute value, as the comparison orders its own table.
+  let sort = before ? { key: "change", down: true } : { key: "after", down: true };
+
+  const perCall = (side, row) => (side.ncalls[row] > 0 && side.rank[row] > 0 ? side.tottime[row] / side.ncalls[row] : NaN);
+  const ratio = (row) => {
+    const was = perCall(before, row), now = perCall(after, row);
+    return was > 0 && now > 0 ? now / was : NaN;
+  };
+  const none = (side, row) => side.rank[row] === 0;
+  const time = (side, row) => (none(side, row) ? UNKNOWN : seconds(side[measure][row]));
+  const rank = (row) => {
+    const now = after.rank[row] ? `#${after.rank[row]}` : "gone";
+    if (!before) return now;
+    const was = before.rank[row] ? `#${before.rank[row]}` : "new";
+    return was === now ? now : `${was} → ${now}`;
+  };
+  const calls = (row) => {
+    const now = none(after, row) ? UNKNOWN : count(after.ncalls[row]);
+    if (!before) return now;
+    const was = none(before, row) ? UNKNOWN : count(before.ncalls[row]);
+    return was === now ? now : `${was} → ${now}`;
+  };
+  const delta = (row) => after[measure][row] - before[measure][row];
+  const LAST = Number.MAX_SAFE_INTEGER;
+
+  // heading, key to sort by, whether greatest comes first, text, class
+  const all = [
+    ["rank", "rank", false, rank, (row) => after.rank[row] || LAST],
+    ["function", "name", false, null, null],
+    before && ["baseline", "before", true, (row) => time(before, row), (row) => before[measure][row]],
+    [before ? "candidate" : "seconds", "after", true, (row) => time(after, row), (row) => after[measure][row]],
+    before && ["change", "change", true, (row) => change(before[measure][row], after[measure][row]), (row) => Math.abs(delta(row))],
+    ["share", "share", true, (row) => share(after[measure][row] / after.whole[measure]), (row) => after[measure][row]],
+    before && ["per call", "ratio", true, (row) => factor(ratio(row)), (row) => (Number.isNaN(ratio(row)) ? -1 : ratio(row))],
+    !before && ["per call", "each", true, (row) => seconds(perCall(after, row)), (row) => perCall(after, row) || 0],
+    after.wait && ["CPU queue", "wait", true, (row) => seconds(after.wait[row]), (row) => after.wait[row]],
+    ["calls", "calls", true, calls, (row) => after.ncalls[row]],
+  ].filter(Boolean);
+
+  const table = make("table", { className: "every" });
+  const heads = make("tr");
+  for (const [title, key, down] of all) {
+    const button = make("button", { type: "button" }, title, make("span", { ariaHidden: "true" }));
+    button.addEventListener("click", () => {
+      sort = { key, down: sort.key === key ? !sort.down : down };
+      page = 0;
+      update();
+    });
+    const head = make("th", { scope: "col", className: key === "name" ? "name" : "number" }, button);
+    head.dataset.key = key;
+    heads.append(head);
+  }
+  const body = make("tbody");
+  table.append(make("thead", {}, heads), body);
+  place.append(table);
+
+  function matching() {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length && !haystack) {
+      haystack = names.map((name, row) => `${name} ${functions.where(row)}`.toLowerCase());
+    }
+    const found = [];
+    for (let row = 0; row < n; row++) {
+      if (only?.checked && !marked[row]) continue;
+      if (root.value && functions.roots[functions.place[row]] !== root.value) continue;
+      if (words.every((word) => haystack[row].includes(word))) found.push(row);
+    }
+    return found;
+  }
+
+  function ordered(found) {
+    const sign = sort.down ? -1 : 1;
+    if (sort.key === "name") {
+      const collator = new Intl.Collator("en");
+      return found.sort((a, b) => sign * collator.compare(names[a], names[b]) || a - b);
+    }
+    const value = all.find(([, key]) => key === sort.key)[4];
+    const keys = new Float64Array(n);
+    for (const row of found) keys[row] = value(row);
+    return found.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
+  }
+
+  function rowOf(row, index) {
+    const line = make("tr", { className: marked[row] ? "marked" : "" });
+    line.setAttribute("aria-rowindex", index + 2);
+    for (const [, key, , text] of all) {
+      if (key === "name") {
+        const name = make("button", { type: "button", className: "link", title: "Show who calls it" }, make("bdi", {}, names[row]));
+        name.addEventListener("click", () => choose(row));
+        const small = make("div", { className: "small" }, functions.where(row));
+        const match = functions.match[row];
+        if (match) small.append(` · ${match}`);
+        if (functions.reason[row]) small.append(` · ${functions.reason[row]}`);
+        const label = data.calls ? name : make("bdi", {}, names[row]);
+        const mark = marked[row] ? [make("span", { className: "dot", title: "moved beyond the noise" }, "● ")] : [];
+        line.append(make("th", { scope: "row", className: "name" }, ...mark, make("code", {}, label), small));
+        continue;
+      }
+      const cell = make("td", { className: "number" }, text(row));
+      if (key === "change" && marked[row]) cell.classList.add(delta(row) > 0 ? "worse" : "better");
+      line.append(cell);
+    }
+    return line;
+  }
+
+  function show() {
+    const pages = Math.max(1, Math.ceil(rows.length / PAGE));
+    page = Math.min(Math.max(page, 0), pages - 1);
+    const from = page * PAGE, shown = rows.slice(from, from + PAGE);
+    body.replaceChildren(...shown.map((row, at) => rowOf(row, from + at)));
+    table.setAttribute("aria-rowcount", rows.length + 1);
+    byId("table-count").textContent = rows.length
+      ? `${thousands(from + 1)}–${thousands(from + shown.length)} of ${thousands(rows.length)}`
+      : "Nothing matches.";
+    for (const [id, end] of [["first", page === 0], ["back", page === 0], ["next", page === pages - 1], ["last", page === pages - 1]]) {
+      byId(`table-${id}`).disabled = end;
+    }
+  }
+
+  function update() {
+    rows = ordered(matching());
+    for (const head of heads.children) {
+      const sorted = head.dataset.key === sort.key;
+      if (sorted) head.setAttribute("aria-sort", sort.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+      head.querySelector("span").textContent = sorted ? (sort.down ? " ↓" : " ↑") : "";
+    }
+    show();
+  }
+
+  function restart() {
+    page = 0;
+    update();
+  }
+  find.addEventListener("input", restart);
+  root.addEventListener("change", restart);
+  only?.addEventListener("change", restart);
+  for (const radio of document.querySelectorAll("input[name=measure]")) {
+    radio.addEventListener("change", () => {
+      measure = radio.value;
+      update();
+    });
+  }
+  const turn = { first: () => 0, back: () => page - 1, next: () => page + 1, last: () => Infinity };
+  for (const [name, to] of Object.entries(turn)) {
+    byId(`table-${name}`).addEventListener("click", () => {
+      page = to();
+      show();
+    });
+  }
+  update();
+}

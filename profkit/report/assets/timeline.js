@@ -1,0 +1,178 @@
+// Runs over time: ranges of each thread, its queueing below them, and the machine; all sides on one scale.
+function startTimeline() {
+  const place = byId("time-picture"), sides = data.timeline;
+  const end = Math.max(...sides.map((side) => side.seconds));
+  const LABEL = 150, ROW = 15, QUEUE = 20, AREA = 34, GAP = 8, DEEPEST = 5, HUES = 8;
+  let from = 0, to = end, width = 0;
+
+  // The same name has the same colour everywhere.
+  const hues = new Map();
+  const hue = (name) => {
+    if (!hues.has(name)) hues.set(name, hues.size % HUES);
+    return hues.get(name);
+  };
+
+  const x = (time) => LABEL + ((time - from) / (to - from)) * (width - LABEL);
+
+  function ticks() {
+    const raw = (to - from) / Math.max(2, (width - LABEL) / 110);
+    const power = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((times) => times * power).find((value) => value >= raw);
+    const found = [];
+    for (let at = Math.ceil(from / step) * step; at <= to + step * 1e-6; at += step) found.push(at);
+    return found;
+  }
+
+  function steps(values, top, height, most, seconds) {
+    // A closed line over the bins; what is not known (−1) stays on the ground.
+    const bin = seconds / values.length;
+    let path = "";
+    values.forEach((value, at) => {
+      const begin = Math.max(at * bin, from), stop = Math.min((at + 1) * bin, to);
+      if (value <= 0 || stop <= begin) return;
+      const high = Math.min(1, value / most) * height;
+      path += `M${x(begin).toFixed(1)} ${(top + height).toFixed(1)}v${(-high).toFixed(1)}H${x(stop).toFixed(1)}v${high.toFixed(1)}z`;
+    });
+    return path;
+  }
+
+  function ranges(svg, track, top) {
+    const group = draw("g", { class: "range" });
+    for (let at = 0; at < track.begin.length; at++) {
+      const begin = track.begin[at] * 1e-6, stop = begin + track.took[at] * 1e-6;
+      if (stop < from || begin > to || track.depth[at] >= DEEPEST) continue;
+      const left = x(Math.max(begin, from)), wide = Math.max(0.8, x(Math.min(stop, to)) - left);
+      const name = track.names[track.name[at]], y = top + track.depth[at] * ROW;
+      const bar = draw("rect", { x: left.toFixed(1), y, width: wide.toFixed(1), height: ROW - 1, class: `r${hue(name)}` });
+      bar.append(draw("title", {}, `${name}: ${seconds(stop - begin)} from ${seconds(begin)} on`));
+      group.append(bar);
+      if (wide > 34) {
+        const room = Math.floor((wide - 6) / 6.2);
+        group.append(draw("text", { x: (left + 3).toFixed(1), y: y + 11 }, name.length > room ? `${name.slice(0, room - 1)}…` : name));
+      }
+    }
+    svg.append(group);
+  }
+
+  function area(svg, label, values, top, height, most, kind, side, said) {
+    svg.append(draw("text", { x: 8, y: top + height - 4 }, label));
+    const path = draw("path", { d: steps(values, top, height, most, side.seconds), class: kind });
+    path.append(draw("title", {}, said));
+    svg.append(path, draw("line", { x1: LABEL, x2: width, y1: top + height, y2: top + height, class: "base" }));
+  }
+
+  function picture(side) {
+    const svg = draw("svg", { role: "img", tabindex: 0, "aria-label": told(side) });
+    let y = 18;
+    for (const at of ticks()) {
+      svg.append(draw("line", { x1: x(at), x2: x(at), y1: 14, y2: 14, class: "base tick" }));
+      svg.append(draw("text", { x: x(at) + 2, y: 11 }, seconds(at)));
+    }
+    for (const track of side.tracks) {
+      const depth = Math.min(DEEPEST, track.depth.reduce((most, value) => Math.max(most, value + 1), 0));
+      const label = track.label.length > 23 ? `${track.label.slice(0, 22)}…` : track.label;
+      const name = draw("text", { x: 0, y: y + 11, class: "label" }, label);
+      name.append(draw("title", {}, track.label));
+      svg.append(name);
+      ranges(svg, track, y);
+      y += Math.max(depth, 1) * ROW;
+      if (track.queued) {
+        area(svg, "queued", track.queued, y, QUEUE, 100, "queue", side, "share of the time queued for a CPU");
+        y += QUEUE;
+      }
+      y += GAP;
+    }
+    if (side.runnable) {
+      const most = Math.max(side.cpus ?? 1, ...side.runnable);
+      area(svg, `runnable, up to ${Math.round(most)}`, side.runnable, y, AREA, most, "area", side, "runnable threads of the machine");
+      if (side.cpus) {
+        const high = y + AREA * (1 - side.cpus / most);
+        svg.append(draw("line", { x1: LABEL, x2: width, y1: high, y2: high, class: "limit" }));
+        svg.append(draw("text", { x: LABEL + 4, y: high - 2 }, `${side.cpus} CPUs`));
+      }
+      y += AREA + GAP;
+    }
+    if (side.gpu) {
+      area(svg, "GPU", side.gpu, y, AREA, 100, "area", side, "GPU utilisation");
+      y += AREA + GAP;
+    }
+    for (const tick of svg.querySelectorAll(".tick")) tick.setAttribute("y2", y);
+    svg.setAttribute("viewBox", `0 0 ${width} ${y}`);
+    svg.setAttribute("height", y);
+    drag(svg, y);
+    svg.addEventListener("keydown", keys);
+    return svg;
+  }
+
+  function told(side) {
+    const drawn = side.tracks.reduce((sum, track) => sum + track.begin.length, 0);
+    return `${side.label || "The run"} over ${seconds(side.seconds)}: ${side.tracks.length} threads, ${drawn} ranges`;
+  }
+
+  function show() {
+    width = place.clientWidth;
+    if (!width) return;
+    const active = [...place.querySelectorAll("svg")].indexOf(document.activeElement);
+    const parts = [];
+    for (const side of sides) {
+      if (side.label) parts.push(make("h3", {}, `${side.label}, ${seconds(side.seconds)}`));
+      parts.push(picture(side));
+    }
+    place.replaceChildren(...parts);
+    if (active >= 0) place.querySelectorAll("svg")[active].focus({ preventScroll: true });
+  }
+
+  function look(begin, stop) {
+    const span = Math.min(end, Math.max(stop - begin, end * 1e-5));
+    from = Math.min(Math.max(begin, 0), end - span);
+    to = from + span;
+    show();
+  }
+  const zoom = (times) => {
+    const middle = (from + to) / 2, half = ((to - from) * times) / 2;
+    look(middle - half, middle + half);
+  };
+  const move = (part) => look(from + part * (to - from), to + part * (to - from));
+  const acts = { in: () => zoom(0.5), out: () => zoom(2), left: () => move(-0.3), right: () => move(0.3), all: () => look(0, end) };
+  for (const [name, act] of Object.entries(acts)) byId(`time-${name}`).addEventListener("click", act);
+
+  function keys(event) {
+    const act = { "+": "in", "=": "in", "-": "out", ArrowLeft: "left", ArrowRight: "right", 0: "all" }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    acts[act]();
+  }
+
+  function drag(svg, height) {
+    let begin = null, mark = null;
+    const time = (event) => {
+      const at = ((event.clientX - svg.getBoundingClientRect().left) / svg.getBoundingClientRect().width) * width;
+      return from + (Math.max(0, at - LABEL) / (width - LABEL)) * (to - from);
+    };
+    svg.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "touch") return;
+      begin = time(event);
+      mark = draw("rect", { y: 0, height, class: "pick" });
+      svg.append(mark);
+      svg.setPointerCapture(event.pointerId);
+    });
+    svg.addEventListener("pointermove", (event) => {
+      if (begin === null) return;
+      const now = time(event);
+      mark.setAttribute("x", x(Math.min(begin, now)));
+      mark.setAttribute("width", Math.abs(x(now) - x(begin)));
+    });
+    svg.addEventListener("pointerup", (event) => {
+      if (begin === null) return;
+      const was = begin, now = time(event);
+      begin = null;
+      mark.remove();
+      if (Math.abs(x(now) - x(was)) > 4) look(Math.min(was, now), Math.max(was, now));
+    });
+  }
+
+  show();
+  new ResizeObserver(() => {
+    if (place.clientWidth !== width) show();
+  }).observe(place);
+}

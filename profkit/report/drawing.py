@@ -1,0 +1,181 @@
+"""Pictures that the page and the stand-alone SVG share: the slopegraph of ranks, and paired bars.
+
+Takes figures, returns SVG fragments that name classes instead of colours; where they stand is the renderers'
+affair.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from profkit.report import units
+from profkit.report.figures import Slope, Slopes
+from profkit.report.markup import element, escape, number
+from profkit.report.text import cell_width, shorten_middle
+
+__all__ = ["SLOPES_WIDTH", "bar_shares", "slopegraph", "slopes_height"]
+
+SLOPES_WIDTH = 460.0
+_LEFT, _RIGHT = 104.0, 214.0
+_TOP, _BOTTOM = 34.0, 14.0
+#: Height of the part that ranks take, and of the place below it for functions that one side lacks.
+_PLOT, _ABSENT = 272.0, 34.0
+#: Least distance between two labels.
+_LINE = 17.0
+#: Columns that a name may take.
+_NAME = 22
+#: Width of one column of the labels' font, which has fixed width (0.6 em of 12.5 px).
+_COLUMN = 7.5
+
+#: How a number and its unit begin a text of evidence, as `profkit.analysis.wording` writes them.
+_QUANTITY = re.compile(r"(-?[\d,]+(?:\.\d+)?) ?(ns|µs|ms|s|%|×|cores?)?(?![\w/])")
+_SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def bar_shares(before: str, after: str) -> tuple[float, float] | None:
+    """Lengths of two bars for two texts of evidence, the longer of them 1.
+
+    Parameters
+    ----------
+    before, after
+        Texts that begin with a number: ``15.9 ms (2.4 % of its active time)``, ``1.21 cores of 2.00 cores``.
+
+    Returns
+    -------
+    tuple of float, or None
+        ``None`` where they are not two quantities of one kind, or neither is above zero.
+    """
+    found = [_quantity(text) for text in (before, after)]
+    if found[0] is None or found[1] is None or found[0][1] != found[1][1]:
+        return None
+    a, b = found[0][0], found[1][0]
+    most = max(a, b)
+    return (a / most, b / most) if most > 0 and min(a, b) >= 0 else None
+
+
+def _quantity(text: str) -> tuple[float, str] | None:
+    match = _QUANTITY.match(text)
+    if match is None:
+        return None
+    value, unit = float(match[1].replace(",", "")), match[2] or ""
+    if unit in _SECONDS:
+        return value * _SECONDS[unit], "s"
+    return value, unit.removesuffix("s")
+
+
+def slopes_height(slopes: Slopes) -> float:
+    """Height of the slopegraph in its own units, whose width is `SLOPES_WIDTH`."""
+    absent = _ABSENT if any(line.before is None or line.after is None for line in slopes.lines) else 0.0
+    return _TOP + _PLOT + absent + _BOTTOM
+
+
+def slopegraph(slopes: Slopes) -> str:
+    """Draw ranks, baseline left and candidate right, as the content of an ``svg`` or ``g`` element.
+
+    Places are proportional to the logarithm of the rank, so that lines of one steepness are climbs of one factor
+    (``ln(rank before / rank after)``, the measure of a climb that the comparison itself uses).
+    """
+    deepest = max((rank for line in slopes.lines for rank in (line.before, line.after) if rank), default=2)
+    scale = _PLOT / math.log2(max(deepest, 2))
+    nowhere = _TOP + _PLOT + _ABSENT / 2
+
+    def y(rank: int | None) -> float:
+        return nowhere if rank is None else _TOP + scale * math.log2(rank)
+
+    left, right = _LEFT, SLOPES_WIDTH - _RIGHT
+    parts = [
+        element("text", "baseline", x=left, y=14, class_="axis end"),
+        element("text", "candidate", x=right, y=14, class_="axis"),
+        *(element("line", x1=x, y1=_TOP, x2=x, y2=_TOP + _PLOT, class_="rule") for x in (left, right)),
+    ]
+    faint = [line for line in slopes.lines if not line.tone and line.before and line.after]
+    # One path for all: they are drawn to show that they stay, not to be told apart.
+    path = "".join(
+        f"M{number(left)} {number(y(line.before))}L{number(right)} {number(y(line.after))}" for line in faint
+    )
+    if path:
+        parts.append(element("path", d=path, class_="faint"))
+    named = [line for line in slopes.lines if line.tone]
+    for line in reversed(named):
+        parts.append(_line(line, left, y(line.before), right, y(line.after)))
+    parts += _labels([(y(line.before), _before(line), line.tone) for line in named], left, left=True)
+    parts += _labels([(y(line.after), _after(line), line.tone) for line in named], right, left=False)
+    return "".join(parts)
+
+
+def _line(line: Slope, x1: float, y1: float, x2: float, y2: float) -> str:
+    absent = "" if line.before and line.after else " absent"
+    dots = "".join(
+        element("circle", cx=x, cy=y, r=3.5)
+        for x, y, rank in ((x1, y1, line.before), (x2, y2, line.after))
+        if rank
+    )
+    return element(
+        "g",
+        element("title", escape(_told(line))),
+        element("line", x1=x1, y1=y1, x2=x2, y2=y2),
+        dots,
+        class_=f"slope {line.tone}{absent}",
+    )
+
+
+def _told(line: Slope) -> str:
+    """One function in a sentence, for tooltips and readers that hear the picture."""
+    if line.before is None:
+        return f"{line.name}: new, #{line.after} with {units.seconds(line.after_s)}"
+    if line.after is None:
+        return f"{line.name}: gone, was #{line.before} with {units.seconds(line.before_s)}"
+    return (
+        f"{line.name}: #{line.before} to #{line.after}, {units.seconds(line.before_s)} to "
+        f"{units.seconds(line.after_s)}"
+    )
+
+
+def _before(line: Slope) -> tuple[str, str]:
+    return ("new", "") if line.before is None else (f"#{line.before}", units.seconds(line.before_s))
+
+
+def _after(line: Slope) -> tuple[str, str]:
+    rank, time = ("gone", "") if line.after is None else (f"#{line.after}", units.seconds(line.after_s))
+    name = shorten_middle(line.name, _NAME - max(0, cell_width(rank) - 3))
+    return f"{rank} {name}", time
+
+
+def _labels(wanted: Sequence[tuple[float, tuple[str, str], str]], x: float, *, left: bool) -> list[str]:
+    """Labels beside an axis, moved apart where they would cover each other, each led to its point."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i][0])
+    places = _apart([wanted[i][0] for i in order])
+    side = -1 if left else 1
+    parts = []
+    for at, place in zip(order, places, strict=True):
+        y, (main, minor), tone = wanted[at]
+        if abs(place - y) > 1:
+            parts.append(element("line", x1=x + side * 4, y1=y, x2=x + side * 13, y2=place, class_="lead"))
+        minor_text = element("tspan", escape(minor), class_="minor") if minor else ""
+        text = f"{minor_text} {escape(main)}" if left else f"{escape(main)} {minor_text}"
+        parts.append(
+            element(
+                "text",
+                text.strip(),
+                x=x + side * 16,
+                y=place + 4,
+                class_=f"name {tone}" + (" end" if left else ""),
+            )
+        )
+    return parts
+
+
+def _apart(wanted: Sequence[float]) -> list[float]:
+    """Nearest places, in order, that are at least a line apart and inside the picture."""
+    bottom = max(_TOP + _PLOT, max(wanted, default=0.0))
+    places: list[float] = []
+    for y in wanted:
+        places.append(max(y, places[-1] + _LINE) if places else y)
+    # What was pushed below the end moves everything above it up, as far as it must.
+    limit = bottom
+    for i in range(len(places) - 1, -1, -1):
+        places[i] = min(places[i], limit)
+        limit = places[i] - _LINE
+    return places

@@ -1,0 +1,224 @@
+"""What a page draws, as values: slopes of ranks, every function, calls, a time line, processes side by side.
+
+Figures hang on a `Document` beside its sections; renderers that cannot draw leave them out, and lose no fact by
+it that the sections tell. Nothing here computes, and nothing knows of pixels or colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "CallColumns",
+    "CallGraph",
+    "Figure",
+    "FunctionColumns",
+    "FunctionTable",
+    "Multiples",
+    "Panel",
+    "Slope",
+    "Slopes",
+    "Timeline",
+    "TimelineSide",
+    "Track",
+]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Index = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """One function between both rankings; a rank is ``None`` where that side has no such function.
+
+    `tone` is ``bad`` (more time), ``good`` (less) or ``wait`` (waits by purpose) for functions that are labelled,
+    and empty for those that are only drawn.
+    """
+
+    name: str
+    before: int | None
+    after: int | None
+    before_s: float
+    after_s: float
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """Ranks of the same functions on both sides; labelled ones come first, the greatest change first.
+
+    Attributes
+    ----------
+    by
+        What functions are ranked by.
+    hidden
+        Functions that moved beyond the noise and found no room for a label.
+    """
+
+    lines: tuple[Slope, ...]
+    by: str
+    hidden: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionColumns:
+    """One side's numbers for every function; rank 0 stands for a function that the side lacks."""
+
+    rank: Ints
+    ncalls: Ints
+    tottime: Floats
+    cumtime: Floats
+    wait: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionTable:
+    """Every function of one run, or of both sides of a comparison.
+
+    Attributes
+    ----------
+    names
+        As people read them.
+    places, roots
+        Distinct files relative to their roots (``built-in`` for none), and the root of each.
+    place, line : int32 array, shape (n,)
+        Index into `places`, and the line.
+    marked : bool array, shape (n,)
+        Moved beyond the noise.
+    match, reason
+        By row, only where there is something to say.
+    before, after
+        Baseline (``None`` for one run) and candidate.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[str, ...]
+    roots: tuple[str, ...]
+    place: Index
+    line: Index
+    marked: Bools
+    by: str
+    after: FunctionColumns
+    before: FunctionColumns | None = None
+    match: Mapping[int, str] = field(default_factory=dict)
+    reason: Mapping[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallColumns:
+    """One side's sums of each pair: calls, and seconds with all that they called."""
+
+    ncalls: Ints
+    cumtime: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallGraph:
+    """Who calls whom: sums of pairs, by rows of the `FunctionTable` beside it, ordered by callee.
+
+    Attributes
+    ----------
+    left_out
+        Pairs that are not here because each took too little.
+    left_out_s
+        The most that any of them took, seconds.
+    """
+
+    caller: Index
+    callee: Index
+    after: CallColumns
+    before: CallColumns | None = None
+    left_out: int = 0
+    left_out_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """One thread over time; seconds since the side's beginning.
+
+    Attributes
+    ----------
+    label
+        Process and thread.
+    name : tuple of str
+        Distinct names of the ranges.
+    range_name, depth : int32 array, shape (n,)
+        Of each range: index into `name`, and how many ranges are around it.
+    begin_s, end_s : float64 array, shape (n,)
+        Of each range.
+    left_out
+        Ranges that are not here because they are short.
+    queued : float64 array, shape (bins,), or None
+        Share of each bin in which the thread was ready to run without a CPU; NaN where nobody looked.
+    """
+
+    label: str
+    name: tuple[str, ...]
+    range_name: Index
+    depth: Index
+    begin_s: Floats
+    end_s: Floats
+    left_out: int = 0
+    queued: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimelineSide:
+    """One run over time; bins of equal width cover it from 0 to `seconds`.
+
+    Attributes
+    ----------
+    tracks_left_out
+        Threads without a track here.
+    runnable, gpu : float64 array, shape (bins,), or None
+        Threads of the machine that ran or could have run; utilisation of the GPUs, 0 to 1. NaN: not known.
+    cpus
+        What `runnable` is measured against.
+    """
+
+    label: str
+    seconds: float
+    tracks: tuple[Track, ...]
+    tracks_left_out: int = 0
+    runnable: Floats | None = None
+    gpu: Floats | None = None
+    cpus: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Runs over time, under one another on the same scale."""
+
+    sides: tuple[TimelineSide, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One process of one side: seconds, ``None`` where not known."""
+
+    label: str
+    wall_s: float | None
+    cpu_s: float | None
+    queue_s: float | None
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Multiples:
+    """Processes of each side as small pictures of one scale; `left_out` by side."""
+
+    sides: tuple[tuple[str, tuple[Panel, ...]], ...]
+    left_out: tuple[int, ...]
+
+
+Figure: TypeAlias = "Slopes | FunctionTable | CallGraph | Timeline | Multiples"

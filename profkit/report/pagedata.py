@@ -1,0 +1,183 @@
+"""Figures → the JSON that a page's script draws from: columns, numbers as short as their digits allow.
+
+Times are rounded to three digits, which is what is shown (six where a function matters, so that differences are
+right too); counts and ranks are exact. The text can stand inside
+a ``script`` element: nothing in it looks like markup.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.report.figures import (
+    CallColumns,
+    CallGraph,
+    FunctionColumns,
+    FunctionTable,
+    Timeline,
+    TimelineSide,
+    Track,
+)
+from profkit.report.text import shorten_middle
+
+__all__ = ["page_json"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Share of the self time from which a function's times are written with six digits.
+FINE_SHARE = 1e-3
+#: Characters of a name from which its middle is left out.
+LONGEST_NAME = 300
+
+
+def page_json(functions: FunctionTable | None, calls: CallGraph | None, timeline: Timeline | None) -> str:
+    """Write what the script of a page needs, for use between ``<script type="application/json">`` and its end."""
+    members = []
+    if functions is not None:
+        # By the candidate's rank, which then need not be written; what it lacks comes last.
+        order = np.lexsort((functions.after.rank, functions.after.rank == 0))
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        members.append(f'"functions":{_functions(functions, order, place)}')
+        if calls is not None:
+            members.append(f'"calls":{_calls(calls, place)}')
+    if timeline is not None:
+        members.append(f'"timeline":[{",".join(map(_side, timeline.sides))}]')
+    return "{" + ",".join(members) + "}"
+
+
+def _text(value: object) -> str:
+    """JSON in ASCII, where neither a tag, nor a comment, nor a line separator can begin."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _object(members: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'"{name}":{value}' for name, value in members.items()) + "}"
+
+
+def _list(values: Iterable[Any]) -> str:
+    return "[" + ",".join(map(str, values)) + "]"
+
+
+def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None) -> str:
+    """Nanoseconds with three digits, six where `fine` says so: ``1.2345`` s is ``123e7``, or ``123450e4``."""
+    nanoseconds = np.where(np.isfinite(values), values, 0.0) * 1e9
+    size = np.maximum(np.abs(nanoseconds), 0.5)
+    digits = 3 if fine is None else np.where(fine, 6, 3)
+    power = np.maximum(np.floor(np.log10(size)) + 1 - digits, 0).astype(np.int64)
+    whole = np.rint(nanoseconds / 10.0**power).astype(np.int64)
+    return _list(
+        f"{digit}e{tens}" if tens > 1 and digit else digit * 10**tens
+        for digit, tens in zip(whole.tolist(), power.tolist(), strict=True)
+    )
+
+
+def _shares(values: Floats) -> str:
+    """Percent without decimals; −1 stands for what is not known."""
+    return _list(
+        np.where(np.isfinite(values), np.rint(100 * np.nan_to_num(values)), -1).astype(np.int64).tolist()
+    )
+
+
+def _functions(table: FunctionTable, order: Ints, place: Ints) -> str:
+    sides = (table.after,) if table.before is None else (table.before, table.after)
+    fine = table.marked.copy()
+    for side in sides:
+        fine |= side.tottime >= FINE_SHARE * side.tottime.sum()
+    fine = fine[order]
+    members = {
+        "by": _text(table.by),
+        "present": str(int((table.after.rank > 0).sum())),
+        "places": _text(table.places),
+        "roots": _text(table.roots),
+        "names": _text([shorten_middle(table.names[i], LONGEST_NAME) for i in order.tolist()]),
+        "place": _list(table.place[order].tolist()),
+        "line": _list(table.line[order].tolist()),
+        "marked": _list(np.flatnonzero(table.marked[order]).tolist()),
+        "match": _text({str(int(place[row])): match for row, match in table.match.items()}),
+        "reason": _text({str(int(place[row])): reason for row, reason in table.reason.items()}),
+        "after": _columns(table.after, order, fine, None),
+        "before": "null" if table.before is None else _columns(table.before, order, fine, table.after),
+    }
+    return _object(members)
+
+
+def _columns(
+    columns: FunctionColumns, order: Ints, fine: npt.NDArray[np.bool_], other: FunctionColumns | None
+) -> str:
+    """One side; counts of the baseline are differences to the candidate's, most of which are 0."""
+    calls = columns.ncalls if other is None else columns.ncalls - other.ncalls
+    members = {
+        "ncalls": _list(calls[order].tolist()),
+        "tottime": _seconds(columns.tottime[order], fine),
+        "cumtime": _seconds(columns.cumtime[order], fine),
+        # Exact, since shares are made of them.
+        "total": repr(float(columns.tottime.sum())),
+        "most": repr(float(columns.cumtime.max(initial=0.0))),
+    }
+    if other is not None:
+        members["rank"] = _list(columns.rank[order].tolist())
+    if columns.wait is not None and columns.wait.any():
+        members["wait"] = _seconds(columns.wait[order])
+    return _object(members)
+
+
+def _calls(graph: CallGraph, place: Ints) -> str:
+    return _object(
+        {
+            "caller": _list(place[graph.caller].tolist()),
+            "callee": _list(place[graph.callee].tolist()),
+            "after": _pair(graph.after, None),
+            "before": "null" if graph.before is None else _pair(graph.before, graph.after),
+            "left_out": str(graph.left_out),
+            "left_out_s": repr(graph.left_out_s),
+        }
+    )
+
+
+def _pair(columns: CallColumns, other: CallColumns | None) -> str:
+    calls = columns.ncalls if other is None else columns.ncalls - other.ncalls
+    return _object({"ncalls": _list(calls.tolist()), "cumtime": _seconds(columns.cumtime)})
+
+
+def _side(side: TimelineSide) -> str:
+    members = {
+        "label": _text(side.label),
+        "seconds": repr(float(side.seconds)),
+        "tracks": "[" + ",".join(map(_track, side.tracks)) + "]",
+        "left_out": str(side.tracks_left_out),
+        "cpus": _text(side.cpus),
+    }
+    if side.runnable is not None:
+        members["runnable"] = _tenths(side.runnable)
+    if side.gpu is not None:
+        members["gpu"] = _shares(side.gpu)
+    return _object(members)
+
+
+def _tenths(values: Floats) -> str:
+    """Numbers with one decimal at most; −1 stands for what is not known."""
+    return _list(f"{v:.1f}".removesuffix(".0") if np.isfinite(v) else -1 for v in values.tolist())
+
+
+def _track(track: Track) -> str:
+    members = {
+        "label": _text(track.label),
+        "names": _text([shorten_middle(name, LONGEST_NAME) for name in track.name]),
+        "name": _list(track.range_name.tolist()),
+        "depth": _list(track.depth.tolist()),
+        # Microseconds: finer than a pixel of any zoom that is offered.
+        "begin": _list(np.rint(track.begin_s * 1e6).astype(np.int64).tolist()),
+        "took": _list(np.rint((track.end_s - track.begin_s) * 1e6).astype(np.int64).tolist()),
+        "left_out": str(track.left_out),
+    }
+    if track.queued is not None:
+        members["queued"] = _shares(track.queued)
+    return _object(members)

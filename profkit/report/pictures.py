@@ -1,0 +1,50 @@
+"""Results → the figures of a page: what is drawn beside the sections of a `Document`.
+
+Puts together what `slopes`, `wholetable`, `timeline` and `multiples` lay out. Only renderers that draw ask for it.
+"""
+
+from __future__ import annotations
+
+from profkit.analysis.types import Diff
+from profkit.model import Run
+from profkit.report.figures import Figure
+from profkit.report.functions import ranked_run
+from profkit.report.multiples import multiples
+from profkit.report.slopes import slopes
+from profkit.report.timeline import timeline
+from profkit.report.wholetable import diff_calls, diff_functions, run_calls, run_functions
+
+__all__ = ["diff_figures", "run_figures"]
+
+
+def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...]:
+    """Lay out a comparison's figures.
+
+    Parameters
+    ----------
+    diff
+        What the analysis found.
+    baseline, candidate
+        The run of each side whose processes and time line are drawn: of replicates, the first.
+    """
+    sides = (("baseline", baseline), ("candidate", candidate))
+    figures = (
+        slopes(diff),
+        diff_functions(diff),
+        diff_calls(diff.calls),
+        timeline(sides),
+        multiples(sides),
+    )
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
+    """Lay out one run's figures."""
+    functions = ranked_run(run, by, edges=True)
+    figures = (
+        run_functions(functions, by),
+        run_calls(functions.profile),
+        timeline((("", run),)),
+        multiples((("", run),)),
+    )
+    return tuple(figure for figure in figures if figure is not None)

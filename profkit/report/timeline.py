@@ -1,0 +1,172 @@
+"""`Run` → `TimelineSide`: NVTX ranges of threads, their waiting, and the machine under them, on one clock.
+
+Counters are cumulative, so the share of a bin is the exact difference between its ends (linear between two
+readings), however often they were read. Of very many ranges the longest are kept and the others counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import Process, Ranges, Run, Series, ThreadSamples
+from profkit.model.ranges import MARK, OPEN, PUSHED
+from profkit.report.figures import Timeline, TimelineSide, Track
+from profkit.report.multiples import label_of
+from profkit.report.text import clean
+
+__all__ = ["timeline", "timeline_side"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Equal parts of the time line for which waiting and the machine are told: one for every few pixels.
+BINS = 240
+#: Ranges of one side that are drawn.
+MOST_RANGES = 2000
+#: Threads of one side that are drawn: those with ranges first, then those that queued longest.
+MOST_TRACKS = 12
+
+
+def timeline(sides: Sequence[tuple[str, Run]]) -> Timeline | None:
+    """Lay out one run a side; ``None`` where no run has anything with a time."""
+    laid = [side for side in (timeline_side(label, run) for label, run in sides) if side is not None]
+    return Timeline(tuple(laid)) if laid else None
+
+
+def timeline_side(label: str, run: Run) -> TimelineSide | None:
+    """Lay out one run; ``None`` where nothing in it has a time."""
+    span = _span(run)
+    if span is None:
+        return None
+    begin, end = span
+    edges = np.linspace(begin, end, BINS + 1)
+    wanted: list[tuple[Process, int]] = []
+    for process in run.processes:
+        threads = dict.fromkeys(process.ranges.thread.tolist() if process.ranges is not None else ())
+        if process.samples is not None:
+            threads.update(dict.fromkeys(np.unique(process.samples.tid).tolist()))
+        wanted += [(process, tid) for tid in threads]
+    if len(wanted) > MOST_TRACKS:
+        weight = [_weight(process, tid) for process, tid in wanted]
+        best = sorted(sorted(range(len(wanted)), key=lambda i: weight[i], reverse=True)[:MOST_TRACKS])
+        shown = [wanted[i] for i in best]
+    else:
+        shown = wanted
+    shortest = _shortest([process.ranges for process in run.processes if process.ranges is not None])
+    tracks = tuple(_track(process, tid, begin, edges, shortest) for process, tid in shown)
+    series = run.series
+    machine = run.machine
+    return TimelineSide(
+        label,
+        (end - begin) / 1e9,
+        tracks,
+        len(wanted) - len(shown),
+        _mean(series, "runnable", edges),
+        _mean(series, "gpu_utilisation", edges),
+        None if machine is None or machine.cpus is None else float(machine.cpus),
+    )
+
+
+def _span(run: Run) -> tuple[int, int] | None:
+    """First and last moment that anything of the run tells."""
+    begins, ends = [], []
+    for process in run.processes:
+        ranges, samples = process.ranges, process.samples
+        if ranges is not None and len(ranges):
+            begins.append(int(ranges.begin_ns.min()))
+            ends.append(int(max(ranges.end_ns.max(), ranges.begin_ns.max())))
+        if samples is not None and len(samples):
+            begins.append(int(samples.time_ns.min()))
+            ends.append(int(samples.time_ns.max()))
+    if run.series is not None and len(run.series.time_ns):
+        begins.append(int(run.series.time_ns.min()))
+        ends.append(int(run.series.time_ns.max()))
+    if not begins or max(ends) <= min(begins):
+        return None
+    return min(begins), max(ends)
+
+
+def _weight(process: Process, tid: int) -> tuple[int, int]:
+    ranges, samples = process.ranges, process.samples
+    count = 0 if ranges is None else int((ranges.thread == tid).sum())
+    waited = 0 if samples is None else int(samples.wait_ns[samples.tid == tid].max(initial=0))
+    return min(count, 1), waited
+
+
+def _shortest(every: Sequence[Ranges]) -> float:
+    """Shortest duration that is drawn, so that no side has more than `MOST_RANGES`."""
+    durations = np.concatenate([np.zeros(0), *(ranges.duration_s[ranges.kind != MARK] for ranges in every)])
+    durations = np.where(np.isnan(durations), np.inf, durations)
+    if len(durations) <= MOST_RANGES:
+        return 0.0
+    return float(np.partition(durations, len(durations) - MOST_RANGES)[len(durations) - MOST_RANGES])
+
+
+def _track(process: Process, tid: int, begin: int, edges: Floats, shortest: float) -> Track:
+    named = next((thread.name for thread in process.threads if thread.tid == tid), "")
+    label = f"{label_of(process)} · {clean(named) or tid}"
+    queued = None if process.samples is None else _queued(process.samples, tid, edges)
+    ranges = process.ranges
+    if ranges is None:
+        none, no_time = np.zeros(0, np.int32), np.zeros(0)
+        return Track(label, (), none, none, no_time, no_time, 0, queued)
+    of_thread = np.flatnonzero((ranges.thread == tid) & (ranges.kind != MARK))
+    durations = ranges.duration_s[of_thread]
+    kept = of_thread[np.isnan(durations) | (durations >= shortest)]
+    used, name = np.unique(ranges.name[kept], return_inverse=True)
+    # What was never ended is drawn to the end.
+    ends = np.where(ranges.end_ns[kept] == OPEN, edges[-1], ranges.end_ns[kept])
+    return Track(
+        label,
+        tuple(clean(ranges.strings[i]) or "(no name)" for i in used.tolist()),
+        name.reshape(-1).astype(np.int32),
+        _depth(ranges)[kept],
+        (ranges.begin_ns[kept] - begin) / 1e9,
+        (ends - begin) / 1e9,
+        len(of_thread) - len(kept),
+        queued,
+    )
+
+
+def _depth(ranges: Ranges) -> npt.NDArray[np.int32]:
+    """How many pushed ranges are around each; ranges that are started and ended lie beside the stack, at 0."""
+    depth = np.zeros(len(ranges), np.int32)
+    above = np.where(ranges.kind == PUSHED, ranges.parent, -1)
+    for _ in range(64):  # a deeper nesting cannot be drawn
+        inside = above >= 0
+        if not inside.any():
+            break
+        depth += inside
+        above = np.where(inside, ranges.parent[np.maximum(above, 0)], -1)
+    return depth
+
+
+def _queued(samples: ThreadSamples, tid: int, edges: Floats) -> Floats | None:
+    rows = np.flatnonzero(samples.tid == tid)
+    if len(rows) < 2:
+        return None
+    times = samples.time_ns[rows].astype(np.float64)
+    waited = np.interp(edges, times, samples.wait_ns[rows].astype(np.float64))
+    share = np.clip(np.diff(waited) / np.diff(edges), 0.0, 1.0)
+    share[(edges[1:] <= times[0]) | (edges[:-1] >= times[-1])] = np.nan
+    return share
+
+
+def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:
+    """Mean of the readings in each bin; a bin between two readings takes what lies between them."""
+    values = None if series is None else series.columns.get(column)
+    if series is None or values is None:
+        return None
+    known = np.isfinite(values)
+    if not known.any():
+        return None
+    times, values = series.time_ns[known].astype(np.float64), values[known]
+    at = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(edges) - 2)
+    counts = np.bincount(at, minlength=len(edges) - 1)
+    sums = np.bincount(at, values, len(edges) - 1)
+    middles = (edges[1:] + edges[:-1]) / 2
+    between = np.interp(middles, times, values, left=np.nan, right=np.nan)
+    result: Floats = np.where(counts > 0, sums / np.maximum(counts, 1), between)
+    return result

@@ -1,0 +1,135 @@
+"""`Diff` or `Run` → every function and who calls whom, as columns for a page that sorts and searches by itself.
+
+Selects and names; numbers stay numbers, and nothing is cut but calls that took next to nothing, which are counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.analysis.calls import CallTable
+from profkit.analysis.types import Diff, SideTable
+from profkit.model import FunctionKey, Profile
+from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
+from profkit.report.functions import Ranked
+from profkit.report.text import clean
+from profkit.report.wording import display_name, location
+
+__all__ = ["diff_calls", "diff_functions", "run_calls", "run_functions"]
+
+#: Pairs of caller and callee that a page holds; a report of 10 000 functions then stays below 1 MB.
+MOST_CALLS = 9000
+
+_PLAIN_MATCHES = frozenset({"exact", "rooted"})
+
+
+def diff_functions(diff: Diff) -> FunctionTable:
+    """Every function of either side, in the order of the comparison's own table."""
+    table = diff.table
+    places, roots, place = _places(table.keys, table.file)
+    plain = _PLAIN_MATCHES
+    return FunctionTable(
+        names=tuple(map(display_name, table.name)),
+        places=places,
+        roots=roots,
+        place=place,
+        line=np.asarray(table.line, np.int32),
+        marked=table.anomalous,
+        by=diff.ranking.by,
+        before=_columns(table.baseline),
+        after=_columns(table.candidate),
+        match={row: match for row, match in enumerate(table.match) if match not in plain},
+        reason={row: clean(reason) for row, reason in enumerate(table.reason) if reason},
+    )
+
+
+def _columns(side: SideTable) -> FunctionColumns:
+    return FunctionColumns(side.rank, side.ncalls, side.tottime, side.cumtime, side.wait)
+
+
+def run_functions(functions: Ranked, by: str) -> FunctionTable:
+    """Every function of one run, in the order of its profile's rows."""
+    profile = functions.profile
+    n = len(profile)
+    rank = np.empty(n, np.int64)
+    rank[functions.order] = np.arange(1, n + 1)
+    named = np.where(profile.qualname != 0, profile.qualname, profile.name)
+    keys = tuple(functions.keys.key(row) for row in range(n))
+    files = tuple(profile.strings[i] for i in profile.file.tolist())
+    places, roots, place = _places(keys, files)
+    return FunctionTable(
+        names=tuple(display_name(profile.strings[i]) for i in named.tolist()),
+        places=places,
+        roots=roots,
+        place=place,
+        line=profile.line,
+        marked=np.zeros(n, np.bool_),
+        by=by,
+        after=FunctionColumns(rank, profile.ncalls, profile.tottime, profile.cumtime, profile.wait),
+    )
+
+
+def _places(
+    keys: tuple[FunctionKey, ...], files: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int32]]:
+    """Distinct places and their roots, and the place of each row."""
+    known: dict[tuple[str, str, str], int] = {}
+    add = known.setdefault
+    # The file only matters where the key has no path, as for built-in and generated code.
+    place = np.fromiter(
+        (
+            add((key.root, key.path, "" if key.path else file), len(known))
+            for key, file in zip(keys, files, strict=True)
+        ),
+        np.int32,
+        len(keys),
+    )
+    places = tuple(location(FunctionKey(root, path, ""), file, 0) for root, path, file in known)
+    return places, tuple(clean(root) for root, _, _ in known), place
+
+
+def diff_calls(calls: CallTable | None) -> CallGraph | None:
+    """Pairs of both sides, the heaviest of them."""
+    if calls is None:
+        return None
+    before, after = calls.baseline, calls.candidate
+    return _graph(
+        calls.caller,
+        calls.callee,
+        (after.ncalls, after.cumtime),
+        (before.ncalls, before.cumtime),
+    )
+
+
+def run_calls(profile: Profile) -> CallGraph | None:
+    """Pairs of one run, the heaviest of them."""
+    edges = profile.edges
+    if edges is None:
+        return None
+    order = np.lexsort((edges.caller, edges.callee))
+    return _graph(edges.caller[order], edges.callee[order], (edges.ncalls[order], edges.cumtime[order]), None)
+
+
+def _graph(
+    caller: npt.NDArray[np.int32],
+    callee: npt.NDArray[np.int32],
+    after: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]],
+    before: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None,
+) -> CallGraph:
+    heavy = after[1] if before is None else np.maximum(after[1], before[1])
+    keep = heavy > 0
+    if int(keep.sum()) > MOST_CALLS:
+        keep[np.argsort(-heavy, kind="stable")[MOST_CALLS:]] = False
+
+    def columns(side: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]) -> CallColumns:
+        return CallColumns(side[0][keep], side[1][keep])
+
+    return CallGraph(
+        caller[keep],
+        callee[keep],
+        columns(after),
+        None if before is None else columns(before),
+        int((~keep).sum()),
+        float(heavy[~keep].max(initial=0.0)),
+    )

@@ -1,0 +1,164 @@
+"""The page as text: whole, closed to whatever a profile's names say, and the same facts as every other report."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from profkit.report import html
+from profkit.report.diffdoc import diff_document
+from profkit.report.document import Document
+from profkit.report.pictures import diff_figures, run_figures
+from profkit.report.showdoc import show_document
+from profkit.report.wording import display_name
+from tests import report_builders as build
+
+VOID = {"meta", "input", "br", "hr"}
+#: What has an effect in a page beyond being shown.
+DANGEROUS = {
+    "iframe",
+    "object",
+    "embed",
+    "link",
+    "base",
+    "img",
+    "image",
+    "use",
+    "form",
+    "a",
+    "audio",
+    "video",
+}
+
+
+def page_of_diff(which: Callable[[], object]) -> str:
+    diff = which()
+    run = build.hostile_run() if which is build.hostile else build.captured_run()
+    document = diff_document(diff, 0)  # type: ignore[arg-type]
+    return html.render(replace(document, figures=diff_figures(diff, run, run)))  # type: ignore[arg-type]
+
+
+def page_of_run(which: Callable[[], object]) -> str:
+    run = which()
+    document = show_document(run, limit=0, verdict=build.hostile().verdict)  # type: ignore[arg-type]
+    return html.render(replace(document, figures=run_figures(run, "tottime")))  # type: ignore[arg-type]
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "contended": lambda: page_of_diff(build.contended),
+    "quiet": lambda: page_of_diff(build.quiet),
+    "hostile": lambda: page_of_diff(build.hostile),
+    "hostile run": lambda: page_of_run(build.hostile_run),
+    "captured run": lambda: page_of_run(build.captured_run),
+    "foreign run": lambda: page_of_run(build.foreign_run),
+    "no figures": lambda: html.render(diff_document(build.contended())),
+    "nothing": lambda: html.render(Document("profkit", ())),
+}
+
+
+class Page(HTMLParser):
+    """Elements, their attributes, and the text between them; fails where an element is not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), f"{tag}: {names}"
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        inside = self.open[-1] if self.open else ""
+        if inside in self.raw:
+            self.raw[inside].append(data)
+        else:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_well_formed_and_asks_for_nothing(name: str) -> None:
+    page = Page(PAGES[name]())
+    assert page.open == []
+    assert [tag for tag, _ in page.elements].count("script") == 2
+    for tag, attributes in page.elements:
+        assert not any(key.startswith("on") or key in ("style", "src", "srcdoc") for key in attributes), tag
+        if tag in DANGEROUS:
+            assert attributes == {"class": "skip", "href": "#answer"}
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_policy_allows_this_style_and_this_script_alone(name: str) -> None:
+    page = Page(PAGES[name]())
+    policy = next(a["content"] for t, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+
+    def allowed(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    data, script = page.raw["script"]
+    (style,) = page.raw["style"]
+    assert rules == {
+        "default-src": "'none'",
+        "script-src": allowed(script),
+        "style-src": allowed(style),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    json.loads(data)
+    assert not re.search("[<>&\x00-\x1f\u2028\u2029\u007f-\uffff]", data)
+
+
+@pytest.mark.parametrize("name", ["hostile", "hostile run"])
+def test_hostile_names_are_text_and_nothing_else(name: str) -> None:
+    text = PAGES[name]()
+    text.encode("utf-8")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202a-\u202e\ud800-\udfff]", text)
+    page = Page(text)
+    assert "</code></details><script>" in page.text
+    assert "<img src=x onerror=alert(1)>" in page.text
+    names = json.loads(page.raw["script"][0])["functions"]["names"]
+    assert any("<img src=x onerror=alert(1)>" in name for name in names)
+    assert max(map(len, names)) <= 300
+
+
+def test_the_data_say_what_the_table_says() -> None:
+    diff = build.contended()
+    data = json.loads(Page(PAGES["contended"]()).raw["script"][0])["functions"]
+    table = diff.table
+    for row, name in enumerate(data["names"]):
+        (at,) = [i for i, key in enumerate(table.keys) if display_name(table.name[i]) == name]
+        a, b = table.baseline, table.candidate
+        assert data["before"]["rank"][row] == a.rank[at]
+        assert (row + 1 if row < data["present"] else 0) == b.rank[at]
+        assert data["after"]["ncalls"][row] == b.ncalls[at]
+        assert data["before"]["ncalls"][row] + data["after"]["ncalls"][row] == a.ncalls[at]
+        for side, ours in (("before", a), ("after", b)):
+            assert data[side]["tottime"][row] * 1e-9 == pytest.approx(ours.tottime[at], rel=1e-6, abs=1e-9)
+            assert data[side]["cumtime"][row] * 1e-9 == pytest.approx(ours.cumtime[at], rel=1e-6, abs=1e-9)
+        assert (row in data["marked"]) == bool(table.anomalous[at])
+        assert data["reason"].get(str(row), "") == table.reason[at]
