@@ -14,7 +14,18 @@ from pathlib import Path
 
 from profkit.model import Host, Machine
 
-__all__ = ["Reading", "between", "physical_cores", "quota_cpus", "read_host", "take_reading"]
+__all__ = [
+    "Reading",
+    "between",
+    "cgroup_directories",
+    "cpu_seconds",
+    "limiting",
+    "physical_cores",
+    "quota_cpus",
+    "read_host",
+    "take_reading",
+    "throttling_of",
+]
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
@@ -113,11 +124,16 @@ def _cpu_seconds() -> tuple[float | None, float | None]:
     """Busy and stolen CPU seconds of all CPUs (proc(5), ``/proc/stat``; guest time is part of user time)."""
     for line in _lines(Path("/proc/stat")):
         if line.startswith("cpu "):
-            ticks = [int(word) for word in line.split()[1:]] + [0] * 10
-            user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
-            per_second = os.sysconf("SC_CLK_TCK")
-            return (user + nice + system + irq + softirq) / per_second, steal / per_second
+            return cpu_seconds(line)
     return None, None
+
+
+def cpu_seconds(line: str) -> tuple[float, float]:
+    """Return busy and stolen seconds of a line of ``/proc/stat``."""
+    ticks = [int(word) for word in line.split()[1:]] + [0] * 10
+    user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
+    per_second = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq) / per_second, steal / per_second
 
 
 def _psi_some() -> float | None:
@@ -130,14 +146,15 @@ def _psi_some() -> float | None:
 def _load() -> tuple[float | None, int | None]:
     for line in _lines(Path("/proc/loadavg")):
         words = line.split()
-        return float(words[0]), int(words[3].partition("/")[0])
+        # The process that reads runs, too.
+        return float(words[0]), max(0, int(words[3].partition("/")[0]) - 1)
     return None, None
 
 
-def _own_cgroup(controller: str) -> list[Path]:
-    """Directories of this process's cgroup for a controller, innermost first (v2, or v1 where that rules)."""
+def cgroup_directories(controller: str, pid: int | str = "self") -> list[Path]:
+    """Directories of a process's cgroup for a controller, innermost first (v2, or v1 where that rules)."""
     found: list[Path] = []
-    for line in _lines(Path("/proc/self/cgroup")):
+    for line in _lines(Path(f"/proc/{pid}/cgroup")):
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         roots: list[Path] = []
@@ -154,10 +171,16 @@ def _own_cgroup(controller: str) -> list[Path]:
     return found
 
 
-def quota_cpus() -> float | None:
-    """Return the least CPU quota of this process's cgroup and its parents, in cores; ``None`` without one."""
+def quota_cpus(directories: list[Path] | None = None) -> float | None:
+    """Return the least CPU quota of a cgroup and its parents, in cores; ``None`` without one.
+
+    Parameters
+    ----------
+    directories
+        As `cgroup_directories` returns them; those of this process by default.
+    """
     quotas: list[float] = []
-    for directory in _own_cgroup("cpu"):
+    for directory in cgroup_directories("cpu") if directories is None else directories:
         for line in _lines(directory / "cpu.max"):
             quota, _, period = line.partition(" ")
             if quota != "max":
@@ -169,16 +192,30 @@ def quota_cpus() -> float | None:
     return min(quotas) if quotas else None
 
 
+def limiting(directories: list[Path]) -> Path | None:
+    """Return the innermost of these cgroups that has a quota, or had one: it counts enforcement periods."""
+    for directory in directories:
+        fields = dict(line.partition(" ")[::2] for line in _lines(directory / "cpu.stat"))
+        if int(fields.get("nr_periods", "0")) > 0 or quota_cpus([directory]) is not None:
+            return directory
+    return None
+
+
+def throttling_of(lines: list[str]) -> tuple[float, int, int]:
+    """Return seconds throttled, periods throttled and periods of a cgroup's ``cpu.stat``, v1 or v2."""
+    fields = dict(line.partition(" ")[::2] for line in lines)
+    seconds = (
+        int(fields["throttled_usec"]) / 1e6
+        if "throttled_usec" in fields
+        else int(fields.get("throttled_time", "0")) / 1e9
+    )
+    return seconds, int(fields.get("nr_throttled", "0")), int(fields["nr_periods"])
+
+
 def _throttling() -> tuple[float | None, int | None, int | None]:
     """Seconds throttled, periods throttled and periods, of the innermost cgroup that has a quota."""
-    for directory in _own_cgroup("cpu"):
-        fields = dict(line.partition(" ")[::2] for line in _lines(directory / "cpu.stat"))
-        if int(fields.get("nr_periods", "0")) == 0:
-            continue
-        seconds = (
-            int(fields["throttled_usec"]) / 1e6
-            if "throttled_usec" in fields
-            else int(fields.get("throttled_time", "0")) / 1e9
-        )
-        return seconds, int(fields.get("nr_throttled", "0")), int(fields["nr_periods"])
-    return None, None, None
+    directory = limiting(cgroup_directories("cpu"))
+    try:
+        return (None, None, None) if directory is None else throttling_of(_lines(directory / "cpu.stat"))
+    except (KeyError, ValueError):
+        return None, None, None

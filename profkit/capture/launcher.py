@@ -1,8 +1,9 @@
 """``profkit capture``: start the target with the agent in its environment, wait for it, write the run file.
 
 The target keeps the terminal, the three standard streams, its signals and its exit status; profkit only adds
-variables to its environment. While it runs, the launcher sleeps. The spool directory lies beside the output,
-so that ranks on other hosts reach it through a shared file system and a killed launcher leaves it to be merged.
+variables to its environment. While it runs, the launcher sleeps and its sampler looks now and then. The spool
+directory lies beside the output, so that ranks on other hosts reach it through a shared file system and a killed
+launcher leaves it to be merged.
 """
 
 from __future__ import annotations
@@ -192,12 +193,20 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> 
             target = subprocess.Popen(command, env=environment, preexec_fn=waiting.release, close_fds=False)
         except OSError as error:
             raise CommandNotFoundError(command[0], error) from None
+        from profkit.capture.sampler import Sampler
+
+        sampler = Sampler(target.pid, spool)
         _prepare_packing()
         facts["git"] = _git_state()
         facts["host"] = _as_dict(host.read_host())
-        status = waiting.wait(target)
+        try:
+            status = waiting.wait(target, ended=sampler.finish)
+        finally:
+            sampler.finish()
         facts["wall_s"] = time.monotonic() - begin
         facts["readings"] = [_as_dict(before), _as_dict(host.take_reading())]
+        facts["tree_cpu_s"] = waiting.tree_cpu_s
+        facts["killed"] = status < 0
         facts["exit_status"] = status if status >= 0 else 128 - status
         with contextlib.suppress(OSError):  # disk full, directory gone: packing will fail, and say which
             _write_facts(spool, facts)

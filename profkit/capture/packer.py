@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit import __version__
+from profkit.capture import counters, nvtx, warnings_of
 from profkit.capture import host as host_facts
-from profkit.capture import nvtx, warnings_of
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
 from profkit.capture.pools import pools_of
@@ -66,7 +66,13 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     warnings = [*damaged, *warnings_of.launch(launch, records), *warnings_of.processes(records, processes)]
     processes, of_ranges = nvtx.attach(spool, records, processes)
     warnings += of_ranges
-    readings = [host_facts.Reading(**reading) for reading in launch.get("readings") or ()]
+    sampled, of_samples = counters.read_sampled(spool)
+    warnings += of_samples
+    processes = counters.attach(sampled, launch, records, processes, machine_host)
+    machine = counters.machine(launch, sampled, machine_host)
+    unseen = counters.unseen(machine, processes)
+    if sampled is not None and unseen:
+        sampled.summary["notes"].append(unseen)
     manifest = Manifest(
         schema=SCHEMA,
         profkit=__version__,
@@ -81,14 +87,16 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
         git=launch.get("git"),
         job=launch.get("job"),
         clocks=launch.get("clocks") or {},
+        sampler=sampled.summary if sampled is not None else None,
     )
     return Run(
         path=str(spool),
         processes=tuple(_primary_first(processes))
         or (Process(command=manifest.command, exit="not profiled"),),
         manifest=manifest,
-        machine=host_facts.between(readings[0], readings[1], machine_host) if len(readings) == 2 else None,
+        machine=machine,
         warnings=tuple(dict.fromkeys(warnings)),
+        series=sampled.series if sampled is not None else None,
     )
 
 
@@ -124,14 +132,7 @@ def _read_records(spool: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 def _alive(record: Mapping[str, Any]) -> bool:
     """Whether the process of a record runs on this host, as itself and not as another with its number."""
-    if record["host"] != os.uname().nodename:
-        return False
-    try:
-        stat = Path(f"/proc/{record['pid']}/stat").read_bytes()
-        fields = stat[stat.rindex(b")") + 2 :].split()
-        return int(fields[19]) == record["born"] and fields[0] not in (b"Z", b"X")
-    except (OSError, ValueError, IndexError):
-        return False
+    return counters.is_alive(record["host"], record["pid"], record["born"])
 
 
 def _span(records: Iterable[Mapping[str, Any]]) -> float:

@@ -77,21 +77,49 @@ class Waiting:
         self._witness = witness
         #: What the target must call before it is executed, if anything.
         self.release = release
+        #: CPU seconds of the target and of all its descendants that were waited for; ``None`` where not known.
+        self.tree_cpu_s: float | None = None
 
-    def wait(self, target: subprocess.Popen[bytes]) -> int:
-        """Wait for the target; return its exit code, or ``-N`` if signal N ended it."""
+    def wait(self, target: subprocess.Popen[bytes], ended: Callable[[], None] = lambda: None) -> int:
+        """Wait for the target; return its exit code, or ``-N`` if signal N ended it.
+
+        Parameters
+        ----------
+        target
+            The child to wait for.
+        ended
+            Called when it has ended and the kernel still keeps its counters, where that can be known.
+        """
         if self._witness is None:
-            return _wait_with_handlers(target)
+            status = _wait_with_handlers(target)
+            ended()
+            return status
         while True:
-            status = target.poll()
-            if status is not None:
-                return status
+            if self._has_ended(target):
+                ended()
+                return self._reap(target)
             received = signal.sigwaitinfo({*_FORWARDED, signal.SIGCHLD})
             if received.si_signo == signal.SIGCHLD or received.si_pid == 0:
                 continue  # no sender: the terminal driver, which signals the whole foreground group
             time.sleep(_SETTLE)
             if not self._witness.was_sent(received.si_signo):
                 _send(target, received.si_signo)
+
+    @staticmethod
+    def _has_ended(target: subprocess.Popen[bytes]) -> bool:
+        try:
+            return os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # who started us ignores SIGCHLD, and so the kernel has reaped it
+            return True
+
+    def _reap(self, target: subprocess.Popen[bytes]) -> int:
+        try:
+            _, status, usage = os.wait4(target.pid, 0)
+        except ChildProcessError:
+            return target.wait()
+        target.returncode = os.waitstatus_to_exitcode(status)
+        self.tree_cpu_s = usage.ru_utime + usage.ru_stime
+        return target.returncode
 
 
 @contextlib.contextmanager

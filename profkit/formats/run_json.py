@@ -131,6 +131,7 @@ MACHINE_FIELDS: Mapping[str, Check] = {
     "periods": _optional(whole),
     "load": _optional(_number),
     "peak_runnable": _optional(whole),
+    "tree_cpu_s": _optional(_number),
 }
 
 MANIFEST_FIELDS: Mapping[str, Check] = {
@@ -192,6 +193,7 @@ PROCESS_FIELDS: Mapping[str, Check] = {
     "environment": _map_of(_text),
     "notes": text_list,
     "profiled": _flag,
+    "peak_threads": _optional(whole),
     "pools": _optional(_pools),
 }
 

@@ -23,6 +23,13 @@ from profkit.formats.pstats_write import write_pstats
 from profkit.formats.run_columns import Arrays, array_bytes, gather, read_arrays
 from profkit.formats.run_json import MemberError, row_range
 from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
+from profkit.formats.run_series import (
+    SampleArrays,
+    gather_samples,
+    gather_series,
+    read_samples,
+    read_series,
+)
 from profkit.model import Manifest, OpenCall, Process, ProfileError, Run, Thread
 from profkit.model.merge import merge_profiles
 
@@ -119,6 +126,10 @@ def _write(file: BinaryIO, run: Run) -> None:
             add(f"{member}.npy", array_bytes(values))
         for member, values in gather_ranges([p.ranges for p in run.processes if p.ranges is not None]):
             add(f"{member}.npy", array_bytes(values))
+        for member, values in gather_series(run.series):
+            add(f"{member}.npy", array_bytes(values))
+        for member, values in gather_samples([p.samples for p in run.processes if p.samples is not None]):
+            add(f"{member}.npy", array_bytes(values))
 
 
 def _manifest_document(run: Run) -> dict[str, Any]:
@@ -134,7 +145,7 @@ def _manifest_document(run: Run) -> dict[str, Any]:
 
 def _process_documents(run: Run) -> list[dict[str, Any]]:
     documents = []
-    row = link = first_range = 0
+    row = link = first_range = first_sample = 0
     for process in run.processes:
         threads = []
         for thread in process.threads:
@@ -150,6 +161,9 @@ def _process_documents(run: Run) -> list[dict[str, Any]]:
         if process.ranges is not None:
             documents[-1]["ranges"] = range_document(process.ranges, first_range)
             first_range += len(process.ranges)
+        if process.samples is not None:
+            documents[-1]["samples"] = [first_sample, first_sample + len(process.samples)]
+            first_sample += len(process.samples)
     return documents
 
 
@@ -235,17 +249,20 @@ class _Archive:
         machine = document.get("machine")
         arrays = read_arrays(self.read, frozenset(self.members), edges=edges)
         ranges = read_ranges(self.read, frozenset(self.members))
+        samples = read_samples(self.read, frozenset(self.members))
         processes = run_json.decode(_PROCESSES, self.read(_PROCESSES, _MOST_JSON))
         if not isinstance(processes, list) or not processes:
             raise MemberError(f"{_PROCESSES} is not a list of processes")
         return Run(
             path,
             tuple(
-                _process(f"process {i}", value, arrays, ranges, edges) for i, value in enumerate(processes)
+                _process(f"process {i}", value, arrays, ranges, samples, edges)
+                for i, value in enumerate(processes)
             ),
             manifest,
             None if machine is None else run_json.machine_from(machine),
             run_json.text_list("warnings", document.get("warnings", [])),
+            read_series(self.read, frozenset(self.members)),
         )
 
 
@@ -260,7 +277,9 @@ def _check_schema(schema: Any) -> None:
         raise _NewerSchema(schema[:40])
 
 
-def _process(name: str, value: Any, arrays: Arrays, ranges: RangeArrays, edges: bool) -> Process:
+def _process(
+    name: str, value: Any, arrays: Arrays, ranges: RangeArrays, samples: SampleArrays, edges: bool
+) -> Process:
     fields = run_json.process_fields_from(name, value)
     threads = value.get("threads", [])
     if not isinstance(threads, list):
@@ -271,6 +290,7 @@ def _process(name: str, value: Any, arrays: Arrays, ranges: RangeArrays, edges: 
             _thread(f"{name}.thread {i}", thread, arrays, edges) for i, thread in enumerate(threads)
         ),
         ranges=ranges.ranges(f"{name}.ranges", value.get("ranges")),
+        samples=samples.samples(f"{name}.samples", value.get("samples")),
     )
 
 

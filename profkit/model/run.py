@@ -67,7 +67,10 @@ class Machine:
     load
         One-minute load average at the end.
     peak_runnable
-        Most runnable tasks seen.
+        Most runnable tasks seen, the one that looked not counted.
+    tree_cpu_s
+        CPU seconds of the target and of all its descendants that were waited for, exact (wait4): what the
+        processes do not add up to was used by some that lived too shortly to be seen.
     """
 
     cpus: int | None = None
@@ -81,6 +84,7 @@ class Machine:
     periods: int | None = None
     load: float | None = None
     peak_runnable: int | None = None
+    tree_cpu_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +207,15 @@ class Process:
     command
         Its own command line.
     exit
-        ``exited``, ``killed`` (its last state is a periodic snapshot), ``replaced`` (by exec) or
-        ``running`` (still alive when the run was packed); empty for foreign files.
+        ``exited``, ``killed`` (its last state is a periodic snapshot), ``replaced`` (by exec),
+        ``running`` (still alive when the run was packed) or ``ended`` (nobody knows how: it was only seen from
+        outside); empty for foreign files.
     python
         ``3.11.7``, or empty.
     run_queue_wait_s
-        Of the threads that lived at the last reading; what ended threads waited is not in it.
+        Of all threads that the sampler saw; without it, of those that lived at the last reading.
+    peak_threads
+        Most threads at one moment that the sampler saw.
     ranges
         What it told NVTX, ``None`` where nothing was captured.
     profiled
@@ -241,6 +248,7 @@ class Process:
     profiled: bool = True
     pools: tuple[Pool, ...] | None = None
     samples: ThreadSamples | None = None
+    peak_threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

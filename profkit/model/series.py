@@ -29,9 +29,10 @@ class Series:
         When each was taken.
     columns : mapping of str to float64 array, shape (n,)
         NaN where a reading failed. Cumulative since the first reading, in seconds or counts: ``busy_s``,
-        ``steal_s``, ``psi_some_s``, ``throttled_s``, ``throttled_periods``, ``periods``. As they were at that moment:
-        ``runnable`` (of the machine), ``processes`` and ``threads`` (of the target), ``gpu_utilisation`` (0 to 1,
-        mean over the GPUs) and ``gpu_memory_bytes``. A column that the machine does not offer is absent.
+        ``steal_s``, ``psi_some_s`` (CPU), ``psi_io_some_s``, and of the target's cgroup ``cgroup_psi_some_s`` (CPU),
+        ``throttled_s``, ``throttled_periods``, ``periods``. As they were at that moment: ``runnable`` and ``load``
+        (of the machine), ``processes`` and ``threads`` (of the target), ``gpu_utilisation`` (0 to 1, mean over the
+        GPUs; twice a second) and ``gpu_memory_bytes``. A column that the machine does not offer is absent.
     """
 
     time_ns: Ints
@@ -64,7 +65,8 @@ class ThreadSamples:
     time_ns : int64 array, shape (n,)
         When it was read.
     run_ns, wait_ns : int64 array, shape (n,)
-        Time on a CPU, and time ready to run without one, since the thread began.
+        Time on a CPU, and time ready to run without one, since the thread began. A thread that did neither has no
+        row for it; the row before a change was read just before the change.
     """
 
     tid: Ints

@@ -140,7 +140,8 @@ class Session:
         record["interval"] = self._next_interval_at_most()
         if self._ticker.failed:
             self._notes["no_snapshots"] = True
-        record["tasks"] = [task for task in record["tasks"] if task[0] != self._ticker.tid]
+        record["agent_tids"] = sorted(self._ticker.tids)
+        record["tasks"] = [task for task in record["tasks"] if task[0] not in self._ticker.tids]
         record["tracer"] = self._tracer.kind
         record["threads"] = self._tracer.read()
         record["codes"] = self._tracer.codes.rows

@@ -24,7 +24,7 @@ from . import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 _MONITORING: Any = getattr(sys, "monitoring", None)
 
@@ -48,11 +48,6 @@ class Ticker:
         self._tick = tick
         self.forget()
 
-    @property
-    def tid(self) -> Optional[int]:
-        """Kernel's id of the thread, for leaving it out of what is recorded of the target."""
-        return self._tid
-
     def forget(self) -> None:
         """In a forked child: no thread of the parent's is there, and their locks and tools are worth nothing."""
         for tool, (code, event) in getattr(self, "_tools", {}).items():
@@ -61,6 +56,9 @@ class Ticker:
         self._running: List[Tuple[Any, Any]] = []
         self._starting = _thread.allocate_lock()
         self._tid: Optional[int] = None
+        #: Kernel's ids of the thread, for leaving it out of what is recorded of the target: forks end it, and it
+        #: comes back as another.
+        self.tids: Set[int] = set()
         self._due = 0.0
         #: Whether the interpreter leaves no way to run the thread unseen.
         self.failed = False
@@ -125,6 +123,7 @@ class Ticker:
             if hasattr(_signal, "pthread_sigmask"):
                 _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
             self._tid = _thread.get_native_id()
+            self.tids.add(self._tid)
             entered.release()
             self._run(stop, done)
 

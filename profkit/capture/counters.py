@@ -1,0 +1,431 @@
+"""What the kernel counted for each process and thread, from the agents and from the sampler, each thing once.
+
+An agent's last record is exact, but knows no thread that ended before, and nothing of processes without an
+agent; the sampler knows both, up to its last look. Counters only rise, so that the greater of two readings is
+the later one. Used by `packer`, after it has made processes of the records.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profkit.capture import host as host_facts
+from profkit.capture import sampler
+from profkit.model import Host, Machine, Process, Profile, Series, Thread, ThreadSamples
+
+__all__ = ["Sampled", "attach", "is_alive", "machine", "read_sampled", "unseen"]
+
+#: Threads of one process that are listed; the rest, those that ran least, are summed up in one row.
+MOST_LISTED = 1_000
+#: Part of the tree's CPU time, and seconds, above which it is worth saying that nobody saw who used it.
+UNSEEN_SHARE, UNSEEN_S = 0.05, 0.1
+#: Later than any reading, ns.
+_FOREVER = 2**63 - 1
+#: A file larger than this is not one of ours.
+_MOST_BYTES = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What the sampler wrote.
+
+    Attributes
+    ----------
+    host
+        Where it looked.
+    root
+        Number of the target's process.
+    summary
+        ``Manifest.sampler``.
+    quota_cpus
+        Least CPU quota of the target's cgroup.
+    processes
+        As `process_tree` describes them.
+    """
+
+    host: str
+    root: int
+    summary: dict[str, Any]
+    series: Series | None
+    quota_cpus: float | None
+    processes: tuple[Mapping[str, Any], ...]
+
+
+def read_sampled(spool: Path) -> tuple[Sampled | None, list[str]]:
+    """Return what the sampler left in a spool directory, and what is wrong with it."""
+    path = spool / sampler.SAMPLES_NAME
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError("too large")
+        record = marshal.loads(path.read_bytes())
+        if record["format"] != sampler.FORMAT:
+            raise ValueError(f"format {record['format']}")
+        read = record["machine"]
+        series = None
+        if read is not None and read["time_ns"]:
+            series = Series(
+                np.frombuffer(read["time_ns"], np.int64),
+                {name: np.frombuffer(column, np.float64) for name, column in read["columns"].items()},
+            ).validate()
+        summary = {key: record[key] for key in ("period_s", "samples", "cpu_s", "notes")}
+        quota = read["quota_cpus"] if read is not None else None
+        return Sampled(record["host"], record["root"], summary, series, quota, tuple(record["processes"])), []
+    except FileNotFoundError:
+        return None, []
+    except (OSError, ValueError, EOFError, TypeError, KeyError) as error:
+        return None, [f"what was sampled from outside cannot be read and is left out ({error})"]
+
+
+def is_alive(host: str, pid: int, born: int | None) -> bool:
+    """Whether a process runs on this host, as itself and not as another with its number."""
+    if not hasattr(os, "uname") or host != os.uname().nodename:
+        return False
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        fields = stat[stat.rindex(b")") + 2 :].split()
+        return int(fields[19]) == born and fields[0] not in (b"Z", b"X")
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def attach(
+    sampled: Sampled | None,
+    launch: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+    processes: Sequence[Process],
+    machine_host: Host,
+) -> list[Process]:
+    """Give processes the counters that the sampler read, and add those that only it saw.
+
+    Parameters
+    ----------
+    sampled
+        What it wrote, ``None`` without it.
+    launch
+        The launcher's facts.
+    records, processes
+        What agents wrote and what was made of it, in the same order; there may be further processes behind,
+        which only the NVTX collector saw.
+    machine_host
+        The launcher's host.
+
+    Returns
+    -------
+    list of Process
+        Those given, in their order, and behind them the new ones, in the order in which they were seen.
+    """
+    found = list(processes)
+    images: dict[tuple[str, int, int | None], list[int]] = {}
+    for index, record in enumerate(records):
+        images.setdefault((record["host"], record["pid"], record["born"]), []).append(index)
+    collected = {p.pid: i for i, p in enumerate(processes) if i >= len(records)}
+    has_main = any(process.role in ("main", "rank") for process in processes)
+    if sampled is not None:
+        for seen in sampled.processes:
+            own = images.get((sampled.host, seen["ns_pid"], seen["born"]))
+            role = "main" if seen["pid"] == sampled.root and not has_main else "child"
+            process = _unprofiled(seen, sampled, launch, role, machine_host)
+            if own is not None:
+                if (
+                    seen["ns_pid"] == seen["pid"]
+                ):  # else its threads have other numbers here than in its records
+                    found += _with_seen(found, own, records, seen, process)
+            elif seen["pid"] in collected:
+                at = collected[seen["pid"]]
+                found[at] = replace(process, role=found[at].role, ranges=found[at].ranges)
+            else:
+                found.append(process)
+    for own in images.values():
+        _subtract_earlier(found, own, records)
+    return found
+
+
+def _with_seen(
+    found: list[Process],
+    own: Sequence[int],
+    records: Sequence[Mapping[str, Any]],
+    seen: Mapping[str, Any],
+    unprofiled: Process,
+) -> list[Process]:
+    """Add what was seen of a process to its images, and return the image that came after them, if one did.
+
+    The kernel counts on when a process replaces its program, so that the last image's counters hold those of
+    the images before, until `_subtract_earlier`.
+    """
+    last = own[-1]
+    record = records[last]
+    hidden = {tid for index in own for tid in records[index].get("agent_tids", ())}
+    replaced_ns = int(record["perf"] * 1e9)
+    later = record["state"] == "replaced" and seen["last_ns"] > replaced_ns
+    later = later and tuple(seen["command"]) != tuple(record["argv"])
+    samples = _samples(seen, hidden)
+    begins = [0, *(int(records[index]["begin_perf"] * 1e9) for index in own[1:])]
+    ends = [*begins[1:], replaced_ns if later else _FOREVER]
+    for index, begin, end in zip(own, begins, ends, strict=True):
+        found[index] = replace(
+            found[index],
+            samples=_between(samples, begin, end),
+            peak_threads=max(1, seen["peak_threads"] - bool(hidden)),
+        )
+    if not later:
+        found[last] = _merged(found[last], seen, hidden)
+        return []
+    after = _less(unprofiled, found[last])
+    return [replace(after, role="child", samples=_between(samples, replaced_ns, _FOREVER))]
+
+
+def _merged(process: Process, seen: Mapping[str, Any], hidden: set[int]) -> Process:
+    """Return a profiled process with the greater of its own and the sampler's counters."""
+    by_tid: dict[int, list[Mapping[str, Any]]] = {}
+    for thread in seen["threads"]:
+        if thread["tid"] not in hidden:
+            by_tid.setdefault(thread["tid"], []).append(thread)
+    threads = []
+    for thread in process.threads:
+        counted = by_tid.get(thread.tid, []) if thread.tid is not None else []
+        # The newest of those that had this number one after the other.
+        threads.append(_greater(thread, counted.pop()) if counted else thread)
+    others = [thread for rest in by_tid.values() for thread in rest]
+    threads += _listed(others, seen["folded"])
+    waits = [thread.run_queue_wait_s for thread in threads if thread.run_queue_wait_s is not None]
+    return replace(
+        process,
+        threads=tuple(threads),
+        cpu_s=max(process.cpu_s or 0.0, seen["cpu_s"])
+        if process.exit in ("killed", "running")
+        else process.cpu_s,
+        run_queue_wait_s=sum(waits) if waits else process.run_queue_wait_s,
+    )
+
+
+def _greater(thread: Thread, counted: Mapping[str, Any]) -> Thread:
+    other = _thread(counted)
+    values: dict[str, Any] = {
+        name: max(
+            (value for value in (getattr(thread, name), getattr(other, name)) if value is not None),
+            default=None,
+        )
+        for name in _COUNTERS
+    }
+    return replace(thread, name=thread.name or other.name, **values)
+
+
+_COUNTERS = (
+    "run_s",
+    "run_queue_wait_s",
+    "timeslices",
+    "user_s",
+    "system_s",
+    "voluntary_switches",
+    "involuntary_switches",
+)
+
+
+def _thread(counted: Mapping[str, Any]) -> Thread:
+    known = counted["run_ns"] >= 0
+    return Thread(
+        Profile.empty(),
+        tid=counted["tid"],
+        name=counted["name"],
+        run_s=counted["run_ns"] / 1e9 if known else None,
+        run_queue_wait_s=counted["wait_ns"] / 1e9 if known else None,
+        timeslices=counted["timeslices"] if known else None,
+        user_s=counted["user_s"],
+        system_s=counted["system_s"],
+        voluntary_switches=counted["voluntary"],
+        involuntary_switches=counted["involuntary"],
+    )
+
+
+def _listed(counted: Sequence[Mapping[str, Any]], folded: Sequence[int]) -> list[Thread]:
+    """Return threads without Python functions, those that ran most, and one row for all others."""
+    number, run_ns, wait_ns = folded
+    kept = list(counted)
+    if len(kept) > MOST_LISTED:
+        kept.sort(key=lambda thread: -int(thread["run_ns"]))
+        for thread in kept[MOST_LISTED:]:
+            number, run_ns = number + 1, run_ns + max(0, thread["run_ns"])
+            wait_ns += max(0, thread["wait_ns"])
+        del kept[MOST_LISTED:]
+    threads = [_thread(thread) for thread in kept]
+    if number:
+        threads.append(
+            Thread(Profile.empty(), None, f"({number:,} more threads)", run_ns / 1e9, wait_ns / 1e9)
+        )
+    return threads
+
+
+def _unprofiled(
+    seen: Mapping[str, Any], sampled: Sampled, launch: Mapping[str, Any], role: str, host: Host
+) -> Process:
+    """Return a process that only the sampler saw."""
+    root = seen["pid"] == sampled.root
+    # The main thread first, as everywhere.
+    counted = sorted(seen["threads"], key=lambda thread: thread["tid"] != seen["pid"])
+    threads = _listed(counted, seen["folded"])
+    waits = _known(thread.run_queue_wait_s for thread in threads)
+    wall = launch.get("wall_s") if root else (seen["last_ns"] - seen["first_ns"]) / 1e9
+    if seen["alive"] and is_alive(sampled.host, seen["pid"], seen["born"]):
+        state = "running"
+    elif root and launch.get("exit_status") is not None:
+        state = "killed" if launch.get("killed") else "exited"
+    else:
+        state = "ended"
+    return Process(
+        pid=seen["pid"],
+        parent=seen["parent"],
+        role=role,
+        command=tuple(seen["command"]),
+        exit=state,
+        wall_s=wall or None,
+        cpu_s=max(seen["cpu_s"], sum(_known(thread.run_s for thread in threads))),
+        run_queue_wait_s=sum(waits) if waits else None,
+        voluntary_switches=_sum(thread.voluntary_switches for thread in threads),
+        involuntary_switches=_sum(thread.involuntary_switches for thread in threads),
+        threads=tuple(threads),
+        host=host,
+        profiled=False,
+        samples=_samples(seen, set()),
+        peak_threads=seen["peak_threads"],
+    )
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _samples(seen: Mapping[str, Any], hidden: set[int]) -> ThreadSamples | None:
+    parts = [
+        (thread["tid"], np.frombuffer(thread["rows"], np.int64).reshape(-1, 3))
+        for thread in seen["threads"]
+        if thread["rows"] and thread["tid"] not in hidden
+    ]
+    if not parts:
+        return None
+    rows = np.concatenate([part for _, part in parts])
+    tid = np.repeat(np.array([tid for tid, _ in parts], np.int64), [len(part) for _, part in parts])
+    order = np.lexsort((rows[:, 0], tid))
+    return ThreadSamples(tid[order], *(rows[order, column].copy() for column in range(3))).validate()
+
+
+def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> ThreadSamples | None:
+    """Return the rows of a time; ``None`` where there are none."""
+    if samples is None:
+        return None
+    rows = (samples.time_ns >= begin_ns) & (samples.time_ns < end_ns)
+    if not rows.any():
+        return None
+    return ThreadSamples(
+        samples.tid[rows], samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows]
+    )
+
+
+def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequence[Mapping[str, Any]]) -> None:
+    """Take out of an image's counters what the image before it had used: the kernel counts through an exec."""
+    before: Process | None = None
+    for index in own:
+        process = found[index]
+        if before is not None:
+            found[index] = _less(process, before)
+        before = process if records[index]["state"] == "replaced" else None
+
+
+def _less(process: Process, before: Process) -> Process:
+    def rest(name: str, whole: Any, part: Any) -> Any:
+        value, taken = getattr(whole, name), getattr(part, name)
+        return value if value is None or taken is None else max(type(value)(0), value - taken)
+
+    main = next((t for t in before.threads if t.tid == process.pid), None)
+    threads = tuple(
+        replace(thread, **{name: rest(name, thread, main) for name in _COUNTERS})
+        if main is not None and thread.tid == process.pid
+        else thread
+        for thread in process.threads
+    )
+    waits = _known(thread.run_queue_wait_s for thread in threads)
+    return replace(
+        process,
+        threads=threads,
+        run_queue_wait_s=sum(waits) if waits else process.run_queue_wait_s,
+        **{
+            name: rest(name, process, before)
+            for name in ("cpu_s", "voluntary_switches", "involuntary_switches")
+        },
+    )
+
+
+def machine(launch: Mapping[str, Any], sampled: Sampled | None, host: Host) -> Machine | None:
+    """Return the machine's counters over the run, from the launcher's readings and the sampler's series."""
+    readings = [host_facts.Reading(**reading) for reading in launch.get("readings") or ()]
+    series = sampled.series if sampled is not None else None
+    if len(readings) == 2:
+        found = host_facts.between(readings[0], readings[1], host)
+    elif series is not None and len(series.time_ns) > 1:  # the launcher was killed
+        found = Machine(
+            cpus=host.cpus,
+            quota_cpus=host.quota_cpus,
+            wall_s=float(series.time_ns[-1] - series.time_ns[0]) / 1e9,
+            busy_s=_last(series, "busy_s"),
+            steal_s=_last(series, "steal_s"),
+            psi_some_s=_last(series, "psi_some_s"),
+            load=_last(series, "load"),
+        )
+    else:
+        return None
+    found = replace(found, tree_cpu_s=launch.get("tree_cpu_s"))
+    if series is None:
+        return found
+    assert sampled is not None
+    peaks = _known([found.peak_runnable, _greatest(series, "runnable")])
+    periods = _last(series, "periods")
+    if periods is not None and periods >= (found.periods or 0):
+        # Of the target's own cgroup, which may be another than the launcher's.
+        found = replace(
+            found,
+            throttled_s=_last(series, "throttled_s"),
+            throttled_periods=int(_last(series, "throttled_periods") or 0),
+            periods=int(periods),
+        )
+    quotas = _known([found.quota_cpus, sampled.quota_cpus])
+    return replace(
+        found,
+        peak_runnable=int(max(peaks)) if peaks else None,
+        quota_cpus=min(quotas) if quotas else None,
+    )
+
+
+def _last(series: Series, name: str) -> float | None:
+    known = _present(series, name)
+    return float(known[-1]) if len(known) else None
+
+
+def _greatest(series: Series, name: str) -> float | None:
+    known = _present(series, name)
+    return float(known.max()) if len(known) else None
+
+
+def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    column = series.columns.get(name)
+    return np.zeros(0) if column is None else column[~np.isnan(column)]
+
+
+def unseen(machine: Machine | None, processes: Sequence[Process]) -> str | None:
+    """Say what CPU time nobody was seen to use; the parents know it exactly of the children they waited for."""
+    if machine is None or machine.tree_cpu_s is None:
+        return None
+    rest = machine.tree_cpu_s - sum(_known(process.cpu_s for process in processes))
+    if rest < max(UNSEEN_S, UNSEEN_SHARE * machine.tree_cpu_s):
+        return None
+    return f"{rest:.1f} s of CPU were used by processes that lived too shortly to be seen"

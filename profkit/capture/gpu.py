@@ -1,0 +1,81 @@
+"""GPU utilisation through NVML, where a driver and the package ``nvidia-ml-py`` (extra ``gpu``) are there.
+
+Read by `meters` once a second at most: NVML itself averages over that long, and a query costs a millisecond.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+__all__ = ["Gpus"]
+
+#: Nanoseconds between two queries; NVML's own averaging takes up to a second (nvmlDeviceGetUtilizationRates).
+_INTERVAL_NS = 500_000_000
+
+#: What a machine with an NVIDIA driver has; without it not even the package is looked for.
+_DEVICE = "/dev/nvidiactl"
+
+
+class Gpus:
+    """The GPUs that the target may use."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self._nvml: Any = None
+        self._handles: list[Any] = []
+        self._next_ns = 0
+        if not os.path.exists(_DEVICE):
+            return
+        try:
+            import pynvml  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        except ImportError:
+            self.notes.append("GPUs were not watched: install profkit with its extra `gpu` (nvidia-ml-py)")
+            return
+        try:
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+            self._handles = _visible(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
+        except pynvml.NVMLError as error:
+            self.notes.append(f"GPUs were not watched: NVML says {error}")
+
+    def read(self, now_ns: int) -> dict[str, float]:
+        """Return utilisation (0 to 1, mean over the GPUs) and memory in use; nothing where it is not time yet."""
+        if not self._handles or now_ns < self._next_ns:
+            return {}
+        self._next_ns = now_ns + _INTERVAL_NS
+        try:
+            rates = [self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in self._handles]
+            used = [self._nvml.nvmlDeviceGetMemoryInfo(handle).used for handle in self._handles]
+        except self._nvml.NVMLError as error:
+            self.notes.append(f"GPUs were watched until NVML said {error}")
+            self._handles = []
+            return {}
+        return {
+            "gpu_utilisation": sum(rates) / len(rates) / 100,
+            "gpu_memory_bytes": float(sum(used)),
+        }
+
+    def close(self) -> None:
+        """Release NVML."""
+        if self._nvml is not None:
+            with contextlib.suppress(self._nvml.NVMLError):  # the driver is gone: nothing is left to release
+                self._nvml.nvmlShutdown()
+            self._nvml, self._handles = None, []
+
+
+def _visible(nvml: Any, visible: str | None) -> list[Any]:
+    """Return the handles that ``CUDA_VISIBLE_DEVICES`` names, in its numbers or UUIDs; all without it."""
+    if visible is None:
+        return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+    handles = []
+    for word in visible.split(","):
+        name = word.strip()
+        if name.isdecimal():
+            handles.append(nvml.nvmlDeviceGetHandleByIndex(int(name)))
+        elif name.startswith(("GPU-", "MIG-")):
+            handles.append(nvml.nvmlDeviceGetHandleByUUID(name))
+        else:
+            break  # as CUDA does: what follows an invalid entry is not visible
+    return handles

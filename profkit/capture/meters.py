@@ -1,0 +1,202 @@
+"""Machine-wide counters over time: CPU, pressure, load, throttling of the target's cgroup, GPUs.
+
+Read by the sampler at every sample from files that stay open. `host` reads the same counters once before and
+once after the target; here they are columns. A column whose file is missing is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from array import array
+from pathlib import Path
+from typing import Any
+
+from profkit.capture import host
+from profkit.capture.gpu import Gpus
+
+__all__ = ["Meters"]
+
+#: Columns that rise: what is kept is the rise since the first reading.
+_RISING = frozenset(
+    (
+        "busy_s",
+        "steal_s",
+        "psi_some_s",
+        "psi_io_some_s",
+        "cgroup_psi_some_s",
+        "throttled_s",
+        "throttled_periods",
+        "periods",
+    )
+)
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+#: Files that are read, and the most that is needed of them: the first line of ``/proc/stat`` is the sum.
+_SIZE = 512
+
+
+class Meters:
+    """Readings of the machine under the target.
+
+    Parameters
+    ----------
+    target
+        Number of the process whose cgroup is watched.
+    """
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._files: dict[str, int] = {}
+        self._base: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+        self._cgroup: list[Path] | None = None
+        self._gpus = Gpus()
+        self.time_ns = array("q")
+        self.columns: dict[str, array[float]] = {}
+        #: Least CPU quota of the target's cgroup that was seen, in cores.
+        self.quota_cpus: float | None = None
+        for name in ("stat", "loadavg", "pressure/cpu", "pressure/io"):
+            self._open(name, f"/proc/{name}")
+
+    @property
+    def notes(self) -> list[str]:
+        """What could not be read, in words."""
+        found = []
+        if "pressure/cpu" not in self._files:
+            found.append("this kernel does not tell the CPU pressure (PSI)")
+        return [*found, *self._gpus.notes]
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+    def _open(self, name: str, path: str) -> None:
+        with contextlib.suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._files[name] = fd
+            try:
+                os.pread(fd, 1, 0)
+            except OSError:  # PSI may be switched off: then only reading fails
+                os.close(self._files.pop(name))
+
+    def close(self) -> None:
+        """Close all files."""
+        for fd in self._files.values():
+            os.close(fd)
+        self._files = {}
+        self._gpus.close()
+
+    def find_cgroup(self) -> None:
+        """Look where the target is now; programs like ``systemd-run`` move themselves into another cgroup."""
+        directories = host.cgroup_directories("cpu", self._target)
+        if not directories or directories == self._cgroup:
+            return
+        self._cgroup = directories
+        quota = host.quota_cpus(directories)
+        if quota is not None:
+            self.quota_cpus = quota if self.quota_cpus is None else min(quota, self.quota_cpus)
+        for name in ("cpu.stat", "cpu.pressure"):
+            if name in self._files:
+                os.close(self._files.pop(name))
+        limited = host.limiting(directories)
+        if limited is not None:
+            self._open("cpu.stat", str(limited / "cpu.stat"))
+        for directory in directories:
+            self._open("cpu.pressure", str(directory / "cpu.pressure"))
+            if "cpu.pressure" in self._files:
+                break
+        # Another cgroup counts from another beginning: go on from where the last one was.
+        for name in ("throttled_s", "throttled_periods", "periods", "cgroup_psi_some_s"):
+            self._base.pop(name, None)
+
+    def read(self, now_ns: int, processes: int, threads: int) -> None:
+        """Append one reading.
+
+        Parameters
+        ----------
+        now_ns
+            The time, ``CLOCK_MONOTONIC``.
+        processes, threads
+            How many of the target's live.
+        """
+        values: dict[str, float] = {"processes": processes, "threads": threads}
+        for name, read in (
+            ("stat", _of_stat),
+            ("loadavg", _of_loadavg),
+            ("pressure/cpu", lambda text: {"psi_some_s": _some(text)}),
+            ("pressure/io", lambda text: {"psi_io_some_s": _some(text)}),
+            ("cpu.stat", _of_cpu_stat),
+            ("cpu.pressure", lambda text: {"cgroup_psi_some_s": _some(text)}),
+        ):
+            if name in self._files:
+                with contextlib.suppress(OSError, ValueError, IndexError, KeyError):
+                    values.update(read(os.pread(self._files[name], _SIZE, 0).decode("ascii", "replace")))
+        values.update(self._gpus.read(now_ns))
+        for name in values.keys() & _RISING:
+            values[name] = self._risen(name, values[name])
+        n = len(self.time_ns)
+        self.time_ns.append(now_ns)
+        for name, value in values.items():
+            if name not in self.columns:
+                self.columns[name] = array("d", [math.nan]) * n
+            self.columns[name].append(value)
+        for column in self.columns.values():
+            if len(column) == n:
+                column.append(math.nan)
+
+    def _risen(self, name: str, value: float) -> float:
+        base = self._base.setdefault(name, value - self._last.get(name, 0.0))
+        # Counters of some kernels fall back by a tick now and then.
+        self._last[name] = max(value - base, self._last.get(name, 0.0))
+        return self._last[name]
+
+    def thin(self) -> None:
+        """Keep the first, every second and the last reading; the greatest of what was seen at a moment."""
+        n = len(self.time_ns)
+        kept = [*range(0, n - 1, 2), n - 1]
+        self.time_ns = array("q", [self.time_ns[at] for at in kept])
+        for name, column in self.columns.items():
+            if name in _RISING:
+                self.columns[name] = array("d", [column[at] for at in kept])
+            else:  # a peak must not be lost with its row
+                ends = [*kept[1:], n]
+                self.columns[name] = array(
+                    "d", [_greatest(column[at:end]) for at, end in zip(kept, ends, strict=True)]
+                )
+
+    def as_record(self) -> dict[str, Any]:
+        """Return everything as values that `marshal` writes."""
+        return {
+            "time_ns": self.time_ns.tobytes(),
+            "columns": {name: column.tobytes() for name, column in self.columns.items()},
+            "quota_cpus": self.quota_cpus,
+        }
+
+
+def _greatest(values: array[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return max(known) if known else math.nan
+
+
+def _of_stat(text: str) -> dict[str, float]:
+    busy, steal = host.cpu_seconds(text.partition("\n")[0])
+    return {"busy_s": busy, "steal_s": steal}
+
+
+def _of_loadavg(text: str) -> dict[str, float]:
+    words = text.split()
+    # The sampler itself runs while it reads.
+    return {"load": float(words[0]), "runnable": max(0, int(words[3].partition("/")[0]) - 1)}
+
+
+def _some(text: str) -> float:
+    """Return the seconds of a pressure file's ``some`` line, which is the first."""
+    line = text.partition("\n")[0]
+    if not line.startswith("some "):
+        raise ValueError(line)
+    return int(line.rpartition("total=")[2]) / 1e6
+
+
+def _of_cpu_stat(text: str) -> dict[str, float]:
+    seconds, throttled, periods = host.throttling_of(text.splitlines())
+    return {"throttled_s": seconds, "throttled_periods": throttled, "periods": periods}

@@ -1,0 +1,59 @@
+"""Reading ``/proc``: the few fields that the sampler needs of it, as proc(5) describes them.
+
+Every file may be missing or refuse; that is for the caller to live with, who gets the ``OSError``.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["TICKS", "file_budget", "last_pid", "read_file", "read_stat", "switches"]
+
+#: Units of the kernel's CPU times in ``stat``, per second.
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+def read_file(path: str, size: int = 4096) -> bytes:
+    """Return a small file's bytes in one read."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, size)
+    finally:
+        os.close(fd)
+
+
+def read_stat(path: str) -> tuple[str, list[bytes]]:
+    """Return name and the fields from the third on (state is 0) of a ``stat`` file, proc(5)."""
+    data = read_file(path, 2048)
+    close = data.rindex(b")")
+    name = data[data.index(b"(") + 1 : close].decode("utf-8", "surrogateescape")
+    return name, data[close + 2 :].split()
+
+
+def switches(status: bytes) -> tuple[int | None, int | None]:
+    """Return voluntary and involuntary context switches of a thread's ``status``."""
+    found: list[int | None] = []
+    for key in (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:"):
+        at = status.find(key)
+        number = status[at + len(key) :].split(None, 1)[:1] if at >= 0 else []
+        found.append(int(number[0]) if number else None)
+    return found[0], found[1]
+
+
+def last_pid() -> bytes:
+    """Return the number that the kernel gave out last, empty where it does not tell (proc(5), loadavg)."""
+    try:
+        last = read_file("/proc/loadavg", 128).split()[4]
+    except (OSError, IndexError):
+        return b""
+    return b"" if last == b"0" else last
+
+
+def file_budget(most: int) -> int:
+    """Return how many files, of so many, may be open at once: the launcher itself needs some."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no /proc either
+        return 0
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most if soft == resource.RLIM_INFINITY else min(most, soft // 2)

@@ -1,0 +1,339 @@
+"""The target's process tree seen from outside: which processes and threads are in it, and what the kernel counted.
+
+The eyes of the sampler (`sampler`), which decides when to look. Nothing is stopped, traced or signalled: all
+comes from ``/proc``, of which every file may be missing or refuse. What is written down stays in flat arrays,
+since it is packed by `counters` when the target has ended.
+
+A process is in the tree if its parent is, if its session or process group was founded by a process that is, or
+if its environment names this capture's spool: a daemon whose parents are gone has the last two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from profkit.capture.proc_files import TICKS, file_budget, last_pid, read_file, read_stat, switches
+from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
+
+__all__ = ["ProcessTree"]
+
+#: Rows of thread samples that are kept; then every second one is dropped. 24 bytes each.
+MOST_ROWS = 1 << 17
+#: Threads and processes that are followed one by one; what a run has beyond them is summed up.
+MOST_THREADS = 20_000
+MOST_PROCESSES = 5_000
+#: Open files that the tree may hold; reading an open file costs a quarter of opening it too.
+MOST_FILES = 4_096
+#: Seconds between two readings of a thread's ``stat`` and ``status``, which cost five times its ``schedstat``.
+DETAIL_INTERVAL = 0.25
+#: Seconds after which all processes are looked at anew, those too that were found to be somebody else's: numbers
+#: are given out again, and a daemon makes its session late. Longer where looking would take more than this part.
+FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
+
+_PROC = "/proc"
+
+
+class ProcessTree:
+    """The processes that descend from one, and their threads' counters.
+
+    Parameters
+    ----------
+    root
+        Number of the first process.
+    marker
+        ``NAME=value`` that stands in the environment of processes of this tree and of no others.
+    """
+
+    def __init__(self, root: int, marker: str) -> None:
+        self._root = root
+        self._marker = os.fsencode(marker) + b"\0"
+        self._members: dict[int, WatchedProcess] = {}
+        self._gone: list[WatchedProcess] = []
+        self._known: set[int] = set()  # processes that were looked at, in the tree or not
+        self._young: set[int] = set()  # looked at once: they may have been between fork and exec
+        self._founders: set[int] = {root}
+        self._last_pid = b""
+        self._next_scan = self._next_details = 0.0
+        self._root_born = 0
+        self._files = 0
+        self._most_files = file_budget(MOST_FILES)
+        self._rows = 0
+        self._followed = 0
+        #: Processes that ended and were forgotten, with their CPU seconds, and threads that were never followed.
+        self.forgotten_processes = self.unfollowed_threads = 0
+        self.forgotten_cpu_s = 0.0
+        #: How often the rows were thinned out: the resolution of what is older is that many times halved.
+        self.thinned = 0
+        #: Whether this kernel tells run time and run-queue wait per thread; ``None`` until a thread was read.
+        self.has_schedstat: bool | None = None
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many processes and threads of the tree are alive, as far as was seen."""
+        return len(self._members), sum(len(process.threads) for process in self._members.values())
+
+    def read(self, *, final: bool = False) -> None:
+        """Look for new processes and threads, and read the counters of all.
+
+        Parameters
+        ----------
+        final
+            Read everything there is of every thread: there will be no later reading.
+        """
+        self._discover(final)
+        now = time.monotonic()
+        details = final or now >= self._next_details
+        if details:
+            self._next_details = now + DETAIL_INTERVAL
+        for process in list(self._members.values()):
+            self._read_process(process, details)
+        while self._rows > MOST_ROWS:
+            before = self._rows
+            self._thin()
+            if self._rows > before // 2 + before // 4:  # many threads with a few rows each: nothing to halve
+                break
+
+    def close(self) -> None:
+        """Close all files."""
+        for process in self._members.values():
+            for thread in process.threads.values():
+                self._files -= thread.close()
+
+    # Who is in the tree
+
+    def _discover(self, force: bool) -> None:
+        """Find new processes and threads; nothing to do while the kernel has given out no new number."""
+        newest = last_pid()
+        now = time.monotonic()
+        if not force and newest and newest == self._last_pid and not self._young:
+            return
+        self._last_pid = newest
+        if not self._root_born:
+            self._adopt(self._root)
+        try:
+            present = {int(name) for name in os.listdir(_PROC) if name[0] in "123456789"}
+        except OSError:
+            return
+        full = now >= self._next_scan
+        begun = time.thread_time()
+        if full:
+            self._known = set(self._members)
+        self._known &= present
+        new = sorted((present - self._known) | (self._young & present))
+        self._young = set()
+        while new:
+            outside = [pid for pid in new if not self._adopt(pid)]
+            if len(outside) == len(new):
+                break
+            new = outside  # parents may have higher numbers than their children, once numbers start anew
+        if full:
+            took = time.thread_time() - begun
+            self._next_scan = now + max(FULL_SCAN_INTERVAL, took / FULL_SCAN_SHARE)
+        for process in list(self._members.values()):
+            self._find_threads(process)
+
+    def _adopt(self, pid: int) -> bool:
+        """Take a process in if it belongs to the tree."""
+        first = pid not in self._known
+        self._known.add(pid)
+        try:
+            name, fields = read_stat(f"{_PROC}/{pid}/stat")
+            parent, group, session, born = int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
+        except (OSError, ValueError, IndexError):
+            return False
+        if pid == self._root:
+            self._root_born = born
+        elif born < self._root_born:
+            return False  # older than the whole tree
+        inside = (
+            pid == self._root
+            or parent in self._members
+            or group in self._founders
+            or session in self._founders
+            or self._is_marked(pid)
+        )
+        if not inside:
+            if first:
+                self._young.add(pid)
+            return False
+        if len(self._members) + len(self._gone) >= MOST_PROCESSES:
+            self._forget_least()
+        process = WatchedProcess(pid, parent, born, name)
+        self._members[pid] = process
+        self._founders.add(pid)
+        self._describe(process, fields)
+        return True
+
+    def _is_marked(self, pid: int) -> bool:
+        try:
+            # An environment may be long, and the marker anywhere in it.
+            with open(f"{_PROC}/{pid}/environ", "rb") as file:
+                return self._marker in file.read(1 << 21)
+        except OSError:
+            return False  # another user's, or gone
+
+    def _find_threads(self, process: WatchedProcess) -> None:
+        try:
+            names = os.listdir(f"{_PROC}/{process.pid}/task")
+        except OSError:
+            self._end_process(process)
+            return
+        threads = process.threads
+        for name in names:
+            tid = int(name)
+            if tid not in threads:
+                if self._followed >= MOST_THREADS:
+                    self._fold_threads()
+                    if self._followed >= MOST_THREADS and tid != process.pid:
+                        self.unfollowed_threads += 1
+                        continue
+                threads[tid] = WatchedThread(tid)
+                self._followed += 1
+        process.peak_threads = max(process.peak_threads, len(names))
+
+    # What the kernel counted
+
+    def _read_process(self, process: WatchedProcess, details: bool) -> None:
+        for thread in list(process.threads.values()):
+            if not self._read_thread(process, thread, details):
+                self._end_thread(process, thread)
+                if thread.tid == process.pid:
+                    self._end_process(process)
+                    return
+        if details:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                name, fields = read_stat(f"{_PROC}/{process.pid}/stat")
+                if int(fields[19]) == process.born:
+                    self._describe(process, fields)
+                    process.name = name
+
+    def _read_thread(self, process: WatchedProcess, thread: WatchedThread, details: bool) -> bool:
+        """Read a thread's counters; false if it has ended."""
+        try:
+            data = self._schedstat(process, thread)
+            now_ns = time.monotonic_ns()
+            run, wait, slices = map(int, data.split())
+        except FileNotFoundError:
+            if not os.path.exists(f"{_PROC}/{process.pid}/task/{thread.tid}/stat"):
+                return False
+            self.has_schedstat = bool(self.has_schedstat)
+            now_ns, run, wait, slices = time.monotonic_ns(), -1, -1, -1
+        except (OSError, ValueError):
+            return False  # ESRCH: it ended
+        if run >= 0:
+            if run < thread.run:  # another thread with this number
+                self._end_thread(process, thread)
+                process.threads[thread.tid] = WatchedThread(thread.tid)
+                return True
+            self._rows += thread.note(now_ns, run, wait, slices)
+            if run or wait:
+                self.has_schedstat = True
+        process.first_ns = process.first_ns or now_ns
+        process.last_ns = now_ns
+        first = thread.details_run == -2
+        if first or (details and (thread.details_run != thread.run or run < 0)):
+            self._read_details(process, thread, everything=details)
+        return True
+
+    def _schedstat(self, process: WatchedProcess, thread: WatchedThread) -> bytes:
+        if thread.fd >= 0:
+            return os.pread(thread.fd, 96, 0)
+        path = f"{_PROC}/{process.pid}/task/{thread.tid}/schedstat"
+        if self._files >= self._most_files:
+            return read_file(path, 96)
+        thread.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._files += 1
+        return os.pread(thread.fd, 96, 0)
+
+    def _read_details(self, process: WatchedProcess, thread: WatchedThread, *, everything: bool) -> None:
+        base = f"{_PROC}/{process.pid}/task/{thread.tid}/"
+        try:
+            thread.name, fields = read_stat(base + "stat")
+            thread.user, thread.system, thread.born = int(fields[11]), int(fields[12]), int(fields[19])
+            if everything:
+                thread.voluntary, thread.involuntary = switches(read_file(base + "status"))
+        except (OSError, ValueError, IndexError):
+            return
+        if everything:
+            thread.details_run = thread.run
+        else:
+            thread.details_run = -1
+
+    def _describe(self, process: WatchedProcess, fields: list[bytes]) -> None:
+        """Read what a process is and has used as a whole, the threads that ended included."""
+        process.zombie = fields[0] in (b"Z", b"X")
+        process.cpu_ticks = max(process.cpu_ticks, int(fields[11]) + int(fields[12]))
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"{_PROC}/{process.pid}/cmdline", "rb") as file:
+                words = file.read(1 << 16).decode("utf-8", "surrogateescape").split("\0")
+            if any(words):  # a zombie has none any more
+                process.command = words[:-1] if words[-1] == "" else words
+            if not process.last_ns:
+                status = read_file(f"{_PROC}/{process.pid}/status")
+                at = status.find(b"\nNSpid:")
+                if at >= 0:
+                    process.ns_pid = int(status[at + 7 : status.index(b"\n", at + 1)].split()[-1])
+
+    # Ends
+
+    def _end_thread(self, process: WatchedProcess, thread: WatchedThread) -> None:
+        self._files -= thread.close()
+        process.threads.pop(thread.tid, None)
+        if thread.run > 0 or thread.user is not None:
+            process.ended.append(thread)
+        else:
+            self._drop([thread])
+
+    def _end_process(self, process: WatchedProcess) -> None:
+        for thread in list(process.threads.values()):
+            self._end_thread(process, thread)
+        process.alive = False
+        if self._members.pop(process.pid, None) is not None:
+            self._gone.append(process)
+        self._known.discard(process.pid)
+
+    def _forget_least(self) -> None:
+        """Make room: of the processes that ended, sum up the half that used the CPU least."""
+        self._gone.sort(key=lambda process: -process.cpu_ticks)
+        kept = len(self._gone) // 2
+        for process in self._gone[kept:]:
+            self.forgotten_processes += 1
+            self.forgotten_cpu_s += process.cpu_ticks / TICKS
+            self._drop(process.ended)
+        del self._gone[kept:]
+
+    def _fold_threads(self) -> None:
+        """Make room: of the threads that ended, sum up the half that used the CPU least, per process."""
+        ended = sorted(thread.run for process in self._all() for thread in process.ended)
+        if not ended:
+            return
+        middle = ended[len(ended) // 2]
+        for process in self._all():
+            folded = [thread for thread in process.ended if thread.run <= middle]
+            process.ended = [thread for thread in process.ended if thread.run > middle]
+            process.folded_threads += len(folded)
+            process.folded_run += sum(max(0, thread.run) for thread in folded)
+            process.folded_wait += sum(max(0, thread.wait) for thread in folded)
+            self._drop(folded)
+
+    def _drop(self, threads: list[WatchedThread]) -> None:
+        self._followed -= len(threads)
+        self._rows -= sum(len(thread.rows) // 3 for thread in threads)
+
+    def _thin(self) -> None:
+        self.thinned += 1
+        self._rows = sum(thread.thin() for process in self._all() for thread in every_thread(process))
+
+    def _all(self) -> Iterable[WatchedProcess]:
+        yield from self._gone
+        yield from self._members.values()
+
+    # For the packer
+
+    def as_records(self) -> list[dict[str, Any]]:
+        """Return everything as values that `marshal` writes, processes in the order in which they were seen."""
+        seen = (process for process in self._all() if process.first_ns)
+        return [process_record(process) for process in sorted(seen, key=lambda p: p.first_ns)]

@@ -1,0 +1,190 @@
+"""Watches the target from outside while it runs: a thread of the launcher that looks now and then.
+
+Decides when to look, and writes what was seen to the spool directory; `process_tree` and `meters` do the
+looking, `counters` makes it part of the run. It never touches the target: no signal, no trace, no change of
+priority. Looking costs CPU that the target could have used, so the pace follows the measured cost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from profkit.capture.agent import settings
+from profkit.capture.meters import Meters
+from profkit.capture.process_tree import ProcessTree
+
+__all__ = ["FORMAT", "SAMPLES_NAME", "Sampler"]
+
+#: File in the spool directory, and the version of what is in it.
+SAMPLES_NAME = "sampler.samples"
+FORMAT = 1
+
+#: Part of one core that looking may take. The promise is 0.01; the first samples come before the cost is known.
+SHARE = 0.005
+#: Seconds between two samples: the least for a run that has lasted so long, and the most.
+PACE = ((5.0, 0.05), (30.0, 0.1), (float("inf"), 0.2))
+LONGEST_PERIOD = 2.0
+#: Readings of the machine that are kept; then every second one is dropped, and the pace is halved.
+MOST_READINGS = 1 << 14
+#: Seconds between two looks at where the target's cgroup is.
+CGROUP_INTERVAL = 1.0
+#: Seconds after which what was seen is written down for the case that the launcher is killed, the first time
+#: and later, and the part of one core that writing may take.
+SAVE_FIRST, SAVE_INTERVAL, SAVE_SHARE = 2.0, 10.0, 0.001
+#: Weight of the newest sample in the running mean of what one costs.
+_NEWEST = 0.2
+#: Seconds that ending waits for the last look.
+_LAST_LOOK = 5.0
+
+
+class Sampler:
+    """Samples one target until it is told to finish.
+
+    Parameters
+    ----------
+    target
+        Number of the target's process; its tree is watched.
+    spool
+        The capture's spool directory: written to, and what marks the target's processes.
+    """
+
+    def __init__(self, target: int, spool: Path) -> None:
+        self._target = target
+        self._spool = spool
+        self._stop = threading.Event()
+        self._notes: list[str] = []
+        self._samples = 0
+        self._slowdown = 1
+        self._cpu_s = 0.0
+        self._begin = time.monotonic()
+        self._thread: threading.Thread | None = None
+        if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
+            self._note("there is no /proc here: threads, pressure and load were not watched")
+            self._save(None)
+            return
+        self._thread = threading.Thread(target=self._run, name="profkit-sampler", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # the user's limit on threads: the target's run matters more
+            self._thread = None
+            self._note(f"nothing was watched from outside: {error}")
+            self._save(None)
+
+    def finish(self) -> None:
+        """Look for the last time, write everything down and end; more calls do nothing."""
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join(_LAST_LOOK)
+            self._thread = None
+
+    def _note(self, text: str) -> None:
+        if text not in self._notes:
+            self._notes.append(text)
+
+    def _run(self) -> None:
+        watch = None
+        try:
+            watch = _Watch(self._target, self._spool)
+            self._watch(watch)
+        except Exception as error:  # the target's run and its profile must not be lost for this
+            self._note(f"watching from outside ended early: {error!r}")
+        finally:
+            with contextlib.suppress(Exception):
+                self._save(watch)
+                if watch is not None:
+                    watch.close()
+
+    def _watch(self, watch: _Watch) -> None:
+        cost = 0.0
+        last_save, save_interval = self._begin, SAVE_FIRST
+        while True:
+            final = self._stop.is_set()
+            begun = time.thread_time()
+            watch.look(final=final)
+            self._samples += 1
+            took = time.thread_time() - begun
+            if self._samples > 1:  # the first finds everything for the first time
+                cost += _NEWEST * (took - cost)
+            if final:
+                return
+            if len(watch.meters) >= MOST_READINGS:
+                watch.meters.thin()
+                self._slowdown *= 2
+            now = time.monotonic()
+            if now - last_save >= save_interval:
+                begun = time.thread_time()
+                self._save(watch)
+                last_save = now
+                save_interval = max(SAVE_INTERVAL, (time.thread_time() - begun) / SAVE_SHARE)
+            self._stop.wait(self._period(now - self._begin, cost))
+
+    def _period(self, elapsed: float, cost: float) -> float:
+        least = next(period for until, period in PACE if elapsed < until) * self._slowdown
+        return max(least, min(LONGEST_PERIOD * self._slowdown, cost / SHARE))
+
+    def _save(self, watch: _Watch | None) -> None:
+        elapsed = time.monotonic() - self._begin
+        if self._thread is not None and threading.current_thread() is self._thread:
+            self._cpu_s = time.thread_time()
+        record = {
+            "format": FORMAT,
+            "host": os.uname().nodename if hasattr(os, "uname") else "",
+            "root": self._target,
+            "period_s": elapsed / self._samples if self._samples else None,
+            "samples": self._samples,
+            "cpu_s": self._cpu_s,
+            "notes": [*self._notes, *(watch.notes() if watch is not None else ())],
+            "machine": watch.meters.as_record() if watch is not None else None,
+            "processes": watch.tree.as_records() if watch is not None else [],
+        }
+        temporary = self._spool / f"{SAMPLES_NAME}.writing"
+        with contextlib.suppress(OSError):  # disk full, directory gone: the launcher will say so itself
+            temporary.write_bytes(marshal.dumps(record, 4))
+            temporary.replace(self._spool / SAMPLES_NAME)
+
+
+class _Watch:
+    """What is looked at, and the one order of looking."""
+
+    def __init__(self, target: int, spool: Path) -> None:
+        self.tree = ProcessTree(target, f"{settings.SPOOL_VARIABLE}={spool}")
+        self.meters = Meters(target)
+        self._next_cgroup = 0.0
+
+    def look(self, *, final: bool) -> None:
+        """Read everything once."""
+        now = time.monotonic()
+        if now >= self._next_cgroup:
+            self._next_cgroup = now + CGROUP_INTERVAL
+            self.meters.find_cgroup()
+        self.tree.read(final=final)
+        self.meters.read(time.monotonic_ns(), *self.tree.counts())
+
+    def notes(self) -> list[str]:
+        """What was not seen, in words."""
+        tree = self.tree
+        found = list(self.meters.notes)
+        if tree.has_schedstat is False:
+            found.append("this kernel does not tell how long threads queued for a CPU (schedstat)")
+        if tree.thinned:
+            found.append(
+                f"threads were many or the run long: {tree.thinned} times every second sample was dropped"
+            )
+        if tree.forgotten_processes:
+            found.append(
+                f"{tree.forgotten_processes:,} short processes are not listed ({tree.forgotten_cpu_s:.1f} s of CPU)"
+            )
+        if tree.unfollowed_threads:
+            found.append(f"{tree.unfollowed_threads:,} threads were not followed: too many at once")
+        return found
+
+    def close(self) -> None:
+        """Close all files."""
+        self.tree.close()
+        self.meters.close()

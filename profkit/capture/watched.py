@@ -1,0 +1,166 @@
+"""One process and one thread of the target as the sampler follows them: the counters so far, and the rows kept.
+
+Plain, growing data of `process_tree`, which reads; here is what a reading adds, and what the packer gets of it.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+from profkit.capture.proc_files import TICKS
+
+__all__ = ["WatchedProcess", "WatchedThread", "every_thread", "process_record"]
+
+
+class WatchedThread:
+    """One thread's counters so far; ``rows`` are time, run and wait, one after the other."""
+
+    __slots__ = (
+        "born",
+        "details_run",
+        "fd",
+        "involuntary",
+        "name",
+        "rows",
+        "run",
+        "slices",
+        "system",
+        "tid",
+        "unchanged_ns",
+        "user",
+        "voluntary",
+        "wait",
+    )
+
+    def __init__(self, tid: int) -> None:
+        self.tid = tid
+        self.born = 0
+        self.name = ""
+        self.fd = -1
+        self.run = self.wait = self.slices = -1
+        self.details_run = -2
+        self.unchanged_ns = 0
+        self.user: int | None = None
+        self.system: int | None = None
+        self.voluntary: int | None = None
+        self.involuntary: int | None = None
+        self.rows = array("q")
+
+    def note(self, now_ns: int, run: int, wait: int, slices: int) -> int:
+        """Take a reading; return how many rows it took. An unchanged one is only written when a change follows."""
+        if run == self.run and wait == self.wait:
+            self.unchanged_ns = now_ns
+            return 0
+        added = 1
+        if self.unchanged_ns:
+            self.rows.extend((self.unchanged_ns, self.run, self.wait))
+            self.unchanged_ns = 0
+            added = 2
+        self.rows.extend((now_ns, run, wait))
+        self.run, self.wait, self.slices = run, wait, slices
+        return added
+
+    def thin(self) -> int:
+        """Keep the first, every second and the last row; return how many are left."""
+        rows, n = self.rows, len(self.rows) // 3
+        if n > 3:
+            kept = array("q")
+            for at in (*range(0, n - 1, 2), n - 1):
+                kept.extend(rows[3 * at : 3 * at + 3])
+            self.rows = kept
+        return len(self.rows) // 3
+
+    def close(self) -> bool:
+        """Close the open counter; whether there was one."""
+        if self.fd < 0:
+            return False
+        os.close(self.fd)
+        self.fd = -1
+        return True
+
+
+class WatchedProcess:
+    """One process of the tree and its threads, those that ended too."""
+
+    __slots__ = (
+        "alive",
+        "born",
+        "command",
+        "cpu_ticks",
+        "ended",
+        "first_ns",
+        "folded_run",
+        "folded_threads",
+        "folded_wait",
+        "last_ns",
+        "name",
+        "ns_pid",
+        "parent",
+        "peak_threads",
+        "pid",
+        "threads",
+        "zombie",
+    )
+
+    def __init__(self, pid: int, parent: int, born: int, name: str) -> None:
+        self.pid = self.ns_pid = pid
+        self.parent, self.born, self.name = parent, born, name
+        self.command: list[str] = []
+        self.cpu_ticks = 0
+        self.first_ns = self.last_ns = 0
+        self.peak_threads = 0
+        self.alive = True
+        self.zombie = False
+        self.threads: dict[int, WatchedThread] = {}
+        self.ended: list[WatchedThread] = []
+        self.folded_threads = self.folded_run = self.folded_wait = 0
+
+
+def every_thread(process: WatchedProcess) -> Iterable[WatchedThread]:
+    yield from process.ended
+    yield from process.threads.values()
+
+
+def _seconds(ticks: int | None) -> float | None:
+    return None if ticks is None else ticks / TICKS
+
+
+def process_record(process: WatchedProcess) -> dict[str, Any]:
+    return {
+        "pid": process.pid,
+        "ns_pid": process.ns_pid,
+        "parent": process.parent,
+        "born": process.born,
+        "command": process.command or [process.name],
+        "cpu_s": process.cpu_ticks / TICKS,
+        "first_ns": process.first_ns,
+        "last_ns": process.last_ns,
+        "peak_threads": process.peak_threads,
+        "alive": process.alive and not process.zombie,
+        "folded": [process.folded_threads, process.folded_run, process.folded_wait],
+        "threads": [
+            {
+                "tid": thread.tid,
+                "name": thread.name,
+                "run_ns": thread.run,
+                "wait_ns": thread.wait,
+                "timeslices": thread.slices,
+                "user_s": _seconds(thread.user),
+                "system_s": _seconds(thread.system),
+                "voluntary": thread.voluntary,
+                "involuntary": thread.involuntary,
+                "rows": _all_rows(thread),
+            }
+            for thread in every_thread(process)
+        ],
+    }
+
+
+def _all_rows(thread: WatchedThread) -> bytes:
+    """Rows with the last reading, should it have been like the one before."""
+    if not thread.unchanged_ns:
+        return thread.rows.tobytes()
+    return thread.rows.tobytes() + array("q", (thread.unchanged_ns, thread.run, thread.wait)).tobytes()

@@ -1,0 +1,121 @@
+"""Counters over time as arrays, and back: the machine's series and every process's thread samples; used by `runfile`.
+
+As with ranges, the processes' rows are behind each other, and each process keeps its row range. A run that
+nobody sampled has none of these members.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from profkit.formats.run_columns import Array, read_column
+from profkit.formats.run_json import MemberError, row_range
+from profkit.model import Series, ThreadSamples
+
+__all__ = ["SampleArrays", "gather_samples", "gather_series", "read_samples", "read_series"]
+
+_COUNT, _VALUE = np.dtype("<i8"), np.dtype("<f8")
+_SAMPLE_COLUMNS = ("tid", "time_ns", "run_ns", "wait_ns")
+_SERIES_TIME = "series/time_ns"
+_SERIES_MEMBER = re.compile(r"series/([a-z][a-z0-9_]{0,63})\.npy")
+
+#: Most columns of a series that are read; there are about fifteen.
+MOST_COLUMNS = 256
+#: Most readings of a series: a sampler keeps 16 384.
+MOST_READINGS = 1 << 22
+
+
+def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
+    """Yield the members that hold a run's series, with their names; nothing where there is none."""
+    if series is None:
+        return
+    yield _SERIES_TIME, series.time_ns.astype(_COUNT, copy=False)
+    for name, column in series.columns.items():
+        if name != "time_ns" and _SERIES_MEMBER.fullmatch(f"series/{name}.npy"):
+            yield f"series/{name}", column.astype(_VALUE, copy=False)
+
+
+def gather_samples(parts: Sequence[ThreadSamples]) -> Iterator[tuple[str, Array]]:
+    """Concatenate the thread samples of processes; nothing where there are none."""
+    if not parts:
+        return
+    for name in _SAMPLE_COLUMNS:
+        yield (
+            f"samples/{name}",
+            np.concatenate([getattr(part, name) for part in parts]).astype(_COUNT, copy=False),
+        )
+
+
+def read_series(read: Callable[[str, int], bytes], present: frozenset[str]) -> Series | None:
+    """Read the machine's series; columns of any name are taken.
+
+    Parameters
+    ----------
+    read
+        Returns a member's bytes, given its name and the most bytes it may have.
+    present
+        Names of all members.
+
+    Raises
+    ------
+    profkit.formats.run_json.MemberError
+        A column is no array of its type.
+    profkit.model.ProfileError
+        The columns contradict each other.
+    """
+    if f"{_SERIES_TIME}.npy" not in present:
+        return None
+    names = sorted(match[1] for member in present if (match := _SERIES_MEMBER.fullmatch(member)))
+    if len(names) > MOST_COLUMNS:
+        raise MemberError(f"a series has more than {MOST_COLUMNS} columns")
+    columns = {
+        name: read_column(read, f"series/{name}", _VALUE, MOST_READINGS)
+        for name in names
+        if name != "time_ns"
+    }
+    for name, column in columns.items():
+        if np.isinf(column).any():
+            raise MemberError(f"series/{name} has an infinite reading")
+    return Series(read_column(read, _SERIES_TIME, _COUNT, MOST_READINGS), columns).validate()
+
+
+class SampleArrays:
+    """Columns of all processes' thread samples."""
+
+    def __init__(self, columns: dict[str, Array]) -> None:
+        self._columns = columns
+
+    def samples(self, name: str, value: Any) -> ThreadSamples | None:
+        """Return the samples that a process's ``[start, stop]`` names, ``None`` where it has none.
+
+        Raises
+        ------
+        profkit.formats.run_json.MemberError
+            It is no range of the rows.
+        profkit.model.ProfileError
+            The rows are not in order.
+        """
+        if value is None:
+            return None
+        rows = row_range(name, value, len(self._columns["tid"]))
+        return ThreadSamples(**{key: column[rows] for key, column in self._columns.items()}).validate()
+
+
+def read_samples(read: Callable[[str, int], bytes], present: frozenset[str]) -> SampleArrays:
+    """Read all thread samples; a run without them has no rows.
+
+    Raises
+    ------
+    profkit.formats.run_json.MemberError
+        A column is missing, is no array of its type, or has another length than the others.
+    """
+    if "samples/tid.npy" not in present:
+        return SampleArrays({name: np.zeros(0, np.int64) for name in _SAMPLE_COLUMNS})
+    columns = {name: read_column(read, f"samples/{name}", _COUNT) for name in _SAMPLE_COLUMNS}
+    if len({len(values) for values in columns.values()}) > 1:
+        raise MemberError("the columns of samples have different lengths")
+    return SampleArrays(columns)
