@@ -182,7 +182,8 @@ def test_a_program_that_is_not_python(tmp_path: Path) -> None:
     subprocess.run([str(compiler), str(source), "-o", str(client), "-pthread", "-ldl"], check=True)
     run = captured(tmp_path, str(client), "threads", "40")
     (process,) = run.processes
-    assert (process.role, process.exit, process.command[1:]) == ("main", "not profiled", ("threads", "40"))
+    assert (process.role, process.exit, process.command[1:]) == ("main", "exited", ("threads", "40"))
+    assert not process.profiled
     assert len(ranges_of(process)) == 120
     assert os.path.basename(process.command[0]) == "client"
 
