@@ -30,11 +30,21 @@ def main() -> None:
         command.add_argument("-o", "--output", type=Path, help="file to write")
     commands.choices["report"].add_argument("--json", type=Path, help="also write every verdict, a line each")
     commands.choices["report"].add_argument("--wrong", action="store_true", help="also list wrong verdicts")
+    commands.choices["report"].add_argument(
+        "--learnt",
+        action="store_true",
+        help="use the weights as they are, not those learnt without each program",
+    )
+
+    command = commands.add_parser("learn", help="learn the weights for plain profiles, and write them")
+    command.add_argument("directory", nargs="+", type=Path, help="what `take` wrote; several are one corpus")
+    command.add_argument("-o", "--output", type=Path, default=Path("profkit/analysis/weights.py"))
+    command.set_defaults(corpus=[], programs=None, arm=None)
 
     options = parser.parse_args()
     # Verdicts need no cycles collected, and the loaded runs are many objects.
     gc.disable()
-    {"report": _report, "facts": _facts}[options.command](options)
+    {"report": _report, "facts": _facts, "learn": _learn}[options.command](options)
 
 
 def _pairs(options: argparse.Namespace):  # type: ignore[no-untyped-def]
@@ -53,12 +63,14 @@ def _pairs(options: argparse.Namespace):  # type: ignore[no-untyped-def]
 
 def _report(options: argparse.Namespace) -> None:
     from benchmarks.verdict.judge import judge
+    from benchmarks.verdict.learn import learn_without
     from benchmarks.verdict.tables import report
 
     begin = time.perf_counter()
     pairs, left_out, arms = _pairs(options)
     judged = []
-    for verdict in judge(pairs, arms):
+    weights = None if options.learnt or "plain" not in arms else learn_without(pairs)
+    for verdict in judge(pairs, arms, weights):
         judged.append(verdict)
         if sys.stderr.isatty() and len(judged) % 20 == 0:
             print(f"\r{len(judged)} of {len(pairs) * len(arms)}", end="", file=sys.stderr)
@@ -91,6 +103,14 @@ def _facts(options: argparse.Namespace) -> None:
     for record in fact_lines(pairs, arms):
         file.write(json.dumps(record) + "\n")
     file.flush()
+
+
+def _learn(options: argparse.Namespace) -> None:
+    from benchmarks.verdict.learn import examples, learn_both, write
+
+    found = list(examples(_pairs(options)[0]))
+    write(options.output, *learn_both(found))
+    print(f"{len(found)} pairs of {len({e.workload for e in found})} programs -> {options.output}")
 
 
 if __name__ == "__main__":

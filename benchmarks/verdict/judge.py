@@ -6,8 +6,8 @@ Runs in one process and calls the analysis as the command does. What is right is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
@@ -15,10 +15,12 @@ from benchmarks.verdict.pairs import Pair
 from profkit.analysis import diff as comparison
 from profkit.analysis.diagnose import diagnose
 from profkit.analysis.facts import Facts
+from profkit.analysis.starvation import Starvation, starvation
 from profkit.analysis.types import DiffTable, Verdict
+from profkit.analysis.weights import Weights
 from profkit.model import Run, RunSet
 
-__all__ = ["ARMS", "Judgement", "fact_lines", "finite", "judge"]
+__all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]
 
 #: What the comparison may see: everything, or what a plain profiler would have written.
 ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
@@ -64,11 +66,26 @@ class Judgement:
         return "inconclusive" if self.cause == "inconclusive" else "wrong"
 
 
-def judge(pairs: Iterable[Pair], arms: Iterable[str] = tuple(ARMS)) -> Iterator[Judgement]:
-    """Compare every pair in every arm."""
+#: Learnt weights for one run a side and for several.
+BothWeights = tuple[Weights, Weights]
+
+
+def judge(
+    pairs: Iterable[Pair],
+    arms: Iterable[str] = tuple(ARMS),
+    weights: Mapping[str, BothWeights] | None = None,
+) -> Iterator[Judgement]:
+    """Compare every pair in every arm; plain profiles with the weights given for their program, where there are any."""
     for pair in pairs:
         for arm in arms:
-            yield _judgement(pair, arm, _compared(pair, arm)[1])
+            facts, verdict = compared(pair, arm)
+            if weights is not None and arm == "plain" and pair.workload in weights:
+                verdict = diagnose(replace(facts, starved=_weighed(facts, weights[pair.workload])))
+            yield _judgement(pair, arm, verdict)
+
+
+def _weighed(facts: Facts, weights: BothWeights) -> Starvation:
+    return starvation(facts.signs, facts.movement.noise_log_ratio, facts.repeats, *weights)
 
 
 def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
@@ -79,7 +96,7 @@ def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
     )
 
 
-def _compared(pair: Pair, arm: str) -> tuple[Facts, Verdict]:
+def compared(pair: Pair, arm: str) -> tuple[Facts, Verdict]:
     """Run the comparison, and keep the facts that the verdict was made from on the way."""
     kept: list[Facts] = []
 
@@ -123,7 +140,7 @@ def fact_lines(pairs: Iterable[Pair], arms: Iterable[str] = tuple(ARMS)) -> Iter
     """Return one record per pair and arm: the truth, every number that the rules see, and the verdict."""
     for pair in pairs:
         for arm in arms:
-            facts, verdict = _compared(pair, arm)
+            facts, verdict = compared(pair, arm)
             record = asdict(_judgement(pair, arm, verdict))
             record["outcome"] = _judgement(pair, arm, verdict).outcome
             record["findings"] = [

@@ -14,21 +14,10 @@ from dataclasses import replace
 from profkit.analysis import noise
 from profkit.analysis.advice import capture_both, more_runs
 from profkit.analysis.facts import Facts
+from profkit.analysis.rules_common import ANOTHER_PROGRAM, DRIFT, total_evidence, worst_mover
 from profkit.analysis.rules_counters import blocked, contention, throttling
-from profkit.analysis.rules_rankings import (
-    ANOTHER_PROGRAM,
-    DRIFT,
-    code_change,
-    faster,
-    identical,
-    noisier,
-    reordered,
-    slower_machine,
-    total_evidence,
-    unchanged,
-    workload_change,
-    worst_mover,
-)
+from profkit.analysis.rules_rankings import code_change, identical, starved, workload_change
+from profkit.analysis.rules_speed import faster, longer_calls, unchanged
 from profkit.analysis.types import Evidence, Finding, Verdict
 from profkit.analysis.wording import number, percent, readable_name, times
 
@@ -44,9 +33,8 @@ RULES: tuple[Rule, ...] = (
     contention,
     blocked,
     code_change,
-    noisier,
-    reordered,
-    slower_machine,
+    starved,
+    longer_calls,
     faster,
     unchanged,
 )

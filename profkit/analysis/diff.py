@@ -27,9 +27,11 @@ from profkit.analysis.iterations import IterationModel, IterationNames, iteratio
 from profkit.analysis.movement import movement, noise_log_ratio
 from profkit.analysis.range_waiting import RangeWaiting, waiting_of
 from profkit.analysis.ranges import RangeChange, compare_ranges
-from profkit.analysis.rank import rbo_distance, total_variation
+from profkit.analysis.rank import location_and_spread, rbo_distance, total_variation
 from profkit.analysis.select import select_pair, select_processes, select_profile
 from profkit.analysis.sides import Side, gather
+from profkit.analysis.signs import lump_size, matched, signs
+from profkit.analysis.starvation import starvation
 from profkit.analysis.table import build_table, busy_seconds
 from profkit.analysis.types import Alignment, Diff, DiffTable, Ranking, Residue, SideSummary
 from profkit.errors import UsageError
@@ -98,6 +100,8 @@ def diff(
     facts_a = side_facts(baseline, _total(a), partial(select_processes, process=selector_a))
     facts_b = side_facts(candidate, _total(b), partial(select_processes, process=selector_b))
     ranking = _ranking(table, a, by)
+    both = matched(joined, found, a, b)
+    shown = signs(both)
     facts = Facts(
         baseline=facts_a,
         candidate=facts_b,
@@ -111,6 +115,10 @@ def diff(
         python_differs=other_python,
         sampled_differs=sampled(baseline) != sampled(candidate),
         threads_differ=threads_mixed(baseline) != threads_mixed(candidate),
+        total_scatter=_total_scatter(baseline, candidate, a, b),
+        signs=shown,
+        starved=starvation(shown, moved.noise_log_ratio, min(a.runs, b.runs)),
+        lump_s=lump_size(both),
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
     said = [f"{run.path}: {w}" for side in (baseline, candidate) for run in side.runs for w in run.warnings]
@@ -190,6 +198,18 @@ def _folded(side: RunSet, selector: str | None) -> _Gathered:
 def _total(side: Side) -> float:
     """Seconds of self time of one run, median over the runs."""
     return float(np.median(side.tottime.sum(axis=1)))
+
+
+def _total_scatter(baseline: RunSet, candidate: RunSet, a: Side, b: Side) -> float:
+    """Standard deviation of ln(candidate's total / baseline's), by the scatter of their repeats; NaN without."""
+    variance = 0.0
+    for runs, side in ((baseline, a), (candidate, b)):
+        if side.runs < noise.MIN_RUNS_NOISE:
+            return float("nan")
+        walls = [run.manifest.wall_s for run in runs.runs if run.manifest is not None]
+        totals = np.log(walls if len(walls) == side.runs else np.maximum(side.tottime.sum(axis=1), 1e-12))
+        variance += location_and_spread(totals)[1] ** 2
+    return float(np.sqrt(variance))
 
 
 def _residue(found: Alignment, a: Side, b: Side) -> Residue:

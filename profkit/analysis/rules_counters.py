@@ -1,8 +1,9 @@
 """Rules that rest on the kernel's counters: throttling, run-queue wait, blocking.
 
-Each takes the `Facts` and returns a `Finding` or ``None``; `diagnose` asks them in order. Thresholds were
-chosen on a labelled corpus of 439 runs of seven programs on two cores (held out by program, the wait rule has
-recall 1.00 at 0.7 % false alarms); demand is compared with the available CPUs, so that it is per core.
+Each takes the `Facts` and returns a `Finding` or ``None``; `diagnose` asks them in order. What decides is where the
+main threads' added time went (`Growth`): queueing, running, or neither. Thresholds come from a labelled corpus of
+439 runs of seven programs on two cores, and are checked on the runs of ``benchmarks/verdict``; demand is compared
+with the available CPUs, so that it is per core.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 from profkit.analysis.advice import limit_threads, look_for_others, raise_quota
 from profkit.analysis.counters import SideFacts
 from profkit.analysis.facts import Facts
-from profkit.analysis.movement import is_wait
+from profkit.analysis.rules_common import MOST, NOTICED, SLOWER, WAIT
 from profkit.analysis.types import Evidence, Finding
 from profkit.analysis.wording import cores, percent, seconds
 
@@ -20,25 +21,33 @@ __all__ = ["blocked", "contention", "throttling"]
 
 #: Throttled part of the enforcement periods from which the quota is the cause (350 of 350 right).
 THROTTLED = 0.05
-#: Main thread's wait / (run + wait) in the candidate, and its growth over the baseline.
-WAIT = 0.15
+#: Growth of the wait fraction over the baseline beside `WAIT`.
 WAIT_GROWTH = 0.10
+#: The same where queueing explains at least `MUCH` of the added time: mild contention queues less.
+SOME_WAIT = 0.08
+SOME_GROWTH = 0.05
+MUCH = 0.4
+#: Part of the added time that must be queueing in any case: a benign neighbour makes a program queue, too.
+LEAST = 0.1
 #: Demand over available CPUs from which the program starves itself (with `OTHERS`: 134 of 134 pure cases).
 SELF_DEMAND = 1.25
-#: Cores used by others from which they are the cause.
+#: Cores used by others from which they are the cause, and how much more than beside the baseline.
 OTHERS = 0.25
-#: Slow-down from which lost time is worth a cause: the corpus calls a run contended from 1.15× on.
-SLOWER = math.log(1.15)
+OTHERS_GROWTH = 0.15
+#: Cores that the hypervisor gave to others from which it is the cause.
+STEAL = 0.1
+#: Growth of a program's own threads per CPU from which it is another setting and not chance.
+MORE_THREADS = 1.2
 #: Cores that the rest of the program uses from which its main thread waits for that work: half of one worker.
 WORKING = 0.5
-#: Part of the slow-down that time off the CPU must explain.
-MOST = 0.5
 
 
 def throttling(facts: Facts) -> Finding | None:
     """The cgroup's quota stopped the candidate: asked before waiting, as it shows as waiting too."""
     a, b = facts.baseline, facts.candidate
     if b.throttled is None or b.throttled <= THROTTLED or b.throttled - (a.throttled or 0.0) <= THROTTLED:
+        return None
+    if facts.log_slowdown < 0:
         return None
     evidence = [
         Evidence(
@@ -55,7 +64,7 @@ def throttling(facts: Facts) -> Finding | None:
         cause="contention",
         kind="cpu-quota",
         confidence=0.97,
-        severity=_explained(facts, _wait_part(facts)),
+        severity=_starved_part(facts),
         summary=f"A CPU quota throttled the candidate in {percent(b.throttled)} of its periods.",
         evidence=tuple(evidence),
         advice=raise_quota(b),
@@ -64,24 +73,39 @@ def throttling(facts: Facts) -> Finding | None:
 
 def contention(facts: Facts) -> Finding | None:
     """The candidate queued for CPUs where the baseline did not; demand and others' load say through whom."""
+    if not facts.counters or throttling(facts) is not None or facts.log_slowdown < NOTICED:
+        return None
     a, b = facts.baseline, facts.candidate
-    wait_a, wait_b = a.wait_fraction, b.wait_fraction
-    if wait_a is None or wait_b is None or wait_b < WAIT or wait_b - wait_a < WAIT_GROWTH:
+    part = _starved_part(facts)
+    main = _queues(a.wait_fraction, b.wait_fraction, part)
+    # One rank of several, or the workers that the main thread waits for.
+    one = _queues(a.worst_wait_fraction, b.worst_wait_fraction, part) if b.mains > 1 else False
+    rest = _queues(a.rest_wait_fraction, b.rest_wait_fraction, part) and _hidden(facts) >= LEAST
+    if not (main or one or rest) or not part >= LEAST:
         return None
-    if throttling(facts) is not None or facts.log_slowdown < 0:
-        return None
-    evidence = [
-        Evidence(
-            "run-queue wait of the main thread",
-            f"{seconds(a.main_wait_s)} ({percent(wait_a)} of its active time)",
-            f"{seconds(b.main_wait_s)} ({percent(wait_b)} of its active time)",
-            "ready to run, but no CPU was free",
+    evidence = []
+    if main or not (one or rest):
+        evidence.append(_waiting("run-queue wait of the main thread", a, b))
+    if one and not main:
+        evidence.append(
+            Evidence(
+                "run-queue wait of the worst rank",
+                percent(a.worst_wait_fraction),
+                percent(b.worst_wait_fraction),
+                "the others wait for it",
+            )
         )
-    ]
-    crowded = b.demand_cores is not None and b.available_cpus is not None
-    itself = crowded and (b.demand_cores or 0.0) > SELF_DEMAND * (b.available_cpus or 1.0)
-    others = b.others_cores is not None and b.others_cores >= OTHERS
-    if crowded:
+    if rest and not main:
+        evidence.append(
+            Evidence(
+                "run-queue wait of its workers and threads",
+                f"{seconds(a.rest_wait_s)} ({percent(a.rest_wait_fraction)} of their active time)",
+                f"{seconds(b.rest_wait_s)} ({percent(b.rest_wait_fraction)} of their active time)",
+                "the main thread waits for them, and they for a CPU",
+            )
+        )
+    kind, itself, others = _kind(a, b)
+    if b.demand_cores is not None and b.available_cpus is not None:
         says = (
             "more than there are: its own threads and processes compete" if itself else "within what there is"
         )
@@ -89,52 +113,54 @@ def contention(facts: Facts) -> Finding | None:
     if b.others_cores is not None:
         says = "other programs take CPUs" if others else "the rest of the machine was idle"
         evidence.append(Evidence("CPU used by others", cores(a.others_cores), cores(b.others_cores), says))
+    if _stolen(a, b):
+        evidence.append(
+            Evidence(
+                "CPU given to other machines (steal)",
+                cores(a.steal_cores),
+                cores(b.steal_cores),
+                "the hypervisor's other guests take CPUs",
+            )
+        )
     if b.psi_share is not None and a.psi_share is not None:
         says = "time in which some task of the machine waited for a CPU"
         evidence.append(Evidence("CPU pressure (PSI some)", percent(a.psi_share), percent(b.psi_share), says))
-    kind = _kind(bool(itself), others, a, b)
-    what = {
-        "self-oversubscription": "by its own threads and processes",
-        "external-load": "by other programs on the machine",
-        None: "by what the counters cannot tell",
-    }[kind]
-    if itself and others:
-        what = "by its own threads and processes, and by other programs too"
     return Finding(
         rule="run-queue-wait",
         cause="contention",
         kind=kind,
         confidence=0.97 if facts.log_slowdown > SLOWER else 0.85,
-        severity=_explained(facts, _wait_part(facts)),
+        severity=part,
         summary=(
-            f"The candidate was starved of CPU {what}: its main thread queued for a CPU in {percent(wait_b)} "
-            f"of its active time, against {percent(wait_a)}."
+            f"The candidate was starved of CPU {_by_whom(kind, itself, others)}: "
+            f"{_what_waited(a, b, main, one)}."
         ),
         evidence=tuple(evidence),
-        advice=limit_threads(b) if itself else look_for_others(b),
+        advice=limit_threads(b) if kind == "self-oversubscription" else look_for_others(b),
     )
 
 
 def blocked(facts: Facts) -> Finding | None:
     """The candidate spent its time off the CPU without queueing for one: I/O, locks, stops, loaders."""
     a, b = facts.baseline, facts.candidate
-    off_a, off_b = a.off_cpu_fraction, b.off_cpu_fraction
-    if off_a is None or off_b is None or facts.log_slowdown < SLOWER or off_b <= off_a or off_b >= 1:
+    growth = facts.growth
+    if growth is None or facts.log_slowdown < NOTICED:
         return None
-    part = math.log((1 - off_a) / (1 - off_b))
-    # A main thread that waits while its own workers compute longer is not what slowed the run down.
-    if part < MOST * facts.log_slowdown or facts.cpu_part >= MOST:
-        return None
-    loaders = _loader_gain(facts)
-    starving = loaders > MOST
-    if not starving and _others_compute(b):
+    off = growth.off - growth.hidden_wait
+    added = growth.seconds * max(1, b.mains)
+    delivery = max(0.0, (b.delivery_s or 0.0) - (a.delivery_s or 0.0)) / added
+    starving = min(delivery, off) >= MOST * off and off >= MOST
+    # Who waits for workers that compute longer is not blocked: what they compute is the cause.
+    rest = max(0.0, (b.rest_run_s or 0.0) - (a.rest_run_s or 0.0)) / added
+    busy = (b.rest_run_s or 0.0) >= WORKING * (b.wall_s or math.inf)
+    if off < MOST or (not starving and rest >= MOST * off):
         return None
     evidence = [
         Evidence(
             "main thread off the CPU, not queueing",
-            percent(off_a),
-            percent(off_b),
-            f"explains {percent(min(1.0, part / facts.log_slowdown))} of the slow-down",
+            f"{seconds(a.main_off_s)} ({percent(a.off_cpu_fraction)})",
+            f"{seconds(b.main_off_s)} ({percent(b.off_cpu_fraction)})",
+            f"{percent(min(1.0, off))} of the added time",
         ),
         Evidence(
             "run-queue wait fraction",
@@ -146,22 +172,24 @@ def blocked(facts: Facts) -> Finding | None:
     if starving:
         evidence.append(
             Evidence(
-                "gain in functions that wait for data",
-                "–",
-                percent(loaders),
-                "the consumer waits for its loaders",
+                "main thread waiting for loaders and workers",
+                seconds(a.delivery_s),
+                seconds(b.delivery_s),
+                "in the functions that hand over what they bring",
             )
         )
     return Finding(
         rule="off-cpu",
         cause="data-starvation" if starving else "blocked",
-        confidence=0.85 if starving or loaders < 0.2 else 0.75,
-        severity=_explained(facts, part),
+        # Workers that were busy all along may be what it waited for.
+        confidence=0.6 if busy and not starving else 0.9 if facts.log_slowdown > SLOWER else 0.75,
+        severity=min(1.0, off),
         summary=(
-            "The candidate waited for its data loaders, not for a CPU."
+            f"The candidate's main thread waited for its data loaders or workers, not for a CPU: "
+            f"{seconds(b.delivery_s)} against {seconds(a.delivery_s)}."
             if starving
-            else f"The candidate was off the CPU without queueing for one in {percent(off_b)} of its time, "
-            f"against {percent(off_a)}: I/O, locks, or it was stopped."
+            else f"The candidate was off the CPU without queueing for one in {percent(b.off_cpu_fraction)} of its "
+            f"time, against {percent(a.off_cpu_fraction)}: I/O, locks, or it was stopped."
         ),
         evidence=tuple(evidence),
         advice=(
@@ -172,13 +200,108 @@ def blocked(facts: Facts) -> Finding | None:
     )
 
 
-def _kind(itself: bool, others: bool, a: SideFacts, b: SideFacts) -> str | None:
-    """Who takes the CPUs; where both do, whichever grew more over the baseline."""
+def _queues(before: float | None, after: float | None, part: float) -> bool:
+    """Whether a wait fraction grew to what harms; less is enough where it explains much of the added time."""
+    if before is None or after is None:
+        return False
+    growth = after - before
+    return (after >= WAIT and growth >= WAIT_GROWTH) or (
+        after >= SOME_WAIT and growth >= SOME_GROWTH and part >= MUCH
+    )
+
+
+def _hidden(facts: Facts) -> float:
+    growth = facts.growth
+    return 0.0 if growth is None else growth.hidden_wait
+
+
+def _starved_part(facts: Facts) -> float:
+    """Part of the added time that is want of a CPU: queueing, and waiting for workers that queue."""
+    growth = facts.growth
+    if growth is None:
+        return float("nan")
+    return min(1.0, max(0.0, growth.wait + growth.hidden_wait))
+
+
+def _kind(a: SideFacts, b: SideFacts) -> tuple[str | None, bool, bool]:
+    """Who takes the CPUs, and whether the program itself and whether others want more than there is.
+
+    Where both do, it is whose want differs between the sides: with the same threads as in the baseline, a
+    program that is pushed aside shows a greater demand too.
+    """
+    demand, cpus = b.demand_cores, b.available_cpus
+    itself = demand is not None and cpus is not None and demand > SELF_DEMAND * cpus
+    foreign, before = b.others_cores or 0.0, a.others_cores or 0.0
+    others = foreign >= OTHERS and foreign - before >= OTHERS_GROWTH
     if itself and others:
-        own = (b.demand_cores or 0.0) - (a.demand_cores or 0.0)
-        foreign = (b.others_cores or 0.0) - (a.others_cores or 0.0)
-        return "self-oversubscription" if own >= foreign and (b.own_cores or 0.0) > 0 else "external-load"
-    return "self-oversubscription" if itself else "external-load" if others else None
+        more = _more_threads(a, b)
+        if more is None:
+            own = (demand or 0.0) - (a.demand_cores or 0.0)
+            more = own >= foreign - before
+        return ("self-oversubscription" if more else "external-load"), True, True
+    if itself or others:
+        return ("self-oversubscription" if itself else "external-load"), itself, others
+    if _stolen(a, b):
+        return "external-load", False, True
+    if _more_threads(a, b):
+        return "self-oversubscription", True, False
+    if foreign >= OTHERS:
+        return "external-load", False, True
+    return None, False, False
+
+
+def _more_threads(a: SideFacts, b: SideFacts) -> bool | None:
+    """Whether the candidate has more threads per CPU to run than the baseline; ``None`` where that is not known."""
+    known = None
+    for before, after in (
+        (a.pool_threads, b.pool_threads),
+        (a.working_threads, b.working_threads),
+        (float(a.processes), float(b.processes)),
+    ):
+        if not before or after is None or not a.available_cpus or not b.available_cpus:
+            continue
+        known = True
+        if after / b.available_cpus >= MORE_THREADS * before / a.available_cpus:
+            return True
+    return False if known else None
+
+
+def _stolen(a: SideFacts, b: SideFacts) -> bool:
+    return (b.steal_cores or 0.0) >= STEAL and (b.steal_cores or 0.0) - (a.steal_cores or 0.0) >= STEAL / 2
+
+
+def _by_whom(kind: str | None, itself: bool, others: bool) -> str:
+    if itself and others and kind == "self-oversubscription":
+        return "by its own threads and processes, and by other programs too"
+    return {
+        "self-oversubscription": "by its own threads and processes",
+        "external-load": "by other programs on the machine",
+        None: "by what the counters cannot tell",
+    }[kind]
+
+
+def _what_waited(a: SideFacts, b: SideFacts, main: bool, one: bool) -> str:
+    if main:
+        return (
+            f"its main thread queued for a CPU in {percent(b.wait_fraction)} of its active time, against "
+            f"{percent(a.wait_fraction)}"
+        )
+    if one:
+        return (
+            f"one rank queued for a CPU in {percent(b.worst_wait_fraction)} of its active time, against "
+            f"{percent(a.worst_wait_fraction)}, and the others wait for it"
+        )
+    return (
+        f"the workers and threads that it waits for queued in {percent(b.rest_wait_fraction)} of their active "
+        f"time, against {percent(a.rest_wait_fraction)}"
+    )
+
+
+def _waiting(signal: str, a: SideFacts, b: SideFacts) -> Evidence:
+    def text(side: SideFacts) -> str:
+        return f"{seconds(side.main_wait_s)} ({percent(side.wait_fraction)} of its active time)"
+
+    return Evidence(signal, text(a), text(b), "ready to run, but no CPU was free")
 
 
 def _demand(a: SideFacts, b: SideFacts, says: str) -> Evidence:
@@ -186,63 +309,3 @@ def _demand(a: SideFacts, b: SideFacts, says: str) -> Evidence:
         return f"{cores(side.demand_cores)} of {cores(side.available_cpus)}"
 
     return Evidence("CPU demand of the whole program", text(a), text(b), says)
-
-
-def _wait_part(facts: Facts) -> float:
-    """Part of the logarithm of the slow-down that queueing explains: Δ ln 1 / (1 − w)."""
-    wait_a, wait_b = facts.baseline.wait_fraction, facts.candidate.wait_fraction
-    if wait_a is None or wait_b is None or wait_b >= 1:
-        return float("nan")
-    return math.log((1 - wait_a) / (1 - wait_b))
-
-
-def _explained(facts: Facts, part: float) -> float:
-    """``part`` of the logarithm of the slow-down as a share, NaN where nothing slowed down."""
-    if not facts.log_slowdown > 0 or math.isnan(part):
-        return float("nan")
-    return min(1.0, max(0.0, part / facts.log_slowdown))
-
-
-def _others_compute(side: SideFacts) -> bool:
-    """Whether threads and workers of the program kept a CPU busy: who waits for them is not blocked."""
-    if side.own_cores is None or side.main_run_s is None or not side.wall_s:
-        return False
-    return side.own_cores - side.main_run_s / side.wall_s >= WORKING
-
-
-def _loader_gain(facts: Facts) -> float:
-    """Part of the gain in self time that sits in waiting while a loader's queue was being read."""
-    table = facts.table
-    gain = table.candidate.tottime - table.baseline.tottime
-    gains = float(gain[gain > 0].sum())
-    if gains <= 0:
-        return 0.0
-    waits = sum(
-        float(gain[i])
-        for i in range(min(len(table), 50))
-        if gain[i] > 0 and is_wait(table.name[i], table.keys[i].root)
-    )
-    cumulative = table.candidate.cumtime - table.baseline.cumtime
-    queues = max(
-        (
-            float(cumulative[i])
-            for i in range(len(table))
-            if table.baseline.cumtime[i] + table.candidate.cumtime[i] > 0
-            and _is_loader(table.keys[i].path, table.name[i])
-        ),
-        default=0.0,
-    )
-    return min(waits, max(0.0, queues)) / gains
-
-
-def _is_loader(path: str, name: str) -> bool:
-    place = path.endswith(("torch/utils/data/dataloader.py", "multiprocessing/queues.py", "queue.py"))
-    place = place or path.endswith("multiprocessing/pool.py")
-    return place and name.rpartition(".")[2] in (
-        "_next_data",
-        "_get_data",
-        "_try_get_data",
-        "get",
-        "next",
-        "__next__",
-    )

@@ -15,42 +15,28 @@ from profkit.analysis.advice import capture_both, more_runs
 from profkit.analysis.compare import MUCH_RESIDUE
 from profkit.analysis.facts import Facts
 from profkit.analysis.movement import is_wait
-from profkit.analysis.rules_counters import MOST, SLOWER, WAIT, contention, throttling
+from profkit.analysis.rules_common import (
+    ANOTHER_PROGRAM,
+    CALLS,
+    DOMINATES,
+    DRIFT,
+    SLOWER,
+    UNTOLD,
+    WAIT,
+    same_calls,
+    share,
+    source_differs,
+    total_evidence,
+)
+from profkit.analysis.signs import SIGNS
 from profkit.analysis.types import Evidence, Finding
-from profkit.analysis.wording import count, number, percent, readable_name, seconds, times
+from profkit.analysis.wording import count, percent, readable_name, seconds, times
 from profkit.model import BUILTIN
 
-__all__ = [
-    "code_change",
-    "faster",
-    "identical",
-    "noisier",
-    "reordered",
-    "slower_machine",
-    "total_evidence",
-    "unchanged",
-    "workload_change",
-    "worst_mover",
-]
+__all__ = ["code_change", "identical", "starved", "workload_change"]
 
-UNTOLD = "–"
-#: Factor of total times that clean runs on a shared machine drift apart, from batch to batch too: repeats of
-#: one batch do not show it.
-DRIFT = math.log(noise.TOTAL_RATIO_P95)
-#: Factor of calls that is a change of the workload.
-CALLS = math.log(1.1)
 #: Part of the time in functions with changed calls above which the whole workload changed, not one function.
 CALLS_EVERYWHERE = 0.5
-#: Part of all gains in one function above which it dominates (regressions in the corpus: 0.60–0.85).
-DOMINATES = 0.6
-#: Total variation of shares that no clean, regressed or merely slower run reached.
-SHARES_APART = 0.25
-#: Growth of the replicates' scatter that other machines, regressions and larger inputs show in at most 2 %.
-NOISIER = math.log(2.0)
-#: Part of either side's time in functions that the other lacks, above which they are two programs.
-ANOTHER_PROGRAM = 0.5
-#: Runs a side from which the scatter rule was measured; with fewer it is less sure.
-MEASURED_RUNS = 5
 
 
 def identical(facts: Facts) -> Finding | None:
@@ -92,13 +78,13 @@ def workload_change(facts: Facts) -> Finding | None:
         ),
     ]
     evidence += _top_calls(facts)
-    if not everywhere and _source_differs(facts):
+    if not everywhere and source_differs(facts):
         return None
     return Finding(
         rule="call-counts",
         cause="workload-change",
         confidence=_calls_confidence(facts, everywhere),
-        severity=_share(part, facts.log_slowdown),
+        severity=share(part, facts.log_slowdown),
         summary=(
             f"The candidate does {times(moved.calls_factor)} the work: the functions where the time is spent "
             f"are called {often}."
@@ -185,218 +171,62 @@ def _code_finding(facts: Facts, row: int, part: float, confidence: float, *, kno
     )
 
 
-def noisier(facts: Facts) -> Finding | None:
-    """Replicates scatter much more than the baseline's: starved in lumps (only without counters)."""
-    moved = facts.movement
-    if facts.counters or not moved.noise_log_ratio > NOISIER or facts.log_slowdown < SLOWER:
+def starved(facts: Facts) -> Finding | None:
+    """Without counters: the lumps, shares and scatters of starvation, weighed together."""
+    if facts.counters or facts.python_differs or facts.sampled_differs or facts.log_slowdown < SLOWER:
         return None
-    if not _same_calls(facts):
+    if not facts.starved.holds or not same_calls(facts) or facts.unmatched > ANOTHER_PROGRAM:
         return None
-    runs = min(facts.baseline.runs, facts.candidate.runs)
-    return Finding(
-        rule="replicate-noise",
-        cause="contention",
-        confidence=0.8 if runs >= MEASURED_RUNS else 0.7,
-        severity=float("nan"),
-        summary=(
-            "The candidate's repeats scatter far more than the baseline's: it was denied CPU in lumps, by "
-            "contention, by throttling, or because it was stopped."
+    told = dict(zip(SIGNS, facts.signs.tolist(), strict=True))
+    # One function alone may have another source, or more data; a scheduler hits others, too.
+    alone = facts.movement.top_part > DOMINATES and told["hits"] <= 0
+    if source_differs(facts) or alone:
+        return None
+    evidence = [
+        Evidence(
+            "signs of starvation, weighed",
+            UNTOLD,
+            percent(facts.starved.probability),
+            f"at most 1 in 100 other pairs reaches {percent(facts.starved.threshold)}",
         ),
-        evidence=(
+        Evidence(
+            "time that sits in other functions",
+            percent(0.0),
+            percent(told["shares_apart"]),
+            f"clean repeats reach {percent(noise.TV_P95)}",
+        ),
+    ]
+    if math.isfinite(facts.lump_s):
+        evidence.append(
+            Evidence(
+                "short functions that lost a lump of time",
+                UNTOLD,
+                f"{percent(told['all_hit'])} of them, {seconds(facts.lump_s)} each",
+                "the others stayed as they were: what a scheduler's slices do",
+            )
+        )
+    if math.isfinite(facts.movement.noise_log_ratio):
+        evidence.append(
             Evidence(
                 "scatter of time per call over repeats",
                 times(1.0),
-                times(math.exp(moved.noise_log_ratio)),
+                times(math.exp(facts.movement.noise_log_ratio)),
                 "another machine, a regression or a larger input leave it where it was",
-            ),
-            total_evidence(facts),
-        ),
-        advice=capture_both(facts),
-    )
-
-
-def reordered(facts: Facts) -> Finding | None:
-    """Shares so far apart, with the same calls and no single function to blame, that contention is left."""
-    moved = facts.movement
-    if (
-        facts.counters
-        or facts.python_differs
-        or facts.sampled_differs
-        or facts.total_variation <= SHARES_APART
-    ):
-        return None
-    slow = facts.log_slowdown > DRIFT
-    if not slow or not _same_calls(facts) or not moved.spread > 2 * noise.R_SPREAD_P95:
-        return None
-    row = moved.top_row
-    lone = moved.top_part > DOMINATES and facts.table.same_source[row] is not True
-    if lone or _models_differ(facts) or _source_differs(facts):
-        return None
-    return Finding(
-        rule="shares-apart",
-        cause="contention",
-        confidence=0.75,
-        severity=float("nan"),
-        summary=(
-            "The same calls cost very different factors more, spread over several functions: the candidate "
-            "was starved of CPU; the files cannot tell by whom."
-        ),
-        evidence=(
-            Evidence(
-                "time that sits in other functions",
-                percent(0.0),
-                percent(facts.total_variation),
-                f"clean repeats reach {percent(noise.TV_P95)}",
-            ),
-            Evidence(
-                "scatter of per-call factors over functions",
-                UNTOLD,
-                number(moved.spread),
-                f"clean repeats reach {number(noise.R_SPREAD_P95)}",
-            ),
-            total_evidence(facts),
-        ),
-        advice=capture_both(facts) + more_runs(facts),
-    )
-
-
-def slower_machine(facts: Facts) -> Finding | None:
-    """Slower with the same calls and no waiting: the CPUs themselves do less per second."""
-    moved = facts.movement
-    if not facts.counters or facts.log_slowdown < DRIFT or not _same_calls(facts):
-        return None
-    waiting = facts.candidate.wait_fraction
-    uniform = moved.spread <= 2 * noise.R_SPREAD_P95
-    known_same = bool(facts.baseline.cpu_model) and facts.baseline.cpu_model == facts.candidate.cpu_model
-    if waiting is None or waiting >= WAIT or moved.ratio < SLOWER or _source_differs(facts):
-        return None
-    if not uniform and not _models_differ(facts):
-        return None
-    if throttling(facts) is not None or contention(facts) is not None:
-        return None
-    if not facts.cpu_part >= MOST:
-        # The time was not spent on a CPU.
-        return None
-    models = _models_differ(facts)
-    return Finding(
-        rule="one-factor",
-        cause="slower-machine",
-        confidence=0.95 if uniform and models else 0.85 if models else 0.5 if known_same else 0.6,
-        severity=_share(moved.ratio, facts.log_slowdown),
-        summary=f"Calls take {times(math.exp(moved.ratio))} the time, without waiting for a CPU.",
-        evidence=(
-            Evidence(
-                "time per call, median over functions",
-                times(1.0),
-                times(math.exp(moved.ratio)),
-                f"scatter over functions {number(moved.spread)}",
-            ),
-            Evidence(
-                "run-queue wait fraction",
-                percent(facts.baseline.wait_fraction),
-                percent(waiting),
-                "no CPU was lacking",
-            ),
-            Evidence(
-                "CPU model", facts.baseline.cpu_model or UNTOLD, facts.candidate.cpu_model or UNTOLD, ""
-            ),
-        ),
-        advice=("lscpu | grep -E 'Model name|MHz'  # on both machines",),
-    )
-
-
-def faster(facts: Facts) -> Finding | None:
-    """The candidate took less time."""
-    if facts.log_slowdown > -DRIFT or facts.identical or facts.unmatched > ANOTHER_PROGRAM:
-        return None
-    evidence = [total_evidence(facts)]
-    wait_a, wait_b = facts.baseline.wait_fraction, facts.candidate.wait_fraction
-    if wait_a is not None and wait_b is not None and wait_a >= WAIT and wait_a - wait_b > 0.1:
-        evidence.append(
-            Evidence(
-                "run-queue wait fraction", percent(wait_a), percent(wait_b), "the baseline was starved of CPU"
             )
         )
+    evidence.append(total_evidence(facts))
     return Finding(
-        rule="less-time",
-        cause="faster",
+        rule="starved" if facts.repeats < noise.MIN_RUNS_NOISE else "starved-repeats",
+        cause="contention",
         confidence=0.9,
-        severity=1.0,
-        summary=f"The candidate takes {times(math.exp(facts.log_slowdown))} the baseline's time.",
-        evidence=tuple(evidence),
-    )
-
-
-def unchanged(facts: Facts) -> Finding | None:
-    """Neither the order, nor the total, nor any function left the noise."""
-    if facts.moved or abs(facts.log_slowdown) > DRIFT or not _same_calls(facts):
-        return None
-    if worst_mover(facts) >= 0:
-        return None
-    known = facts.counters
-    total = f"the total ({times(math.exp(facts.log_slowdown))}) is within what clean repeats drift"
-    waits = (percent(facts.baseline.wait_fraction), percent(facts.candidate.wait_fraction))
-    return Finding(
-        rule="within-noise",
-        cause="no-change",
-        confidence=0.9 if known else 0.6,
+        strength=facts.starved.probability,
         severity=float("nan"),
         summary=(
-            f"No reordering beyond noise, {total}, and the main thread queued for a CPU in {waits[1]} of its "
-            f"active time, against {waits[0]}."
-            if known
-            else f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
+            "The candidate was denied CPU in lumps, as by contention: the same calls cost very different factors "
+            "more. Plain profiles cannot tell by whom, nor a quota or a stopped process from it."
         ),
-        evidence=(
-            Evidence(
-                "distance of the rankings",
-                number(0.0),
-                number(facts.rbo),
-                f"noise reaches {number(facts.rbo_floor)}",
-            ),
-            total_evidence(facts),
-        ),
-        advice=() if known else capture_both(facts),
-    )
-
-
-def _same_calls(facts: Facts) -> bool:
-    factor = facts.movement.calls_factor
-    return not factor > 0 or abs(math.log(factor)) < CALLS
-
-
-def _source_differs(facts: Facts) -> bool:
-    """Whether functions with another source hold most of the gain."""
-    return facts.movement.changed_row >= 0 and facts.movement.changed_part > DOMINATES
-
-
-def _models_differ(facts: Facts) -> bool:
-    a, b = facts.baseline.cpu_model, facts.candidate.cpu_model
-    return bool(a) and bool(b) and a != b
-
-
-def _share(part: float, whole: float) -> float:
-    return min(1.0, max(0.0, part / whole)) if whole > 0 and math.isfinite(part) else float("nan")
-
-
-def worst_mover(facts: Facts) -> int:
-    """Row of the function that changed most beyond the noise, waits left out; −1 where none did."""
-    table = facts.table
-    for row in table.anomalous.nonzero()[0].tolist():
-        if not is_wait(table.name[row], table.keys[row].root):
-            return int(row)
-    return -1
-
-
-def total_evidence(facts: Facts) -> Evidence:
-    """Wall times of both sides, or their self times where a wall is not known."""
-    a, b = facts.baseline, facts.candidate
-    walls = bool(a.wall_s) and bool(b.wall_s)
-    return Evidence(
-        "wall time" if walls else "self time of all functions",
-        seconds(a.wall_s if walls else a.total_s),
-        seconds(b.wall_s if walls else b.total_s),
-        times(math.exp(facts.log_slowdown)) if walls or min(a.total_s, b.total_s) > 0 else UNTOLD,
+        evidence=tuple(evidence),
+        advice=capture_both(facts) + more_runs(facts),
     )
 
 

@@ -6,6 +6,7 @@ sides, ordered by what the user sorted by, so that a renderer only slices.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -167,6 +168,9 @@ class Finding:
         For ``contention``: ``self-oversubscription``, ``external-load``, ``cpu-quota`` or ``None``.
     severity
         Share of the lost time that it explains, 0 to 1; NaN where that cannot be known.
+    strength
+        How far the evidence is beyond the rule's thresholds, in the rule's own measure: what its confidence
+        was calibrated by. NaN where the rule knows no more and less.
     """
 
     rule: str
@@ -177,6 +181,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     advice: tuple[str, ...] = ()
     kind: str | None = None
+    strength: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

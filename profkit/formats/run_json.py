@@ -195,6 +195,9 @@ PROCESS_FIELDS: Mapping[str, Check] = {
     "profiled": _flag,
     "peak_threads": _optional(whole),
     "pools": _optional(_pools),
+    "peak_memory_bytes": _optional(whole),
+    "page_faults": _optional(whole),
+    "read_bytes": _optional(whole),
 }
 
 #: All fields of a thread but its profile and open calls.

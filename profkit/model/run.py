@@ -225,6 +225,12 @@ class Process:
         Thread pools of its libraries, ``None`` where nobody looked.
     samples
         Its threads' counters over time, ``None`` without the sampler.
+    peak_memory_bytes
+        Most memory that it had in RAM at once.
+    page_faults
+        Pages that it was given without reading a disk.
+    read_bytes
+        What it read by system calls, from files, pipes and sockets alike.
     """
 
     pid: int | None = None
@@ -249,6 +255,9 @@ class Process:
     pools: tuple[Pool, ...] | None = None
     samples: ThreadSamples | None = None
     peak_threads: int | None = None
+    peak_memory_bytes: int | None = None
+    page_faults: int | None = None
+    read_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

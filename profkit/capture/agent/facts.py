@@ -60,6 +60,10 @@ def state() -> Dict[str, Any]:
         record["cpu_s"] = usage.ru_utime + usage.ru_stime
         record["voluntary_switches"] = usage.ru_nvcsw
         record["involuntary_switches"] = usage.ru_nivcsw
+        # Kibibytes, but for macOS (getrusage(2) of either).
+        record["peak_memory_bytes"] = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        record["page_faults"] = usage.ru_minflt
+    record["read_bytes"] = _bytes_read()
     return record
 
 
@@ -90,6 +94,17 @@ def _read(path: str) -> bytes:
         return read(fd, 4096)
     finally:
         close(fd)
+
+
+def _bytes_read() -> Optional[int]:
+    """Bytes that read(2) and its like brought so far, from disks, caches, pipes and sockets (proc(5))."""
+    try:
+        for line in _read("/proc/self/io").split(b"\n"):
+            if line.startswith(b"rchar: "):
+                return int(line[7:])
+    except (OSError, ValueError):
+        pass  # not Linux, or not permitted
+    return None
 
 
 def _birth() -> Optional[int]:

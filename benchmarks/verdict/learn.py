@@ -1,0 +1,142 @@
+"""Weights of `profkit.analysis.starvation`, learnt on labelled pairs of plain profiles.
+
+A logistic regression with a quadratic penalty (Hoerl and Kennard 1970; Newton's method), every program weighing the
+same. The threshold is the one that at most `ALARMS` of the pairs without contention pass, each judged by weights that
+were learnt without its program. Pairs whose time was taken in lumps for another reason (a quota, stopped
+processes) are not learnt from: without counters they cannot be told from contention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.verdict.pairs import Pair
+from profkit.analysis import noise
+from profkit.analysis.signs import SIGNS
+from profkit.analysis.starvation import INPUTS, inputs
+from profkit.analysis.weights import Weights
+
+__all__ = ["Example", "examples", "learn", "learn_both", "learn_without", "write"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Strength of the penalty on standardised inputs, relative to one example of average weight.
+PENALTY = 3.0
+#: Part of the other pairs that may pass.
+ALARMS = 0.01
+#: Least probability from which starvation is said.
+LEAST = 0.5
+#: Labels that are not learnt from.
+LUMPS_OF_OTHERS = frozenset(("cpu-quota", "blocked", "code-change+contention"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """One pair: what the model reads of it, and whether the candidate was contended."""
+
+    workload: str
+    several: bool
+    values: Floats
+    contended: bool
+
+
+def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
+    """Read what the model sees of every pair that may be learnt from."""
+    from benchmarks.verdict.judge import compared
+
+    for pair in pairs:
+        if pair.truth.label in LUMPS_OF_OTHERS or pair.condition in ("quota", "duty"):
+            continue
+        facts = compared(pair, "plain")[0]
+        runs = min(facts.baseline.runs, facts.candidate.runs)
+        yield Example(
+            pair.workload,
+            runs >= noise.MIN_RUNS_NOISE,
+            inputs(facts.signs, facts.movement.noise_log_ratio, runs),
+            pair.truth.contended,
+        )
+
+
+def learn_both(found: Sequence[Example]) -> tuple[Weights, Weights]:
+    """Return the weights for one run a side and for several."""
+    return (
+        learn([e for e in found if not e.several]),
+        learn([e for e in found if e.several]),
+    )
+
+
+def learn_without(pairs: Iterable[Pair]) -> dict[str, tuple[Weights, Weights]]:
+    """Return, for every program, the weights that were learnt on all others."""
+    found = list(examples(pairs))
+    return {
+        workload: learn_both([e for e in found if e.workload != workload])
+        for workload in sorted({e.workload for e in found})
+    }
+
+
+def learn(found: Sequence[Example]) -> Weights:
+    """Return the weights of one model, its threshold chosen on held-out programs."""
+    weights = _fit(found)
+    scores = []
+    for workload in sorted({e.workload for e in found}):
+        without = [e for e in found if e.workload != workload]
+        if len({e.contended for e in without}) < 2:
+            continue
+        fitted = _fit(without)
+        scores += [
+            _probability(fitted, e.values) for e in found if e.workload == workload and not e.contended
+        ]
+    threshold = max(LEAST, float(np.quantile(scores, 1 - ALARMS, method="higher")) if scores else LEAST)
+    return Weights(weights.centre, weights.scale, weights.weight, weights.intercept, min(0.99, threshold))
+
+
+def _fit(found: Sequence[Example]) -> Weights:
+    x = np.array([e.values for e in found])
+    y = np.array([e.contended for e in found], np.float64)
+    centre, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
+    z = np.column_stack([(x - centre) / scale, np.ones(len(x))])
+    names, of = np.unique([e.workload for e in found], return_inverse=True)
+    counts = np.bincount(of)
+    share = (len(found) / len(names) / counts)[of]
+    penalty = np.full(z.shape[1], PENALTY)
+    penalty[-1] = 0.0
+    beta = np.zeros(z.shape[1])
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-np.clip(z @ beta, -30, 30)))
+        gradient = z.T @ (share * (p - y)) + penalty * beta
+        curvature = (z * (share * p * (1 - p))[:, None]).T @ z + np.diag(penalty + 1e-9)
+        step = np.linalg.solve(curvature, gradient)
+        beta -= step
+        if np.abs(step).max() < 1e-8:
+            break
+    return Weights(tuple(centre), tuple(scale), tuple(beta[:-1]), float(beta[-1]), LEAST)
+
+
+def _probability(weights: Weights, values: Floats) -> float:
+    score = float((values - np.array(weights.centre)) / np.array(weights.scale) @ np.array(weights.weight))
+    return float(1 / (1 + np.exp(-np.clip(score + weights.intercept, -50, 50))))
+
+
+def write(path: Path, one: Weights, several: Weights) -> None:
+    """Write the module that the analysis reads."""
+    blocks = []
+    for name, names, weights in (("ONE_RUN", SIGNS, one), ("SEVERAL_RUNS", INPUTS, several)):
+        rows = {
+            "centre": weights.centre,
+            "scale": weights.scale,
+            "weight": weights.weight,
+        }
+        lines = [f"{name} = Weights("]
+        for field, values in rows.items():
+            lines.append(f"    {field}=(")
+            lines += [f"        {value:.6g},  # {of}" for of, value in zip(names, values, strict=True)]
+            lines.append("    ),")
+        lines += [f"    intercept={weights.intercept:.6g},", f"    threshold={weights.threshold:.4g},", ")"]
+        blocks.append("\n".join(lines))
+    head = path.read_text(encoding="utf-8").partition("\nONE_RUN = ")[0]
+    path.write_text("\n".join([head, *blocks]) + "\n", encoding="utf-8")

@@ -1,0 +1,123 @@
+"""What several rules of the diagnosis ask of the `Facts`, and the thresholds that they share."""
+
+from __future__ import annotations
+
+import math
+
+from profkit.analysis import noise
+from profkit.analysis.facts import Facts
+from profkit.analysis.movement import is_wait
+from profkit.analysis.types import Evidence
+from profkit.analysis.wording import seconds, times
+
+__all__ = [
+    "ANOTHER_PROGRAM",
+    "CALLS",
+    "DOMINATES",
+    "DRIFT",
+    "MOST",
+    "NOTICED",
+    "SLOWER",
+    "UNTOLD",
+    "WAIT",
+    "drift",
+    "machines_differ",
+    "same_calls",
+    "share",
+    "source_differs",
+    "total_evidence",
+    "worst_mover",
+]
+
+UNTOLD = "–"
+#: Wait / (run + wait) from which queueing for a CPU is a cause (recall 1.00 at 0.2 % false alarms).
+WAIT = 0.15
+#: Slow-down from which lost time is worth a cause: the corpus calls a run contended from 1.15× on.
+SLOWER = math.log(1.15)
+#: Below this slow-down there is nothing to explain: clean repeats reach it.
+NOTICED = math.log(1.12)
+#: Part of the added time that a cause must explain to be the cause.
+MOST = 0.5
+#: Factor of total times that clean runs on a shared machine drift apart, from batch to batch too: repeats of
+#: one batch do not show it.
+DRIFT = math.log(noise.TOTAL_RATIO_P95)
+#: Factor of calls that is a change of the workload.
+CALLS = math.log(1.1)
+#: Part of all gains in one function above which it dominates (regressions in the corpus: 0.60–0.85).
+DOMINATES = 0.6
+#: Part of either side's time in functions that the other lacks, above which they are two programs.
+ANOTHER_PROGRAM = 0.5
+#: Variables that choose the instructions that libraries use.
+INSTRUCTION_SETS = (
+    "OPENBLAS_CORETYPE",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "MKL_CBWR",
+    "MKL_SERVICE_FORCE_INTEL",
+    "NPY_DISABLE_CPU_FEATURES",
+    "NPY_ENABLE_CPU_FEATURES",
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "DNNL_MAX_CPU_ISA",
+    "GLIBC_TUNABLES",
+)
+#: Standard deviations beyond which repeats' totals differ.
+SIGMAS = 3.0
+
+
+def drift(facts: Facts) -> float:
+    """ln of the factor that the totals of clean runs may differ by: pooled, or by the repeats' own scatter."""
+    if facts.repeats < noise.MIN_RUNS_NOISE or not math.isfinite(facts.total_scatter):
+        return DRIFT
+    return min(DRIFT, max(SLOWER, SIGMAS * facts.total_scatter))
+
+
+def same_calls(facts: Facts) -> bool:
+    """Whether the functions that matter were called equally often."""
+    factor = facts.movement.calls_factor
+    return not factor > 0 or abs(math.log(factor)) < CALLS
+
+
+def source_differs(facts: Facts) -> bool:
+    """Whether functions with another source hold most of the gain."""
+    return facts.movement.changed_row >= 0 and facts.movement.changed_part > DOMINATES
+
+
+def machines_differ(facts: Facts) -> tuple[Evidence, ...]:
+    """What says that the sides' CPUs do not do the same in a second: other models, other instructions; or nothing."""
+    a, b = facts.baseline, facts.candidate
+    found = []
+    if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
+        found.append(Evidence("CPU model", a.cpu_model, b.cpu_model, "another CPU"))
+    for name in INSTRUCTION_SETS:
+        before, after = a.environment.get(name), b.environment.get(name)
+        if before != after:
+            found.append(
+                Evidence(name, before or "not set", after or "not set", "libraries use other instructions")
+            )
+    return tuple(found)
+
+
+def share(part: float, whole: float) -> float:
+    """A part of a logarithm as a share of it, NaN where there is none."""
+    return min(1.0, max(0.0, part / whole)) if whole > 0 and math.isfinite(part) else float("nan")
+
+
+def worst_mover(facts: Facts) -> int:
+    """Row of the function that changed most beyond the noise, waits left out; −1 where none did."""
+    table = facts.table
+    for row in table.anomalous.nonzero()[0].tolist():
+        if not is_wait(table.name[row], table.keys[row].root):
+            return int(row)
+    return -1
+
+
+def total_evidence(facts: Facts) -> Evidence:
+    """Wall times of both sides, or their self times where a wall is not known."""
+    a, b = facts.baseline, facts.candidate
+    walls = bool(a.wall_s) and bool(b.wall_s)
+    return Evidence(
+        "wall time" if walls else "self time of all functions",
+        seconds(a.wall_s if walls else a.total_s),
+        seconds(b.wall_s if walls else b.total_s),
+        times(math.exp(facts.log_slowdown)) if walls or min(a.total_s, b.total_s) > 0 else UNTOLD,
+    )

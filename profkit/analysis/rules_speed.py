@@ -1,0 +1,182 @@
+"""Rules of speed as such: a CPU that does less, larger inputs, less time, and nothing beyond noise.
+
+Each takes the `Facts` and returns a `Finding` or ``None``; `diagnose` asks them in order, after those that name what
+was missing (CPUs, calls, sources).
+"""
+
+from __future__ import annotations
+
+import math
+
+from profkit.analysis import noise
+from profkit.analysis.advice import capture_both
+from profkit.analysis.facts import Facts
+from profkit.analysis.rules_common import (
+    ANOTHER_PROGRAM,
+    MOST,
+    NOTICED,
+    SLOWER,
+    WAIT,
+    drift,
+    machines_differ,
+    same_calls,
+    share,
+    source_differs,
+    total_evidence,
+    worst_mover,
+)
+from profkit.analysis.rules_counters import contention, throttling
+from profkit.analysis.types import Evidence, Finding
+from profkit.analysis.wording import number, percent, times
+
+__all__ = ["faster", "longer_calls", "unchanged"]
+
+#: Growth of memory or of bytes read from which the input is larger: repeats of one program differ by less.
+LARGER = 1.05
+#: … and by at least so many bytes.
+LARGER_BYTES = 2e6
+#: Slow-down of one run on one machine up to which no change is believed to be meant; beyond it, and within what
+#: clean runs drift, it is open.
+SURE_OF_NONE = math.log(1.2)
+
+
+def longer_calls(facts: Facts) -> Finding | None:
+    """The same calls of the same functions take longer on the CPU: it does less per second, or has more to do."""
+    moved = facts.movement
+    slow = facts.log_slowdown
+    if not facts.counters or not same_calls(facts) or facts.unmatched > ANOTHER_PROGRAM:
+        return None
+    apart = facts.total_variation > noise.TV_P99
+    if slow < (SLOWER if apart else drift(facts)) or not facts.cpu_part >= MOST:
+        return None
+    waiting = facts.candidate.wait_fraction
+    if waiting is None or waiting >= WAIT or source_differs(facts):
+        return None
+    if throttling(facts) is not None or contention(facts) is not None:
+        return None
+    uniform = moved.spread <= 2 * noise.R_SPREAD_P95
+    machines, inputs = machines_differ(facts), _larger_input(facts)
+    if bool(machines) == bool(inputs) and not (machines and uniform):
+        return None
+    factor = moved.ratio if moved.ratio > 0 else slow
+    evidence = (
+        *(machines or inputs),
+        Evidence(
+            "time per call, median over functions",
+            times(1.0),
+            times(math.exp(moved.ratio)),
+            f"scatter over functions {number(moved.spread)}",
+        ),
+        Evidence(
+            "run-queue wait fraction",
+            percent(facts.baseline.wait_fraction),
+            percent(waiting),
+            "no CPU was lacking",
+        ),
+        total_evidence(facts),
+    )
+    if machines:
+        return Finding(
+            rule="slower-cpu",
+            cause="slower-machine",
+            confidence=0.9,
+            severity=share(factor, slow),
+            strength=slow,
+            summary=(
+                f"The same calls take {times(math.exp(slow))} the time on another CPU or with other instructions, "
+                "without waiting for one."
+            ),
+            evidence=evidence,
+            advice=("lscpu | grep -E 'Model name|MHz'  # on both machines",),
+        )
+    return Finding(
+        rule="larger-input",
+        cause="workload-change",
+        confidence=0.8,
+        severity=share(factor, slow),
+        strength=slow,
+        summary=(
+            f"The same calls take {times(math.exp(slow))} the time on the same kind of CPU: each has more data to "
+            "work on."
+        ),
+        evidence=evidence,
+        advice=("# compare runs with equal inputs, epochs and batch sizes",),
+    )
+
+
+def _larger_input(facts: Facts) -> tuple[Evidence, ...]:
+    """What says that the candidate worked on more data; or nothing."""
+    a, b = facts.baseline, facts.candidate
+    found = []
+    for name, before, after in (
+        ("most memory at once", a.memory_bytes, b.memory_bytes),
+        ("bytes read", a.read_bytes, b.read_bytes),
+    ):
+        if before and after and after >= LARGER * before and after - before >= LARGER_BYTES:
+            text = (f"{before / 1e6:,.0f} MB", f"{after / 1e6:,.0f} MB")
+            found.append(Evidence(name, *text, f"{times(after / before)}: more data"))
+    if a.command and b.command and a.command != b.command:
+        words = [(x, y) for x, y in zip(a.command, b.command, strict=False) if x != y]
+        first = words[0] if words else (f"{len(a.command)} words", f"{len(b.command)} words")
+        found.append(Evidence("command line", *first, "not the same"))
+    return tuple(found)
+
+
+def faster(facts: Facts) -> Finding | None:
+    """The candidate took less time."""
+    wait_a, wait_b = facts.baseline.wait_fraction, facts.candidate.wait_fraction
+    freed = wait_a is not None and wait_b is not None and wait_a >= WAIT and wait_a - wait_b > 0.1
+    least = NOTICED if freed else drift(facts)
+    if facts.log_slowdown > -least or facts.identical or facts.unmatched > ANOTHER_PROGRAM:
+        return None
+    evidence = [total_evidence(facts)]
+    if freed:
+        evidence.append(
+            Evidence(
+                "run-queue wait fraction", percent(wait_a), percent(wait_b), "the baseline was starved of CPU"
+            )
+        )
+    return Finding(
+        rule="less-time",
+        cause="faster",
+        confidence=0.9,
+        severity=1.0,
+        summary=f"The candidate takes {times(math.exp(facts.log_slowdown))} the baseline's time.",
+        evidence=tuple(evidence),
+    )
+
+
+def unchanged(facts: Facts) -> Finding | None:
+    """Neither the order, nor the total, nor any function left the noise."""
+    if facts.moved or abs(facts.log_slowdown) > drift(facts) or not same_calls(facts):
+        return None
+    if worst_mover(facts) >= 0:
+        return None
+    known = facts.counters
+    sure = facts.log_slowdown <= SURE_OF_NONE
+    if not known and not sure:
+        return None
+    total = f"the total ({times(math.exp(facts.log_slowdown))}) is within what clean repeats drift"
+    waits = (percent(facts.baseline.wait_fraction), percent(facts.candidate.wait_fraction))
+    return Finding(
+        rule="within-noise",
+        cause="no-change",
+        confidence=0.6 if not known else 0.9 if sure else 0.7,
+        severity=float("nan"),
+        summary=(
+            f"No reordering beyond noise, {total}, and the main thread queued for a CPU in {waits[1]} of its "
+            f"active time, against {waits[0]}."
+            if known
+            else f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
+        ),
+        evidence=(
+            Evidence(
+                "distance of the rankings",
+                number(0.0),
+                number(facts.rbo),
+                f"noise reaches {number(facts.rbo_floor)}",
+            ),
+            total_evidence(facts),
+        ),
+        advice=() if known else capture_both(facts),
+    )
