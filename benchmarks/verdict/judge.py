@@ -75,7 +75,7 @@ def judge(
     arms: Iterable[str] = tuple(ARMS),
     weights: Mapping[str, BothWeights] | None = None,
 ) -> Iterator[Judgement]:
-    """Compare every pair in every arm; plain profiles with the weights given for their program, where there are any."""
+    """Compare every pair in every arm; plain profiles with the weights given for their program, if any."""
     for pair in pairs:
         for arm in arms:
             facts, verdict = compared(pair, arm)
