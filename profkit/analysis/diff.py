@@ -23,6 +23,7 @@ from profkit.analysis.diagnose import diagnose
 from profkit.analysis.facts import Facts
 from profkit.analysis.fold import fold_comprehensions, needs_folding
 from profkit.analysis.identity import infer_python
+from profkit.analysis.inventory import inventory
 from profkit.analysis.iterations import IterationModel, IterationNames, iteration_model, typical_model
 from profkit.analysis.movement import movement, noise_log_ratio
 from profkit.analysis.range_waiting import RangeWaiting, waiting_of
@@ -297,4 +298,5 @@ def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:
         python=python or (f"{inferred[0]}.{inferred[1]}" if inferred else None),
         processes=len(run.processes),
         skipped=side.skipped,
+        inventory=inventory(run),
     )

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.analysis.calls import CallTable
+from profkit.analysis.inventory import Inventory
 from profkit.analysis.iterations import IterationModel
 from profkit.analysis.ranges import RangeChange
 from profkit.model import FunctionKey
@@ -209,7 +210,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class SideSummary:
-    """What heads a side of the report; medians over its runs, ``None`` where not known."""
+    """What heads a side of the report; medians over its runs, ``None`` where not known.
+
+    Attributes
+    ----------
+    inventory
+        Thread pools, workers and CPUs of its first run.
+    """
 
     label: str
     runs: int
@@ -222,6 +229,7 @@ class SideSummary:
     python: str | None
     processes: int
     skipped: tuple[str, ...] = ()
+    inventory: Inventory | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from profkit.report.document import (
     Table,
 )
 from profkit.report.iterations import change_sections as iteration_sections
+from profkit.report.pools import pool_differences
 from profkit.report.ranges import change_sections
 from profkit.report.text import clean
 from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
@@ -61,6 +62,7 @@ def diff_document(diff: Diff, limit: int = 50) -> Document:
     sections = [
         Section("", (verdict_block(diff.verdict), _sides(diff))),
         *_evidence(diff),
+        *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
         *_story(diff, limit),
         *_moved(diff, limit),
         *_one_sided(diff, limit),

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from profkit.analysis.inventory import inventory
 from profkit.analysis.iterations import IterationNames, iteration_model
 from profkit.analysis.range_waiting import waiting_of
 from profkit.analysis.ranges import range_rows
@@ -18,6 +19,7 @@ from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSumma
 from profkit.model import Host, Machine, Manifest, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.iterations import change_object, model_object
+from profkit.report.pools import inventory_object, need_object
 from profkit.report.ranges import change_objects, range_objects
 
 __all__ = ["DIFF_SCHEMA", "SHOW_SCHEMA", "diff_json", "diff_object", "show_json", "show_object"]
@@ -128,6 +130,7 @@ def _side(side: SideSummary) -> dict[str, Any]:
         "python": None if side.python is None else _text(side.python),
         "processes": side.processes,
         "skipped": _texts(side.skipped),
+        "inventory": None if side.inventory is None else inventory_object(side.inventory),
     }
 
 
@@ -212,13 +215,18 @@ def show_object(
         [process.ranges for process in run.processes if process.ranges is not None], waiting_of(run.processes)
     )
     processes = run.processes[:limit] if limit else run.processes
+    taken = inventory(run)
     return {
         "schema": SHOW_SCHEMA,
         "file": _text(run.path),
         "manifest": None if run.manifest is None else _manifest(run.manifest),
         "verdict": None if verdict is None else _verdict(verdict),
         "processes_total": len(run.processes),
-        "processes": [_process(process, limit, by) for process in processes],
+        "processes": [
+            {**_process(process, limit, by), **need_object(need)}
+            for process, need in zip(processes, taken.processes, strict=False)
+        ],
+        "inventory": inventory_object(taken),
         "functions_total": len(functions),
         "functions": _functions(functions, limit),
         "ranges_total": len(ranges),

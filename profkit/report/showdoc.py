@@ -18,6 +18,7 @@ from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Note, Row, Section, Table
 from profkit.report.functions import FunctionRow, Ranked, ranked_run
 from profkit.report.iterations import model_sections
+from profkit.report.pools import pool_sections
 from profkit.report.ranges import range_sections
 from profkit.report.text import clean
 from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
@@ -66,6 +67,7 @@ def show_document(
     if run.warnings or any(process.notes for process in run.processes):
         sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
     sections += _processes(run.processes, limit)
+    sections += pool_sections(run, limit)
     sections.append(_functions(functions, limit, by))
     sections += model_sections(iteration_model(run, names))
     sections += _ranges(run.processes, limit)

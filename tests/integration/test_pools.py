@@ -16,13 +16,13 @@ from tests.requirements import require
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
-#: Interpreters, separated by colons, in whose environments the libraries of these tests may be.
-VARIABLE = "PROFKIT_LIBRARY_PYTHONS"
+#: Interpreters, separated as in ``PATH``, in whose environments the libraries of these tests may be.
+VARIABLE = "PROFKIT_TEST_PYTHONS"
 
 
 def python_with(*modules: str, version: str = "") -> str:
     """Return an interpreter, of this version, that has all of these modules; skip without one."""
-    candidates = [sys.executable, *os.environ.get(VARIABLE, "").split(":")]
+    candidates = [sys.executable, *os.environ.get(VARIABLE, "").split(os.pathsep)]
     script = (
         "import importlib.util as u, sys\n"
         "if sys.argv[1] not in ('', '%d.%d' % sys.version_info[:2]): sys.exit(1)\n"
@@ -32,7 +32,7 @@ def python_with(*modules: str, version: str = "") -> str:
         if subprocess.run([python, "-c", script, version, *modules], check=False).returncode == 0:
             return python
     names = " and ".join([*modules, *([f"Python {version}"] if version else [])])
-    require("libraries", False, f"no interpreter with {names}; name some in {VARIABLE}")
+    require(modules[0], False, f"no interpreter with {names}; name some in {VARIABLE}")
     raise AssertionError
 
 

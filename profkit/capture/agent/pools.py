@@ -143,7 +143,7 @@ class Pools:
     def _may_ask(self, kind: str, final: bool) -> bool:
         """Whether this library's getter only reads.
 
-        LLVM's and Intel's OpenMP start up when they are asked anything (and abort the process where both are
+        LLVM's and Intel's OpenMP start up when they are asked anything (and may abort the process where both are
         there), and register the thread that asks; that they have started is told by a name in shared memory. MKL
         loads its threading layer when it is first used, and may stand on one of them. What libgomp is asked it
         answers from variables that its loading has set: also in a child of a fork, where a parallel region

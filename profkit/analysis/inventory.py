@@ -1,0 +1,336 @@
+"""`Run` → `Inventory`: which pools of threads its processes keep, and how many cores they ask for and get.
+
+Stands beside `counters`; used by rules, advice and reports. Pure: everything is in the run.
+
+The model. A process works in one of its pools at a time (the caller of a BLAS routine or a parallel region waits
+for it, or is one of its threads), so it asks for as many cores as the largest of its pools has threads, and for
+one at least; pools are not added up. Processes do work at the same time: over a machine they are added, each
+for the part of the run in which it lived, so that *expected*, *observed* and *demanded* cores are all
+averages over the run. A process that used less than a tenth of a core in its life only waited for others (the
+parent of a ``Pool``, a launcher) and asks for nothing. Python threads that each enter a parallel region break
+the model: OpenMP gives each of them a team of its own. Then the demand is above what was expected, and that shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from profkit.model import Host, Pool, Process, Run
+from profkit.model.pools import NOT_BUSY
+
+__all__ = [
+    "MORE_THAN_EXPECTED",
+    "OVERSUBSCRIBED",
+    "HostNeed",
+    "Inventory",
+    "PoolRow",
+    "ProcessNeed",
+    "inventory",
+]
+
+#: Cores that a process used or queued for, over its life, below which it is idle.
+IDLE_CORES = 0.1
+#: Demand over expectation from which a process asks for more than its pools explain. Workers that multiply
+#: matrices all the time demanded 0.90–0.99 of their pools' sizes (4 processes of 2 OpenBLAS threads on 2 CPUs,
+#: fork and spawn); the rest is room for helper threads.
+MORE_THAN_EXPECTED = 1.25
+#: Expected cores over available CPUs from which there is too much: DETECTION §4, demand above 1.25 × cores.
+OVERSUBSCRIBED = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessNeed:
+    """One process: what its settings ask for, and what it took.
+
+    Attributes
+    ----------
+    host
+        Name of its machine.
+    pools
+        As recorded; ``None`` where nobody looked.
+    lived_s
+        Wall-clock seconds of its life, ``None`` where not known.
+    expected_cores
+        Threads of its largest pool, at least 1; 0 for an idle process, ``None`` where nobody looked.
+    observed_cores
+        CPU seconds per second of its life.
+    demand_cores
+        The same with the time that its threads queued for a CPU.
+    available_cpus
+        CPUs that it may use: affinity and quota.
+    """
+
+    pid: int | None
+    role: str
+    rank: int | None
+    host: str
+    pools: tuple[Pool, ...] | None
+    lived_s: float | None
+    expected_cores: int | None
+    observed_cores: float | None
+    demand_cores: float | None
+    available_cpus: float | None
+
+    @property
+    def idle(self) -> bool:
+        """Whether it only waited for others."""
+        return self.expected_cores == 0
+
+    @property
+    def surprising(self) -> bool:
+        """Whether it asked for more cores than the sizes of its pools explain."""
+        return (
+            self.demand_cores is not None
+            and self.expected_cores is not None
+            and self.demand_cores > MORE_THAN_EXPECTED * max(1, self.expected_cores)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """One pool of one process."""
+
+    process: ProcessNeed
+    pool: Pool
+
+    @property
+    def library(self) -> str:
+        """Which library keeps it."""
+        return self.pool.library
+
+    @property
+    def threads(self) -> int | None:
+        """Its size."""
+        return self.pool.threads
+
+
+@dataclass(frozen=True, slots=True)
+class HostNeed:
+    """All processes of one machine together, as averages over the run.
+
+    Attributes
+    ----------
+    processes, working, workers, ranks
+        How many there were; how many worked (are not idle); how many are workers, and ranks.
+    at_once
+        Working processes that lived at the same time, on average.
+    """
+
+    name: str
+    processes: int
+    working: int
+    workers: int
+    ranks: int
+    at_once: float
+    expected_cores: float | None
+    observed_cores: float | None
+    demand_cores: float | None
+    available_cpus: float | None
+
+    @property
+    def oversubscription(self) -> float | None:
+        """Cores asked for by settings, for each that there is."""
+        if self.expected_cores is None or not self.available_cpus:
+            return None
+        return self.expected_cores / self.available_cpus
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Pools, workers and ranks of a run.
+
+    Attributes
+    ----------
+    processes
+        In the order of the run.
+    hosts
+        Machines of the run, the one that it was started on first.
+    environment
+        Thread-related variables of the command.
+    quota_cpus
+        cgroup quota of the command in cores, ``None`` without one.
+    affinity
+        CPUs that the command may use, whatever the quota.
+    """
+
+    processes: tuple[ProcessNeed, ...]
+    hosts: tuple[HostNeed, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    quota_cpus: float | None = None
+    affinity: int | None = None
+
+    @property
+    def rows(self) -> tuple[PoolRow, ...]:
+        """Every pool of every process."""
+        return tuple(PoolRow(p, pool) for p in self.processes for pool in p.pools or ())
+
+    @property
+    def expected_cores(self) -> float | None:
+        """Cores that the settings ask for, over all machines."""
+        return _sum(host.expected_cores for host in self.hosts)
+
+    @property
+    def observed_cores(self) -> float | None:
+        """CPU seconds per second of the run."""
+        return _sum(host.observed_cores for host in self.hosts)
+
+    @property
+    def demand_cores(self) -> float | None:
+        """The same with the time spent queueing for a CPU."""
+        return _sum(host.demand_cores for host in self.hosts)
+
+    @property
+    def available_cpus(self) -> float | None:
+        """CPUs that the run may use, over all machines."""
+        return _sum(host.available_cpus for host in self.hosts)
+
+    @property
+    def workers(self) -> int:
+        """Processes that multiprocessing or a loader started."""
+        return sum(host.workers for host in self.hosts)
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of the job in this run."""
+        return sum(host.ranks for host in self.hosts)
+
+    @property
+    def oversubscription(self) -> float | None:
+        """Expected cores for each that there is, where it is worst: on some machine, or within one binding."""
+        factors = [host.oversubscription for host in self.hosts]
+        factors += [
+            p.expected_cores / p.available_cpus
+            for p in self.processes
+            if p.expected_cores is not None and p.available_cpus
+        ]
+        known = [factor for factor in factors if factor is not None]
+        return max(known) if known else None
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether the settings ask for clearly more cores than there are."""
+        factor = self.oversubscription
+        return factor is not None and factor > OVERSUBSCRIBED
+
+
+def inventory(run: Run) -> Inventory:
+    """Take the inventory of a run.
+
+    Parameters
+    ----------
+    run
+        Any; of a foreign profile nothing is known, and every number is ``None``.
+    """
+    host = run.manifest.host if run.manifest is not None else None
+    needs = tuple(_need(process, host) for process in run.processes)
+    wall = _wall(run)
+    names = dict.fromkeys([host.name] if host is not None else [])
+    names.update(dict.fromkeys(need.host for need in needs))
+    return Inventory(
+        processes=needs,
+        hosts=tuple(_host_need(name, needs, run.processes, wall, host) for name in names if needs),
+        environment=run.manifest.environment if run.manifest is not None else {},
+        quota_cpus=_quota(run),
+        affinity=(host.affinity or host.cpus) if host is not None else None,
+    )
+
+
+def _wall(run: Run) -> float | None:
+    if run.manifest is not None and run.manifest.wall_s > 0:
+        return run.manifest.wall_s
+    known = [p.wall_s for p in run.processes if p.wall_s]
+    return max(known) if known else None
+
+
+def _quota(run: Run) -> float | None:
+    if run.manifest is not None and run.manifest.host.quota_cpus:
+        return run.manifest.host.quota_cpus
+    return run.machine.quota_cpus if run.machine is not None else None
+
+
+def _need(process: Process, launcher: Host | None) -> ProcessNeed:
+    run_s, wait_s, lived = _run_s(process), _wait_s(process), process.wall_s
+    observed = run_s / lived if run_s is not None and lived else None
+    demand = observed if wait_s is None or observed is None or not lived else observed + wait_s / lived
+    expected: int | None = None
+    if demand is not None and demand < IDLE_CORES:
+        expected = 0
+    elif process.pools is not None:
+        busy = [pool.threads for pool in process.pools if pool.threads and pool.library not in NOT_BUSY]
+        expected = max([1, *busy])
+    host = process.host or launcher
+    return ProcessNeed(
+        pid=process.pid,
+        role=process.role,
+        rank=process.rank,
+        host=host.name if host is not None else "",
+        pools=process.pools,
+        lived_s=lived,
+        expected_cores=expected,
+        observed_cores=observed,
+        demand_cores=demand if wait_s is not None else None,
+        available_cpus=host.available_cpus if host is not None else None,
+    )
+
+
+def _run_s(process: Process) -> float | None:
+    return process.cpu_s if process.cpu_s is not None else _sum(thread.run_s for thread in process.threads)
+
+
+def _wait_s(process: Process) -> float | None:
+    if process.run_queue_wait_s is not None:
+        return process.run_queue_wait_s
+    return _sum(thread.run_queue_wait_s for thread in process.threads)
+
+
+def _host_need(
+    name: str,
+    needs: Sequence[ProcessNeed],
+    processes: Sequence[Process],
+    wall: float | None,
+    launcher: Host | None,
+) -> HostNeed:
+    here = [(need, process) for need, process in zip(needs, processes, strict=True) if need.host == name]
+    working = [need for need, _ in here if not need.idle]
+
+    def lived(need: ProcessNeed) -> float:
+        # Of a process whose life is not known, it is taken for granted that it lived throughout.
+        return 1.0 if need.lived_s is None or not wall else min(1.0, need.lived_s / wall)
+
+    known = [need.expected_cores for need in working if need.expected_cores is not None]
+    run_s = _sum(_run_s(process) for _, process in here)
+    wait_s = _sum(_wait_s(process) for _, process in here)
+    return HostNeed(
+        name=name,
+        processes=len(here),
+        working=len(working),
+        workers=sum(need.role == "worker" for need, _ in here),
+        ranks=sum(need.role == "rank" for need, _ in here),
+        at_once=sum(map(lived, working)),
+        # A process that could not be asked (another language) takes one core at least.
+        expected_cores=sum((need.expected_cores or 1) * lived(need) for need in working) if known else None,
+        observed_cores=run_s / wall if run_s is not None and wall else None,
+        demand_cores=(run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None,
+        available_cpus=_available(name, here, launcher),
+    )
+
+
+def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
+    """CPUs of one machine that the run may use: the launcher's own, or what its bound ranks have together."""
+    if launcher is not None and launcher.name == name:
+        return launcher.available_cpus
+    hosts = [process.host for _, process in here if process.host is not None]
+    if not hosts:
+        return None
+    cpus = max((host.cpus or 0 for host in hosts), default=0)
+    ranks = [need.available_cpus for need, _ in here if need.role == "rank" and need.available_cpus]
+    each = [host.available_cpus for host in hosts if host.available_cpus]
+    if ranks and cpus:
+        return min(float(cpus), max(sum(ranks), *each))
+    return max(each) if each else None
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,265 @@
+"""Sections about thread pools: what a run keeps, what it asks for and gets, and what differs between two sides.
+
+Used by the documents of show and diff and by the JSON output; which numbers these are is in `analysis.inventory`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from profkit.analysis.inventory import Inventory, ProcessNeed, inventory
+from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.model import Pool, Run
+from profkit.model.pools import whole_number
+from profkit.report.document import Column, Note, Row, Section, Table
+from profkit.report.text import clean
+from profkit.report.wording import cut_note
+
+__all__ = ["inventory_object", "need_object", "pool_differences", "pool_sections"]
+
+#: Variables that tell processes of one job apart, and differ between any two.
+_IDENTITY = frozenset(
+    """
+    RANK LOCAL_RANK OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK PMI_RANK PMIX_RANK MPI_LOCALRANKID
+    MV2_COMM_WORLD_RANK SLURM_PROCID SLURM_LOCALID SLURM_STEP_ID NVTX_INJECTION64_PATH JOBLIB_TEMP_FOLDER
+    """.split()  # noqa: SIM905
+)
+_UNKNOWN = "–"
+
+
+def pool_sections(run: Run, limit: int) -> list[Section]:
+    """Lay out the pools of a run, like processes folded into one row; nothing where nobody looked.
+
+    Parameters
+    ----------
+    run
+        Any.
+    limit
+        Most rows; 0 lists all.
+    """
+    taken = inventory(run)
+    if all(process.pools is None for process in taken.processes):
+        return []
+    groups: dict[object, list[ProcessNeed]] = {}
+    for process in taken.processes:
+        groups.setdefault((process.role, process.host, _texts(process.pools), process.idle), []).append(
+            process
+        )
+    every = list(groups.values())
+    shown = every[:limit] if limit else every
+    columns = (
+        Column("processes", "text"),
+        Column("pools, threads each", "prose"),
+        Column("expected", "pid", 1),
+        Column("used", "pid", 1),
+        Column("demanded", "pid", 1),
+        Column("CPUs", "pid", 2),
+    )
+    rows = tuple(_group_row(group) for group in shown)
+    sentences = [_total(taken), "Cores per process over its life. Demanded: used, and queued for."]
+    if any(row.marked for row in rows):
+        sentences.append("● asked for more than the sizes of its pools explain.")
+    sentences.append(cut_note(len(shown), len(every), "groups of processes"))
+    note = Table(columns, rows, " ".join(text for text in sentences[1:] if text))
+    return [Section("Thread pools", (Note(sentences[0]), note))]
+
+
+def _group_row(group: Sequence[ProcessNeed]) -> Row:
+    first = group[0]
+    role = clean(first.role)
+    surprising = any(process.surprising for process in group)
+    return Row(
+        (
+            f"{len(group)} × {role}" if len(group) > 1 else role,
+            "; ".join(map(clean, _texts(first.pools)))
+            or ("none" if first.pools is not None else "not known"),
+            "waits" if first.idle else _cores(first.expected_cores),
+            _cores(_mean(process.observed_cores for process in group)),
+            _cores(_mean(process.demand_cores for process in group)),
+            _cpus(first.available_cpus),
+        ),
+        surprising,
+        "bad" if surprising else "",
+    )
+
+
+def _total(taken: Inventory) -> str:
+    """All processes in one sentence."""
+    parts = []
+    if taken.expected_cores is not None:
+        parts.append(f"the pools of all processes that work ask for {_cores(taken.expected_cores)} cores")
+    if taken.observed_cores is not None:
+        parts.append(f"{_cores(taken.observed_cores)} were used")
+    if taken.demand_cores is not None:
+        parts.append(f"{_cores(taken.demand_cores)} demanded")
+    if taken.available_cpus is not None:
+        parts.append(f"{_cpus(taken.available_cpus)} are there")
+    text = ", ".join(parts)
+    if taken.oversubscribed and taken.oversubscription is not None:
+        text += f": {taken.oversubscription:.1f} for each CPU"
+    return f"On average over the run {text}." if parts else "Nothing is known of what they used."
+
+
+def _texts(pools: Sequence[Pool] | None) -> tuple[str, ...]:
+    """One text a pool; several copies of a library with one size are one."""
+    return tuple(dict.fromkeys(_pool(pool) for pool in pools or ()))
+
+
+def _pool(pool: Pool) -> str:
+    if pool.threads is None:
+        return f"{pool.library} (not asked)"
+    asked = whole_number(pool.variable.partition("=")[2])
+    capped = ", capped" if asked is not None and asked > pool.threads else ""
+    why = {
+        "variable": f"{pool.variable}{capped}",
+        "default": f"default; {pool.variable} came too late" if pool.variable else "default",
+        "program": "set by the program",
+    }.get(pool.origin, "")
+    peak = f", {pool.peak} before" if pool.peak is not None else ""
+    return f"{pool.library} {pool.threads}{peak}" + (f" ({why})" if why else "")
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _cores(value: float | None) -> str:
+    if value is None:
+        return _UNKNOWN
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
+
+
+def _cpus(value: float | None) -> str:
+    return _UNKNOWN if value is None else f"{value:g}"
+
+
+# What differs
+
+
+def pool_differences(baseline: Inventory | None, candidate: Inventory | None) -> list[Section]:
+    """Tell what differs in pools, thread variables, workers and CPUs; nothing where nothing does."""
+    if baseline is None or candidate is None:
+        return []
+    rows = [
+        Row((name, before, after))
+        for name, before, after in (*_machines(baseline, candidate), *_sizes(baseline, candidate))
+        if before != after
+    ]
+    rows += [
+        Row((name, clean(before), clean(after))) for name, before, after in _variables(baseline, candidate)
+    ]
+    if not rows:
+        return []
+    rows += [
+        Row((name, before, after))
+        for name, before, after in _cores_rows(baseline, candidate)
+        if {before, after} != {_UNKNOWN}
+    ]
+    columns = (Column("", "text"), Column("baseline", "prose"), Column("candidate", "prose"))
+    return [Section("What differs in threads and CPUs", (Table(columns, tuple(rows)),))]
+
+
+def _machines(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
+    for name, field in (("CPUs that the run may use", "available_cpus"), ("CPU quota", "quota_cpus")):
+        yield name, _cpus(getattr(a, field)), _cpus(getattr(b, field))
+    for name in ("workers", "ranks"):
+        yield name, str(getattr(a, name)), str(getattr(b, name))
+
+
+def _sizes(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
+    """Pools by library; only where both sides were asked."""
+    if not (_was_asked(a) and _was_asked(b)):
+        return
+    of_a, of_b = _by_library(a), _by_library(b)
+    for library in sorted({*of_a, *of_b}):
+        yield f"{clean(library)} threads", of_a.get(library, "none"), of_b.get(library, "none")
+
+
+def _was_asked(side: Inventory) -> bool:
+    return any(process.pools is not None for process in side.processes)
+
+
+def _by_library(side: Inventory) -> dict[str, str]:
+    found: dict[str, dict[str, None]] = {}
+    for process in side.processes:
+        for pool in () if process.idle else process.pools or ():
+            found.setdefault(pool.library, {})[_pool(pool).removeprefix(pool.library).strip()] = None
+    return {library: clean(", ".join(sorted(texts))) for library, texts in found.items()}
+
+
+def _variables(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
+    for name in sorted((THREAD_VARIABLES - _IDENTITY) & {*a.environment, *b.environment}):
+        before, after = a.environment.get(name, "not set"), b.environment.get(name, "not set")
+        if before != after:
+            yield name, before, after
+
+
+def _cores_rows(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
+    """What follows from the differences; it moves a little between any two runs, and alone is none."""
+    working = [sum(host.working for host in side.hosts) for side in (a, b)]
+    yield "processes that work", str(working[0]), str(working[1])
+    yield "cores that the pools ask for", _cores(a.expected_cores), _cores(b.expected_cores)
+    yield "cores used", _cores(a.observed_cores), _cores(b.observed_cores)
+    yield "cores demanded (used, and queued for)", _cores(a.demand_cores), _cores(b.demand_cores)
+
+
+# JSON
+
+
+def inventory_object(taken: Inventory) -> dict[str, Any]:
+    """Build the ``inventory`` object of ``profkit.show/1`` and of a side of ``profkit.diff/1``."""
+    pools: dict[tuple[object, ...], dict[str, Any]] = {}
+    for row in taken.rows:
+        of_pool = pool_object(row.pool)
+        entry = pools.setdefault(tuple(of_pool.values()), {**of_pool, "processes": 0})
+        entry["processes"] += 1
+    return {
+        "expected_cores": _number(taken.expected_cores),
+        "observed_cores": _number(taken.observed_cores),
+        "demand_cores": _number(taken.demand_cores),
+        "available_cpus": _number(taken.available_cpus),
+        "oversubscription": _number(taken.oversubscription),
+        "workers": taken.workers,
+        "ranks": taken.ranks,
+        "pools": list(pools.values()),
+        "environment": _environment(taken.environment),
+    }
+
+
+def need_object(need: ProcessNeed) -> dict[str, Any]:
+    """Build the fields of a process that tell of its pools."""
+    return {
+        "expected_cores": need.expected_cores,
+        "observed_cores": _number(need.observed_cores),
+        "demand_cores": _number(need.demand_cores),
+        "available_cpus": _number(need.available_cpus),
+        "pools": None if need.pools is None else [pool_object(pool) for pool in need.pools],
+    }
+
+
+def pool_object(pool: Pool) -> dict[str, Any]:
+    """Build the object of one pool."""
+    return {
+        "library": _text(pool.library),
+        "threads": pool.threads,
+        "origin": _text(pool.origin),
+        "variable": _text(pool.variable),
+        "version": _text(pool.version),
+        "file": _text(pool.file),
+        "peak": pool.peak,
+    }
+
+
+def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: _text(environment[name]) for name in sorted(THREAD_VARIABLES & {*environment})}
+
+
+def _text(value: str) -> str:
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)

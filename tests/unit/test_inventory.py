@@ -1,0 +1,213 @@
+"""What the pools of a run ask for, what it got, what to paste to make it fit, and how reports tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from profkit.analysis.inventory import inventory
+from profkit.analysis.inventory_advice import limit_advice
+from profkit.model import Host, Manifest, Pool, Process, Profile, Run, Thread
+from profkit.report.document import Note, Table
+from profkit.report.pools import inventory_object, pool_differences, pool_sections
+
+HOST = Host(name="node", cpus=8, affinity=8)
+BLAS = Pool("openblas", 8, "default")
+TORCH = Pool("torch", 4, "program")
+
+
+def process(
+    *pools: Pool,
+    role: str = "worker",
+    cpu: float = 5.0,
+    wait: float = 5.0,
+    wall: float = 10.0,
+    host: Host = HOST,
+) -> Process:
+    return Process(
+        pid=1,
+        role=role,
+        wall_s=wall,
+        cpu_s=cpu,
+        run_queue_wait_s=wait,
+        threads=(Thread(Profile.empty()),),
+        host=host,
+        pools=pools,
+    )
+
+
+def run(
+    processes: Sequence[Process],
+    *,
+    host: Host = HOST,
+    command: tuple[str, ...] = ("python", "train.py"),
+    environment: Mapping[str, str] | None = None,
+) -> Run:
+    manifest = Manifest("profkit.run/1", "0", command, "/", 0, "", 10.0, host, environment or {})
+    return Run("run.prof", tuple(processes), manifest)
+
+
+class TestCores:
+    def test_a_process_asks_for_its_largest_pool(self) -> None:
+        found = inventory(run([process(BLAS, TORCH, Pool("torch-interop", 64), Pool("tbb", None))]))
+        assert found.processes[0].expected_cores == 8
+        assert found.expected_cores == 8.0
+        assert found.observed_cores == 0.5
+        assert found.demand_cores == 1.0
+        assert found.oversubscription == 1.0
+        assert not found.oversubscribed
+
+    def test_processes_are_added_for_as_long_as_they_live(self) -> None:
+        found = inventory(run([process(BLAS), process(BLAS), process(BLAS, wall=5.0)]))
+        assert found.expected_cores == 8 + 8 + 4
+        assert found.workers == 3
+        assert found.oversubscribed
+
+    def test_one_after_another_is_not_at_once(self) -> None:
+        found = inventory(run([process(BLAS, wall=1.0, cpu=1.0, wait=0.0) for _ in range(10)]))
+        assert found.expected_cores == pytest.approx(8.0)
+        assert not found.oversubscribed
+
+    def test_who_only_waits_asks_for_nothing(self) -> None:
+        found = inventory(run([process(BLAS, role="main", cpu=0.1, wait=0.1), process(BLAS)]))
+        assert [p.idle for p in found.processes] == [True, False]
+        assert found.expected_cores == 8.0
+
+    def test_more_than_its_pools_explain(self) -> None:
+        found = inventory(run([process(Pool("openblas", 2), cpu=20.0, wait=10.0)]))
+        assert found.processes[0].surprising
+        assert not inventory(run([process(Pool("openblas", 2), cpu=15.0, wait=5.0)])).processes[0].surprising
+
+    def test_a_bound_rank_is_measured_by_its_binding(self) -> None:
+        bound = Host(name="node", cpus=8, affinity=1)
+        found = inventory(run([process(Pool("libgomp", 4), role="rank", host=bound)]))
+        assert found.oversubscription == 4.0
+
+    def test_machines_are_not_added_up(self) -> None:
+        other = Host(name="other", cpus=8, affinity=8)
+        found = inventory(run([process(BLAS, role="rank"), process(BLAS, role="rank", host=other)]))
+        assert found.available_cpus == 16.0
+        assert found.oversubscription == 1.0
+
+    def test_of_a_foreign_file_nothing_is_known(self) -> None:
+        found = inventory(Run("a.prof", (Process(threads=(Thread(Profile.empty()),)),)))
+        assert (found.expected_cores, found.observed_cores, found.oversubscription) == (None, None, None)
+        assert limit_advice(found, ("python", "a.py")) == ()
+        assert pool_sections(Run("a.prof", (Process(),)), 50) == []
+
+
+class TestAdvice:
+    def advice(
+        self, *processes: Process, command: str = "python train.py", **kwargs: object
+    ) -> tuple[str, ...]:
+        words = tuple(command.split())
+        return limit_advice(inventory(run(processes, command=words, **kwargs)), words)  # type: ignore[arg-type]
+
+    def test_only_libraries_that_are_there_and_too_large(self) -> None:
+        small = Pool("opencv", 1, "default")
+        assert self.advice(*[process(BLAS, Pool("libgomp", 8, "default"), small)] * 4) == (
+            "OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2 profkit capture -o limited.prof -- python train.py",
+        )
+
+    def test_the_variable_that_holds(self) -> None:
+        held = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
+        (line,) = self.advice(*[process(held)] * 4, environment={"OMP_NUM_THREADS": "8"})
+        assert line.startswith("OMP_NUM_THREADS=2 profkit ")
+
+    def test_what_the_program_sets_is_changed_in_the_program(self) -> None:
+        opencv = Pool("opencv", 8, "program")
+        assert self.advice(*[process(Pool("torch", 8, "program"), opencv)] * 8) == (
+            "# in the program, which sets it itself: torch.set_num_threads(1)",
+            "# in the program, which sets it itself: cv2.setNumThreads(0)",
+        )
+
+    @pytest.mark.parametrize(
+        ("command", "expected"),
+        [
+            ("python train.py -j 16", "python train.py -j 8"),
+            ("python train.py -j16 --epochs 20", "python train.py -j8 --epochs 20"),
+            ("python train.py --num_workers=16", "python train.py --num_workers=8"),
+            ("python train.py --num-workers 16 -n 50", "python train.py --num-workers 8 -n 50"),
+            ("mpirun -np 16 python train.py -n 50", "mpirun -np 8 python train.py -n 50"),
+        ],
+    )
+    def test_workers_that_the_command_names(self, command: str, expected: str) -> None:
+        (line,) = self.advice(*[process(BLAS)] * 16, command=command)
+        assert line == f"OPENBLAS_NUM_THREADS=1 profkit capture -o limited.prof -- {expected}"
+
+    def test_workers_that_the_command_does_not_name(self) -> None:
+        lines = self.advice(*[process(BLAS)] * 16)
+        assert lines[-1].startswith("# 16 processes share 8 CPUs: start at most 8; workers: ")
+
+    def test_ranks_are_bound(self) -> None:
+        ranks = [process(BLAS, role="rank")] * 4
+        (line,) = self.advice(*ranks, command="mpirun -n 4 python train.py")
+        assert line.endswith("-- mpirun --bind-to core --map-by slot:PE=2 -n 4 python train.py")
+        (line,) = self.advice(*ranks, command="srun -n 4 python train.py")
+        assert line.endswith("-- srun --cpus-per-task=2 --cpu-bind=cores -n 4 python train.py")
+        (line,) = self.advice(*ranks, command="mpirun --bind-to none -n 4 python train.py")
+        assert line.endswith("-- mpirun --bind-to none -n 4 python train.py")
+
+    def test_a_quota_below_the_affinity(self) -> None:
+        limited = Host(name="node", cpus=64, affinity=64, quota_cpus=2.0)
+        pools = [Pool("openblas", 64, "default")]
+        (line,) = self.advice(process(*pools, host=limited), host=limited)
+        assert line.startswith("OPENBLAS_NUM_THREADS=2 taskset -c 0-1 profkit capture ")
+
+    def test_what_fits_needs_nothing(self) -> None:
+        assert self.advice(process(BLAS)) == ()
+
+
+class TestReports:
+    def test_like_processes_are_one_row(self) -> None:
+        (section,) = pool_sections(run([process(BLAS, role="main"), *[process(BLAS, TORCH)] * 4]), 50)
+        note, table = section.blocks
+        assert isinstance(note, Note)
+        assert "ask for 40 cores" in note.text
+        assert "5.0 for each CPU" in note.text
+        assert isinstance(table, Table)
+        assert [row.cells[:2] for row in table.rows] == [
+            ("main", "openblas 8 (default)"),
+            ("4 × worker", "openblas 8 (default); torch 4 (set by the program)"),
+        ]
+
+    def test_what_did_not_decide_is_told(self) -> None:
+        pools = (
+            Pool("libgomp", 8, "default", "OMP_NUM_THREADS=1"),
+            Pool("openblas", 2, "variable", "OMP_NUM_THREADS=9"),
+            Pool("mkl", None),
+        )
+        (section,) = pool_sections(run([process(*pools)]), 50)
+        table = section.blocks[1]
+        assert isinstance(table, Table)
+        assert table.rows[0].cells[1] == (
+            "libgomp 8 (default; OMP_NUM_THREADS=1 came too late); openblas 2 (OMP_NUM_THREADS=9, capped); "
+            "mkl (not asked)"
+        )
+
+    def test_only_differences(self) -> None:
+        before = inventory(run([process(BLAS)], environment={"OMP_PLACES": "cores", "RANK": "0"}))
+        assert pool_differences(before, before) == []
+        assert pool_differences(before, None) == []
+        few = Pool("openblas", 2, "variable", "OMP_NUM_THREADS=2")
+        environment = {"OMP_PLACES": "cores", "RANK": "1", "OMP_NUM_THREADS": "2"}
+        after = inventory(run([process(few)] * 3, environment=environment))
+        (section,) = pool_differences(before, after)
+        table = section.blocks[0]
+        assert isinstance(table, Table)
+        assert [row.cells for row in table.rows] == [
+            ("workers", "1", "3"),
+            ("openblas threads", "8 (default)", "2 (OMP_NUM_THREADS=2)"),
+            ("OMP_NUM_THREADS", "not set", "2"),
+            ("processes that work", "1", "3"),
+            ("cores that the pools ask for", "8", "6"),
+            ("cores used", "0.5", "1.5"),
+            ("cores demanded (used, and queued for)", "1", "3"),
+        ]
+
+    def test_json_counts_like_pools(self) -> None:
+        found = inventory_object(inventory(run([process(BLAS)] * 3, environment={"OMP_PLACES": "cores"})))
+        assert [(pool["library"], pool["processes"]) for pool in found["pools"]] == [("openblas", 3)]
+        assert found["environment"] == {"OMP_PLACES": "cores"}
+        assert found["oversubscription"] == 3.0
