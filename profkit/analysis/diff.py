@@ -20,6 +20,7 @@ from profkit.analysis.calls import call_table
 from profkit.analysis.compare import comparability, same_capture, sampled, threads_mixed, versions_differ
 from profkit.analysis.counters import SideFacts, side_facts
 from profkit.analysis.diagnose import diagnose
+from profkit.analysis.environment import differences
 from profkit.analysis.facts import Facts
 from profkit.analysis.fold import fold_comprehensions, needs_folding
 from profkit.analysis.identity import infer_python
@@ -140,6 +141,7 @@ def diff(
             _iterations(candidate, selector_b, iterations),
         ),
         calls=call_table((of_a, of_b), (a.places, b.places), rows) if calls else None,
+        settings=differences(baseline, candidate),
     )
 
 
@@ -299,4 +301,6 @@ def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:
         processes=len(run.processes),
         skipped=side.skipped,
         inventory=inventory(run),
+        command=facts.command,
+        environment=facts.environment,
     )

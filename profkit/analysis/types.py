@@ -7,12 +7,14 @@ sides, ordered by what the user sorted by, so that a renderer only slices.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.analysis.calls import CallTable
+from profkit.analysis.environment import Setting
 from profkit.analysis.inventory import Inventory
 from profkit.analysis.iterations import IterationModel
 from profkit.analysis.ranges import RangeChange
@@ -216,6 +218,8 @@ class SideSummary:
     ----------
     inventory
         Thread pools, workers and CPUs of its first run.
+    command, environment
+        What its first run ran, and the variables recorded of it.
     """
 
     label: str
@@ -230,6 +234,8 @@ class SideSummary:
     processes: int
     skipped: tuple[str, ...] = ()
     inventory: Inventory | None = None
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +296,4 @@ class Diff:
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
     calls: CallTable | None = None
+    settings: tuple[Setting, ...] = ()

@@ -19,6 +19,7 @@ from profkit.cli.options import (
     LoadOption,
     OutputOption,
     ProcessOption,
+    TicketOption,
     iteration_names,
 )
 
@@ -51,6 +52,7 @@ def diff(
         ),
     ] = None,
     full_paths: FullPathsOption = False,
+    ticket: TicketOption = False,
 ) -> None:
     """Say why one run is slower than another."""
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
@@ -69,21 +71,31 @@ def diff(
     from profkit.report.document import Document
 
     chosen = choose_format(format, output)
+    archive = None
+    if ticket:
+        from profkit.cli.ticket import archive_of, check_ticket, members_of, pack
+
+        chosen, archive = check_ticket(format, chosen, output), archive_of(output)
     check_by(by)
     rows = default_limit(limit, chosen)
     causes = _causes(fail_on)
-    keep_inputs(output, (path for side in (baseline, candidate) for path in files_of(side)[0]))
+    for written in (output, archive):
+        keep_inputs(written, (path for side in (baseline, candidate) for path in files_of(side)[0]))
     before, after = load_side(baseline), load_side(candidate)
     names = iteration_names(iteration, load, compute, batch_size)
     drawn = chosen in DRAWN
     result = compare(before, after, by=by, process=process, iterations=names, calls=drawn)
     pictured = before.runs[0], after.runs[0]
+    runs = {}
+    if archive is not None:
+        runs = {**members_of("baseline", before.runs), **members_of("candidate", after.runs)}
     if not full_paths:
         # From here on nothing knows who ran it where: no renderer has to remember.
         masked = masker((*before.runs, *after.runs))
         result = masked.diff(result)
         if drawn:
             pictured = masked.run(pictured[0]), masked.run(pictured[1])
+        runs = {member: masked.run(run) for member, run in runs.items()}
 
     def json_text() -> str:
         from profkit.report.jsondoc import diff_json
@@ -93,7 +105,7 @@ def diff(
     def document() -> Document:
         from profkit.report.diffdoc import diff_document
 
-        laid = diff_document(result, rows)
+        laid = diff_document(result, rows, "" if archive is None else archive.name)
         if not drawn:
             return laid
         from profkit.report.pictures import diff_figures
@@ -101,6 +113,8 @@ def diff(
         return replace(laid, figures=diff_figures(result, *pictured))
 
     emit_report(chosen, output, json_text, document)
+    if archive is not None:
+        pack(archive, runs, {"report.json": json_text()})
     if result.verdict.cause in causes:
         raise typer.Exit(1)
 

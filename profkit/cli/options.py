@@ -21,6 +21,7 @@ __all__ = [
     "LoadOption",
     "OutputOption",
     "ProcessOption",
+    "TicketOption",
     "iteration_names",
 ]
 
@@ -93,3 +94,12 @@ def iteration_names(
     from profkit.analysis.iterations import IterationNames
 
     return IterationNames(tuple(iteration or ()), tuple(load or ()), tuple(compute or ()), batch_size)
+
+
+TicketOption = Annotated[
+    bool,
+    typer.Option(
+        "--ticket",
+        help="Markdown to paste (to -o or stdout), and beside it a .zip of the runs to attach.",
+    ),
+]

@@ -20,6 +20,7 @@ from profkit.cli.options import (
     LoadOption,
     OutputOption,
     ProcessOption,
+    TicketOption,
     iteration_names,
 )
 
@@ -34,6 +35,7 @@ def show(
     process: ProcessOption = None,
     limit: LimitOption = None,
     full_paths: FullPathsOption = False,
+    ticket: TicketOption = False,
     iteration: IterationOption = None,
     load: LoadOption = None,
     compute: ComputeOption = None,
@@ -55,14 +57,22 @@ def show(
     from profkit.report.document import Document
 
     chosen = choose_format(format, output)
+    archive = None
+    if ticket:
+        from profkit.cli.ticket import archive_of, check_ticket, pack
+
+        chosen, archive = check_ticket(format, chosen, output), archive_of(output)
     check_by(by)
     rows = default_limit(limit, chosen)
-    loaded = load_run(run, edges=chosen in DRAWN)
-    keep_inputs(output, (loaded.path,))
+    loaded = load_run(run, edges=ticket or chosen in DRAWN)
+    for written in (output, archive):
+        keep_inputs(written, (loaded.path,))
     names = iteration_names(iteration, load, compute, batch_size)
     selected = replace(loaded, processes=select_processes(loaded, process))
-    if not full_paths:
-        selected = masker([loaded]).run(selected)  # as in ``profkit diff``
+    if not full_paths:  # as in ``profkit diff``
+        masked = masker([loaded])
+        selected = masked.run(selected)
+        loaded = masked.run(loaded) if ticket else loaded
 
     def json_text() -> str:
         from profkit.report.jsondoc import show_json
@@ -80,3 +90,5 @@ def show(
         return replace(laid, figures=run_figures(selected, by))
 
     emit_report(chosen, output, json_text, document)
+    if archive is not None:
+        pack(archive, {"run.prof": loaded}, {"report.json": json_text()})

@@ -7,11 +7,13 @@ know before trusting it, then what to do. Nothing here computes a statistic or k
 from __future__ import annotations
 
 import math
+import shlex
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.analysis import noise
+from profkit.analysis.environment import set_by_hand
 from profkit.analysis.movement import is_wait
 from profkit.analysis.types import Diff, DiffTable, Finding, SideSummary, SideTable, Verdict
 from profkit.report import units
@@ -49,7 +51,7 @@ _WAITING = (
 _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
 
-def diff_document(diff: Diff, limit: int = 50) -> Document:
+def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document:
     """Lay out a comparison.
 
     Parameters
@@ -58,6 +60,8 @@ def diff_document(diff: Diff, limit: int = 50) -> Document:
         What the analysis found.
     limit
         Most rows of any list of functions; 0 lists all, also those below `SMALL_SHARE`.
+    attachment
+        File that goes with the report and holds the runs; empty without one.
     """
     sections = [
         Section("", (verdict_block(diff.verdict), _sides(diff))),
@@ -70,7 +74,9 @@ def diff_document(diff: Diff, limit: int = 50) -> Document:
         *change_sections(diff.ranges, limit),
         *_trust(diff),
         *_other_findings(diff.verdict),
+        *_settings(diff, limit),
         *_advice(diff.verdict),
+        _reproduce(diff, attachment),
     ]
     return Document("profkit diff", tuple(sections))
 
@@ -215,7 +221,9 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     else:
         sections = [Section(title, (_moved_table(diff, chosen[~waits], limit, note if small else ""),))]
     if waits.any():
-        sections.append(Section("Waiting", (_moved_table(diff, chosen[waits], limit, _WAITING),)))
+        sections.append(
+            Section("Waiting", (_moved_table(diff, chosen[waits], limit, _WAITING),), detail=True)
+        )
     return sections
 
 
@@ -352,6 +360,48 @@ def _trust(diff: Diff) -> list[Section]:
     if skipped:
         sections.append(Section("Files left out", (Bullets(tuple(skipped)),)))
     return sections
+
+
+def _settings(diff: Diff, limit: int) -> list[Section]:
+    """List what is not the same around the program."""
+    if not diff.settings:
+        return []
+    shown = diff.settings[:limit] if limit else diff.settings
+    columns = (
+        Column("", "text", 1),
+        Column("what", "text"),
+        Column("baseline", "prose"),
+        Column("candidate", "prose"),
+    )
+    rows = tuple(
+        Row((s.kind, clean(s.name), clean(s.baseline) or units.UNKNOWN, clean(s.candidate) or units.UNKNOWN))
+        for s in shown
+    )
+    note = cut_note(len(shown), len(diff.settings), "differences")
+    return [Section("What is different around the program", (Table(columns, rows, note),))]
+
+
+def _reproduce(diff: Diff, attachment: str) -> Section:
+    """Say how to have both runs again, for a reader who has only this report."""
+    commands = []
+    notes = []
+    for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):
+        if not side.command:
+            notes.append(f"The {name} is a profile that does not say what was run.")
+            continue
+        words = [f"{n}={shlex.quote(v)}" for n, v in set_by_hand(side.environment).items()]
+        repeat = [f"--repeat {side.runs}"] if side.runs > 1 else []
+        words += ["profkit capture", "-o", f"{name}.prof", *repeat, "--", shlex.join(side.command)]
+        commands.append(clean(" ".join(words)))
+    if attachment:
+        notes.append(f"{clean(attachment)} holds the runs of both sides, and this report is made of them by:")
+    sides = []
+    for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):
+        several = name if attachment else f"'{name}-*.prof'"
+        sides.append(f"{name}.prof" if side.runs == 1 else several)
+    commands.append(f"profkit diff {' '.join(sides)}")
+    blocks: list[Block] = [Note(" ".join(notes))] if notes else []
+    return Section("How to reproduce", (*blocks, Bullets(tuple(commands), commands=True)), role="reproduce")
 
 
 def _other_findings(verdict: Verdict) -> list[Section]:

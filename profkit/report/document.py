@@ -131,7 +131,8 @@ Block: TypeAlias = "VerdictBlock | Facts | Table | Bullets | Note"
 class Section:
     """Blocks under one heading; what is `detail` may be folded away where the output can fold.
 
-    `role` says what it is for where a page gives that a place of its own: ``evidence``, ``advice``, or empty.
+    `role` says what it is for where a page gives that a place of its own: ``evidence``, ``advice``,
+    ``reproduce`` (what only a reader elsewhere needs), or empty.
     """
 
     title: str

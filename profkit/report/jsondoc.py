@@ -113,6 +113,15 @@ def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
             "baseline_only_share": _number(diff.residue.baseline_only_share),
             "candidate_only_share": _number(diff.residue.candidate_only_share),
         },
+        "settings": [
+            {
+                "kind": _text(setting.kind),
+                "name": _text(setting.name),
+                "baseline": _text(setting.baseline),
+                "candidate": _text(setting.candidate),
+            }
+            for setting in diff.settings
+        ],
         "warnings": _texts(diff.warnings),
     }
 
@@ -131,6 +140,7 @@ def _side(side: SideSummary) -> dict[str, Any]:
         "processes": side.processes,
         "skipped": _texts(side.skipped),
         "inventory": None if side.inventory is None else inventory_object(side.inventory),
+        "command": _texts(side.command),
     }
 
 

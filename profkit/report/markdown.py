@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
 
 from profkit.report.document import (
     Block,
@@ -17,6 +19,7 @@ from profkit.report.document import (
     Document,
     Facts,
     Note,
+    Row,
     Section,
     Table,
     VerdictBlock,
@@ -30,17 +33,14 @@ __all__ = ["MAX_BYTES", "render"]
 #: GitHub's limit for one comment (65 536 characters); counted in bytes, so that no reading of it is exceeded.
 MAX_BYTES = 65_536
 
-#: What a report that is too long is cut to, mildest first: rows per table, then characters per cell.
-_CUTS: tuple[tuple[int | None, int | None], ...] = (
-    (None, None),
-    (None, 500),
-    (200, 500),
-    (100, 500),
-    (50, 300),
-    (25, 200),
-    (10, 120),
-    (3, 80),
-)
+#: Characters per cell that a report which is still too long with `FEWEST_ROWS` is cut to, mildest first.
+_CELLS: tuple[int | None, ...] = (None, 500, 200, 80)
+#: Rows that the biggest table or list keeps when rows are left out.
+FEWEST_ROWS = 3
+#: Rows of a table that stand open; the others are folded away, unless they are what the table is about.
+OPEN_ROWS = 10
+#: Bytes kept for saying what was left out: a line per table, and one at the top.
+_NOTICES = 120
 
 _TONES = {"bad": "❌", "good": "✅", "unsure": "❔"}
 #: Every character that starts or ends something in GitHub's or GitLab's Markdown or HTML.
@@ -49,17 +49,77 @@ _MARKUP = {ord(c): f"&#{ord(c)};" for c in "\\`*{}[]<>&|~^$"}
 _UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 #: Mentions, issues, merge requests, snippets, labels, milestones: a sign before a word.
 _REFERENCE = re.compile(r"([@#!%:])(?=\w)")
+_DRAWN = frozenset({"bar", "slope"})
 _LINK = re.compile(r"(?i)\b(https?|ftp)(?=://)|\bwww(?=\.)")
 
 
+@dataclass(slots=True)
+class _Rows:
+    """Lines of a table or list that may be cut at its end, and what then says so."""
+
+    lines: list[str]
+    cut: str
+    shown: int
+
+    def sizes(self) -> list[int]:
+        """Bytes of the first 0, 1, 2 … lines."""
+        return [0, *accumulate(_bytes(line) + 1 for line in self.lines)]
+
+    def text(self) -> list[str]:
+        """Return the lines that are shown, and how many are not."""
+        left = len(self.lines) - self.shown
+        return self.lines[: self.shown] + ([self.cut.format(f"{left:,}")] if left else [])
+
+
 def render(document: Document) -> str:
-    """Render a document as Markdown of at most `MAX_BYTES` bytes (UTF-8)."""
+    """Render a document as Markdown of at most `MAX_BYTES` bytes (UTF-8).
+
+    What is too long loses rows, those of its biggest table first, and says so.
+    """
     text = ""
-    for rows, cell in _CUTS:
-        text = _render(document, rows, cell)
-        if len(text.encode("utf-8", "backslashreplace")) <= MAX_BYTES:
+    for cell in _CELLS:
+        pieces: list[str | _Rows] = []
+        # What may be folded away comes last: a reader meets the answer, then what to do, then the rest.
+        for section in sorted(document.sections, key=lambda section: section.detail):
+            pieces.extend(_section(section, cell))
+        left_out = _fit(pieces)
+        text = _joined(pieces, left_out, cell)
+        if _bytes(text) <= MAX_BYTES:
             return text
     return _truncate(text)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "backslashreplace"))
+
+
+def _fit(pieces: list[str | _Rows]) -> int:
+    """Leave out rows until the whole is short enough, and say how many."""
+    tables = [piece for piece in pieces if isinstance(piece, _Rows)]
+    bytes_of = [table.sizes() for table in tables]
+    sizes = [known[-1] for known in bytes_of]
+    room = MAX_BYTES - sum(_bytes(piece) + 1 for piece in pieces if isinstance(piece, str))
+    room -= _NOTICES * (len(tables) + 2)
+    while tables and sum(sizes) > room:
+        longer = [at for at, table in enumerate(tables) if table.shown > FEWEST_ROWS]
+        if not longer:
+            break
+        biggest = max(longer, key=sizes.__getitem__)
+        table = tables[biggest]
+        table.shown = max(FEWEST_ROWS, min(table.shown - 1, int(table.shown * 0.9)))
+        sizes[biggest] = bytes_of[biggest][table.shown]
+    return sum(len(table.lines) - table.shown for table in tables)
+
+
+def _joined(pieces: list[str | _Rows], left_out: int, cell: int | None) -> str:
+    lines: list[str] = []
+    if left_out or cell is not None:
+        said = [f"{left_out:,} rows are left out"] * bool(left_out)
+        said += [f"cells have at most {cell} characters"] * (cell is not None)
+        lines += [f"_Cut to fit into one comment: {' and '.join(said)}; `--format json` has everything._", ""]
+    for piece in pieces:
+        lines.extend([piece] if isinstance(piece, str) else piece.text())
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _truncate(text: str) -> str:
@@ -73,22 +133,7 @@ def _truncate(text: str) -> str:
     return kept + tail
 
 
-def _render(document: Document, rows: int | None, cell: int | None) -> str:
-    lines: list[str] = []
-    if rows is not None or cell is not None:
-        shown = [f"{rows} rows per table"] * (rows is not None) + [f"{cell} characters per cell"] * (
-            cell is not None
-        )
-        lines += [
-            f"_Cut to {' and '.join(shown)} to fit into one comment; `--format json` has everything._",
-            "",
-        ]
-    for section in document.sections:
-        lines.extend(_section(section, rows, cell))
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _section(section: Section, rows: int | None, cell: int | None) -> Iterator[str]:
+def _section(section: Section, cell: int | None) -> Iterator[str | _Rows]:
     if section.detail:
         yield f"<details><summary>{_prose(section.title)}</summary>"
         yield ""
@@ -96,65 +141,81 @@ def _section(section: Section, rows: int | None, cell: int | None) -> Iterator[s
         yield f"### {_prose(section.title)}"
         yield ""
     for block in section.blocks:
-        yield from _block(block, rows, cell)
+        yield from _block(block, cell, folded=section.detail)
         yield ""
     if section.detail:
         yield "</details>"
         yield ""
 
 
-def _block(block: Block, rows: int | None, cell: int | None) -> Iterator[str]:
+def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
     if isinstance(block, VerdictBlock):
         yield f"## {_TONES[block.tone]} {_prose(block.headline)}"
         yield ""
         sure = "" if block.confidence is None else f"**Confidence {100 * block.confidence:.0f} %.** "
         yield sure + _prose(_short(block.summary, cell))
     elif isinstance(block, Table):
-        yield from _table(block, rows, cell)
+        yield from _table(block, cell, folded=folded)
     elif isinstance(block, Facts):
         yield from (f"- **{_prose(label)}**: {_code(_short(value, cell))}" for label, value in block.items)
     elif isinstance(block, Bullets):
-        yield from _bullets(block, rows, cell)
+        yield from _bullets(block, cell)
     elif isinstance(block, Note):
         yield _prose(_short(block.text, cell))
 
 
-def _bullets(block: Bullets, rows: int | None, cell: int | None) -> Iterator[str]:
-    items = block.items if rows is None else block.items[:rows]
+def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
     if block.commands:
         # The fence is longer than any run of backticks in it, and a command is one line: it cannot end early.
-        longest = max((len(run) for item in items for run in re.findall("`+", item)), default=0)
+        longest = max((len(run) for item in block.items for run in re.findall("`+", item)), default=0)
         fence = "`" * max(3, longest + 1)
         yield f"{fence}sh"
-        yield from items
+        yield from block.items
         yield fence
         return
-    yield from (f"- {_prose(_short(item, cell))}" for item in items)
-    if len(items) < len(block.items):
-        yield f"- … and {len(block.items) - len(items):,} more"
+    items = [f"- {_prose(_short(item, cell))}" for item in block.items]
+    yield _Rows(items, "- … and {} more", len(items))
 
 
-def _table(table: Table, rows: int | None, cell: int | None) -> Iterator[str]:
-    # A bar repeats a share as a drawing, which a proportional font spoils.
-    kept = [(i, column) for i, column in enumerate(table.columns) if column.kind != "bar"]
-    shown = table.rows if rows is None else table.rows[:rows]
-    marks = any(row.marked for row in shown)
-    yield "| " + " | ".join([""] * marks + [_prose(column.title) for _, column in kept]) + " |"
-    yield (
+def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
+    # A bar or a slope repeats numbers as a drawing, which a proportional font spoils.
+    kept = [(i, column) for i, column in enumerate(table.columns) if column.kind not in _DRAWN]
+    marks = any(row.marked for row in table.rows)
+    head = [
+        "| " + " | ".join([""] * marks + [_prose(column.title) for _, column in kept]) + " |",
         "|"
         + "|".join(["---"] * marks + ["---:" if is_numeric(column) else "---" for _, column in kept])
-        + "|"
-    )
-    for row in shown:
+        + "|",
+    ]
+
+    def line(row: Row) -> str:
         cells = ["●" if row.marked else ""] * marks
         cells += [_cell(column, _short(format_cell(column, row.cells[i]), cell)) for i, column in kept]
-        yield "| " + " | ".join(cells) + " |"
-    notes = [table.note] if table.note else []
-    if len(shown) < len(table.rows):
-        notes.append(f"{len(table.rows) - len(shown):,} more rows were cut.")
-    if notes:
+        return "| " + " | ".join(cells) + " |"
+
+    lines = [line(row) for row in table.rows]
+    open_rows = len(lines) if folded else _open_rows(table)
+    cut = "\n_{} more rows were cut._"
+    yield from head
+    yield _Rows(lines[:open_rows], cut, open_rows)
+    if table.note:
         yield ""
-        yield _prose(" ".join(notes))
+        yield _prose(table.note)
+    if open_rows < len(lines):
+        yield ""
+        yield f"<details><summary>{len(lines) - open_rows:,} more rows</summary>"
+        yield ""
+        yield from head
+        yield _Rows(lines[open_rows:], cut, len(lines) - open_rows)
+        yield ""
+        yield "</details>"
+
+
+def _open_rows(table: Table) -> int:
+    """Rows that stand open: up to the last that the table is about, and not one or two fewer than all."""
+    marked = [at for at, row in enumerate(table.rows) if row.marked]
+    wanted = max(OPEN_ROWS, marked[-1] + 1 if marked and len(marked) <= 3 * OPEN_ROWS else 0)
+    return wanted if len(table.rows) > wanted + 2 else len(table.rows)
 
 
 def _cell(column: Column, text: str) -> str:

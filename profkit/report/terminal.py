@@ -68,6 +68,9 @@ def render(
     lines: list[Line] = []
     shortened = False
     for section in document.sections:
+        if section.role == "reproduce":
+            # Who sits at this terminal has just typed it.
+            continue
         shortened |= _section(section, width, lines)
     while lines and not lines[-1]:
         lines.pop()

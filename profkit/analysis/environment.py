@@ -1,0 +1,111 @@
+"""What is different around the program: machine, interpreter, thread variables, pools, packages, revision.
+
+Takes what both sides' manifests say and lists only what differs. It says nothing of causes: the rules have
+their own facts. Foreign profiles have no manifest, and then nothing is known to differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.model import Host, Pool, Process, Run, RunSet
+
+__all__ = ["Setting", "differences", "set_by_hand"]
+
+#: Variables that a launcher sets by itself: they tell which rank a process is, and nobody types them.
+_OF_LAUNCHERS = re.compile(
+    r"(?:LOCAL_)?(?:RANK|WORLD_SIZE)$|(?:OMPI_COMM|PMI|PMIX|MPI_LOCAL|MV2_COMM|SLURM|NVTX)_?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One thing that is not the same on both sides.
+
+    Attributes
+    ----------
+    kind
+        ``machine``, ``python``, ``variable``, ``pool``, ``package`` or ``source``.
+    baseline, candidate
+        As it is there; empty where it is not set, not installed or not known.
+    """
+
+    kind: str
+    name: str
+    baseline: str
+    candidate: str
+
+
+def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
+    """List what differs between the first runs of two sides.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Replicates are of one configuration, so that one of them stands for all.
+
+    Returns
+    -------
+    tuple of Setting
+        In the order of `Setting.kind`; empty where either side has no manifest.
+    """
+    a, b = baseline.runs[0], candidate.runs[0]
+    if a.manifest is None or b.manifest is None:
+        return ()
+    found: list[Setting] = []
+    for kind, facts_a, facts_b in zip(_KINDS, _facts(a), _facts(b), strict=True):
+        names = dict.fromkeys((*facts_a, *facts_b))
+        for name in names if kind in ("machine", "python", "source") else sorted(names):
+            one, other = facts_a.get(name, ""), facts_b.get(name, "")
+            if one != other:
+                found.append(Setting(kind, name, one, other))
+    return tuple(found)
+
+
+def set_by_hand(environment: Mapping[str, str]) -> dict[str, str]:
+    """Leave out of recorded variables what launchers set by themselves."""
+    return {name: value for name, value in sorted(environment.items()) if not _OF_LAUNCHERS.match(name)}
+
+
+_KINDS = ("machine", "python", "variable", "pool", "package", "source")
+
+
+def _facts(run: Run) -> Iterator[dict[str, str]]:
+    """What there is of each kind, by name, in the order of `_KINDS`."""
+    assert run.manifest is not None
+    first = run.processes[0] if run.processes else Process()
+    yield _machine(run.manifest.host)
+    yield {"python": first.python} if first.python else {}
+    yield {n: v for n, v in set_by_hand(run.manifest.environment).items() if n in THREAD_VARIABLES}
+    yield _pools(first.pools or ())
+    yield dict(run.manifest.packages)
+    git = run.manifest.git or {}
+    yield (
+        {"revision": f"{str(git['revision'])[:12]}{' +' if git.get('dirty') else ''}"}
+        if git.get("revision")
+        else {}
+    )
+
+
+def _machine(host: Host) -> dict[str, str]:
+    facts = {
+        "host": host.name,
+        "system": host.system,
+        "CPU model": host.cpu_model,
+        "CPUs": str(host.cpus or ""),
+        "usable CPUs": str(host.affinity or ""),
+        "CPU quota": "" if host.quota_cpus is None else f"{host.quota_cpus:g} CPUs",
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _pools(pools: tuple[Pool, ...]) -> dict[str, str]:
+    facts: dict[str, list[str]] = {}
+    for pool in pools:
+        size = "?" if pool.threads is None else str(pool.threads)
+        why = pool.variable or pool.origin
+        facts.setdefault(pool.library, []).append(f"{size} ({why})" if why else size)
+    return {library: ", ".join(sizes) for library, sizes in facts.items()}

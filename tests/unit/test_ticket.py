@@ -1,0 +1,107 @@
+"""``--ticket``: what is pasted, what is attached, and that the attachment makes the same report again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from profkit.cli import main
+from profkit.cli.ticket import archive_of
+from profkit.report.markdown import MAX_BYTES
+
+SAMPLES = Path(__file__).parents[2] / "sample_profiles" / "tokenize_corpus"
+SIDES = (SAMPLES / "clean-1.prof", SAMPLES / "external-load.prof")
+
+
+def run(*arguments: str | Path, code: int = 0) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert ended.value.code == code
+
+
+def unpacked(archive: Path, to: Path) -> list[str]:
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(to)
+        return sorted(packed.namelist())
+
+
+def test_the_attachment_makes_the_same_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("diff", *SIDES, "--ticket", "-o", tmp_path / "slow.md")
+    text = (tmp_path / "slow.md").read_text(encoding="utf-8")
+    assert text.startswith("## ❌ Resource contention by other processes (contention, external-load)\n")
+    assert len(text.encode()) <= MAX_BYTES
+    assert "slow.zip holds the runs" in text
+    assert "profkit capture -o baseline.prof -- python tokenize&#" not in text
+    assert "profkit capture -o baseline.prof -- python tokenize_corpus.py" in text
+    assert "attach it to the ticket" in capsys.readouterr().err
+    names = unpacked(tmp_path / "slow.zip", tmp_path / "there")
+    assert names == ["baseline.prof", "candidate.prof", "report.json"]
+    monkeypatch.chdir(tmp_path / "there")
+    # The command that the report gives.
+    assert "\nprofkit diff baseline.prof candidate.prof\n" in text
+    run("diff", "baseline.prof", "candidate.prof", "--format", "json", "-o", "again.json")
+    attached, again = (
+        json.loads(Path(name).read_text(encoding="utf-8")) for name in ("report.json", "again.json")
+    )
+    for key in ("verdict", "ranking", "residue", "settings", "comparability"):
+        assert again[key] == attached[key], key
+    rows = [
+        [{k: v for k, v in row.items() if k != "match"} for row in side["functions"]]
+        for side in (attached, again)
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_replicates_are_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for side, name in (("a", "clean-1"), ("b", "code-change")):
+        (tmp_path / side).mkdir()
+        for number in (1, 2):
+            shutil.copy(SAMPLES / f"{name}.prof", tmp_path / side / f"{number}.prof")
+    monkeypatch.chdir(tmp_path)
+    run("diff", "a", "b", "--ticket", "-o", "t.md")
+    names = unpacked(tmp_path / "t.zip", tmp_path / "there")
+    assert names == [
+        "baseline/1.prof",
+        "baseline/2.prof",
+        "candidate/1.prof",
+        "candidate/2.prof",
+        "report.json",
+    ]
+    assert "\nprofkit diff baseline candidate\n" in Path("t.md").read_text(encoding="utf-8")
+    assert "--repeat 2 -- python" in Path("t.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "there")
+    run("diff", "baseline", "candidate", "--fail-on", "code-change", code=1)
+
+
+def test_without_a_name_the_markdown_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("show", SIDES[0], "--ticket")
+    assert "### Functions by self time" in capsys.readouterr().out
+    assert unpacked(archive_of(None), tmp_path / "there") == ["report.json", "run.prof"]
+    run("show", tmp_path / "there" / "run.prof")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--format", "json"], ["-o", "x.html"], ["-o", "x.json"], ["--format", "terminal"]]
+)
+def test_a_ticket_is_markdown(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    run("diff", *SIDES, "--ticket", *arguments, code=2)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_archive_does_not_replace_what_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SIDES[0], "a.zip")
+    before = Path("a.zip").read_bytes()
+    run("diff", "a.zip", SIDES[1], "--ticket", "-o", "a.md", code=2)
+    assert Path("a.zip").read_bytes() == before
