@@ -17,6 +17,7 @@ from profkit.cli.options import (
     IterationOption,
     LimitOption,
     LoadOption,
+    OpenOption,
     OutputOption,
     ProcessOption,
     TicketOption,
@@ -53,6 +54,7 @@ def diff(
     ] = None,
     full_paths: FullPathsOption = False,
     ticket: TicketOption = False,
+    open_report: OpenOption = False,
 ) -> None:
     """Say why one run is slower than another."""
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
@@ -66,10 +68,14 @@ def diff(
         emit_report,
         keep_inputs,
         masker,
+        page_to_open,
+        show_page,
     )
     from profkit.formats.load import files_of, load_side
     from profkit.report.document import Document
 
+    if open_report:
+        output = page_to_open(format, output)
     chosen = choose_format(format, output)
     archive = None
     if ticket:
@@ -83,7 +89,7 @@ def diff(
         keep_inputs(written, (path for side in (baseline, candidate) for path in files_of(side)[0]))
     before, after = load_side(baseline), load_side(candidate)
     names = iteration_names(iteration, load, compute, batch_size)
-    drawn = chosen in DRAWN
+    drawn = chosen in DRAWN or ticket
     result = compare(before, after, by=by, process=process, iterations=names, calls=drawn)
     pictured = before.runs[0], after.runs[0]
     runs = {}
@@ -113,8 +119,12 @@ def diff(
         return replace(laid, figures=diff_figures(result, *pictured))
 
     emit_report(chosen, output, json_text, document)
+    if open_report:
+        show_page(output)
     if archive is not None:
-        pack(archive, runs, {"report.json": json_text()})
+        from profkit.report import html
+
+        pack(archive, runs, {"report.json": json_text(), "report.html": html.render(document())})
     if result.verdict.cause in causes:
         raise typer.Exit(1)
 

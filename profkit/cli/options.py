@@ -19,6 +19,7 @@ __all__ = [
     "IterationOption",
     "LimitOption",
     "LoadOption",
+    "OpenOption",
     "OutputOption",
     "ProcessOption",
     "TicketOption",
@@ -102,4 +103,8 @@ TicketOption = Annotated[
         "--ticket",
         help="Markdown to paste (to -o or stdout), and beside it a .zip of the runs to attach.",
     ),
+]
+OpenOption = Annotated[
+    bool,
+    typer.Option("--open", help="Write the page (to -o, else a temporary file) and open it in the browser."),
 ]

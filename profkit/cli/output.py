@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -32,6 +33,8 @@ __all__ = [
     "emit_report",
     "keep_inputs",
     "masker",
+    "page_to_open",
+    "show_page",
 ]
 
 #: Formats by name; suffixes of ``-o`` that mean them.
@@ -121,6 +124,29 @@ def masker(runs: Iterable[Run]) -> Masker:
         user = ""
     home = os.path.expanduser("~")
     return Masker(runs, Owner("" if home == "~" else home, user, platform.node()))
+
+
+def page_to_open(format: str | None, output: Path | None) -> Path:
+    """Return the file of a page that is opened: the output, or a temporary file that stays for the browser."""
+    if (format or "html") != "html" or (output is not None and choose_format(format, output) != "html"):
+        asked = f"--format {format}" if format not in (None, "html") else f"-o {output}"
+        raise UsageError(f"{asked}: --open opens a page, give -o an .html file or leave it away")
+    if output is not None:
+        return output
+    # A name that nobody can have guessed; the file comes into being when it is complete.
+    return Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
+
+
+def show_page(page: Path | None) -> None:
+    """Open a page in the user's browser; where there is none, its place is said."""
+    import webbrowser
+
+    assert page is not None
+    address = Path(os.path.abspath(page)).as_uri()
+    opened = False
+    with contextlib.suppress(webbrowser.Error):
+        opened = webbrowser.open(address)
+    print(f"profkit: {'opened' if opened else 'no browser found; open'} {address}", file=sys.stderr)
 
 
 def emit_report(

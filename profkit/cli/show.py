@@ -18,6 +18,7 @@ from profkit.cli.options import (
     IterationOption,
     LimitOption,
     LoadOption,
+    OpenOption,
     OutputOption,
     ProcessOption,
     TicketOption,
@@ -36,6 +37,7 @@ def show(
     limit: LimitOption = None,
     full_paths: FullPathsOption = False,
     ticket: TicketOption = False,
+    open_report: OpenOption = False,
     iteration: IterationOption = None,
     load: LoadOption = None,
     compute: ComputeOption = None,
@@ -52,10 +54,14 @@ def show(
         emit_report,
         keep_inputs,
         masker,
+        page_to_open,
+        show_page,
     )
     from profkit.formats import load_run
     from profkit.report.document import Document
 
+    if open_report:
+        output = page_to_open(format, output)
     chosen = choose_format(format, output)
     archive = None
     if ticket:
@@ -64,7 +70,8 @@ def show(
         chosen, archive = check_ticket(format, chosen, output), archive_of(output)
     check_by(by)
     rows = default_limit(limit, chosen)
-    loaded = load_run(run, edges=ticket or chosen in DRAWN)
+    drawn = chosen in DRAWN or ticket
+    loaded = load_run(run, edges=drawn)
     for written in (output, archive):
         keep_inputs(written, (loaded.path,))
     names = iteration_names(iteration, load, compute, batch_size)
@@ -83,12 +90,20 @@ def show(
         from profkit.report.showdoc import show_document
 
         laid = show_document(selected, limit=rows, by=by, names=names)
-        if chosen not in DRAWN:
+        if not drawn:
             return laid
         from profkit.report.pictures import run_figures
 
         return replace(laid, figures=run_figures(selected, by))
 
     emit_report(chosen, output, json_text, document)
+    if open_report:
+        show_page(output)
     if archive is not None:
-        pack(archive, {"run.prof": loaded}, {"report.json": json_text()})
+        from profkit.report import html
+
+        pack(
+            archive,
+            {"run.prof": loaded},
+            {"report.json": json_text(), "report.html": html.render(document())},
+        )

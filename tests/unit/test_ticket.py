@@ -41,7 +41,7 @@ def test_the_attachment_makes_the_same_report(
     assert "profkit capture -o baseline.prof -- python tokenize_corpus.py" in text
     assert "attach it to the ticket" in capsys.readouterr().err
     names = unpacked(tmp_path / "slow.zip", tmp_path / "there")
-    assert names == ["baseline.prof", "candidate.prof", "report.json"]
+    assert names == ["baseline.prof", "candidate.prof", "report.html", "report.json"]
     monkeypatch.chdir(tmp_path / "there")
     # The command that the report gives.
     assert "\nprofkit diff baseline.prof candidate.prof\n" in text
@@ -71,6 +71,7 @@ def test_replicates_are_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "baseline/2.prof",
         "candidate/1.prof",
         "candidate/2.prof",
+        "report.html",
         "report.json",
     ]
     assert "\nprofkit diff baseline candidate\n" in Path("t.md").read_text(encoding="utf-8")
@@ -85,7 +86,7 @@ def test_without_a_name_the_markdown_is_printed(
     monkeypatch.chdir(tmp_path)
     run("show", SIDES[0], "--ticket")
     assert "### Functions by self time" in capsys.readouterr().out
-    assert unpacked(archive_of(None), tmp_path / "there") == ["report.json", "run.prof"]
+    assert unpacked(archive_of(None), tmp_path / "there") == ["report.html", "report.json", "run.prof"]
     run("show", tmp_path / "there" / "run.prof")
 
 
@@ -105,3 +106,29 @@ def test_the_archive_does_not_replace_what_is_read(
     before = Path("a.zip").read_bytes()
     run("diff", "a.zip", SIDES[1], "--ticket", "-o", "a.md", code=2)
     assert Path("a.zip").read_bytes() == before
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_open_writes_a_page_and_hands_it_to_the_browser(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    run("diff", *SIDES, "--open", *(["-o", tmp_path / "a.html"] if named else []))
+    (page,) = tmp_path.glob("*.html")
+    assert opened == [page.as_uri()]
+    assert "Resource contention" in page.read_text(encoding="utf-8")
+    run("show", SIDES[0], "--open", "-o", tmp_path / "b.html")
+    assert len(opened) == 2
+    assert "opened file://" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--format", "md"], ["-o", "x.md"], ["--ticket"]])
+def test_only_a_page_is_opened(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    run("diff", *SIDES, "--open", *arguments, code=2)
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err.count("\n") == 1
