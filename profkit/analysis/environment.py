@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.model import Host, Pool, Process, Run, RunSet
 
 __all__ = ["Setting", "differences", "set_by_hand"]
@@ -79,7 +78,7 @@ def _facts(run: Run) -> Iterator[dict[str, str]]:
     first = run.processes[0] if run.processes else Process()
     yield _machine(run.manifest.host)
     yield {"python": first.python} if first.python else {}
-    yield {n: v for n, v in set_by_hand(run.manifest.environment).items() if n in THREAD_VARIABLES}
+    yield set_by_hand(run.manifest.environment)
     yield _pools(first.pools or ())
     yield dict(run.manifest.packages)
     git = run.manifest.git or {}

@@ -18,11 +18,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from profkit.analysis.environment import Setting
 from profkit.analysis.paths import normalise, rooted
 from profkit.analysis.types import Diff, DiffTable
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Profile, Roots, Run
-from profkit.report.secrets import is_plain_name, masked_text, masked_words, secret_values
+from profkit.report.secrets import MASK, is_plain_name, masked_text, masked_words, secret_values
 
 __all__ = ["HOME", "Masker", "Owner"]
 
@@ -165,14 +166,14 @@ class Masker:
                 for join in (shlex.join, " ".join):
                     self._literals.setdefault(join(command), join(masked))
             for secret in secret_values(command):
-                self._literals.setdefault(secret, "***")
+                self._literals.setdefault(secret, MASK)
         self._literals.setdefault(run.path, self.text(_base(run.path)))
         environments = [p.environment for p in run.processes]
         if run.manifest is not None:
             environments.append(run.manifest.environment)
         for environment in environments:
             for secret in secret_values([f"{name}={value}" for name, value in environment.items()]):
-                self._literals.setdefault(secret, "***")
+                self._literals.setdefault(secret, MASK)
 
     def _compiled(self) -> re.Pattern[str] | None:
         """One pattern for all that is known by its letters, the longest first."""
@@ -304,6 +305,8 @@ class Masker:
             return value
         if isinstance(value, FunctionKey):
             return value._replace(path=self.path(value.path))
+        if isinstance(value, Setting) and value.kind == "variable" and value.name not in THREAD_VARIABLES:
+            return replace(value, baseline=value.baseline and MASK, candidate=value.candidate and MASK)
         if isinstance(value, tuple | list):
             if field == "command":
                 return self.words(value)

@@ -104,7 +104,11 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     monkeypatch.setattr("platform.node", lambda: "gpu-node17.corp.example")
     paths = (home / "gpu-node17-before.prof", home / "after.prof")
     write_run(paths[0], planted_run("", "gpu-node17.corp.example", 1.0))
-    write_run(paths[1], planted_run("", "gpu-node18.corp.example", 4.0))
+    other = planted_run("", "gpu-node18.corp.example", 4.0)
+    assert other.manifest is not None
+    # A variable that profkit would not have recorded, and that differs.
+    changed = {**other.manifest.environment, "AWS_SECRET_ACCESS_KEY": "loose_secret_2"}
+    write_run(paths[1], replace(other, manifest=replace(other.manifest, environment=changed)))
     return paths
 
 
