@@ -6,6 +6,7 @@ nothing; every step of it is a module of this room.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,18 +25,20 @@ from profkit.analysis.environment import differences
 from profkit.analysis.facts import Facts
 from profkit.analysis.fold import fold_comprehensions, needs_folding
 from profkit.analysis.identity import infer_python
+from profkit.analysis.intervals import ratio_estimate
 from profkit.analysis.inventory import inventory
 from profkit.analysis.iterations import IterationModel, IterationNames, iteration_model, typical_model
 from profkit.analysis.movement import movement, noise_log_ratio
 from profkit.analysis.range_waiting import RangeWaiting, waiting_of
 from profkit.analysis.ranges import RangeChange, compare_ranges
-from profkit.analysis.rank import location_and_spread, rbo_distance, total_variation
+from profkit.analysis.rank import location_and_spread
+from profkit.analysis.ranking import ranking_of
 from profkit.analysis.select import select_pair, select_processes, select_profile
 from profkit.analysis.sides import Side, gather
 from profkit.analysis.signs import lump_size, matched, signs
 from profkit.analysis.starvation import starvation
 from profkit.analysis.table import build_table, busy_seconds
-from profkit.analysis.types import Alignment, Diff, DiffTable, Ranking, Residue, SideSummary
+from profkit.analysis.types import Alignment, Diff, Residue, SideSummary
 from profkit.errors import UsageError
 from profkit.model import Profile, Ranges, Roots, RunSet
 
@@ -46,8 +49,6 @@ Index = npt.NDArray[np.int32]
 #: A side, its rows that took in comprehensions, and the profiles of its runs.
 _Gathered: TypeAlias = "tuple[Side, Index, list[Profile]]"
 
-#: Functions that the rank-biased overlap looks at.
-DEPTH = 50
 RANKED_BY = ("tottime", "cumtime")
 
 
@@ -101,7 +102,8 @@ def diff(
     moved = movement(table, busy_a, busy_b, _noise_ratio(found, a, b), python_differs=other_python)
     facts_a = side_facts(baseline, _total(a), partial(select_processes, process=selector_a))
     facts_b = side_facts(candidate, _total(b), partial(select_processes, process=selector_b))
-    ranking = _ranking(table, a, by)
+    ranking = ranking_of(table, rows, a, b, by)
+    totals_a, totals_b = _totals(baseline, a), _totals(candidate, b)
     both = matched(joined, found, a, b)
     shown = signs(both)
     facts = Facts(
@@ -117,7 +119,7 @@ def diff(
         python_differs=other_python,
         sampled_differs=sampled(baseline) != sampled(candidate),
         threads_differ=threads_mixed(baseline) != threads_mixed(candidate),
-        total_scatter=_total_scatter(baseline, candidate, a, b),
+        total_scatter=_total_scatter(totals_a, totals_b),
         signs=shown,
         starved=starvation(shown, moved.noise_log_ratio, min(a.runs, b.runs)),
         lump_s=lump_size(both),
@@ -134,6 +136,7 @@ def diff(
         ranking=ranking,
         table=table,
         residue=residue,
+        slowdown=ratio_estimate(totals_a, totals_b),
         warnings=tuple(dict.fromkeys(said)),
         ranges=_compared_ranges(baseline, candidate, selector_a, selector_b),
         iterations=(
@@ -203,16 +206,21 @@ def _total(side: Side) -> float:
     return float(np.median(side.tottime.sum(axis=1)))
 
 
-def _total_scatter(baseline: RunSet, candidate: RunSet, a: Side, b: Side) -> float:
+def _totals(runs: RunSet, side: Side) -> npt.NDArray[np.float64]:
+    """Wall-clock seconds of every run of a side, or their self times where a wall is not known."""
+    walls = [run.manifest.wall_s for run in runs.runs if run.manifest is not None]
+    if len(walls) == side.runs and all(wall > 0 for wall in walls):
+        return np.array(walls, np.float64)
+    totals: npt.NDArray[np.float64] = np.maximum(side.tottime.sum(axis=1), 1e-12)
+    return totals
+
+
+def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.float64]) -> float:
     """Standard deviation of ln(candidate's total / baseline's), by the scatter of their repeats; NaN without."""
-    variance = 0.0
-    for runs, side in ((baseline, a), (candidate, b)):
-        if side.runs < noise.MIN_RUNS_NOISE:
-            return float("nan")
-        walls = [run.manifest.wall_s for run in runs.runs if run.manifest is not None]
-        totals = np.log(walls if len(walls) == side.runs else np.maximum(side.tottime.sum(axis=1), 1e-12))
-        variance += location_and_spread(totals)[1] ** 2
-    return float(np.sqrt(variance))
+    if min(len(totals_a), len(totals_b)) < noise.MIN_RUNS_NOISE:
+        return float("nan")
+    spread_a, spread_b = (location_and_spread(np.log(totals))[1] for totals in (totals_a, totals_b))
+    return math.hypot(spread_a, spread_b)
 
 
 def _residue(found: Alignment, a: Side, b: Side) -> Residue:
@@ -240,40 +248,6 @@ def _noise_ratio(found: Alignment, a: Side, b: Side) -> float:
 
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     return noise_log_ratio(per_call(a, rows_a), per_call(b, rows_b), heavy)
-
-
-def _ranking(table: DiffTable, baseline: Side, by: str) -> Ranking:
-    a, b = table.baseline, table.candidate
-    # Time shares tell where time sits whatever ranks; only functions that matter on either side count.
-    share_a, share_b = (s.tottime / max(float(s.tottime.sum()), 1e-12) for s in (a, b))
-    heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
-    distance = rbo_distance(_order(a.rank), _order(b.rank), depth=DEPTH)
-    apart = total_variation(share_a[heavy], share_b[heavy])
-    floor = _own_floor(baseline, by)
-    return Ranking(
-        by=by,
-        rbo=distance,
-        total_variation=apart,
-        # Functions of nearly equal time that change places move no time.
-        reordered=distance > floor and apart > noise.NEARLY_EQUAL,
-        noise_floor=floor,
-    )
-
-
-def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Rows of the first `DEPTH` ranks, best first."""
-    rows = np.flatnonzero((rank > 0) & (rank <= DEPTH))
-    return rows[np.argsort(rank[rows])]
-
-
-def _own_floor(side: Side, by: str) -> float:
-    """Pooled floor, raised to what repeats of the baseline reach where they differ more among themselves."""
-    if side.runs < noise.MIN_RUNS_NOISE:
-        return noise.RBO_P99
-    times = side.tottime if by == "tottime" else side.cumtime
-    orders = [np.argsort(-row, kind="stable")[:DEPTH] for row in times]
-    pairs = [(i, j) for i in range(len(orders)) for j in range(i)]
-    return max(noise.RBO_P99, *(rbo_distance(orders[i], orders[j], depth=DEPTH) for i, j in pairs))
 
 
 def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from profkit.analysis.calls import CallTable
 from profkit.analysis.environment import Setting
+from profkit.analysis.intervals import UNKNOWN, Estimate
 from profkit.analysis.inventory import Inventory
 from profkit.analysis.iterations import IterationModel
 from profkit.analysis.ranges import RangeChange
@@ -262,6 +263,11 @@ class Ranking:
         Beyond `noise_floor`.
     noise_floor
         The RBO distance that clean repeats of one program reach.
+    rbo_interval
+        95 % bootstrap interval of `rbo` over the replicates; NaN below three runs a side.
+    displacement
+        Mean of |ln(rank / rank)| over heavy functions, weighted by share, with its interval; ``None`` where no
+        order was compared.
     """
 
     by: str
@@ -269,6 +275,8 @@ class Ranking:
     total_variation: float
     reordered: bool
     noise_floor: float
+    rbo_interval: tuple[float, float] = (math.nan, math.nan)
+    displacement: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +291,10 @@ class Residue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """Everything that ``profkit diff`` says, before it is laid out; `calls` only where they were asked for."""
+    """Everything that ``profkit diff`` says, before it is laid out; `calls` only where they were asked for.
+
+    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known).
+    """
 
     baseline: SideSummary
     candidate: SideSummary
@@ -297,3 +308,4 @@ class Diff:
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
     calls: CallTable | None = None
     settings: tuple[Setting, ...] = ()
+    slowdown: Estimate = UNKNOWN

@@ -160,6 +160,15 @@ def _evidence(diff: Diff) -> list[Section]:
                 ),
             )
         )
+    slow = diff.slowdown
+    if math.isfinite(slow.low):
+        tested = "" if math.isnan(slow.p_value) else f"; p = {slow.p_value:.2g}, permutation test"
+        blocks.append(
+            Note(
+                f"The candidate takes {units.factor(slow.value)} the baseline's time, {units.factor(slow.low)} to "
+                f"{units.factor(slow.high)} over the repeats (95 % bootstrap interval{tested})."
+            )
+        )
     ranking = diff.ranking
     if math.isfinite(ranking.rbo):
         if ranking.reordered:
@@ -168,11 +177,13 @@ def _evidence(diff: Diff) -> list[Section]:
             reading = "only functions of nearly equal time changed places"
         else:
             reading = "within the noise"
+        low, high = ranking.rbo_interval
+        spread = "" if math.isnan(low) else f", {low:.2f} to {high:.2f} over the repeats"
         apart = "beyond" if ranking.total_variation > noise.TV_P99 else "within"
         blocks.append(
             Note(
                 f"Order of functions by {ranking.by}: {reading} (rank-biased overlap distance "
-                f"{ranking.rbo:.2f}, noise floor {ranking.noise_floor:.2f}). "
+                f"{ranking.rbo:.2f}{spread}, noise floor {ranking.noise_floor:.2f}). "
                 f"{units.share(ranking.total_variation)} of the self time sits in other functions, {apart} the "
                 f"noise ({units.share(noise.TV_P99)})."
             )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from profkit.analysis.intervals import Estimate
 from profkit.analysis.inventory import inventory
 from profkit.analysis.iterations import IterationNames, iteration_model
 from profkit.analysis.range_waiting import waiting_of
@@ -101,7 +102,12 @@ def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
             "total_variation": _number(diff.ranking.total_variation),
             "reordered": bool(diff.ranking.reordered),
             "noise_floor": _number(diff.ranking.noise_floor),
+            "rbo_interval": _interval(*diff.ranking.rbo_interval),
+            "displacement": None
+            if diff.ranking.displacement is None
+            else _estimate(diff.ranking.displacement),
         },
+        "slowdown": _estimate(diff.slowdown),
         "functions_total": len(table),
         "functions": [_diff_row(table, row) for row in range(shown)],
         "ranges_total": len(diff.ranges),
@@ -356,4 +362,17 @@ def _machine(machine: Machine) -> dict[str, Any]:
         "throttled_periods": machine.throttled_periods,
         "periods": machine.periods,
         "load": _number(machine.load),
+    }
+
+
+def _interval(low: float, high: float) -> list[float] | None:
+    return None if math.isnan(low) or math.isnan(high) else [low, high]
+
+
+def _estimate(found: Estimate) -> dict[str, Any]:
+    """A figure, its 95 % interval, and the p-value of no difference."""
+    return {
+        "value": _number(found.value),
+        "interval": _interval(found.low, found.high),
+        "p_value": _number(found.p_value),
     }
