@@ -38,7 +38,12 @@ class CommandNotFoundError(ProfkitError):
 
 
 def capture(
-    command: Sequence[str], output: Path | None = None, *, repeat: int = 1, quiet: bool = False
+    command: Sequence[str],
+    output: Path | None = None,
+    *,
+    repeat: int = 1,
+    quiet: bool = False,
+    nvtx_shim: bool = False,
 ) -> int:
     """Run `command`, `repeat` times, and write one run file each time.
 
@@ -53,6 +58,8 @@ def capture(
         a job (``mpirun -n 4 profkit capture …``) the rank is put before the suffix.
     quiet
         Do not say where the run was written.
+    nvtx_shim
+        Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it raise.
 
     Returns
     -------
@@ -70,7 +77,7 @@ def capture(
     environ = dict(os.environ)  # as it is now: packing will change the launcher's own
     for number in range(1, repeat + 1):
         path = _output_path(output, number if repeat > 1 else None)
-        status = _capture_once(list(command), path, environ, quiet)
+        status = _capture_once(list(command), path, environ, quiet, nvtx_shim)
         if status < 0:
             break  # somebody stopped it; the repetitions too
     return status
@@ -105,7 +112,9 @@ def _spool_prefix(path: Path) -> str:
     return f".{path.name}.spool-"
 
 
-def _capture_once(command: list[str], path: Path, environ: Mapping[str, str], quiet: bool) -> int:
+def _capture_once(
+    command: list[str], path: Path, environ: Mapping[str, str], quiet: bool, nvtx_shim: bool
+) -> int:
     try:
         spool = Path(tempfile.mkdtemp(prefix=_spool_prefix(path), dir=path.parent)).absolute()
     except OSError as error:
@@ -114,7 +123,7 @@ def _capture_once(command: list[str], path: Path, environ: Mapping[str, str], qu
         ) from None
     keep = False
     try:
-        status = _run_target(command, spool, environ)
+        status = _run_target(command, spool, environ, nvtx_shim)
         keep = True  # from here on the spool holds what cannot be had again
         run = _pack(spool, path, status)
         keep = False
@@ -163,14 +172,14 @@ def _say_where(path: Path, run: Any) -> None:
             os.write(2, f"profkit: {line}\n".encode("utf-8", "surrogateescape"))
 
 
-def _run_target(command: list[str], spool: Path, environ: Mapping[str, str]) -> int:
+def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvtx_shim: bool) -> int:
     from profkit.capture import host, nvtx, signals
 
     environment = dict(environ)
     inject = str(Path(__file__).parent / "agent" / "inject")
     environment["PYTHONPATH"] = _python_path(inject, environment.get("PYTHONPATH", ""))
     environment[settings.SPOOL_VARIABLE] = str(spool)
-    nvtx_warnings = nvtx.inject(environment)
+    nvtx_warnings = nvtx.inject(environment, torch_shim=nvtx_shim)
     facts: dict[str, Any] = {
         "command": command,
         "cwd": _cwd(),

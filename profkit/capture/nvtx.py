@@ -1,7 +1,8 @@
 """NVTX in a capture: puts the collector into the target's environment, and its files into the run.
 
-The collector itself is ``native/nvtx``; its files are read by ``formats.nvtx_log``. Here is only which process
-they belong to, and what must be said about them.
+The collector itself is ``native/nvtx``, and where it was not built the agent records what it can from Python;
+the files of both are read by ``formats.nvtx_log``. Here is only which process they belong to, and what must be
+said about them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from profkit.capture.agent.settings import INJECTION_VARIABLE, NVTX_PATCH_VARIABLE
 from profkit.capture.native import nvtx_library
 from profkit.errors import FormatError
 
@@ -18,23 +20,25 @@ if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.formats.nvtx_log import NvtxLog
     from profkit.model import Process
 
-__all__ = ["INJECTION_VARIABLE", "attach", "inject"]
-
-#: Where NVTX finds the tool that it loads.
-INJECTION_VARIABLE = "NVTX_INJECTION64_PATH"
+__all__ = ["INJECTION_VARIABLE", "attach", "inject", "with_thread_names"]
 
 #: Seconds by which a collector's file may seem older than its process's record: both take the time of day, one
 #: after the other, and the clock may be set in between.
 _CLOCK_SLACK = 0.01
 
 
-def inject(environment: MutableMapping[str, str]) -> list[str]:
+def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[str]:
     """Have NVTX in the target load the collector, unless another tool was put there.
+
+    Without a collector the agent is told to record the ``nvtx`` package from Python.
 
     Parameters
     ----------
     environment
         Of the target; changed in place.
+    torch_shim
+        Have the agent record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it
+        raise.
 
     Returns
     -------
@@ -42,6 +46,7 @@ def inject(environment: MutableMapping[str, str]) -> list[str]:
         What a reader of the run must know, in sentences.
     """
     warnings = []
+    from_python = []
     library = nvtx_library()
     taken = environment.get(INJECTION_VARIABLE, "")
     if taken and taken != str(library):
@@ -51,6 +56,14 @@ def inject(environment: MutableMapping[str, str]) -> list[str]:
         )
     elif library is not None:
         environment[INJECTION_VARIABLE] = str(library)
+        from_python.append("library")
+    else:
+        from_python.append("nvtx")
+    if torch_shim:
+        from_python.append("torch")
+    environment.pop(NVTX_PATCH_VARIABLE, None)
+    if torch_shim or "nvtx" in from_python:
+        environment[NVTX_PATCH_VARIABLE] = ",".join(from_python)
     if environment.get("NVTX_DISABLE"):
         # The nvtx package asks whether it is set, not what it is set to.
         warnings.append(
@@ -62,7 +75,7 @@ def inject(environment: MutableMapping[str, str]) -> list[str]:
 
 def attach(
     spool: Path, records: Sequence[Mapping[str, Any]], processes: Sequence[Process]
-) -> tuple[list[Process], list[str]]:
+) -> tuple[list[Process], dict[int, Mapping[int, str]], list[str]]:
     """Give each process its ranges.
 
     Parameters
@@ -76,18 +89,16 @@ def attach(
     -------
     processes : list of Process
         Those given, with their ranges; behind them processes that only the collector saw (C programs).
+    names : dict of int to mapping of int to str
+        By a process's place in that list: names that it gave its threads through NVTX, by their ids.
     warnings : list of str
         Files that cannot be read, and losses.
     """
     from profkit.formats.nvtx_log import EVENTS_SUFFIX, read_nvtx_log
 
     found = [_without_injection(process) for process in processes]
+    names: dict[int, Mapping[int, str]] = {}
     warnings: list[str] = []
-    if nvtx_library() is None and any(record.get("nvtx") for record in records):
-        warnings.append(
-            "NVTX ranges are not in this run: profkit was installed where its collector could not be compiled "
-            "(install a C compiler, then profkit again)"
-        )
     for path in sorted(spool.glob("*" + EVENTS_SUFFIX)):
         try:
             log = read_nvtx_log(path)
@@ -97,11 +108,36 @@ def attach(
             continue
         index = _owner(host, log.pid, started, records, found)
         if index is None:
+            index = len(found)
             found.append(_unprofiled(log, "child" if found else "main"))
-        else:
-            found[index] = _with_log(found[index], log)
+        if len(log.ranges) or log.ranges.lost or log.ranges.unmatched:
+            found[index] = replace(found[index], ranges=log.ranges)
+        if log.thread_names:
+            names[index] = log.thread_names
         warnings += _losses(log)
-    return found, warnings
+    return found, names, warnings
+
+
+def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[int, str]]) -> list[Process]:
+    """Name threads as the program itself did, once all that anybody knows of are there.
+
+    Parameters
+    ----------
+    processes
+        Of the run; those that `attach` returned come first, in its order.
+    names
+        As `attach` returned them.
+    """
+    found = list(processes)
+    for index, given in names.items():
+        threads = tuple(
+            replace(thread, name=given[thread.tid])
+            if thread.tid is not None and thread.tid in given
+            else thread
+            for thread in found[index].threads
+        )
+        found[index] = replace(found[index], threads=threads)
+    return found
 
 
 def _parts(path: Path) -> tuple[str, int, float]:
@@ -128,27 +164,20 @@ def _owner(
     return index if processes[index].ranges is None else None
 
 
-def _with_log(process: Process, log: NvtxLog) -> Process:
-    """Add ranges, and the names that threads were given through NVTX where they have no better one."""
-    threads = tuple(
-        replace(thread, name=log.thread_names[thread.tid])
-        if thread.tid in log.thread_names and thread.tid is not None
-        else thread
-        for thread in process.threads
-    )
-    return replace(process, ranges=log.ranges, threads=threads)
-
-
 def _unprofiled(log: NvtxLog, role: str) -> Process:
-    from profkit.model import Process
+    """Return a process that has no record, with the threads that were given names."""
+    from profkit.capture.tables import ThreadTables
+    from profkit.model import Process, Thread
 
+    empty = ThreadTables().empty()
     return Process(
         pid=log.pid,
         parent=log.parent,
         role=role,
         command=log.command,
         exit="not profiled",
-        ranges=log.ranges,
+        threads=tuple(Thread(empty, tid) for tid in log.thread_names),
+        profiled=False,
     )
 
 

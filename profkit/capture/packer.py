@@ -64,11 +64,12 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     processes = [_process(record, machine_host, tables, cores) for record in records]
     processes = _with_roles(processes, records)
     warnings = [*damaged, *warnings_of.launch(launch, records), *warnings_of.processes(records, processes)]
-    processes, of_ranges = nvtx.attach(spool, records, processes)
+    processes, thread_names, of_ranges = nvtx.attach(spool, records, processes)
     warnings += of_ranges
     sampled, of_samples = counters.read_sampled(spool)
     warnings += of_samples
     processes = counters.attach(sampled, launch, records, processes, machine_host)
+    processes = nvtx.with_thread_names(processes, thread_names)
     machine = counters.machine(launch, sampled, machine_host)
     unseen = counters.unseen(machine, processes)
     if sampled is not None and unseen:
@@ -92,7 +93,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     return Run(
         path=str(spool),
         processes=tuple(_primary_first(processes))
-        or (Process(command=manifest.command, exit="not profiled"),),
+        or (Process(command=manifest.command, exit="not profiled", profiled=False),),
         manifest=manifest,
         machine=machine,
         warnings=tuple(dict.fromkeys(warnings)),

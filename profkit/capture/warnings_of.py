@@ -29,8 +29,33 @@ def notes(record: Mapping[str, Any]) -> tuple[str, ...]:
         )
     if "no_snapshots" in said:
         found.append("no snapshots could be taken: had this process been killed, its data were lost")
+    found.extend(_nvtx(said))
     found.extend(_own_profiler(record, said))
     return tuple(found)
+
+
+def _nvtx(said: Mapping[str, Any]) -> Iterable[str]:
+    if "nvtx_patched" in said:
+        yield (
+            "NVTX ranges were recorded by patching the nvtx package, since profkit's compiled collector is missing: "
+            "those of C and C++ code (PyTorch, CuPy, NCCL) are not in this run (install a C compiler, then profkit "
+            "again)"
+        )
+    if "nvtx_unknown" in said:
+        yield (
+            "NVTX ranges are not in this run: profkit's compiled collector is missing, and this version of the nvtx "
+            "package cannot be patched (install a C compiler, then profkit again)"
+        )
+    if "torch_nvtx" in said:
+        yield (
+            "torch.cuda.nvtx was recorded by profkit (--nvtx-shim), since this PyTorch was built without CUDA; "
+            "without profkit it raises"
+        )
+    if "emit_nvtx" in said:
+        yield (
+            "torch.autograd.profiler.emit_nvtx did nothing (--nvtx-shim): the ranges of operators need a "
+            "PyTorch with CUDA"
+        )
 
 
 def _own_profiler(record: Mapping[str, Any], said: Mapping[str, Any]) -> Iterable[str]:
@@ -61,8 +86,9 @@ def launch(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> It
         )
     if not records:
         yield (
-            "no Python process was profiled: the command starts none, or starts it in a way that drops the "
-            "environment (python -I, -E or -S, env -i, a remote host without this file system)"
+            "no Python process was profiled, so that no functions are in this run: the command starts none, or "
+            "starts it in a way that drops the environment (python -I, -E or -S, env -i, a remote host without this "
+            "file system)"
         )
     expected = {r["world_size"] for r in records if (r["world_size"] or 1) > 1}
     job = facts.get("job")

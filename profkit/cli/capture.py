@@ -27,10 +27,17 @@ def capture(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Do not say where the run was written.")
     ] = False,
+    nvtx_shim: Annotated[
+        bool,
+        typer.Option(
+            "--nvtx-shim",
+            help="Let torch.cuda.nvtx work, and record it, in a PyTorch that was built without CUDA.",
+        ),
+    ] = False,
 ) -> None:
     """Run a command and record it in one run file."""
     from profkit.capture.launcher import capture as launch
     from profkit.capture.signals import end_like
 
     # Ends as the target ended: with its exit code, or by the signal that ended it.
-    end_like(launch(command, output, repeat=repeat, quiet=quiet))
+    end_like(launch(command, output, repeat=repeat, quiet=quiet, nvtx_shim=nvtx_shim))

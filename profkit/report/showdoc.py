@@ -68,7 +68,8 @@ def show_document(
         sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
     sections += _processes(run.processes, limit)
     sections += pool_sections(run, limit)
-    sections.append(_functions(functions, limit, by))
+    if not run.processes or any(process.profiled for process in run.processes):
+        sections.append(_functions(functions, limit, by))
     sections += model_sections(iteration_model(run, names))
     sections += _ranges(run.processes, limit)
     sections += _threads(run.processes, limit)
@@ -103,15 +104,23 @@ def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, 
     items.append(("time", _times(run, functions)))
     if manifest is not None and manifest.exit_status not in (None, 0):
         items.append(("exit status", str(manifest.exit_status)))
-    threads = sum(len(process.threads) for process in run.processes)
-    numbers = (
-        _plural(len(run.processes), "process", "processes"),
-        _plural(threads, "thread", "threads"),
-        _plural(len(functions), "function", "functions"),
-    )
-    items.append(("profiled", ", ".join(numbers)))
+    items.append(("profiled", _profiled(run, functions)))
     blocks: list[Block] = [] if verdict is None else [verdict_block(verdict)]
     return (*blocks, Facts(tuple(items)))
+
+
+def _profiled(run: Run, functions: Ranked) -> str:
+    processes = [process for process in run.processes if process.profiled]
+    others = len(run.processes) - len(processes)
+    if others and not processes:
+        return f"nothing; {_plural(others, 'process', 'processes')} seen"
+    numbers = (
+        _plural(len(processes), "process", "processes"),
+        _plural(sum(len(process.threads) for process in processes), "thread", "threads"),
+        _plural(len(functions), "function", "functions"),
+    )
+    rest = f"; {_plural(others, 'other process', 'other processes')} seen" if others else ""
+    return ", ".join(numbers) + rest
 
 
 def _plural(number: int, one: str, many: str) -> str:
@@ -152,10 +161,13 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def _warnings(run: Run) -> list[str]:
-    return [
-        *map(clean, run.warnings),
-        *(f"process {process.pid}: {clean(note)}" for process in run.processes for note in process.notes),
-    ]
+    """Return the run's warnings and those notes of its processes that are not among them already."""
+    said = list(map(clean, run.warnings))
+    for process in run.processes:
+        for note in map(clean, process.notes):
+            if not any(warning.endswith(f": {note}") for warning in said):
+                said.append(f"process {process.pid}: {note}")
+    return said
 
 
 def _processes(processes: Sequence[Process], limit: int) -> list[Section]:

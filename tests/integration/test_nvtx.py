@@ -2,75 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from profkit.capture.native import nvtx_library
-from profkit.model import Process
-from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from tests.integration.capturing import PROGRAMS, captured, environment, run_capture
+from tests.integration.nvtx_ranges import check, install_nvtx, ranges_of, rows
 from tests.interpreters import interpreter
 from tests.requirements import require
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = str(PROGRAMS / "annotated.py")
 
 
 @pytest.fixture(autouse=True)
 def built() -> None:
     require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
-
-
-def ranges_of(process: Process) -> Ranges:
-    assert process.ranges is not None
-    return process.ranges
-
-
-def rows(process: Process) -> list[tuple[str, str, int]]:
-    """Name, domain and kind of each range and mark."""
-    ranges = ranges_of(process)
-    columns = zip(ranges.name.tolist(), ranges.domain.tolist(), ranges.kind.tolist(), strict=True)
-    return [(ranges.strings[name], ranges.strings[domain], kind) for name, domain, kind in columns]
-
-
-EXPECTED = [
-    *(row for i in range(5) for row in (f"step {i}", "forward", "decorated", "backward")),
-    *("finished", "handed over", "store", "store", "store", "in a domain", "leaked"),
-]
-
-
-def check(process: Process) -> None:
-    """Everything that `programs/annotated.py` does is there."""
-    ranges = ranges_of(process)
-    found = rows(process)
-    assert [name for name, _, _ in found] == EXPECTED
-    assert {domain for name, domain, _ in found if name in ("store", "in a domain")} == {"my library"}
-    assert [kind for name, _, kind in found if name == "store"] == [PUSHED, STARTED, MARK]
-    assert {name: kind for name, _, kind in found}["handed over"] == STARTED
-    at = EXPECTED.index
-    parent = ranges.parent
-    assert parent[at("step 3")] == -1
-    assert parent[at("step 3") + 1] == at("step 3")
-    assert parent[at("step 3") + 2] == at("step 3") + 1
-    assert parent[at("step 3") + 3] == at("step 3")
-    seconds = ranges.duration_s
-    assert (seconds[[i for i, name in enumerate(EXPECTED) if name == "decorated"]] >= 0.002).all()
-    assert seconds[at("handed over")] >= 0.002
-    assert ranges.end_ns[-1] == OPEN
-    assert ranges.unmatched == 1
-    assert ranges.color[at("decorated")] & 0xFFFFFF == 0x008000
-    category = [ranges.strings[i] for i in ranges.category]
-    assert (category[at("decorated")], category[at("store")]) == ("work", "disk")
-    assert int(ranges.payload[at("decorated")]) == 7
-    backward = [i for i, name in enumerate(EXPECTED) if name == "backward"]
-    assert ranges.payload[backward].view(np.float64).tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
-    assert set(ranges.thread.tolist()) == {process.threads[0].tid}
 
 
 def test_everything_that_the_nvtx_package_can_do(tmp_path: Path) -> None:
@@ -91,23 +39,11 @@ def test_everything_that_the_nvtx_package_can_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
 def test_on_every_python(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
-    packages = tmp_path / "packages"
-    words = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--only-binary",
-        ":all:",
-        "--target",
-        str(packages),
-        "nvtx",
-    ]
-    done = subprocess.run(words, capture_output=True, text=True)
-    require("index", done.returncode == 0, f"nvtx cannot be installed for {version}: {done.stderr[-200:]}")
-    run = captured(tmp_path, python, PROGRAM, env=environment(PYTHONPATH=str(packages)))
+    packages = str(install_nvtx(tmp_path / "packages", python))
+    run = captured(tmp_path, python, PROGRAM, env=environment(PYTHONPATH=packages))
     check(run.processes[0])
+    env = environment(PYTHONPATH=packages, PROFKIT_NO_NATIVE="1")
+    check(captured(tmp_path, python, PROGRAM, env=env).processes[0])
 
 
 @pytest.mark.parametrize(
@@ -166,26 +102,6 @@ def test_nvtx_that_is_switched_off_is_said(tmp_path: Path) -> None:
 
     (process,) = load_run(tmp_path / "run.prof").processes
     assert {domain for _, domain, _ in rows(process)} == {"my library"}, "the Domain API still speaks"
-
-
-def test_without_the_collector_the_run_says_so(tmp_path: Path) -> None:
-    done = run_capture(tmp_path, sys.executable, PROGRAM, env=environment(PROFKIT_NO_NATIVE="1"))
-    assert done.returncode == 0
-    assert "NVTX ranges are not in this run" in done.stderr
-
-
-def test_a_program_that_is_not_python(tmp_path: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    require("compiler", compiler is not None, "no C compiler")
-    client = tmp_path / "client"
-    source = ROOT / "tests" / "native" / "nvtx_client.c"
-    subprocess.run([str(compiler), str(source), "-o", str(client), "-pthread", "-ldl"], check=True)
-    run = captured(tmp_path, str(client), "threads", "40")
-    (process,) = run.processes
-    assert (process.role, process.exit, process.command[1:]) == ("main", "exited", ("threads", "40"))
-    assert not process.profiled
-    assert len(ranges_of(process)) == 120
-    assert os.path.basename(process.command[0]) == "client"
 
 
 def test_a_damaged_file_of_events_does_not_cost_the_run(tmp_path: Path) -> None:

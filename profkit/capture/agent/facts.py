@@ -38,9 +38,9 @@ def identity() -> Dict[str, Any]:
 
 def state() -> Dict[str, Any]:
     """Facts that may change: read with every record."""
-    command = _command()
+    argv = command()
     record: Dict[str, Any] = {
-        "argv": command,
+        "argv": argv,
         "environment": settings.thread_environment(os.environ),
         "rank": settings.rank_of(os.environ)[0],
         "world_size": settings.rank_of(os.environ)[1],
@@ -49,7 +49,7 @@ def state() -> Dict[str, Any]:
         "cpus": os.cpu_count(),
         "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "cwd": _cwd(),
-        "worker": _multiprocessing_name(command),
+        "worker": _multiprocessing_name(argv),
         "nvtx": "nvtx" in sys.modules,
         "tasks": tasks(),
         "time": time(),
@@ -116,7 +116,8 @@ def _birth() -> Optional[int]:
         return None
 
 
-def _command() -> List[str]:
+def command() -> List[str]:
+    """Return this process's command line."""
     try:
         with open("/proc/self/cmdline", "rb") as stream:
             words = stream.read().decode("utf-8", "surrogateescape").split("\0")[:-1]

@@ -37,14 +37,28 @@ _OWN_PROFILES_KEPT = 4
 
 def create(spool: str) -> Optional[Session]:
     """Return a session that writes to the directory `spool`, or ``None`` if it is not there."""
-    return Session(spool) if os.path.isdir(spool) else None
+    return Session(spool, _hooks(spool)) if os.path.isdir(spool) else None
+
+
+def _hooks(spool: str) -> Any:
+    """Return what records NVTX from Python, ``None`` where nobody asked for it or this Python cannot."""
+    words = os.environ.get(settings.NVTX_PATCH_VARIABLE)
+    if not words:
+        return None
+    try:
+        from .nvtx_hooks import Hooks
+
+        return Hooks(spool, words)
+    except Exception:
+        return None  # a Python without mmap: the launcher says that ranges are missing
 
 
 class Session:
     """The agent of one process; a forked child gets a new life of the same object."""
 
-    def __init__(self, spool: str) -> None:
+    def __init__(self, spool: str, hooks: Any = None) -> None:
         self._spool = spool
+        self._hooks = hooks
         self._native = native.load()
         self._tracer = native.tracer(self._native)
         self._ticker = Ticker(self._snapshot)
@@ -65,6 +79,8 @@ class Session:
                     after_in_child=self._after_fork_in_child,
                 )
             atexit.register(self._end, "exited")
+            if self._hooks is not None:
+                self._hooks.install()
             self._wrap_exits()
             self._make_way_for_own_profilers()
             self._trace(base_depth=0)
@@ -146,7 +162,7 @@ class Session:
         record["threads"] = self._tracer.read()
         record["codes"] = self._tracer.codes.rows
         record["pools"] = self._read_pools(state != "snapshot")
-        record["notes"] = self._notes
+        record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
         data = marshal.dumps(record, 4)
         temporary = self._path + ".writing"
         try:

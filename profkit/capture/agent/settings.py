@@ -13,6 +13,14 @@ SPOOL_VARIABLE = "PROFKIT_SPOOL"
 #: With any value in this variable nothing compiled is used: neither the tracer nor the NVTX collector.
 DISABLE_NATIVE_VARIABLE = "PROFKIT_NO_NATIVE"
 
+#: What is to be recorded of NVTX from Python, by words that are separated by commas: `nvtx` (the package of that
+#: name), `torch` (PyTorch's functions where it was built without CUDA), `library` (the latter through the collector
+#: that `INJECTION_VARIABLE` names).
+NVTX_PATCH_VARIABLE = "PROFKIT_NVTX_PATCH"
+
+#: Where NVTX finds the tool that it loads.
+INJECTION_VARIABLE = "NVTX_INJECTION64_PATH"
+
 #: Version of the records in a spool directory.
 RECORD_FORMAT = 1
 

@@ -270,6 +270,26 @@ static const nvtx_function core2[NVTX_CORE2_SIZE] = {
     [NVTX_INITIALIZE] = FUNCTION(initialize),
 };
 
+/* For programs whose NVTX calls do not pass through NVTX: PyTorch without CUDA, see agent/torch_nvtx.py. */
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int profkit_nvtx_push(const char *text) { return collector_ready() ? push_a(text) : NO_RANGE; }
+EXPORTED int profkit_nvtx_pop(void) { return collector_ready() ? pop_default() : NO_RANGE; }
+EXPORTED uint64_t profkit_nvtx_start(const char *text) { return collector_ready() ? start_a(text) : 0; }
+
+EXPORTED void profkit_nvtx_mark(const char *text)
+{
+    if (collector_ready())
+        mark_a(text);
+}
+
+EXPORTED void profkit_nvtx_end(uint64_t id)
+{
+    if (collector_ready())
+        end(id);
+}
+
 static void install(const struct nvtx_callbacks_table *callbacks, int module, const nvtx_function *functions,
                     unsigned count)
 {

@@ -16,10 +16,16 @@ static void prepare(void)
     ready = files_configure() && threads_start();
 }
 
-__attribute__((visibility("default"))) int InitializeInjectionNvtx2(nvtx_get_export_table get)
+/* Get ready at the first call; false where there is nowhere to write. */
+bool collector_ready(void)
 {
     pthread_once(&once, prepare);
-    if (!ready)
+    return ready;
+}
+
+__attribute__((visibility("default"))) int InitializeInjectionNvtx2(nvtx_get_export_table get)
+{
+    if (!collector_ready())
         return 0; /* NVTX then runs as without a tool */
     callbacks_install(get);
     return 1;

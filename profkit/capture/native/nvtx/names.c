@@ -270,6 +270,8 @@ void names_define(enum definition_kind kind, uint32_t id, uint32_t extra, const 
         return;
     pthread_mutex_lock(&collector_lock);
     define(kind, id, extra, text);
+    if (kind == DEFINITION_THREAD) /* worth files of its own: reports name threads that open no range */
+        files_open();
     pthread_mutex_unlock(&collector_lock);
 }
 

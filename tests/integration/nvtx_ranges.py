@@ -1,0 +1,85 @@
+"""What the NVTX tests look at in a run, and how they get the nvtx package for another interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from profkit.model import Process
+from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
+from tests.requirements import require
+
+
+def install_nvtx(directory: Path, python: str, package: str = "nvtx") -> Path:
+    """Install the nvtx package for an interpreter into a directory, or skip the calling test."""
+    words = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    done = subprocess.run([*words, "--target", str(directory), package], capture_output=True, text=True)
+    require(
+        "index", done.returncode == 0, f"{package} cannot be installed for {python}: {done.stderr[-200:]}"
+    )
+    return directory
+
+
+def ranges_of(process: Process) -> Ranges:
+    assert process.ranges is not None
+    return process.ranges
+
+
+def rows(process: Process) -> list[tuple[str, str, int]]:
+    """Name, domain and kind of each range and mark."""
+    ranges = ranges_of(process)
+    columns = zip(ranges.name.tolist(), ranges.domain.tolist(), ranges.kind.tolist(), strict=True)
+    return [(ranges.strings[name], ranges.strings[domain], kind) for name, domain, kind in columns]
+
+
+EXPECTED = [
+    *(row for i in range(5) for row in (f"step {i}", "forward", "decorated", "backward")),
+    *("finished", "handed over", "store", "store", "store", "in a domain", "leaked"),
+]
+
+
+def check(process: Process) -> None:
+    """Everything that `programs/annotated.py` does is there."""
+    ranges = ranges_of(process)
+    found = rows(process)
+    assert [name for name, _, _ in found] == EXPECTED
+    assert {domain for name, domain, _ in found if name in ("store", "in a domain")} == {"my library"}
+    assert [kind for name, _, kind in found if name == "store"] == [PUSHED, STARTED, MARK]
+    assert {name: kind for name, _, kind in found}["handed over"] == STARTED
+    at = EXPECTED.index
+    parent = ranges.parent
+    assert parent[at("step 3")] == -1
+    assert parent[at("step 3") + 1] == at("step 3")
+    assert parent[at("step 3") + 2] == at("step 3") + 1
+    assert parent[at("step 3") + 3] == at("step 3")
+    seconds = ranges.duration_s
+    assert (seconds[[i for i, name in enumerate(EXPECTED) if name == "decorated"]] >= 0.002).all()
+    assert seconds[at("handed over")] >= 0.002
+    assert ranges.end_ns[-1] == OPEN
+    assert ranges.unmatched == 1
+    assert ranges.color[at("decorated")] & 0xFFFFFF == 0x008000
+    category = [ranges.strings[i] for i in ranges.category]
+    assert (category[at("decorated")], category[at("store")]) == ("work", "disk")
+    assert int(ranges.payload[at("decorated")]) == 7
+    backward = [i for i, name in enumerate(EXPECTED) if name == "backward"]
+    assert ranges.payload[backward].view(np.float64).tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert set(ranges.thread.tolist()) == {process.threads[0].tid}
+
+
+def content(process: Process) -> list[tuple[object, ...]]:
+    """All of a process's ranges but times and numbers that the system gave."""
+    ranges = ranges_of(process)
+    strings, threads = ranges.strings, list(dict.fromkeys(ranges.thread.tolist()))
+    found: list[tuple[object, ...]] = [
+        (
+            *(strings[column[i]] for column in (ranges.name, ranges.domain, ranges.category)),
+            *(int(column[i]) for column in (ranges.kind, ranges.color, ranges.payload_type, ranges.payload)),
+            int(ranges.parent[i]),
+            threads.index(int(ranges.thread[i])),
+            bool(ranges.end_ns[i] == OPEN),
+        )
+        for i in range(len(ranges))
+    ]
+    return [*found, (ranges.unmatched, ranges.lost, ranges.folded)]

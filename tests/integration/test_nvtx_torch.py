@@ -1,0 +1,138 @@
+"""``capture --nvtx-shim``: programs annotated for GPUs, under a PyTorch that was built without CUDA."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.capture.native import nvtx_library
+from profkit.formats import load_run
+from profkit.model.ranges import MARK, PUSHED, STARTED
+from tests.integration.capturing import PROGRAMS, captured, environment, run_capture
+from tests.integration.nvtx_ranges import install_nvtx, ranges_of, rows
+from tests.integration.tracing import NEW, OLD, python_with
+from tests.requirements import require
+
+PROGRAM = str(PROGRAMS / "torch_annotated.py")
+
+EXPECTED = [
+    *(row for i in range(3) for row in ((f"step {i}", PUSHED), ("forward", PUSHED), ("backward 1", PUSHED))),
+    *(("decorated", PUSHED), ("inside", MARK), ("handed over", STARTED)),
+]
+
+
+@functools.cache
+def torch_python() -> str:
+    """Return an interpreter whose PyTorch was built without CUDA, or skip the calling test."""
+    found = next((p for p in (python_with(version, "torch") for version in (*OLD, *NEW)) if p), None)
+    require("torch", found is not None, "no interpreter with torch")
+    assert found is not None
+    code = "import torch, sys; sys.exit(hasattr(torch._C, '_nvtx'))"
+    require("torch", subprocess.run([found, "-c", code]).returncode == 0, "this torch has NVTX of its own")
+    return found
+
+
+@pytest.fixture(params=["collector", "python"])
+def how(request: pytest.FixtureRequest) -> dict[str, str]:
+    if request.param == "python":
+        return {"PROFKIT_NO_NATIVE": "1"}
+    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    return {}
+
+
+def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path, how: dict[str, str]) -> None:
+    done = run_capture(
+        tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), env=environment(**how), timeout=120
+    )
+    assert (done.stdout, done.returncode) == ("done -2\n", 0), done.stderr
+    run = load_run(tmp_path / "run.prof")
+    (process,) = run.processes
+    ranges = ranges_of(process)
+    assert [(name, kind) for name, _, kind in rows(process)] == EXPECTED
+    assert ranges.ended.sum() == len(EXPECTED) - 1, "all but the mark"
+    assert ranges.parent.tolist() == [-1, 0, 0, -1, 3, 3, -1, 6, 6, -1, -1, -1]
+    assert ranges.unmatched == 1, "the last pop found nothing"
+    said = " ".join(process.notes)
+    assert "torch.cuda.nvtx was recorded by profkit (--nvtx-shim)" in said
+    assert "emit_nvtx did nothing" in said
+    assert "patching the nvtx package" not in said, "the program does not use that package"
+
+
+def test_it_nests_with_the_nvtx_package(tmp_path: Path, how: dict[str, str]) -> None:
+    python = torch_python()
+    packages = str(install_nvtx(tmp_path / "packages", python))
+    program = (
+        "import nvtx, torch\n"
+        "torch.cuda.nvtx.range_push('outer')\n"
+        "with nvtx.annotate('inner'): torch.cuda.nvtx.mark('here')\n"
+        "torch.cuda.nvtx.range_pop()\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    env = environment(PYTHONPATH=packages, **how)
+    (process,) = captured(
+        tmp_path, python, "program.py", options=("--nvtx-shim",), env=env, timeout=120
+    ).processes
+    assert [name for name, _, _ in rows(process)] == ["outer", "inner", "here"]
+    assert ranges_of(process).parent.tolist() == [-1, 0, -1]
+
+
+def test_forked_workers_have_their_own(tmp_path: Path, how: dict[str, str]) -> None:
+    program = (
+        "import os, torch\n"
+        "torch.cuda.nvtx.range_push('parent')\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    with torch.cuda.nvtx.range('child'): pass\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "torch.cuda.nvtx.range_pop()\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    run = captured(
+        tmp_path, torch_python(), "program.py", options=("--nvtx-shim",), env=environment(**how), timeout=120
+    )
+    names = {p.role: [name for name, _, _ in rows(p)] for p in run.processes}
+    assert names == {"main": ["parent"], "child": ["child"]}
+    assert all(ranges_of(p).ended.all() for p in run.processes)
+
+
+def test_without_the_option_nothing_is_changed(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, torch_python(), PROGRAM, timeout=120)
+    assert done.returncode == 1
+    assert "NVTX functions not installed" in done.stderr
+    assert load_run(tmp_path / "run.prof").processes[0].ranges is None
+
+
+def test_a_torch_that_has_nvtx_is_left_alone(tmp_path: Path) -> None:
+    """Its package is imitated here: a build with CUDA does not fit on every machine."""
+    package = tmp_path / "torch"
+    (package / "cuda").mkdir(parents=True)
+    (package / "autograd").mkdir()
+    (package / "__init__.py").write_text("from torch import _C\n")
+    (package / "_C.py").write_text("class _nvtx:\n    markA = staticmethod(lambda text: 'its own ' + text)\n")
+    (package / "cuda" / "__init__.py").write_text("from torch.cuda import nvtx\n")
+    (package / "cuda" / "nvtx.py").write_text(
+        "from torch._C import _nvtx\ndef mark(text):\n    return _nvtx.markA(text)\n"
+    )
+    (package / "autograd" / "__init__.py").write_text("")
+    (package / "autograd" / "profiler.py").write_text(
+        "class emit_nvtx:\n    def __enter__(self): return 'its own'\n"
+    )
+    program = (
+        "import torch.cuda, torch.autograd.profiler as p\n"
+        "print(torch.cuda.nvtx.mark('mark'), p.emit_nvtx().__enter__())\n"
+    )
+    done = run_capture(
+        tmp_path,
+        sys.executable,
+        "-c",
+        program,
+        options=("--nvtx-shim",),
+        env=environment(PYTHONPATH=str(tmp_path)),
+    )
+    assert done.stdout == "its own mark its own\n", done.stderr
+    assert "--nvtx-shim" not in done.stderr

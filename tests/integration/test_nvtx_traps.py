@@ -1,0 +1,198 @@
+"""Traps of NVTX: XLA's domain, leaked ranges, profile functions, names of threads, programs without Python."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.capture.native import nvtx_library
+from profkit.formats import load_run
+from profkit.model.ranges import OPEN
+from tests.integration.capturing import captured, environment, profkit_command, run_capture
+from tests.integration.nvtx_ranges import ranges_of, rows
+from tests.requirements import require
+
+NATIVE = Path(__file__).parents[1] / "native"
+
+
+def compiled(directory: Path, source: str, *flags: str) -> str:
+    """Compile one of the C clients, and return what came of it."""
+    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    require("compiler", compiler is not None, "no C compiler")
+    target = directory / "compiled"
+    words = [str(compiler), *flags, str(NATIVE / source), "-o", str(target), "-pthread", "-ldl"]
+    subprocess.run(words, check=True)
+    return str(target)
+
+
+def shown(directory: Path, *words: str) -> str:
+    done = subprocess.run(profkit_command("show", *words), cwd=directory, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(params=["collector", "python"])
+def how(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Variables for a capture with the compiled collector, and for one without."""
+    if request.param == "python":
+        return {"PROFKIT_NO_NATIVE": "1"}
+    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    return {}
+
+
+@pytest.mark.parametrize("wanted", ["", "0", "1"])
+def test_xlas_domain_is_taken_on_request_only(tmp_path: Path, wanted: str) -> None:
+    library = compiled(tmp_path, "nvtx_library.c", "-shared", "-fPIC")
+    program = (
+        "import ctypes\n"
+        f"library = ctypes.CDLL({library!r})\n"
+        "print(library.create_domain(b'TSL'), library.create_domain(b'TSLA'))\n"
+    )
+    done = run_capture(tmp_path, sys.executable, "-c", program, env=environment(PROFKIT_NVTX_XLA=wanted))
+    assert done.stdout == ("1 1\n" if wanted == "1" else "0 1\n")
+    (process,) = load_run(tmp_path / "run.prof").processes
+    assert {domain for _, domain, _ in rows(process)} == ({"TSL", "TSLA"} if wanted == "1" else {"TSLA"})
+
+
+def test_an_exception_leaks_a_range_and_that_is_told(tmp_path: Path, how: dict[str, str]) -> None:
+    program = (
+        "import nvtx\n"
+        "def work():\n"
+        "    nvtx.push_range('pushed by hand')\n"
+        "    raise ValueError\n"
+        "for i in range(3):\n"
+        "    try:\n"
+        "        with nvtx.annotate('outer'): work()\n"
+        "    except ValueError: pass\n"
+        "nvtx.push_range('at the end'); nvtx.pop_range()\n"
+    )
+    (process,) = captured(tmp_path, sys.executable, "-c", program, env=environment(**how)).processes
+    ranges = ranges_of(process)
+    names = [name for name, _, _ in rows(process)]
+    assert names == ["outer", "pushed by hand"] * 3 + ["at the end"]
+    # The end of the `with` has popped the inner range: the outer ones are the open ones.
+    assert [name for name, end in zip(names, ranges.end_ns, strict=True) if end == OPEN] == ["outer"] * 3
+    assert ranges.unmatched == 0
+    found = json.loads(shown(tmp_path, "run.prof", "--format", "json"))["ranges"]
+    assert {row["name"]: row["unbalanced"] for row in found} == {
+        "outer": 3,
+        "pushed by hand": 0,
+        "at the end": 0,
+    }
+    assert "began but never ended" in shown(tmp_path, "run.prof")
+
+
+def test_a_forked_child_may_pop_what_its_parent_pushed(tmp_path: Path, how: dict[str, str]) -> None:
+    program = (
+        "import nvtx, os\n"
+        "with nvtx.annotate('parent'):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        nvtx.pop_range()\n"
+        "        with nvtx.annotate('child'): pass\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+    )
+    parent, child = captured(tmp_path, sys.executable, "-c", program, env=environment(**how)).processes
+    assert [name for name, _, _ in rows(parent)] == ["parent"]
+    assert [name for name, _, _ in rows(child)] == ["child"]
+    assert (ranges_of(parent).unmatched, ranges_of(child).unmatched) == (0, 1)
+    assert ranges_of(parent).ended.all()
+    assert ranges_of(child).ended.all()
+
+
+def test_names_with_numbers_are_one_row(tmp_path: Path, how: dict[str, str]) -> None:
+    program = "import nvtx\nfor i in range(500):\n    with nvtx.annotate(f'step {i} of 500'): pass\n"
+    captured(tmp_path, sys.executable, "-c", program, env=environment(**how))
+    (row,) = json.loads(shown(tmp_path, "run.prof", "--format", "json"))["ranges"]
+    assert (row["name"], row["count"], row["names"]) == ("step {n} of {n}", 500, 500)
+
+
+def test_nvtxs_own_profiler_is_let_through(tmp_path: Path) -> None:
+    """`nvtx.Profile` takes the place of a profile function: its ranges are there, and what is missing is said."""
+    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    program = (
+        "import nvtx\n"
+        "def work(): return sum(range(10))\n"
+        "profile = nvtx.Profile(); profile.enable()\n"
+        "for _ in range(10): work()\n"
+        "profile.disable()\n"
+    )
+    run = captured(tmp_path, sys.executable, "-c", program)
+    names = [name for name, domain, _ in rows(run.processes[0]) if domain == "nvtx.py"]
+    assert names.count("sum") == 10
+    if sys.version_info < (3, 12):
+        assert any("a profile function of its own" in warning for warning in run.warnings)
+        assert shown(tmp_path, "run.prof").count("(sys.setprofile)") == 1
+    else:
+        assert run.warnings == ()
+
+
+def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
+    library = compiled(tmp_path, "nvtx_library.c", "-shared", "-fPIC")
+    program = (
+        "import ctypes, time\n"
+        f"library = ctypes.CDLL({library!r})\n"
+        "name = ctypes.c_char_p(b'data loader of the library')\n"
+        "assert library.start_named(name) == 0\n"
+        "time.sleep(0.1)\n"
+    )
+    (process,) = captured(tmp_path, sys.executable, "-c", program).processes
+    assert process.ranges is None, "it named a thread and opened no range"
+    require("schedstat", len(process.threads) > 1, "this kernel lists no threads")
+    assert "data loader of the library" in [thread.name for thread in process.threads]
+
+
+def test_a_program_that_is_not_python(tmp_path: Path) -> None:
+    client = compiled(tmp_path, "nvtx_client.c")
+    run = captured(tmp_path, client, "threads", "40")
+    (process,) = run.processes
+    assert (process.role, process.exit, process.command[1:]) == ("main", "exited", ("threads", "40"))
+    assert not process.profiled
+    assert len(ranges_of(process)) == 120
+    assert process.command[0].endswith("compiled")
+    text = shown(tmp_path, "run.prof")
+    assert "nothing; 1 process seen" in text
+    assert "thread {n}" in text
+    assert "no functions are in this run" in " ".join(text.split())
+
+
+def test_threads_of_a_program_that_is_not_python_have_their_names(tmp_path: Path) -> None:
+    client = compiled(tmp_path, "nvtx_client.c")
+    (process,) = captured(tmp_path, client, "every-kind").processes
+    assert "the main one" in [thread.name for thread in process.threads]
+
+
+def test_a_command_that_knows_nothing_of_nvtx(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, "sleep", "0.1")
+    assert done.returncode == 0
+    assert done.stderr.count("no functions are in this run") == 1
+    run = load_run(tmp_path / "run.prof")
+    assert [process.profiled for process in run.processes] == [False] * len(run.processes)
+    text = shown(tmp_path, "run.prof")
+    assert "sleep 0.1" in text
+    assert "Functions" not in text
+
+
+def test_the_collectors_functions_answer_where_nothing_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = nvtx_library()
+    require("native", path is not None, "profkit is installed without its NVTX collector")
+    program = (
+        "import ctypes\n"
+        f"library = ctypes.PyDLL({str(path)!r})\n"
+        "library.profkit_nvtx_start.restype = ctypes.c_uint64\n"
+        "library.profkit_nvtx_end.argtypes = [ctypes.c_uint64]\n"
+        "print(library.profkit_nvtx_push(b'x'), library.profkit_nvtx_pop(), library.profkit_nvtx_start(b'x'))\n"
+        "library.profkit_nvtx_mark(b'x'); library.profkit_nvtx_end(5)\n"
+    )
+    monkeypatch.delenv("PROFKIT_SPOOL", raising=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("-2 -2 0\n", 0), done.stderr
