@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from profkit.capture import host as host_facts
 from profkit.capture import sampler
+from profkit.capture.agent import facts
+from profkit.capture.proc_files import read_stat
 from profkit.model import Host, Machine, Process, Profile, Series, Thread, ThreadSamples
 
-__all__ = ["Sampled", "attach", "is_alive", "machine", "read_sampled", "unseen"]
+__all__ = ["Sampled", "attach", "is_alive", "kernel_of", "of_task", "read_sampled", "unseen"]
 
 #: Threads of one process that are listed; the rest, those that ran least, are summed up in one row.
 MOST_LISTED = 1_000
@@ -38,8 +39,8 @@ class Sampled:
 
     Attributes
     ----------
-    host
-        Where it looked.
+    kernel
+        Where it looked, as `kernel_of` names it.
     root
         Number of the target's process.
     summary
@@ -50,7 +51,7 @@ class Sampled:
         As `process_tree` describes them.
     """
 
-    host: str
+    kernel: str
     root: int
     summary: dict[str, Any]
     series: Series | None
@@ -76,20 +77,26 @@ def read_sampled(spool: Path) -> tuple[Sampled | None, list[str]]:
             ).validate()
         summary = {key: record[key] for key in ("period_s", "samples", "cpu_s", "notes")}
         quota = read["quota_cpus"] if read is not None else None
-        return Sampled(record["host"], record["root"], summary, series, quota, tuple(record["processes"])), []
+        return Sampled(
+            kernel_of(record), record["root"], summary, series, quota, tuple(record["processes"])
+        ), []
     except FileNotFoundError:
         return None, []
     except (OSError, ValueError, EOFError, TypeError, KeyError) as error:
         return None, [f"what was sampled from outside cannot be read and is left out ({error})"]
 
 
-def is_alive(host: str, pid: int, born: int | None) -> bool:
-    """Whether a process runs on this host, as itself and not as another with its number."""
-    if not hasattr(os, "uname") or host != os.uname().nodename:
+def kernel_of(record: Mapping[str, Any]) -> str:
+    """Return what tells the running kernel under an agent or sampler from others; containers share one."""
+    return str(record.get("boot") or record["host"])
+
+
+def is_alive(kernel: str, pid: int, born: int | None) -> bool:
+    """Whether a process runs on this machine, as itself and not as another with its number."""
+    if not hasattr(os, "uname") or kernel not in (facts.boot_id(), os.uname().nodename):
         return False
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-        fields = stat[stat.rindex(b")") + 2 :].split()
+        _, fields = read_stat(f"/proc/{pid}/stat")
         return int(fields[19]) == born and fields[0] not in (b"Z", b"X")
     except (OSError, ValueError, IndexError):
         return False
@@ -124,20 +131,21 @@ def attach(
     found = list(processes)
     images: dict[tuple[str, int, int | None], list[int]] = {}
     for index, record in enumerate(records):
-        images.setdefault((record["host"], record["pid"], record["born"]), []).append(index)
+        images.setdefault((kernel_of(record), record["pid"], record["born"]), []).append(index)
     collected = {p.pid: i for i, p in enumerate(processes) if i >= len(records)}
     has_main = any(process.role in ("main", "rank") for process in processes)
     if sampled is not None:
         for seen in sampled.processes:
-            own = images.get((sampled.host, seen["ns_pid"], seen["born"]))
-            role = "main" if seen["pid"] == sampled.root and not has_main else "child"
-            process = _unprofiled(seen, sampled, launch, role, machine_host)
+            own = images.get((sampled.kernel, seen["ns_pid"], seen["born"]))
             if own is not None:
                 if (
                     seen["ns_pid"] == seen["pid"]
                 ):  # else its threads have other numbers here than in its records
-                    found += _with_seen(found, own, records, seen, process)
-            elif seen["pid"] in collected:
+                    found += _with_seen(found, own, records, seen, sampled, launch)
+                continue
+            role = "main" if seen["pid"] == sampled.root and not has_main else "child"
+            process = _unprofiled(seen, sampled, launch, role, machine_host)
+            if seen["pid"] in collected:
                 at = collected[seen["pid"]]
                 found[at] = replace(process, role=found[at].role, ranges=found[at].ranges)
             else:
@@ -152,7 +160,8 @@ def _with_seen(
     own: Sequence[int],
     records: Sequence[Mapping[str, Any]],
     seen: Mapping[str, Any],
-    unprofiled: Process,
+    sampled: Sampled,
+    launch: Mapping[str, Any],
 ) -> list[Process]:
     """Add what was seen of a process to its images, and return the image that came after them, if one did.
 
@@ -169,16 +178,28 @@ def _with_seen(
     begins = [0, *(int(records[index]["begin_perf"] * 1e9) for index in own[1:])]
     ends = [*begins[1:], replaced_ns if later else _FOREVER]
     for index, begin, end in zip(own, begins, ends, strict=True):
-        found[index] = replace(
+        image = replace(
             found[index],
             samples=_between(samples, begin, end),
             peak_threads=max(1, seen["peak_threads"] - bool(hidden)),
         )
+        found[index] = _merged(image, _in_image(seen, begin, end), hidden)
     if not later:
-        found[last] = _merged(found[last], seen, hidden)
         return []
-    after = _less(unprofiled, found[last])
-    return [replace(after, role="child", samples=_between(samples, replaced_ns, _FOREVER))]
+    rest = _unprofiled(_in_image(seen, replaced_ns, _FOREVER), sampled, launch, "child", found[last].host)
+    after = _less(rest, found[last])
+    wall = (seen["last_ns"] - replaced_ns) / 1e9
+    return [replace(after, wall_s=wall, samples=_between(samples, replaced_ns, _FOREVER))]
+
+
+def _in_image(seen: Mapping[str, Any], begin_ns: int, end_ns: int) -> Mapping[str, Any]:
+    """Return what was seen without the threads that ended in another image; only the main thread outlives one."""
+    threads = []
+    for thread in seen["threads"]:
+        last = int(np.frombuffer(thread["rows"][-24:-16], np.int64)[0]) if thread["rows"] else _FOREVER - 1
+        if begin_ns <= last < end_ns:
+            threads.append(thread)
+    return {**seen, "threads": threads}
 
 
 def _merged(process: Process, seen: Mapping[str, Any], hidden: set[int]) -> Process:
@@ -228,6 +249,13 @@ _COUNTERS = (
 )
 
 
+def of_task(task: Sequence[Any]) -> dict[str, Any]:
+    """Return the counters of a thread as an agent recorded them; the last four are in final records only."""
+    _, _, run_ns, wait_ns, timeslices, *details = task
+    values = (run_ns / 1e9, wait_ns / 1e9, timeslices, *(details or (None,) * 4))
+    return dict(zip(_COUNTERS, values, strict=True))
+
+
 def _thread(counted: Mapping[str, Any]) -> Thread:
     known = counted["run_ns"] >= 0
     return Thread(
@@ -263,7 +291,7 @@ def _listed(counted: Sequence[Mapping[str, Any]], folded: Sequence[int]) -> list
 
 
 def _unprofiled(
-    seen: Mapping[str, Any], sampled: Sampled, launch: Mapping[str, Any], role: str, host: Host
+    seen: Mapping[str, Any], sampled: Sampled, launch: Mapping[str, Any], role: str, host: Host | None
 ) -> Process:
     """Return a process that only the sampler saw."""
     root = seen["pid"] == sampled.root
@@ -272,7 +300,7 @@ def _unprofiled(
     threads = _listed(counted, seen["folded"])
     waits = _known(thread.run_queue_wait_s for thread in threads)
     wall = launch.get("wall_s") if root else (seen["last_ns"] - seen["first_ns"]) / 1e9
-    if seen["alive"] and is_alive(sampled.host, seen["pid"], seen["born"]):
+    if seen["alive"] and is_alive(sampled.kernel, seen["pid"], seen["born"]):
         state = "running"
     elif root and launch.get("exit_status") is not None:
         state = "killed" if launch.get("killed") else "exited"
@@ -345,7 +373,7 @@ def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequenc
 def _less(process: Process, before: Process) -> Process:
     def rest(name: str, whole: Any, part: Any) -> Any:
         value, taken = getattr(whole, name), getattr(part, name)
-        return value if value is None or taken is None else max(type(value)(0), value - taken)
+        return None if value is None or taken is None else max(type(value)(0), value - taken)
 
     main = next((t for t in before.threads if t.tid == process.pid), None)
     threads = tuple(
@@ -364,61 +392,6 @@ def _less(process: Process, before: Process) -> Process:
             for name in ("cpu_s", "voluntary_switches", "involuntary_switches")
         },
     )
-
-
-def machine(launch: Mapping[str, Any], sampled: Sampled | None, host: Host) -> Machine | None:
-    """Return the machine's counters over the run, from the launcher's readings and the sampler's series."""
-    readings = [host_facts.Reading(**reading) for reading in launch.get("readings") or ()]
-    series = sampled.series if sampled is not None else None
-    if len(readings) == 2:
-        found = host_facts.between(readings[0], readings[1], host)
-    elif series is not None and len(series.time_ns) > 1:  # the launcher was killed
-        found = Machine(
-            cpus=host.cpus,
-            quota_cpus=host.quota_cpus,
-            wall_s=float(series.time_ns[-1] - series.time_ns[0]) / 1e9,
-            busy_s=_last(series, "busy_s"),
-            steal_s=_last(series, "steal_s"),
-            psi_some_s=_last(series, "psi_some_s"),
-            load=_last(series, "load"),
-        )
-    else:
-        return None
-    found = replace(found, tree_cpu_s=launch.get("tree_cpu_s"))
-    if series is None:
-        return found
-    assert sampled is not None
-    peaks = _known([found.peak_runnable, _greatest(series, "runnable")])
-    periods = _last(series, "periods")
-    if periods is not None and periods >= (found.periods or 0):
-        # Of the target's own cgroup, which may be another than the launcher's.
-        found = replace(
-            found,
-            throttled_s=_last(series, "throttled_s"),
-            throttled_periods=int(_last(series, "throttled_periods") or 0),
-            periods=int(periods),
-        )
-    quotas = _known([found.quota_cpus, sampled.quota_cpus])
-    return replace(
-        found,
-        peak_runnable=int(max(peaks)) if peaks else None,
-        quota_cpus=min(quotas) if quotas else None,
-    )
-
-
-def _last(series: Series, name: str) -> float | None:
-    known = _present(series, name)
-    return float(known[-1]) if len(known) else None
-
-
-def _greatest(series: Series, name: str) -> float | None:
-    known = _present(series, name)
-    return float(known.max()) if len(known) else None
-
-
-def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    column = series.columns.get(name)
-    return np.zeros(0) if column is None else column[~np.isnan(column)]
 
 
 def unseen(machine: Machine | None, processes: Sequence[Process]) -> str | None:

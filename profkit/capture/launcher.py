@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from profkit.capture.agent import facts as agent_facts
 from profkit.capture.agent import settings
 from profkit.errors import ProfkitError, UsageError
 
@@ -191,6 +192,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         "warnings": nvtx_warnings,
     }
     try:
+        (spool / settings.sampled_mark(agent_facts.boot_id())).touch()
         _write_facts(spool, facts)
     except OSError as error:
         raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit import __version__
-from profkit.capture import counters, nvtx, warnings_of
+from profkit.capture import counters, machines, nvtx, warnings_of
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
@@ -70,7 +70,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     warnings += of_samples
     processes = counters.attach(sampled, launch, records, processes, machine_host)
     processes = nvtx.with_thread_names(processes, thread_names)
-    machine = counters.machine(launch, sampled, machine_host)
+    machine = machines.of_run(launch, sampled, machine_host)
     unseen = counters.unseen(machine, processes)
     if sampled is not None and unseen:
         sampled.summary["notes"].append(unseen)
@@ -98,6 +98,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
         machine=machine,
         warnings=tuple(dict.fromkeys(warnings)),
         series=sampled.series if sampled is not None else None,
+        machines=machines.by_host(machine, machine_host, records),
     )
 
 
@@ -133,7 +134,7 @@ def _read_records(spool: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 def _alive(record: Mapping[str, Any]) -> bool:
     """Whether the process of a record runs on this host, as itself and not as another with its number."""
-    return counters.is_alive(record["host"], record["pid"], record["born"])
+    return counters.is_alive(counters.kernel_of(record), record["pid"], record["born"])
 
 
 def _span(records: Iterable[Mapping[str, Any]]) -> float:
@@ -163,19 +164,10 @@ def _process(
         if len(profile) == 0 and index > 0:
             continue
         task = tasks.pop(tid, None)
-        threads.append(
-            Thread(
-                profile=profile,
-                tid=tid,
-                name=table["name"],
-                run_s=task[2] / 1e9 if task else None,
-                run_queue_wait_s=task[3] / 1e9 if task else None,
-                timeslices=task[4] if task else None,
-                open_calls=open_calls,
-            )
-        )
-    for tid, name, run, wait, slices in tasks.values():  # threads of native libraries
-        threads.append(Thread(tables.empty(), tid, name, run / 1e9, wait / 1e9, slices))
+        known = counters.of_task(task) if task else {}
+        threads.append(Thread(profile, tid, table["name"], open_calls=open_calls, **known))
+    for task in tasks.values():  # threads of native libraries
+        threads.append(Thread(tables.empty(), task[0], task[1], **counters.of_task(task)))
     waits = [task[3] for task in record["tasks"]]
     here = record["host"] in ("", launch_host.name)
     host = replace(

@@ -14,7 +14,7 @@ from typing import Any
 
 from profkit.errors import FormatError
 from profkit.formats.pstats_file import read_pstats
-from profkit.model import Process, Run, RunSet, Thread
+from profkit.model import Machine, Manifest, Process, Run, RunSet, Thread
 
 __all__ = ["files_of", "join_ranks", "load_run", "load_side"]
 
@@ -218,10 +218,45 @@ def join_ranks(runs: Sequence[Run]) -> Run:
             exit_status=next((status for status in statuses if status), statuses[0]),
             # Without a rank of its own, the joined file is not taken for rank 0 when it is read again.
             job={**job, "ranks": ranks} if job or ranks else None,
+            sampler=_samplers(known),
         )
     processes = tuple(process for run in ordered for process in _of_rank(run))
     path = first.path if len(ordered) == 1 else f"{first.path} and {len(ordered) - 1} more"
-    return Run(path, processes, manifest, first.machine, tuple(warnings))
+    return Run(
+        path,
+        processes,
+        manifest,
+        first.machine,
+        tuple(warnings),
+        # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
+        first.series,
+        _machines(ordered),
+    )
+
+
+def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
+    """Return the machine of each host where there are several."""
+    found: dict[str, Machine] = {}
+    for run in runs:
+        if run.manifest is not None and run.machine is not None:
+            found.setdefault(run.manifest.host.name, run.machine)
+        for name, machine in run.machines.items():
+            found.setdefault(name, machine)
+    return found if len(found) > 1 else {}
+
+
+def _samplers(manifests: Sequence[Manifest]) -> dict[str, Any] | None:
+    """Return the first rank's sampler, with the CPU time that all of them took and what any of them missed."""
+    known = [manifest.sampler for manifest in manifests if manifest.sampler is not None]
+    if not known:
+        return None
+    times = [each.get("cpu_s") for each in known]
+    notes = [note for each in known for note in each.get("notes") or ()]
+    return {
+        **known[0],
+        "cpu_s": sum(time for time in times if isinstance(time, int | float)),
+        "notes": list(dict.fromkeys(notes)),
+    }
 
 
 def _of_rank(run: Run) -> list[Process]:
@@ -240,7 +275,7 @@ def _doubts(runs: Sequence[Run]) -> list[str]:
     hosts = {run.manifest.host.name for run in runs if run.manifest is not None}
     if len(hosts) > 1:
         doubts.append(
-            f"ranks ran on {len(hosts)} hosts; machine-wide counters are those of the first rank's host"
+            f"ranks ran on {len(hosts)} hosts; what is said of the machine is of the first rank's host"
         )
     ranks = [rank for run in runs if (rank := _rank_of(run)) is not None]
     doubled = sorted({rank for rank in ranks if ranks.count(rank) > 1})

@@ -25,6 +25,7 @@ __all__ = [
     "encode",
     "host_from",
     "machine_from",
+    "machines_from",
     "manifest_from",
     "plain",
     "process_fields_from",
@@ -232,6 +233,14 @@ def manifest_from(value: Any) -> Manifest:
 def machine_from(value: Any) -> Machine:
     """Check the machine's counters."""
     return Machine(**record("machine", value, MACHINE_FIELDS))
+
+
+def machines_from(value: Any) -> dict[str, Machine]:
+    """Check the machines of a run on several hosts."""
+    return {
+        name: Machine(**record(f"machines.{name}", item, MACHINE_FIELDS))
+        for name, item in _object("machines", value).items()
+    }
 
 
 def process_fields_from(name: str, value: Any) -> dict[str, Any]:

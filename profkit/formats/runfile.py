@@ -139,6 +139,9 @@ def _manifest_document(run: Run) -> dict[str, Any]:
     document["machine"] = (
         None if run.machine is None else run_json.plain(run.machine, run_json.MACHINE_FIELDS)
     )
+    document["machines"] = {
+        name: run_json.plain(machine, run_json.MACHINE_FIELDS) for name, machine in run.machines.items()
+    }
     document["warnings"] = list(run.warnings)
     return document
 
@@ -263,6 +266,7 @@ class _Archive:
             None if machine is None else run_json.machine_from(machine),
             run_json.text_list("warnings", document.get("warnings", [])),
             read_series(self.read, frozenset(self.members)),
+            run_json.machines_from(document.get("machines", {})),
         )
 
 

@@ -274,6 +274,8 @@ class Run:
         What a reader of any report must know (mixed threads, lost data, …).
     series
         Machine-wide counters over time, ``None`` without the sampler.
+    machines
+        Where the processes ran on several hosts: the machine of each by host name, `machine` among them.
     """
 
     path: str
@@ -282,6 +284,7 @@ class Run:
     machine: Machine | None = None
     warnings: tuple[str, ...] = ()
     series: Series | None = None
+    machines: Mapping[str, Machine] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,7 +185,7 @@ def test_join_says_what_is_odd() -> None:
     run = join_ranks([rank_run(2, size=4, host="node2"), rank_run(0, size=4), rank_run(2, size=4)])
     assert run.warnings == (
         "lost data",
-        "ranks ran on 2 hosts; machine-wide counters are those of the first rank's host",
+        "ranks ran on 2 hosts; what is said of the machine is of the first rank's host",
         "ranks that occur more than once: 2",
         "ranks without a file: 1, 3 of 4",
     )

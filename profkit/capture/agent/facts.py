@@ -29,6 +29,7 @@ def identity() -> Dict[str, Any]:
         "ppid": os.getppid(),
         "born": _birth(),
         "host": os.uname().nodename if hasattr(os, "uname") else "",
+        "boot": boot_id(),
         "implementation": sys.implementation.name,
         "version": "%d.%d.%d" % version[:3],
         "executable": sys.executable or "",
@@ -36,8 +37,16 @@ def identity() -> Dict[str, Any]:
     }
 
 
-def state() -> Dict[str, Any]:
-    """Facts that may change: read with every record."""
+def boot_id() -> str:
+    """Return what tells this running kernel from every other, whatever containers call it; empty if unknown."""
+    try:
+        return _read("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def state(final: bool) -> Dict[str, Any]:
+    """Facts that may change: read with every record; the last one has more of each thread."""
     argv = command()
     record: Dict[str, Any] = {
         "argv": argv,
@@ -51,7 +60,7 @@ def state() -> Dict[str, Any]:
         "cwd": _cwd(),
         "worker": _multiprocessing_name(argv),
         "nvtx": "nvtx" in sys.modules,
-        "tasks": tasks(),
+        "tasks": tasks(final),
         "time": time(),
         "perf": perf_counter(),
     }
@@ -67,11 +76,12 @@ def state() -> Dict[str, Any]:
     return record
 
 
-def tasks() -> List[List[Any]]:
+def tasks(final: bool) -> List[List[Any]]:
     """Return ``[tid, name, run_ns, wait_ns, timeslices]`` of every living thread; empty without schedstat.
 
     The fields are those of the kernel's ``Documentation/scheduler/sched-stats.rst``, ``/proc/<pid>/schedstat``:
-    time on a CPU, time waiting in a run queue, and number of time slices.
+    time on a CPU, time waiting in a run queue, and number of time slices. At the end of the process also, behind
+    them, user and system seconds, voluntary and involuntary switches: those cost several times as much.
     """
     rows: List[List[Any]] = []
     try:
@@ -84,8 +94,26 @@ def tasks() -> List[List[Any]]:
             name = _read("/proc/self/task/%s/comm" % tid).decode("utf-8", "replace").rstrip("\n")
         except (OSError, ValueError):
             continue  # the thread has ended meanwhile, or this kernel keeps no such counters
-        rows.append([int(tid), name, int(run), int(wait), int(slices)])
+        row: List[Any] = [int(tid), name, int(run), int(wait), int(slices)]
+        if final:
+            try:
+                row += _details("/proc/self/task/%s/" % tid)
+            except (OSError, ValueError, IndexError):
+                pass
+        rows.append(row)
     return rows
+
+
+def _details(task: str) -> List[Any]:
+    stat = _read(task + "stat")
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    ticks = os.sysconf("SC_CLK_TCK")
+    status = _read(task + "status")
+    switches = [
+        int(status[status.index(key) + len(key) :].split(None, 1)[0])
+        for key in (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:")
+    ]
+    return [int(fields[11]) / ticks, int(fields[12]) / ticks] + switches
 
 
 def _read(path: str) -> bytes:

@@ -67,6 +67,12 @@ class Session:
         self._notes: Dict[str, Any] = {}
         self._own_profilers: List[Tuple[Any, int]] = []
         self._over = False
+        # On a machine that no sampler watches, this process does; nothing can be imported later than here.
+        self._machine: Any = None
+        if not os.path.exists(os.path.join(spool, settings.sampled_mark(facts.boot_id()))):
+            from . import machine
+
+            self._machine = machine
 
     def start(self) -> None:
         """Begin to trace and to write records; called once, when the interpreter is about to run the target."""
@@ -101,6 +107,8 @@ class Session:
         self._identity["environment_at_start"] = self._environment_at_start
         self._identity["begin_time"] = wall_time()
         self._identity["begin_perf"] = perf_counter()
+        if self._machine is not None:
+            self._first_reading, self._quota = self._machine.reading(), self._machine.quota_cpus()
         self._path = os.path.join(
             self._spool,
             "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6)),
@@ -151,7 +159,10 @@ class Session:
     def _write_alone(self, state: str) -> float:
         begun = thread_time()
         record = dict(self._identity)
-        record.update(facts.state())
+        record.update(facts.state(state != "snapshot"))
+        if self._machine is not None:
+            record["machine"] = [self._first_reading, self._machine.reading()]
+            record["quota_cpus"] = self._quota
         record["state"] = state
         record["interval"] = self._next_interval_at_most()
         if self._ticker.failed:

@@ -27,6 +27,9 @@ RECORD_FORMAT = 1
 #: What record files end with; a file that is being written ends otherwise.
 RECORD_SUFFIX = ".record"
 
+#: What the name ends with of a file in the spool directory that names a machine which a sampler watches.
+SAMPLED_SUFFIX = ".sampled"
+
 #: Most seconds between two snapshots of a running process. A killed process loses at most this plus the time
 #: that writing takes, and the promise is 2 s.
 LONGEST_INTERVAL = 1.5
@@ -86,6 +89,11 @@ RANK_VARIABLES = (
 def thread_environment(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the recorded part of an environment."""
     return {name: value for name, value in environ.items() if name in THREAD_VARIABLES}
+
+
+def sampled_mark(boot_id: str) -> str:
+    """Return the name of the file that says of a machine, by its boot, that the launcher's sampler watches it."""
+    return (boot_id or "unknown") + SAMPLED_SUFFIX
 
 
 def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:

@@ -1,0 +1,109 @@
+"""The machines under a run: counters over the run, from the launcher, the sampler and agents on other hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from profkit.capture import host as host_facts
+from profkit.capture.agent import facts
+from profkit.capture.counters import Sampled, kernel_of
+from profkit.model import Host, Machine, Series
+
+__all__ = ["by_host", "of_run"]
+
+
+def of_run(launch: Mapping[str, Any], sampled: Sampled | None, host: Host) -> Machine | None:
+    """Return the machine's counters over the run, from the launcher's readings and the sampler's series."""
+    readings = [host_facts.Reading(**reading) for reading in launch.get("readings") or ()]
+    series = sampled.series if sampled is not None else None
+    if len(readings) == 2:
+        found = host_facts.between(readings[0], readings[1], host)
+    elif series is not None and len(series.time_ns) > 1:  # the launcher was killed
+        found = Machine(
+            cpus=host.cpus,
+            quota_cpus=host.quota_cpus,
+            wall_s=float(series.time_ns[-1] - series.time_ns[0]) / 1e9,
+            busy_s=_last(series, "busy_s"),
+            steal_s=_last(series, "steal_s"),
+            psi_some_s=_last(series, "psi_some_s"),
+            load=_last(series, "load"),
+        )
+    else:
+        return None
+    found = replace(found, tree_cpu_s=launch.get("tree_cpu_s"))
+    if series is None:
+        return found
+    assert sampled is not None
+    peaks = known([found.peak_runnable, _greatest(series, "runnable")])
+    periods = _last(series, "periods")
+    if periods is not None and periods >= (found.periods or 0):
+        # Of the target's own cgroup, which may be another than the launcher's.
+        found = replace(
+            found,
+            throttled_s=_last(series, "throttled_s"),
+            throttled_periods=int(_last(series, "throttled_periods") or 0),
+            periods=int(periods),
+        )
+    quotas = known([found.quota_cpus, sampled.quota_cpus])
+    return replace(
+        found,
+        peak_runnable=int(max(peaks)) if peaks else None,
+        quota_cpus=min(quotas) if quotas else None,
+    )
+
+
+def _last(series: Series, name: str) -> float | None:
+    known = _present(series, name)
+    return float(known[-1]) if len(known) else None
+
+
+def _greatest(series: Series, name: str) -> float | None:
+    known = _present(series, name)
+    return float(known.max()) if len(known) else None
+
+
+def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    column = series.columns.get(name)
+    return np.zeros(0) if column is None else column[~np.isnan(column)]
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    """Return what is known of some values."""
+    return [value for value in values if value is not None]
+
+
+def by_host(machine: Machine | None, host: Host, records: Sequence[Mapping[str, Any]]) -> dict[str, Machine]:
+    """Return every host's machine by its name; nothing where all ran on the launcher's.
+
+    Parameters
+    ----------
+    machine, host
+        The launcher's own.
+    records
+        What agents wrote; those on other hosts hold a reading from their begin and one from their end.
+    """
+    longest: dict[str, Mapping[str, Any]] = {}
+    for record in records:
+        if record.get("machine") is None or kernel_of(record) == facts.boot_id():
+            continue
+        name = record["host"]
+        # Two processes may be in different cgroups: both readings are one process's, that of the longest span.
+        if name not in longest or _span(record) > _span(longest[name]):
+            longest[name] = record
+    if not longest:
+        return {}
+    found = {host.name: machine} if machine is not None else {}
+    for name, record in longest.items():
+        here = Host(name=name, cpus=record["cpus"], quota_cpus=record.get("quota_cpus"))
+        begin, end = (host_facts.Reading(**reading) for reading in record["machine"])
+        found[name] = host_facts.between(begin, end, here)
+    return found
+
+
+def _span(record: Mapping[str, Any]) -> float:
+    begin, end = record["machine"]
+    return float(end["time_s"] - begin["time_s"])
