@@ -17,9 +17,10 @@ from profkit.analysis.iterations import IterationNames, iteration_model
 from profkit.analysis.range_waiting import waiting_of
 from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSummary, SideTable, Verdict
-from profkit.model import Host, Machine, Manifest, Process, Run, Thread
+from profkit.model import Host, Manifest, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.iterations import change_object, model_object
+from profkit.report.machine import machine_object
 from profkit.report.pools import inventory_object, need_object
 from profkit.report.ranges import change_objects, range_objects
 
@@ -248,7 +249,8 @@ def show_object(
         "ranges_total": len(ranges),
         "ranges": range_objects(ranges, limit),
         "iterations": model_object(iteration_model(run, names)),
-        "machine": None if run.machine is None else _machine(run.machine),
+        "machine": None if run.machine is None else machine_object(run.machine),
+        "machines": {_text(name): machine_object(machine) for name, machine in run.machines.items()},
         "warnings": _texts(run.warnings),
     }
 
@@ -268,6 +270,7 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
         "git": _plain(manifest.git),
         "job": _plain(manifest.job),
         "clocks": _plain(manifest.clocks),
+        "sampler": _plain(manifest.sampler),
     }
 
 
@@ -298,6 +301,8 @@ def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
         "voluntary_switches": process.voluntary_switches,
         "involuntary_switches": process.involuntary_switches,
         "notes": _texts(process.notes),
+        "profiled": process.profiled,
+        "peak_threads": process.peak_threads,
         "threads_total": len(process.threads),
         "threads": [_thread(process, thread, limit, by) for thread in threads],
     }
@@ -311,6 +316,10 @@ def _thread(process: Process, thread: Thread, limit: int, by: str) -> dict[str, 
         "name": _text(thread.name),
         "run_s": _number(thread.run_s),
         "run_queue_wait_s": _number(thread.run_queue_wait_s),
+        "user_s": _number(thread.user_s),
+        "system_s": _number(thread.system_s),
+        "voluntary_switches": thread.voluntary_switches,
+        "involuntary_switches": thread.involuntary_switches,
         "functions_total": len(functions),
         "functions": _functions(functions, limit),
         "open_calls": [
@@ -346,23 +355,6 @@ def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:
         }
         for row in functions.rows(limit)
     ]
-
-
-def _machine(machine: Machine) -> dict[str, Any]:
-    psi = machine.psi_some_s
-    return {
-        "cpus": machine.cpus,
-        "quota_cpus": _number(machine.quota_cpus),
-        "wall_s": _number(machine.wall_s),
-        "busy_s": _number(machine.busy_s),
-        "peak_runnable": machine.peak_runnable,
-        "psi_some": _number(psi / machine.wall_s) if psi is not None and machine.wall_s else None,
-        "steal": _number(machine.steal_s),
-        "throttled_s": _number(machine.throttled_s),
-        "throttled_periods": machine.throttled_periods,
-        "periods": machine.periods,
-        "load": _number(machine.load),
-    }
 
 
 def _interval(low: float, high: float) -> list[float] | None:

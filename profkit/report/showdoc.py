@@ -18,6 +18,7 @@ from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Note, Row, Section, Table
 from profkit.report.functions import FunctionRow, Ranked, ranked_run
 from profkit.report.iterations import model_sections
+from profkit.report.machine import machine_items
 from profkit.report.pools import pool_sections
 from profkit.report.ranges import range_sections
 from profkit.report.text import clean
@@ -28,6 +29,9 @@ __all__ = ["show_document", "wait_fraction"]
 #: Run-queue wait fraction (1) of one process from which it was contended without a doubt; DETECTION §1,
 #: rule "candidate alone".
 CONTENDED_WAIT = 0.15
+#: Seconds on a CPU or queueing for one from which a process can be called contended: one that only starts
+#: queues once, and a scheduler's slice of 3 ms is then most of its time.
+CONTENDED_ACTIVE_S = 0.1
 #: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
 NOTICEABLE_WAIT = 0.01
 
@@ -104,6 +108,7 @@ def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, 
     items.append(("time", _times(run, functions)))
     if manifest is not None and manifest.exit_status not in (None, 0):
         items.append(("exit status", str(manifest.exit_status)))
+    items += machine_items(run)
     items.append(("profiled", _profiled(run, functions)))
     blocks: list[Block] = [] if verdict is None else [verdict_block(verdict)]
     return (*blocks, Facts(tuple(items)))
@@ -176,18 +181,21 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
     ):
         return []
     shown = processes[:limit] if limit else processes
+    # Of processes without functions the command is all that tells what they were.
+    unprofiled = any(not process.profiled for process in shown)
     columns = (
         Column("role", "text"),
-        Column("rank", "count", 3),
+        Column("rank", "count", 1),
         Column("pid", "pid"),
         Column("wall", "seconds"),
         Column("CPU", "seconds"),
         Column("CPU queue", "seconds", 1),
-        Column("of run+queue", "share", 1),
+        Column("of run+queue", "share", 3 if unprofiled else 1),
         Column("switches", "count", 6),
-        Column("forced", "count", 4),
-        Column("exit", "text", 2),
-        Column("command", "path", 5),
+        Column("forced", "count", 5 if unprofiled else 4),
+        Column("threads", "count", 7),
+        Column("exit", "text", 4 if unprofiled else 2),
+        Column("command", "path", 2 if unprofiled else 5),
     )
     rows = tuple(_process_row(process) for process in shown)
     filled = [
@@ -219,7 +227,8 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
 def _process_row(process: Process) -> Row:
     fraction = wait_fraction(process.cpu_s, process.run_queue_wait_s)
     voluntary, forced = process.voluntary_switches, process.involuntary_switches
-    contended = fraction is not None and fraction >= CONTENDED_WAIT
+    active = (process.cpu_s or 0.0) + (process.run_queue_wait_s or 0.0)
+    contended = fraction is not None and fraction >= CONTENDED_WAIT and active >= CONTENDED_ACTIVE_S
     return Row(
         (
             clean(process.role),
@@ -231,6 +240,7 @@ def _process_row(process: Process) -> Row:
             fraction,
             None if voluntary is None or forced is None else voluntary + forced,
             forced,
+            process.peak_threads,
             clean(process.exit),
             clean(shlex.join(process.command)),
         ),

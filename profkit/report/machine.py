@@ -1,0 +1,87 @@
+"""The machine under a run, in words and as JSON: what it was asked for, what it could not give, who watched it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from profkit.model import Machine, Run
+from profkit.report import units
+from profkit.report.text import clean
+
+__all__ = ["machine_items", "machine_object"]
+
+
+def machine_items(run: Run) -> list[tuple[str, str]]:
+    """Return facts of the machines and of the sampler; nothing of a run that nobody watched."""
+    items = []
+    if run.machines:
+        items += [
+            (f"machine {clean(name)}", text) for name, m in run.machines.items() if (text := _machine(m))
+        ]
+    elif run.machine is not None and (text := _machine(run.machine)):
+        items.append(("machine", text))
+    sampler = _sampler(run)
+    if sampler:
+        items.append(("sampler", sampler))
+    return items
+
+
+def _machine(machine: Machine) -> str:
+    parts = []
+    if machine.peak_runnable is not None:
+        of = f" on {machine.cpus} CPU{'s' if machine.cpus != 1 else ''}" if machine.cpus else ""
+        parts.append(f"at most {machine.peak_runnable:,} runnable threads{of}")
+    if machine.psi_some_s is not None and machine.wall_s:
+        share = units.share(min(1.0, machine.psi_some_s / machine.wall_s))
+        parts.append(f"in {share} of the time some thread waited for a CPU")
+    if machine.throttled_periods:
+        share = units.share(machine.throttled_periods / machine.periods) if machine.periods else "some"
+        parts.append(f"throttled by its CPU quota in {share} of the periods")
+    if machine.steal_s and machine.wall_s and machine.steal_s >= 0.01 * machine.wall_s:
+        parts.append(f"{units.seconds(machine.steal_s)} of CPU taken by the hypervisor")
+    if machine.load is not None:
+        parts.append(f"load {machine.load:.1f}")
+    return ", ".join(parts)
+
+
+def _sampler(run: Run) -> str:
+    """Say what watching took, and what was not seen. The fields come from a file and may hold anything."""
+    sampler = run.manifest.sampler if run.manifest is not None else None
+    if sampler is None:
+        return ""
+    parts = []
+    samples, period, cpu = (_number(sampler.get(key)) for key in ("samples", "period_s", "cpu_s"))
+    if samples and period is not None:
+        parts.append(f"{int(samples):,} looks, one in {units.seconds(period)}")
+        if cpu is not None and run.manifest is not None and run.manifest.wall_s > 0:
+            parts.append(f"{units.share(cpu / run.manifest.wall_s)} of one CPU")
+    notes = sampler.get("notes")
+    if isinstance(notes, list | tuple):
+        parts += [clean(note) for note in notes if isinstance(note, str)]
+    return "; ".join(parts)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def machine_object(machine: Machine) -> dict[str, Any]:
+    """Build ``machine`` of ``profkit.show/1``."""
+    psi = _number(machine.psi_some_s)
+    return {
+        "cpus": machine.cpus,
+        "quota_cpus": _number(machine.quota_cpus),
+        "wall_s": _number(machine.wall_s),
+        "busy_s": _number(machine.busy_s),
+        "tree_cpu_s": _number(machine.tree_cpu_s),
+        "peak_runnable": machine.peak_runnable,
+        "psi_some": psi / machine.wall_s if psi is not None and machine.wall_s else None,
+        "steal": _number(machine.steal_s),
+        "throttled_s": _number(machine.throttled_s),
+        "throttled_periods": machine.throttled_periods,
+        "periods": machine.periods,
+        "load": _number(machine.load),
+    }
