@@ -180,7 +180,11 @@ def emit_report(
             text = terminal.render(document(), width=_PLAIN_WIDTH)
         else:
             text = terminal.render(
-                document(), width=_width(), color_system=_color_system(), ascii_only=not _prints_signs()
+                document(),
+                width=_width(),
+                height=shutil.get_terminal_size().lines if sys.stdout.isatty() else None,
+                color_system=_color_system(),
+                ascii_only=not _prints_signs(),
             )
     emit(text, output)
 
@@ -277,7 +281,7 @@ def _color_system() -> str | None:
 def _prints_signs() -> bool:
     """Whether stdout's encoding has the few signs beyond ASCII that reports use."""
     try:
-        "…→–×µ●✗✓█·•".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        "…→–×µ●✗✓█▏·•↑↗↘↓".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

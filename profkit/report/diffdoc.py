@@ -243,7 +243,7 @@ def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: s
     table, by = diff.table, diff.ranking.by
     shown = rows_of[:limit] if limit else rows_of
     columns = (
-        Column("rank", "rank"),
+        Column("slope", "rank"),
         Column("function", "name"),
         Column("baseline", "seconds"),
         Column("candidate", "seconds"),
@@ -253,7 +253,7 @@ def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: s
         Column("calls", "count", 4, folds=True),
         Column("where", "path", 5, folds=True),
         Column("matched by", "text", 6, folds=True),
-        Column("share now", "bar", 8),
+        Column("share now", "bar", 3),
     )
     rows = [_moved_row(table, int(index), by) for index in shown]
     filled = [

@@ -22,7 +22,10 @@ MOST_LINES = 6
 
 _GAP = 2
 _MARK = 2
-_BAR = 10
+_BAR = 8
+_EIGHTHS = "▏▎▍▌▋▊▉"
+#: Ratio of two ranks from which a slope is drawn as steep.
+_STEEP = 4
 #: Columns that a cell of this kind needs at least to be worth showing.
 _LEAST = {"name": 20, "path": 20, "prose": 20, "text": 11}
 #: Columns that a column of paths or reasons may take; what is longer is cut, so that names keep their room.
@@ -51,7 +54,7 @@ def _unpaired_percent(before: str, after: str) -> str:
 
 def _formatted(column: Column, cells: list[Cell]) -> list[str]:
     if column.kind == "bar":
-        return ["█" * round(_BAR * cell) if isinstance(cell, float) else "" for cell in cells]
+        return [_bar(cell) if isinstance(cell, float) else "" for cell in cells]
     sign = "#" if column.kind == "rank" else ""
     if any(isinstance(cell, Pair) for cell in cells) and column.kind != "change":
         return _paired(column, cells, sign)
@@ -62,21 +65,38 @@ def _formatted(column: Column, cells: list[Cell]) -> list[str]:
     return texts
 
 
+def _bar(share: float) -> str:
+    """Draw a share; the last character has eighths, so that small ones differ too."""
+    eighths = round(8 * _BAR * min(1.0, max(0.0, share)))
+    rest: str = ("", *_EIGHTHS)[eighths % 8]
+    return "█" * (eighths // 8) + rest
+
+
+def _slope(before: float | None, after: float | None) -> str:
+    """Arrow of a change of rank: upwards is towards the first, steep from `_STEEP` times on."""
+    if not before or not after or before == after:
+        return "→"
+    steep = max(before, after) >= _STEEP * min(before, after)
+    return ("↑" if steep else "↗") if after < before else ("↓" if steep else "↘")
+
+
 def _paired(column: Column, cells: list[Cell], sign: str) -> list[str]:
-    sides: list[tuple[str, str]] = []
+    sides: list[tuple[str, str, str]] = []
     for cell in cells:
         if isinstance(cell, Pair):
             before, after = (sign + format_one(column.kind, side) for side in cell)
-            sides.append(("", after) if before == after else (_unpaired_percent(before, after), after))
+            arrow = _slope(*cell) if column.kind == "rank" else "→"
+            if before == after:
+                sides.append(("", "", after))
+            else:
+                sides.append((_unpaired_percent(before, after), arrow, after))
         else:
-            sides.append(("", format_cell(column, cell)))
-    left = max(cell_width(before) for before, _ in sides)
-    right = max(cell_width(after) for _, after in sides)
+            sides.append(("", "", format_cell(column, cell)))
+    left = max(cell_width(before) for before, _, _ in sides)
+    right = max(cell_width(after) for _, _, after in sides)
     return [
-        pad(before, left, right=True) + (" → " if before else "   ") + pad(after, right, right=True)
-        if left
-        else after
-        for before, after in sides
+        f"{pad(before, left, right=True)} {arrow or ' '} {pad(after, right, right=True)}" if left else after
+        for before, arrow, after in sides
     ]
 
 

@@ -34,6 +34,12 @@ _ASCII = str.maketrans(
         "✗": "!",
         "✓": "=",
         "█": "#",
+        **dict.fromkeys("▉▊▋▌", "#"),
+        **dict.fromkeys("▍▎▏", "-"),
+        "↑": "^",
+        "↗": "/",
+        "↘": "\\",
+        "↓": "v",
         "·": "|",
         "•": "*",
         "“": '"',
@@ -44,7 +50,12 @@ _ASCII = str.maketrans(
 
 
 def render(
-    document: Document, *, width: int = 80, color_system: str | None = None, ascii_only: bool = False
+    document: Document,
+    *,
+    width: int = 80,
+    height: int | None = None,
+    color_system: str | None = None,
+    ascii_only: bool = False,
 ) -> str:
     """Render a document as text.
 
@@ -54,6 +65,9 @@ def render(
         What to say.
     width
         Columns of the terminal.
+    height
+        Lines of the terminal: of a report that is longer, the answer is repeated at its end, where the reader
+        is; ``None`` repeats nothing.
     color_system
         ``standard``, ``256``, ``truecolor`` or ``windows``, as rich names them; ``None`` for plain text.
     ascii_only
@@ -76,6 +90,8 @@ def render(
         lines.pop()
     if shortened:
         lines += [[], *_prose(_SHORTENED, width, "dim")]
+    if height is not None and len(lines) >= height:
+        lines += _repeated(document, width)
     if ascii_only:
         lines = [
             [
@@ -87,6 +103,12 @@ def render(
     if color_system is None:
         return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
     return _colored(lines, color_system)
+
+
+def _repeated(document: Document, width: int) -> list[Line]:
+    """Give the headline of the verdict once more."""
+    verdicts = [b for s in document.sections for b in s.blocks if isinstance(b, VerdictBlock)]
+    return [[], *_headline(verdicts[0], width)] if verdicts else []
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
@@ -142,6 +164,12 @@ def _prose(text: str, width: int, style: str, indent: str = "") -> Iterator[Line
 
 
 def _verdict(block: VerdictBlock, width: int) -> Iterator[Line]:
+    yield from _headline(block, width)
+    yield from _prose(block.summary, width, "", "  ")
+    yield []
+
+
+def _headline(block: VerdictBlock, width: int) -> Iterator[Line]:
     style = _TONES[block.tone]
     sure = "" if block.confidence is None else f"confidence {100 * block.confidence:.0f} %"
     head = f"{_SIGNS[block.tone]} {block.headline}"
@@ -152,8 +180,6 @@ def _verdict(block: VerdictBlock, width: int) -> Iterator[Line]:
             yield [(line, style)]
         if sure:
             yield [("  " + sure, "bold")]
-    yield from _prose(block.summary, width, "", "  ")
-    yield []
 
 
 def _facts(block: Facts, width: int) -> Iterator[Line]:
