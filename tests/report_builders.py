@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from profkit.analysis.environment import Setting
+from profkit.analysis.ranges import RangeChange, RangeKey, RangeRow
 from profkit.analysis.types import (
     Comparability,
     Diff,
@@ -197,6 +199,127 @@ def quiet() -> Diff:
         ranking=Ranking("tottime", 0.02, 0.01, False, 0.15),
         table=table(rows),
         residue=Residue(0, 0, 0.0, 0.0),
+    )
+
+
+def code_change() -> Diff:
+    """Build one function that got slower with its source, five runs a side, on two machines."""
+    said = "rose from #2 to #1; its source differs, same calls, 4.03× per call"
+    rows = [
+        Row(
+            "encode",
+            "codec/encode.py",
+            line=31,
+            before=(0.9, 5000),
+            after=(3.63, 5000),
+            reason=said,
+            same_source=False,
+        ),
+        *(
+            Row(f"stage_{i}", "codec/stages.py", line=9 * i, before=(1.0 / i, 10), after=(1.02 / i, 10))
+            for i in range(1, 9)
+        ),
+    ]
+    evidence = (
+        Evidence(
+            "self time of encode", "900 ms", "3.63 s", "its source differs, and nothing else got slower"
+        ),
+        Evidence("run-queue wait of the main thread", "0.2 %", "0.3 %", "nobody waited for a CPU"),
+    )
+    advice = ("git log -p -- codec/encode.py  # what changed in encode",)
+    found = table(rows)
+    return replace(
+        contended(),
+        baseline=replace(side("before", 4.4, 3.7, wait=0.01, runs=5), command=("python", "encode.py", "a b")),
+        candidate=replace(
+            side("after", 7.2, 6.4, wait=0.01, runs=5),
+            host="node18",
+            command=("python", "encode.py", "a b"),
+            environment={"OMP_NUM_THREADS": "4", "SLURM_PROCID": "0"},
+        ),
+        comparability=Comparability(0.9, ("Host node17 against node18.",)),
+        verdict=Verdict(
+            "code-change", 0.93, "encode got slower, and its source differs.", None, evidence, advice
+        ),
+        ranking=Ranking("tottime", 0.2, 0.31, True, 0.15),
+        table=replace(found, p_value=np.where(found.anomalous, 0.008, 0.4)),
+        residue=Residue(0, 0, 0.0, 0.0),
+        warnings=(),
+        settings=(
+            Setting("machine", "host", "node17", "node18"),
+            Setting("variable", "OMP_NUM_THREADS", "", "4"),
+            Setting("package", "numpy", "1.26.4", "2.1.0"),
+            Setting("source", "revision", "0123456789ab", "fedcba987654 +"),
+        ),
+    )
+
+
+def undecided() -> Diff:
+    """Build two plain profiles that cannot tell why one is slower."""
+    rows = [
+        Row(f"step_{i}", "train.py", line=i, before=(1.0 / i, 10), after=(2.1 / i, 10)) for i in range(1, 6)
+    ]
+    evidence = (Evidence("self time", "2.28 s", "4.79 s", "2.10× the baseline"),)
+    advice = (
+        "profkit capture -o baseline.prof -- python your_script.py",
+        "profkit capture -o candidate.prof -- python your_script.py",
+        "# 4 more runs per side: profkit capture --repeat 4 …",
+    )
+    summary = (
+        "Everything takes about 2.10 times as long, but without the kernel's counters nothing tells why."
+    )
+    others = (
+        Finding(
+            "slower-machine",
+            "slower-machine",
+            0.45,
+            math.nan,
+            "Every function takes about 2.10 times as long.",
+        ),
+        Finding("contention", "contention", 0.4, math.nan, "Many functions lost their places at once."),
+    )
+    return replace(
+        quiet(),
+        verdict=Verdict("inconclusive", 0.5, summary, None, evidence, advice, others),
+        table=table(rows),
+    )
+
+
+def several_causes() -> Diff:
+    """Build contention and a code change together, with ranges of NVTX."""
+    both = contended()
+    change = Finding("code-change", "code-change", 0.9, 0.3, "solve got slower, and its source differs.")
+
+    def row(key: RangeKey, factor: float, count: int) -> RangeRow:
+        return RangeRow(key, 1, count, 0.02 * count * factor, 0.02 * factor, 0.03 * factor, None, None, 0)
+
+    forward, load = RangeKey("forward", ""), RangeKey("load batch", "data")
+    ranges = (
+        RangeChange(forward, row(forward, 1.0, 100), row(forward, 4.0, 100), 4.0, 4.0, 4.0, 0.99),
+        RangeChange(load, None, row(load, 1.0, 100), None, None, None, None),
+    )
+    verdict = replace(both.verdict, confidence=0.87, findings=(*both.verdict.findings, change))
+    return replace(both, verdict=verdict, ranges=ranges)
+
+
+def unmatched() -> Diff:
+    """Build two programs that have hardly a function in common."""
+    rows = [
+        *(Row(f"old_{i}", "old.py", line=i, before=(1.0 / i, 10), match="gone") for i in range(1, 5)),
+        *(Row(f"new_{i}", "new.py", line=i, after=(2.0 / i, 10), match="new") for i in range(1, 5)),
+        Row("main", "app.py", line=3, before=(0.02, 1), after=(0.03, 1), match="nearest-line"),
+    ]
+    summary = (
+        "The sides are hardly the same program: 98 % or more of either's time is in functions of its own."
+    )
+    return replace(
+        quiet(),
+        comparability=Comparability(
+            0.01, ("98% of the baseline's self time is in functions that only it has.",)
+        ),
+        verdict=Verdict("inconclusive", 0.5, summary),
+        table=table(rows),
+        residue=Residue(4, 4, 0.98, 0.99),
     )
 
 

@@ -375,9 +375,13 @@ def _trust(diff: Diff) -> list[Section]:
 
 def _settings(diff: Diff, limit: int) -> list[Section]:
     """List what is not the same around the program."""
-    if not diff.settings:
+    settings = diff.settings
+    if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
+        # Their table has told those.
+        settings = tuple(s for s in settings if s.kind not in ("variable", "pool"))
+    if not settings:
         return []
-    shown = diff.settings[:limit] if limit else diff.settings
+    shown = settings[:limit] if limit else settings
     columns = (
         Column("", "text", 1),
         Column("what", "text"),
@@ -388,7 +392,7 @@ def _settings(diff: Diff, limit: int) -> list[Section]:
         Row((s.kind, clean(s.name), clean(s.baseline) or units.UNKNOWN, clean(s.candidate) or units.UNKNOWN))
         for s in shown
     )
-    note = cut_note(len(shown), len(diff.settings), "differences")
+    note = cut_note(len(shown), len(settings), "differences")
     return [Section("What is different around the program", (Table(columns, rows, note),))]
 
 
@@ -405,7 +409,9 @@ def _reproduce(diff: Diff, attachment: str) -> Section:
         words += ["profkit capture", "-o", f"{name}.prof", *repeat, "--", shlex.join(side.command)]
         commands.append(clean(" ".join(words)))
     if attachment:
-        notes.append(f"{clean(attachment)} holds the runs of both sides, and this report is made of them by:")
+        notes.append(
+            f"{clean(attachment)} holds the runs of both sides; unpacked, the last command makes this report again."
+        )
     sides = []
     for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):
         several = name if attachment else f"'{name}-*.prof'"

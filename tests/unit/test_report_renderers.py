@@ -23,6 +23,10 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "diff-contended": lambda: diff_document(build.contended()),
     "diff-quiet": lambda: diff_document(build.quiet(), 20),
     "diff-cumtime": lambda: diff_document(by_cumtime(build.contended())),
+    "diff-code-change": lambda: diff_document(build.code_change(), 20, "slow.zip"),
+    "diff-undecided": lambda: diff_document(build.undecided(), 20),
+    "diff-several": lambda: diff_document(build.several_causes(), 20),
+    "diff-unmatched": lambda: diff_document(build.unmatched(), 20),
     "show-foreign": lambda: show_document(build.foreign_run()),
     "show-captured": lambda: show_document(build.captured_run(), by="cumtime"),
 }
@@ -280,3 +284,57 @@ def test_the_order_and_the_time_between_functions_are_told_apart(
     ranking = replace(diff.ranking, rbo=rbo, total_variation=apart, reordered=reordered)
     text = terminal.render(diff_document(replace(diff, ranking=ranking)), width=200)
     assert reading in " ".join(text.split())
+
+
+def test_slopes_are_drawn_by_their_steepness() -> None:
+    rows = [
+        build.Row(f"f{i}", "a.py", before=(1.0 / before, 5), after=(1.0 / after, 5), reason="moved")
+        for i, (before, after) in enumerate([(9, 1), (2, 4), (1, 8), (4, 3), (3, 2)])
+    ]
+    document = diff_document(replace(build.contended(), table=build.table(rows)))
+    slopes = {
+        r[2]: r[1] for r in re.findall(r"● +(#\d+) (\S) +#\d+ +(f\d)", terminal.render(document, width=140))
+    }
+    assert slopes == {"f0": "↑", "f1": "↘", "f2": "↓", "f3": "↗", "f4": "↗"}
+    plain = terminal.render(document, width=140, ascii_only=True)
+    assert plain.isascii()
+    assert re.search(r"#5 \^ +#1 +f0", plain)
+
+
+def test_the_answer_is_repeated_where_the_top_has_scrolled_away() -> None:
+    document = diff_document(build.contended())
+    once = terminal.render(document)
+    head = once.splitlines()[0]
+    assert head.startswith("✗ Resource contention")
+    assert terminal.render(document, height=10_000) == once
+    again = terminal.render(document, height=24)
+    assert again.startswith(once)
+    assert again.splitlines()[len(once.splitlines()) :][1] == head
+    assert terminal.render(show_document(build.foreign_run()), height=3).startswith("file")
+
+
+def test_the_biggest_table_is_cut_first_and_at_a_row() -> None:
+    one = replace(many(3000), residue=build.contended().residue)
+    text = markdown.render(diff_document(one, 0))
+    assert len(text.encode()) <= markdown.MAX_BYTES
+    # Nearly all of the room is used, and the small tables are whole.
+    assert len(text.encode()) > 0.9 * markdown.MAX_BYTES
+    for evidence in build.contended().verdict.evidence:
+        assert evidence.signal in text
+    cut = re.search(r"_([\d,]+) more rows were cut\._", text)
+    assert cut
+    shown = text.count("<code>function&#95;") + text.count("<code>function_")
+    assert shown + int(cut[1].replace(",", "")) == 3000
+
+
+def test_how_to_reproduce_is_for_readers_elsewhere() -> None:
+    document = diff_document(build.code_change(), 20, "slow.zip")
+    assert "How to reproduce" not in terminal.render(document)
+    text = markdown.render(document)
+    assert "profkit capture -o baseline.prof --repeat 5 -- python encode.py 'a b'" in text
+    assert "OMP_NUM_THREADS=4 profkit capture -o candidate.prof" in text
+    assert "SLURM_PROCID" not in text
+    assert "profkit diff baseline candidate" in text
+    assert "profkit diff 'baseline-*.prof' 'candidate-*.prof'" in markdown.render(
+        diff_document(build.code_change())
+    )

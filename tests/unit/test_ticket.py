@@ -36,7 +36,7 @@ def test_the_attachment_makes_the_same_report(
     text = (tmp_path / "slow.md").read_text(encoding="utf-8")
     assert text.startswith("## ❌ Resource contention by other processes (contention, external-load)\n")
     assert len(text.encode()) <= MAX_BYTES
-    assert "slow.zip holds the runs" in text
+    assert "slow.zip holds the runs of both sides" in text
     assert "profkit capture -o baseline.prof -- python tokenize&#" not in text
     assert "profkit capture -o baseline.prof -- python tokenize_corpus.py" in text
     assert "attach it to the ticket" in capsys.readouterr().err
