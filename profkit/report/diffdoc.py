@@ -7,13 +7,11 @@ know before trusting it, then what to do. Nothing here computes a statistic or k
 from __future__ import annotations
 
 import math
-import shlex
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.analysis import noise
-from profkit.analysis.environment import set_by_hand
 from profkit.analysis.movement import is_wait
 from profkit.analysis.types import Diff, DiffTable, Finding, SideSummary, SideTable, Verdict
 from profkit.report import units
@@ -32,6 +30,7 @@ from profkit.report.document import (
 from profkit.report.iterations import change_sections as iteration_sections
 from profkit.report.pools import pool_differences
 from profkit.report.ranges import change_sections
+from profkit.report.surroundings import reproduce_section, setting_sections
 from profkit.report.text import clean
 from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
 
@@ -74,9 +73,9 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
         *change_sections(diff.ranges, limit),
         *_trust(diff),
         *_other_findings(diff.verdict),
-        *_settings(diff, limit),
+        *setting_sections(diff, limit),
         *_advice(diff.verdict),
-        _reproduce(diff, attachment),
+        reproduce_section(diff, attachment),
     ]
     return Document("profkit diff", tuple(sections))
 
@@ -371,54 +370,6 @@ def _trust(diff: Diff) -> list[Section]:
     if skipped:
         sections.append(Section("Files left out", (Bullets(tuple(skipped)),)))
     return sections
-
-
-def _settings(diff: Diff, limit: int) -> list[Section]:
-    """List what is not the same around the program."""
-    settings = diff.settings
-    if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
-        # Their table has told those.
-        settings = tuple(s for s in settings if s.kind not in ("variable", "pool"))
-    if not settings:
-        return []
-    shown = settings[:limit] if limit else settings
-    columns = (
-        Column("", "text", 1),
-        Column("what", "text"),
-        Column("baseline", "prose"),
-        Column("candidate", "prose"),
-    )
-    rows = tuple(
-        Row((s.kind, clean(s.name), clean(s.baseline) or units.UNKNOWN, clean(s.candidate) or units.UNKNOWN))
-        for s in shown
-    )
-    note = cut_note(len(shown), len(settings), "differences")
-    return [Section("What is different around the program", (Table(columns, rows, note),))]
-
-
-def _reproduce(diff: Diff, attachment: str) -> Section:
-    """Say how to have both runs again, for a reader who has only this report."""
-    commands = []
-    notes = []
-    for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):
-        if not side.command:
-            notes.append(f"The {name} is a profile that does not say what was run.")
-            continue
-        words = [f"{n}={shlex.quote(v)}" for n, v in set_by_hand(side.environment).items()]
-        repeat = [f"--repeat {side.runs}"] if side.runs > 1 else []
-        words += ["profkit capture", "-o", f"{name}.prof", *repeat, "--", shlex.join(side.command)]
-        commands.append(clean(" ".join(words)))
-    if attachment:
-        notes.append(
-            f"{clean(attachment)} holds the runs of both sides; unpacked, the last command makes this report again."
-        )
-    sides = []
-    for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):
-        several = name if attachment else f"'{name}-*.prof'"
-        sides.append(f"{name}.prof" if side.runs == 1 else several)
-    commands.append(f"profkit diff {' '.join(sides)}")
-    blocks: list[Block] = [Note(" ".join(notes))] if notes else []
-    return Section("How to reproduce", (*blocks, Bullets(tuple(commands), commands=True)), role="reproduce")
 
 
 def _other_findings(verdict: Verdict) -> list[Section]:
