@@ -44,6 +44,9 @@ COMMANDS = {
     ),
     "extract": Entry("profkit.cli.extract", "extract", "Write one process as a plain pstats file."),
     "view": Entry("profkit.cli.view", "view", "Open one process of a run in snakeviz."),
+    "export": Entry(
+        "profkit.cli.export", "export", "Write a run for Perfetto, chrome://tracing or speedscope."
+    ),
     "demo": Entry("profkit.cli.demo", "demo", "Run the whole story on this machine in under a minute."),
 }
 

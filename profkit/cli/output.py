@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ __all__ = [
     "default_limit",
     "emit",
     "emit_bytes",
+    "emit_chunks",
     "emit_report",
     "keep_inputs",
     "masker",
@@ -204,20 +205,48 @@ def emit(text: str, output: Path | None) -> None:
 
 
 def emit_bytes(data: bytes, output: Path) -> None:
-    """Write a file in one piece.
+    """Write a file in one piece, as `emit_chunks` does."""
+    _emit_file((data,), output)
 
-    It is written beside the target and renamed: nobody reads half of it, and a failure keeps the old one.
+
+def emit_chunks(chunks: Iterable[bytes], output: Path | None) -> None:
+    """Write bytes as they are made, to a file or to stdout; a name that ends in ``.gz`` is compressed.
+
+    A file is written beside the target and renamed: nobody reads half of it, and a failure keeps the old one.
 
     Raises
     ------
     UsageError
-        It cannot be written there.
+        It cannot be written there, or stdout is a terminal.
     """
+    if output is not None:
+        _emit_file(_compressed(chunks) if output.suffix.lower() == ".gz" else chunks, output)
+        return
+    if sys.stdout.isatty():
+        raise UsageError("this is no text for a terminal: give -o FILE, or redirect it")
+    try:
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    import zlib
+
+    packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)  # 16: with gzip's header
+    for chunk in chunks:
+        yield packer.compress(chunk)
+    yield packer.flush()
+
+
+def _emit_file(chunks: Iterable[bytes], output: Path) -> None:
     if output.exists() and not output.is_file():
         # A device, a pipe (/dev/stdout, a process substitution): there is nothing to rename over.
         if output.is_dir():
             raise UsageError(f"-o {output}: is a directory, name a file")
-        _write_into(output, data)
+        _write_into(output, chunks)
         return
     target = Path(os.path.realpath(output))
     try:
@@ -226,7 +255,7 @@ def emit_bytes(data: bytes, output: Path) -> None:
         raise UsageError(f"-o {output}: cannot be written there, {error.strerror}") from error
     try:
         with open(descriptor, "wb") as stream:
-            stream.write(data)
+            stream.writelines(chunks)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(name, _mode_of(target))
@@ -239,10 +268,10 @@ def emit_bytes(data: bytes, output: Path) -> None:
         raise
 
 
-def _write_into(output: Path, data: bytes) -> None:
+def _write_into(output: Path, chunks: Iterable[bytes]) -> None:
     try:
         with open(output, "wb") as stream:
-            stream.write(data)
+            stream.writelines(chunks)
     except BrokenPipeError:
         return
     except OSError as error:

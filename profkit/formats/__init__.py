@@ -1,4 +1,4 @@
-"""Readers and writers: pstats dumps of any profiler, and profkit's own run file.
+"""Readers and writers: pstats dumps of any profiler, profkit's own run file, and what other viewers read.
 
 Commands take runs and sides from here: `load_run` for one file, `load_side` for the replicates of one
 configuration. Names are imported when they are first used, so that importing this room costs nothing.
@@ -10,29 +10,35 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from profkit.formats.chrome import chrome_trace
     from profkit.formats.load import join_ranks, load_run, load_side
     from profkit.formats.pstats_file import PstatsFile, read_pstats
     from profkit.formats.pstats_write import write_pstats
     from profkit.formats.runfile import read_run, write_run
+    from profkit.formats.speedscope import speedscope_file
 
 __all__ = [
     "PstatsFile",
+    "chrome_trace",
     "join_ranks",
     "load_run",
     "load_side",
     "read_pstats",
     "read_run",
+    "speedscope_file",
     "write_pstats",
     "write_run",
 ]
 
 _MODULE_OF = {
     "PstatsFile": "pstats_file",
+    "chrome_trace": "chrome",
     "join_ranks": "load",
     "load_run": "load",
     "load_side": "load",
     "read_pstats": "pstats_file",
     "read_run": "runfile",
+    "speedscope_file": "speedscope",
     "write_pstats": "pstats_write",
     "write_run": "runfile",
 }

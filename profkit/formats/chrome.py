@@ -1,0 +1,278 @@
+"""Writes a run as a Chrome trace: what ui.perfetto.dev, chrome://tracing and others open.
+
+The JSON object form of the "Trace Event Format" (the Chromium project's document of that name). Pushed ranges are
+complete events, on a track for each thread and domain, as only there they nest; ranges that may end in another
+thread are nestable async events; marks are instant events; what was sampled are counters. Functions are sums over
+a run and have no place in time: they are left out, and no slice is invented for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.errors import FormatError
+from profkit.formats import chrome_counters
+from profkit.formats.timeline import (
+    CHUNK_ROWS,
+    Export,
+    Track,
+    as_json,
+    as_microseconds,
+    formatted,
+    process_label,
+    thread_names,
+    to_unix_ns,
+    tracks,
+)
+from profkit.model import Process, Ranges, Run
+from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
+
+__all__ = ["OWN_NUMBERS", "chrome_trace"]
+
+Ints = npt.NDArray[np.int64]
+Texts = npt.NDArray[np.object_]
+
+#: Linux's PID_MAX_LIMIT: from here on numbers are ours, for tracks that are no thread, and for a process whose
+#: number another one has (of another host, or the image that an exec replaced).
+OWN_NUMBERS = 1 << 22
+#: Greatest integer that every reader of JSON keeps exact: a double has 53 bits.
+_EXACT = 1 << 53
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lane:
+    """A process in the trace: its number there, and what brings its clock to the trace's."""
+
+    process: Process
+    pid: int
+    shift_ns: int
+    tracks: tuple[Track, ...]
+    tids: tuple[int, ...]
+
+
+def chrome_trace(run: Run) -> Export:
+    """Lay out a run on one time axis, which begins with its first event.
+
+    Parameters
+    ----------
+    run
+        Any run; what it lacks is not in the trace.
+
+    Returns
+    -------
+    Export
+        ``ts`` and ``dur`` are microseconds. ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent where no
+        clock tells it.
+
+    Raises
+    ------
+    FormatError
+        Nothing in the run has a time.
+    """
+    offsets, machine = to_unix_ns(run)
+    begins = [_begin(p) + offset for p, offset in zip(run.processes, offsets, strict=True) if _has_times(p)]
+    if run.series is not None and len(run.series.time_ns):
+        begins.append(int(run.series.time_ns.min()) + machine)
+    if not begins:
+        raise FormatError(
+            run.path,
+            "holds nothing that has a time: no NVTX ranges and no samples",
+            "its functions are sums, which --to speedscope writes",
+        )
+    base = min(begins)
+    left_out = []
+    if any(len(thread.profile) for process in run.processes for thread in process.threads):
+        left_out.append("function times are sums without a place in time (see them with --to speedscope)")
+    return Export(_chunks(run, _lanes(run, offsets, base), machine - base, base), tuple(left_out))
+
+
+def _has_times(process: Process) -> bool:
+    ranges, samples = process.ranges, process.samples
+    return bool((ranges is not None and len(ranges)) or (samples is not None and len(samples)))
+
+
+def _begin(process: Process) -> int:
+    times = [part for part in (process.ranges, process.samples) if part is not None and len(part)]
+    return min(int((part.begin_ns if isinstance(part, Ranges) else part.time_ns).min()) for part in times)
+
+
+def _lanes(run: Run, offsets: list[int], base: int) -> list[_Lane]:
+    """Give every process that has a time its number, and every track one."""
+    taken: set[int] = set()
+    next_tid = OWN_NUMBERS
+    lanes = []
+    for process, offset in zip(run.processes, offsets, strict=True):
+        pid = process.pid or OWN_NUMBERS
+        while pid in taken:
+            pid += OWN_NUMBERS
+        taken.add(pid)
+        if not _has_times(process):
+            continue
+        found = tuple(tracks(process.ranges)) if process.ranges is not None else ()
+        tids = []
+        for track in found:
+            tids.append(next_tid if track.domain else track.thread)
+            next_tid += bool(track.domain)
+        lanes.append(_Lane(process, pid, offset - base, found, tuple(tids)))
+    return lanes
+
+
+def _chunks(run: Run, lanes: list[_Lane], machine_shift_ns: int, base: int) -> Iterator[bytes]:
+    facts: dict[str, object] = {"writer": "profkit", "file": run.path}
+    if run.manifest is not None:
+        facts |= {
+            "profkit": run.manifest.profkit,
+            "command": " ".join(run.manifest.command),
+            "host": run.manifest.host.name,
+            "started": run.manifest.started,
+        }
+    head = '{"displayTimeUnit":"ms",'
+    if machine_shift_ns + base or any(lane.shift_ns + base for lane in lanes):
+        head += f'"baseTimeNanoseconds":{base},'
+    yield f'{head}"otherData":{as_json(facts)},"traceEvents":['.encode()
+    first = True
+    for chunk in _all_events(run, lanes, machine_shift_ns):
+        # Every event brings the comma in front of it along.
+        yield chunk[1:] if first and chunk else chunk
+        first = first and not chunk
+    yield b"\n]}\n"
+
+
+def _all_events(run: Run, lanes: list[_Lane], machine_shift_ns: int) -> Iterator[bytes]:
+    if run.series is not None:
+        yield (",\n" + _metadata("process_name", 0, 0, {"name": "machine"})).encode()
+        yield from chrome_counters.of_series(run.series, 0, machine_shift_ns)
+    for place, lane in enumerate(lanes, start=1):
+        yield "".join(f",\n{event}" for event in _names(lane, place)).encode()
+        ranges = lane.process.ranges
+        for track, tid in zip(lane.tracks, lane.tids, strict=True):
+            assert ranges is not None
+            for start in range(0, len(track.rows), CHUNK_ROWS):
+                yield _events(ranges, track.rows[start : start + CHUNK_ROWS], lane, track, tid)
+        if lane.process.samples is not None:
+            names = thread_names(lane.process)
+            yield from chrome_counters.of_threads(lane.process.samples, names, lane.pid, lane.shift_ns)
+
+
+def _metadata(kind: str, pid: int, tid: int, args: dict[str, object]) -> str:
+    return f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{as_json(args)}}}'
+
+
+def _names(lane: _Lane, place: int) -> Iterator[str]:
+    """Metadata events: what the process and its tracks are called, and their order."""
+    process = lane.process
+    yield _metadata("process_name", lane.pid, 0, {"name": process_label(process)})
+    yield _metadata("process_sort_index", lane.pid, 0, {"sort_index": place})
+    if lane.pid != process.pid:
+        yield _metadata("process_labels", lane.pid, 0, {"labels": f"process {process.pid}"})
+    if process.host is not None and process.host.name:
+        yield _metadata("process_labels", lane.pid, 0, {"labels": process.host.name})
+    names = thread_names(process)
+    listed = {tid: at for at, tid in enumerate(names)}
+    order = sorted(range(len(lane.tracks)), key=lambda i: (listed.get(lane.tracks[i].thread, len(listed)), i))
+    for at, i in enumerate(order):
+        track, tid = lane.tracks[i], lane.tids[i]
+        name = names.get(track.thread) or f"thread {track.thread}"
+        called = f"{name}: {track.domain}" if track.domain else name
+        yield _metadata("thread_name", lane.pid, tid, {"name": called})
+        yield _metadata("thread_sort_index", lane.pid, tid, {"sort_index": at})
+
+
+def _events(ranges: Ranges, rows: Ints, lane: _Lane, track: Track, tid: int) -> bytes:
+    """Write some rows of one track, in their order: of two that begin at once, the outer comes first."""
+    kind, end = ranges.kind[rows], ranges.end_ns[rows]
+    begin = ranges.begin_ns[rows] + lane.shift_ns
+    closed = end != OPEN
+    started = kind == STARTED
+    # What all events of one name have in common is written once, and then picked for each.
+    columns = (ranges.name[rows], ranges.category[rows], ranges.color[rows], kind, closed)
+    group, which = _groups([*columns, ranges.payload_type[rows] != 0])
+    heads = np.empty(len(which), object)
+    tails = np.empty(len(which), object)
+    ends = np.empty(len(which), object)
+    for i, at in enumerate(which.tolist()):
+        heads[i], tails[i], ends[i] = _common(ranges, int(rows[at]), lane.pid, tid, track.domain)
+    middle = np.full(len(rows), "", object)
+    complete = (kind == PUSHED) & closed
+    middle[complete] = as_microseconds(end[complete] - ranges.begin_ns[rows][complete], ',"dur":')
+    # An id is good within the process: the row.
+    middle[started] = formatted(',"id2":{"local":"0x%x"}', (rows[started],))
+    table = np.empty((len(rows), 5), object)
+    table[:, 0] = heads[group]
+    table[:, 1] = as_microseconds(begin)
+    table[:, 2] = middle
+    table[:, 3] = tails[group]
+    table[:, 4] = _payloads(ranges, rows)
+    text = "".join(table.ravel().tolist())
+    finished = np.flatnonzero(started & closed)
+    if len(finished):
+        table = np.empty((len(finished), 4), object)
+        table[:, 0] = ends[group[finished]]
+        table[:, 1] = as_microseconds(end[finished] + lane.shift_ns)
+        table[:, 2] = middle[finished]
+        table[:, 3] = "}"
+        text += "".join(table.ravel().tolist())
+    return text.encode()
+
+
+def _groups(columns: list[npt.NDArray[np.generic]]) -> tuple[Ints, Ints]:
+    """Number equal rows; return each row's number, and a row of each number."""
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, value = np.unique(column, return_inverse=True)
+        value = value.reshape(-1)
+        # Both factors are below the number of rows of a chunk.
+        _, key = np.unique(key * (int(value.max(initial=0)) + 1) + value, return_inverse=True)
+        key = key.reshape(-1)
+    _, first = np.unique(key, return_index=True)
+    return key, first
+
+
+def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[str, str, str]:
+    """Text before a row's time, after its own fields, and before the time of a started range's end."""
+    kind = int(ranges.kind[row])
+    args: dict[str, object] = {}
+    if domain and kind == STARTED:  # a viewer does not show these on the track of the thread
+        args["domain"] = domain
+    if ranges.category[row]:
+        args["category"] = ranges.strings[int(ranges.category[row])]
+    if ranges.color[row]:
+        args["color"] = f"#{int(ranges.color[row]) & 0xFFFFFF:06x}"
+    if kind == MARK:
+        phase, scope = "i", ',"s":"t"'
+    elif kind == STARTED:
+        phase, scope = "b", ""
+    else:
+        phase, scope = "B" if ranges.end_ns[row] == OPEN else "X", ""
+    same = (
+        f'"pid":{pid},"tid":{tid},"cat":"nvtx","name":{as_json(ranges.strings[int(ranges.name[row])])},"ts":'
+    )
+    fields = as_json(args)
+    if ranges.payload_type[row]:  # its value and two braces follow
+        tail = f',"args":{fields[:-1]}{"," if args else ""}"payload":'
+    else:
+        tail = f',"args":{fields}}}' if args else "}"
+    return f',\n{{"ph":"{phase}"{scope},{same}', tail, f',\n{{"ph":"e",{same}'
+
+
+def _payloads(ranges: Ranges, rows: Ints) -> Texts:
+    """Write payloads, and what closes the event behind one; empty for rows without."""
+    result = np.full(len(rows), "", object)
+    types = ranges.payload_type[rows]
+    for number in np.unique(types[types != 0]).tolist():
+        at = np.flatnonzero(types == number)
+        dtype = np.dtype(PAYLOAD_TYPES[number])
+        raw = ranges.payload[rows[at]].astype("<u8").view(np.uint8).reshape(len(at), 8)
+        values = np.ascontiguousarray(raw[:, : dtype.itemsize]).view(dtype).reshape(-1)
+        if dtype.kind == "f":
+            plain = np.isfinite(values)
+            texts = [repr(value) for value in values.tolist()]
+        else:
+            plain = np.abs(values.astype(np.float64)) <= _EXACT
+            texts = [str(value) for value in values.tolist()]
+        result[at] = [f"{text}}}}}" if ok else f'"{text}"}}}}' for text, ok in zip(texts, plain, strict=True)]
+    return result

@@ -1,0 +1,107 @@
+"""Counter events of a Chrome trace: the machine's series, and every thread's share of a CPU; used by `chrome`.
+
+A counter event holds until the next one. Sums that grow are therefore written as what they grew by per second from
+one reading to the next; the last interval's value is repeated at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.formats.timeline import as_json, as_microseconds, formatted
+from profkit.model import Series, ThreadSamples
+
+__all__ = ["of_series", "of_threads"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Columns of a series that grow: the counter's name, and what its rate per second is.
+_RATES = {
+    "busy_s": ("CPUs in use", "cores"),
+    "steal_s": ("CPUs stolen", "cores"),
+    "psi_some_s": ("somebody queued for a CPU (PSI some)", "share of the time"),
+    "throttled_s": ("throttled by the CPU quota", "cores"),
+    "throttled_periods": ("throttled periods", "per second"),
+    "periods": ("periods of the CPU quota", "per second"),
+}
+#: Columns that say how it was at that moment.
+_LEVELS = {
+    "runnable": ("runnable threads of the machine", "threads"),
+    "processes": ("processes of the run", "processes"),
+    "threads": ("threads of the run", "threads"),
+    "gpu_utilisation": ("GPU utilisation", "share of the time"),
+    "gpu_memory_bytes": ("GPU memory", "bytes"),
+}
+
+
+def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
+    """Yield the counters of the machine, under a process of their own.
+
+    Parameters
+    ----------
+    series
+        As the run holds it; readings that failed (NaN) are left out.
+    pid
+        That process's number in the trace.
+    shift_ns
+        What brings its clock to the trace's.
+    """
+    for column, values in series.columns.items():
+        there = np.isfinite(values)
+        time, numbers = series.time_ns[there] + shift_ns, values[there]
+        if column in _RATES:
+            name, unit = _RATES[column]
+            time, numbers = _rates(time, numbers)
+        else:
+            name, unit = _LEVELS.get(column, (column, "value"))
+        if len(time):
+            yield _counters(name, pid, time, {unit: numbers})
+
+
+def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
+    """Yield, for every thread that did something, the share of the time it ran and the share it was queued.
+
+    Parameters
+    ----------
+    samples
+        Counters of one process's threads.
+    names
+        Of the threads, by their ids.
+    pid, shift_ns
+        As for `of_series`.
+    """
+    if not len(samples):
+        return
+    change = np.flatnonzero(np.diff(samples.tid)) + 1
+    for rows in np.split(np.arange(len(samples)), change):
+        run, wait = samples.run_ns[rows] / 1e9, samples.wait_ns[rows] / 1e9
+        if len(rows) < 2 or run[-1] + wait[-1] <= run[0] + wait[0]:
+            continue
+        tid = int(samples.tid[rows[0]])
+        time, running = _rates(samples.time_ns[rows] + shift_ns, run)
+        _, queued = _rates(samples.time_ns[rows] + shift_ns, wait)
+        if len(time):
+            name = f"{names.get(tid) or 'thread'} {tid} on a CPU"
+            yield _counters(name, pid, time, {"running": running, "queued": queued})
+
+
+def _rates(time: Ints, values: Floats) -> tuple[Ints, Floats]:
+    """Turn sums into their growth per second, from each reading on; never negative."""
+    apart = np.concatenate([[True], np.diff(time) > 0]) if len(time) else np.zeros(0, np.bool_)
+    time, values = time[apart], values[apart]
+    if len(time) < 2:
+        return time[:0], values[:0]
+    rate = np.maximum(np.diff(values) / (np.diff(time) / 1e9), 0.0)
+    return time, np.append(rate, rate[-1])
+
+
+def _counters(name: str, pid: int, time: Ints, values: Mapping[str, Floats]) -> bytes:
+    head = f'{{"ph":"C","pid":{pid},"tid":0,"name":{as_json(name)},"ts":'
+    fields = ",".join(f"{as_json(unit)}:%.6g" for unit in values)
+    tails = formatted(',"args":{' + fields + "}}", tuple(values.values()))
+    texts = as_microseconds(time, head)
+    return "".join([f",\n{text}{tail}" for text, tail in zip(texts, tails, strict=True)]).encode()

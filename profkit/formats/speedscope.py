@@ -1,0 +1,240 @@
+"""Writes a run for speedscope: ranges as they followed each other, functions as a flat profile of self times.
+
+The file format is speedscope's own (`file-format-schema.json` of its package). Every thread's pushed ranges of one
+domain are an evented profile, as they nest. Functions are caller–callee sums, of which no stacks can be had: each
+thread's are a sampled profile of stacks with one frame, weighted by self time; where a tracer told waiting from
+running, what the function waited is a frame of its own above it. Ranges that may end in another thread, and marks,
+have no place in a stack: they are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.errors import FormatError
+from profkit.formats.timeline import (
+    CHUNK_ROWS,
+    Export,
+    Track,
+    as_json,
+    formatted,
+    process_label,
+    thread_names,
+    tracks,
+)
+from profkit.model import Process, Profile, Ranges, Run, Thread
+from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
+
+__all__ = ["evented", "speedscope_file"]
+
+Ints = npt.NDArray[np.int64]
+
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+#: Frames above a function, for the parts of its self time in which it did not run.
+_QUEUED, _BLOCKED = "[queued for a CPU]", "[off the CPU]"
+#: Added to the name of a range that was never ended; it is drawn to the end of its track.
+_UNENDED = " (never ended)"
+
+
+@dataclass(slots=True)
+class _Frames:
+    """The table of frames that all profiles of a file share; grows while profiles are written."""
+
+    numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
+
+    def number(self, name: str, file: str = "", line: int = 0) -> int:
+        return self.numbers.setdefault((name, file, line), len(self.numbers))
+
+    def texts(self) -> Iterator[str]:
+        for name, file, line in self.numbers:
+            where: dict[str, object] = {"file": file, "line": line} if file and file != "~" else {}
+            yield as_json({"name": name, **where})
+
+
+def speedscope_file(run: Run) -> Export:
+    """Lay out a run as one file with a profile for each track of ranges and for each thread's functions.
+
+    Parameters
+    ----------
+    run
+        Any run.
+
+    Returns
+    -------
+    Export
+        Times of ranges are nanoseconds from the track's first range on, self times seconds.
+
+    Raises
+    ------
+    FormatError
+        It holds neither ranges that nest nor functions.
+    """
+    nested = [
+        (process, track, process.ranges)
+        for process in run.processes
+        if process.ranges is not None
+        for track in _nested(process.ranges)
+    ]
+    flat = [(p, thread) for p in run.processes for thread in p.threads if (thread.profile.tottime > 0).any()]
+    if not nested and not flat:
+        raise FormatError(run.path, "holds no function and no range that could be written")
+    return Export(_chunks(run, nested, flat), tuple(_left_out(run)))
+
+
+def _left_out(run: Run) -> Iterator[str]:
+    kinds = [process.ranges.kind for process in run.processes if process.ranges is not None]
+    started, marks = (sum(int((kind == wanted).sum()) for kind in kinds) for wanted in (STARTED, MARK))
+    if started:
+        yield f"{started:,} ranges that were started and ended may overlap, which stacks cannot (see --to chrome)"
+    if marks:
+        yield f"{marks:,} marks have no duration (see --to chrome)"
+
+
+def _nested(ranges: Ranges) -> list[Track]:
+    """Tracks with their pushed ranges only; those without any are left out."""
+    found = []
+    for track in tracks(ranges):
+        rows = track.rows[ranges.kind[track.rows] == PUSHED]
+        if len(rows):
+            found.append(Track(track.thread, track.domain, rows))
+    return found
+
+
+def _chunks(
+    run: Run, nested: list[tuple[Process, Track, Ranges]], flat: list[tuple[Process, Thread]]
+) -> Iterator[bytes]:
+    frames = _Frames()
+    head = {"$schema": _SCHEMA, "exporter": "profkit", "name": run.path}
+    yield f'{as_json(head)[:-1]},"activeProfileIndex":0,"profiles":['.encode()
+    comma = b""
+    for process, track, ranges in nested:
+        yield comma
+        comma = b",\n"
+        names = thread_names(process)
+        name = names.get(track.thread) or f"thread {track.thread}"
+        if track.domain:
+            name += f": {track.domain}"
+        yield from _ranges(f"{process_label(process)} | {name} | NVTX ranges", ranges, track.rows, frames)
+    for process, thread in flat:
+        yield comma
+        comma = b",\n"
+        title = f"{process_label(process)} | {thread.name or 'thread'} | self time of functions, not in time order"
+        yield _functions(title, thread.profile, frames)
+    yield b'],\n"shared":{"frames":['
+    yield ",\n".join(frames.texts()).encode()
+    yield b"]}}\n"
+
+
+def evented(begin: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_], Ints]:
+    """Order the openings and closings of ranges.
+
+    Parameters
+    ----------
+    begin, end : int64 array, shape (n,)
+        Of ranges in the order in which they began, the outer one first of those that began at once.
+
+    Returns
+    -------
+    row : int64 array, shape (2n,)
+        The range that each event is of, in order of time.
+    opens : bool array, shape (2n,)
+        Whether it is the opening.
+    at : int64 array, shape (2n,)
+        When. Where ranges overlap without nesting, which a stack cannot do, the inner one is cut at the outer's end.
+    """
+    found = _nested_events(begin, end)
+    if found is None:
+        found = _nested_events(begin, _cut_to_nest(begin, end))
+        assert found is not None
+    return found
+
+
+def _nested_events(begin: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_], Ints] | None:
+    """Return what `evented` does, ``None`` where the ranges do not nest."""
+    n = len(begin)
+    row = np.arange(n)
+    # Ranges before a row that are closed when it begins; of those without duration, only the earlier ones.
+    empty = np.cumsum(np.concatenate([[0], end == begin]))
+    later_empty = empty[np.searchsorted(begin, begin, "right")] - empty[row]
+    closed = np.searchsorted(np.sort(end), begin, "right") - later_empty
+    depth = row - closed
+    # The rows within a range follow it, up to the first that begins when it has ended.
+    after = np.maximum(np.searchsorted(begin, end, "left"), row + 1)
+    # Before a range opens, all but those around it have opened and closed; likewise before it closes.
+    places = np.concatenate([2 * row - depth, 2 * after - depth - 1])
+    events = np.argsort(places, kind="stable")
+    if not np.array_equal(places[events], np.arange(2 * n)):
+        return None
+    at = np.concatenate([begin, end])[events]
+    return (events % n, events < n, at) if (np.diff(at) >= 0).all() else None
+
+
+def _cut_to_nest(begin: Ints, end: Ints) -> Ints:
+    """Return ends of which none is after that of a range around it; a walk, as every cut depends on the last."""
+    around: list[int] = []
+    result = []
+    for first, last in zip(begin.tolist(), end.tolist(), strict=True):
+        while around and around[-1] <= first:
+            around.pop()
+        cut = min(last, around[-1]) if around else last
+        around.append(cut)
+        result.append(cut)
+    return np.array(result, np.int64)
+
+
+def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator[bytes]:
+    begin, end = ranges.begin_ns[rows], ranges.end_ns[rows]
+    unended = end == OPEN
+    last = max(int(begin.max()), int(end.max()))
+    first = int(begin[0])
+    begin, end = begin - first, np.where(unended, last, end) - first
+    kinds, kind = np.unique(ranges.name[rows].astype(np.int64) * 2 + unended, return_inverse=True)
+    numbers = np.array(
+        [frames.number(ranges.strings[k >> 1] + _UNENDED * (k & 1)) for k in kinds.tolist()], np.int64
+    )[kind.reshape(-1)]
+    row, opens, at = evented(begin, end)
+    head = {
+        "type": "evented",
+        "name": title,
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": last - first,
+    }
+    yield f'{as_json(head)[:-1]},"events":['.encode()
+    letters = np.array(["C", "O"], object)
+    for start in range(0, len(row), CHUNK_ROWS):
+        part = slice(start, start + CHUNK_ROWS)
+        columns = (letters[opens[part].astype(np.int64)], numbers[row[part]], at[part])
+        texts = formatted('{"type":"%s","frame":%d,"at":%d}', columns)
+        yield ((",\n" if start else "") + ",\n".join(texts)).encode()
+    yield b"]}"
+
+
+def _functions(title: str, profile: Profile, frames: _Frames) -> bytes:
+    """A thread's self times, greatest first; each is one stack, or up to three where waiting was measured."""
+    order = np.argsort(-profile.tottime, kind="stable")
+    order = order[profile.tottime[order] > 0]
+    text = profile.strings
+    samples: list[list[int]] = []
+    weights: list[float] = []
+    for row in order.tolist():
+        name = text[profile.qualname[row]] or text[profile.name[row]]
+        frame = frames.number(name, text[profile.file[row]], int(profile.line[row]))
+        left = float(profile.tottime[row])
+        for column, why in ((profile.wait, _QUEUED), (profile.blocked, _BLOCKED)):
+            part = 0.0 if column is None else min(left, float(column[row]))
+            if part > 0:
+                samples.append([frame, frames.number(why)])
+                weights.append(part)
+                left -= part
+        if left > 0:
+            samples.append([frame])
+            weights.append(left)
+    head: dict[str, object] = {"type": "sampled", "name": title, "unit": "seconds", "startValue": 0}
+    head["endValue"] = float(sum(weights))
+    stacks = ",".join(f"[{','.join(map(str, stack))}]" for stack in samples)
+    return f'{as_json(head)[:-1]},"samples":[{stacks}],"weights":[{",".join(map(repr, weights))}]}}'.encode()

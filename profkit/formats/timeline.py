@@ -1,0 +1,152 @@
+"""What writers of timelines share: one clock for all processes, tracks of ranges, JSON by the column.
+
+Used by `chrome` and `speedscope`. A track is what one thread told NVTX in one domain: only there do ranges nest. Text
+is made for whole columns at a time, since a run may hold millions of ranges. Nothing here knows a format.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import Process, Ranges, Run
+
+__all__ = [
+    "CHUNK_ROWS",
+    "Export",
+    "Track",
+    "as_json",
+    "as_microseconds",
+    "clean",
+    "formatted",
+    "process_label",
+    "thread_names",
+    "to_unix_ns",
+    "tracks",
+]
+
+Ints = npt.NDArray[np.int64]
+
+#: Rows whose text is in memory at once; a few hundred bytes each.
+CHUNK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A file about to be written.
+
+    Attributes
+    ----------
+    chunks
+        Its bytes, made as they are asked for.
+    left_out
+        What of the run the format cannot hold, in sentences.
+    """
+
+    chunks: Iterator[bytes]
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """What one thread told NVTX in one domain.
+
+    Attributes
+    ----------
+    thread
+        The system's id.
+    domain
+        Name, empty for the default domain.
+    rows : int64 array
+        Rows of the process's ranges, in the order in which they began.
+    """
+
+    thread: int
+    domain: str
+    rows: Ints
+
+
+def tracks(ranges: Ranges) -> list[Track]:
+    """Divide the ranges of one process by thread and domain; a thread's default domain comes first."""
+    if not len(ranges):
+        return []
+    order = np.lexsort((ranges.begin_ns, ranges.domain, ranges.thread))  # stable: what began first is around
+    thread, domain = ranges.thread[order], ranges.domain[order]
+    change = np.flatnonzero((np.diff(thread) != 0) | (np.diff(domain) != 0)) + 1
+    return [
+        Track(int(ranges.thread[rows[0]]), ranges.strings[int(ranges.domain[rows[0]])], rows)
+        for rows in np.split(order.astype(np.int64), change)
+    ]
+
+
+def to_unix_ns(run: Run) -> tuple[list[int], int]:
+    """Return what brings monotonic clocks to nanoseconds since 1970.
+
+    Processes of one host share its clock, so they share one number, the first that is known: two readings of
+    the pair differ by what the wall clock was adjusted in between.
+
+    Returns
+    -------
+    processes
+        To be added to the times of each process.
+    machine
+        The same for the run's machine-wide series. Both are 0 where nothing is known.
+    """
+    manifest = run.manifest
+    home = manifest.host.name if manifest is not None else ""
+    hosts = [process.host.name if process.host is not None else home for process in run.processes]
+    known: dict[str, int] = {}
+    for host, process in zip(hosts, run.processes, strict=True):
+        pair = process.ranges
+        if pair is not None and pair.monotonic_ns and pair.realtime_ns:
+            known.setdefault(host, pair.realtime_ns - pair.monotonic_ns)
+    clocks = manifest.clocks if manifest is not None else {}
+    if "time" in clocks and "monotonic" in clocks:
+        known.setdefault(home, round((clocks["time"] - clocks["monotonic"]) * 1e9))
+    other = next(iter(known.values()), 0)
+    return [known.get(host, other) for host in hosts], known.get(home, other)
+
+
+def process_label(process: Process) -> str:
+    """Say which process of the run it is."""
+    who = f"rank {process.rank}" if process.rank is not None else process.role
+    return f"{who}: {shlex.join(process.command)}" if process.command else who
+
+
+def thread_names(process: Process) -> dict[int, str]:
+    """Names of a process's threads by their ids, in the order in which the run lists them."""
+    return {thread.tid: thread.name for thread in process.threads if thread.tid is not None}
+
+
+def clean(text: str) -> str:
+    r"""Spell lone surrogates (undecodable bytes) as ``\udcXX``: strict JSON readers reject them."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def as_json(value: str | Mapping[str, object]) -> str:
+    """Write a string, or a mapping of strings and finite numbers, as strict JSON."""
+    if isinstance(value, str):
+        return json.dumps(clean(value), ensure_ascii=False)
+    plain = {key: clean(item) if isinstance(item, str) else item for key, item in value.items()}
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def as_microseconds(ns: Ints, before: str = "") -> list[str]:
+    """Write nanoseconds, none of them negative, as microseconds with three decimals; `before` stands in front."""
+    return formatted(before.replace("%", "%%") + "%d.%03d", (ns // 1000, ns % 1000))
+
+
+def formatted(template: str, columns: Sequence[npt.NDArray[np.generic]]) -> list[str]:
+    """Fill a template once for each row of the columns, in one call; it may hold no line break."""
+    n = len(columns[0])
+    if not n:
+        return []
+    table = np.empty((n, len(columns)), object)
+    for place, column in enumerate(columns):
+        table[:, place] = column
+    return ((template + "\n") * n % tuple(table.ravel().tolist())).split("\n")[:-1]
