@@ -41,10 +41,50 @@ def main() -> None:
     command.add_argument("-o", "--output", type=Path, default=Path("profkit/analysis/weights.py"))
     command.set_defaults(corpus=[], programs=None, arm=None)
 
+    command = commands.add_parser("setup", help="make the programs' environment")
+    command.add_argument("environment", type=Path)
+    command.add_argument("--python", default=sys.executable, help="interpreter to make it with")
+
+    command = commands.add_parser(
+        "take", help="run every program under every condition; goes on where it stopped"
+    )
+    command.add_argument("directory", type=Path)
+    command.add_argument("--environment", type=Path, required=True, help="what `setup` made")
+    command.add_argument("--programs", nargs="+", metavar="NAME", help="only these")
+    command.add_argument("--conditions", nargs="+", metavar="NAME", default=[], help="only these, and clean")
+    command.add_argument("--repeats", type=int, default=5, help="runs a condition; twice as many clean")
+    command.add_argument(
+        "--noisy", action="store_true", help="do not wait for a quiet machine: to try things out"
+    )
+    command.add_argument("--dry-run", action="store_true", help="only say how long it would take")
+
     options = parser.parse_args()
     # Verdicts need no cycles collected, and the loaded runs are many objects.
     gc.disable()
-    {"report": _report, "facts": _facts, "learn": _learn}[options.command](options)
+    steps = {"setup": _setup, "take": _take, "report": _report, "facts": _facts, "learn": _learn}
+    steps[options.command](options)
+
+
+def _setup(options: argparse.Namespace) -> None:
+    from benchmarks.verdict.take import setup
+
+    setup(options.environment, options.python)
+
+
+def _take(options: argparse.Namespace) -> None:
+    from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
+    from benchmarks.verdict.take import cells, estimate, take
+
+    names = options.programs or sorted(PROGRAMS)
+    for unknown in [n for n in names if n not in PROGRAMS] + [
+        c for c in options.conditions if c not in CONDITIONS
+    ]:
+        raise SystemExit(f"{unknown}: not a program or condition of catalogue.py")
+    wanted = cells(names, options.conditions, options.repeats)
+    if options.dry_run:
+        print(f"{len(wanted)} runs, about {estimate(options.directory, wanted) / 60:.0f} minutes")
+        return
+    take(options.directory, options.environment, wanted, quiet=not options.noisy)
 
 
 def _pairs(options: argparse.Namespace):  # type: ignore[no-untyped-def]

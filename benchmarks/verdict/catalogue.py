@@ -1,0 +1,151 @@
+"""What is run: the programs, the conditions, and which of them belong together. Declarations only.
+
+A condition changes what is around a program, its settings, or its source. The settings are in a file beside the
+program, not in its command line: a rule must not be able to read the answer off the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["CONDITIONS", "PROGRAMS", "Condition", "Program"]
+
+#: Own threads and workers under oversubscription, per CPU.
+TOO_MANY_PER_CPU = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One way to run a program.
+
+    Attributes
+    ----------
+    label
+        Of `truth.INTENTS`.
+    hogs
+        Busy processes per CPU; ``hog_duty`` is the part of the time that each wants.
+    hog_cpu, cpu
+        CPU that the hogs, or the program, are tied to.
+    quota
+        CPU quota per CPU that the program can use.
+    stopped
+        Part of the time in which the program is stopped by a signal.
+    latency_s
+        Of the store that the program fetches from.
+    threads, workers
+        Multiples of the CPUs, where they differ from the program's own.
+    isa, changed, locked
+        Another instruction set, another source, another program that holds the database's lock.
+    cost
+        Rough factor on the clean run's time, for the estimate only.
+    """
+
+    label: str
+    hogs: float = 0.0
+    hog_duty: float = 1.0
+    hog_cpu: int | None = None
+    cpu: int | None = None
+    quota: float = 0.0
+    stopped: float = 0.0
+    latency_s: float = 0.0005
+    threads: int = 0
+    workers: int = 0
+    work: float = 1.0
+    size: float = 1.0
+    isa: bool = False
+    changed: bool = False
+    locked: bool = False
+    baseline: str = "clean"
+    cost: float = 1.0
+
+
+CONDITIONS: Mapping[str, Condition] = {
+    "clean": Condition("no-change"),
+    # As many as half of the CPUs: a program of one thread does not notice, one that uses all does.
+    "hogs-half": Condition("contention", hogs=0.5, cost=1.5),
+    "hogs-1x": Condition("contention", hogs=1, cost=1.9),
+    "hogs-2x": Condition("contention", hogs=2, cost=2.9),
+    # A neighbour on every CPU that wants a quarter of it: mild.
+    "bursty": Condition("contention", hogs=1, hog_duty=0.25, cost=1.3),
+    "threads": Condition("contention", threads=TOO_MANY_PER_CPU, cost=2.0),
+    "workers": Condition("contention", workers=TOO_MANY_PER_CPU, cost=1.5),
+    "quota": Condition("cpu-quota", quota=0.4, cost=2.4),
+    "stopped": Condition("blocked", stopped=0.5, cost=1.9),
+    "isa": Condition("slower-machine", isa=True, cost=1.4),
+    "changed": Condition("code-change", changed=True, cost=1.6),
+    "changed-hogs": Condition("code-change+contention", changed=True, hogs=1, cost=3.0),
+    "work2": Condition("workload-change", work=2.0, cost=1.9),
+    "size": Condition("larger-input", size=1.5, cost=1.8),
+    "slow-store": Condition("data-starvation", latency_s=0.020, cost=2.5),
+    "slow-server": Condition("blocked", latency_s=0.080, cost=1.8),
+    "locked": Condition("blocked", locked=True, cost=2.0),
+    "pinned": Condition("contention", cpu=0, cost=1.5),
+    "pinned-hog": Condition("contention", cpu=0, hogs=0.5, hog_cpu=0, baseline="pinned", cost=2.0),
+    # Of the pipeline's four stages the last is on CPU 1, the others on CPU 0.
+    "rank-hog": Condition("contention", hogs=1, hog_cpu=1, cost=1.6),
+}
+
+OPENBLAS = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3"}
+NUMPY = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3 AVX512F X86_V4"}
+TORCH = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program of ``programs/``.
+
+    Attributes
+    ----------
+    work
+        Rounds that take about a second on two CPUs.
+    single
+        Whether it uses one thread: what its clean run may use of the CPUs.
+    thread_variable
+        Variable that sets its threads, where they are not in the settings.
+    isa
+        Environment of another instruction set.
+    ranks
+        Started by ``mpirun``; 0: started directly.
+    store
+        Whether it fetches from the store.
+    """
+
+    work: int
+    conditions: tuple[str, ...]
+    single: bool = False
+    thread_variable: str = ""
+    isa: Mapping[str, str] = field(default_factory=dict)
+    ranks: int = 0
+    store: bool = False
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "linear_algebra": Program(
+        16, ("hogs-half", "hogs-1x", "quota", "isa", "changed", "work2", "size"), isa=OPENBLAS
+    ),
+    "heat_grid": Program(
+        250,
+        ("hogs-1x", "bursty", "stopped", "isa", "changed", "size", "changed-hogs"),
+        single=True,
+        isa=NUMPY,
+    ),
+    "log_parser": Program(
+        20, ("hogs-half", "hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True
+    ),
+    "api_client": Program(400, ("hogs-1x", "changed", "work2", "slow-server"), store=True),
+    "ledger": Program(70, ("hogs-1x", "bursty", "quota", "locked", "changed", "size"), single=True),
+    "augment_pool": Program(110, ("hogs-1x", "bursty", "workers", "pinned", "changed", "work2")),
+    "train_loader": Program(
+        30, ("hogs-1x", "threads", "slow-store", "changed", "isa"), isa=TORCH, store=True
+    ),
+    "infer_omp": Program(30, ("hogs-half", "threads", "isa", "size", "changed"), isa=TORCH),
+    "vision_cv": Program(80, ("hogs-1x", "bursty", "threads", "changed", "size", "pinned")),
+    "fit_models": Program(5, ("hogs-half", "threads", "work2", "size"), thread_variable="OMP_NUM_THREADS"),
+    "spectra": Program(18, ("hogs-1x", "quota", "isa", "changed", "stopped"), isa=NUMPY),
+    "thumbnails": Program(12, ("hogs-1x", "pinned", "pinned-hog", "changed", "work2")),
+    "pixels_ne": Program(50, ("hogs-1x", "bursty", "size", "changed", "quota")),
+    "pipeline_mpi": Program(60, ("rank-hog", "changed", "work2", "size"), ranks=4),
+    "digests": Program(70, ("bursty", "hogs-2x", "pinned", "changed", "stopped")),
+    "stream_nvtx": Program(500, ("hogs-1x", "slow-store", "changed", "work2"), single=True, store=True),
+}

@@ -1,0 +1,108 @@
+"""The change of source of each program: one function, as somebody could have written it, several times slower."""
+
+from __future__ import annotations
+
+from sample_profiles.changes import Change
+
+__all__ = ["CHANGES"]
+
+CHANGES = {
+    "linear_algebra": Change(
+        "ridge_path",
+        "inverts every matrix instead of solving for one right side",
+        "    return [np.linalg.solve(gram + strength * identity, moments) for strength in strengths]\n",
+        "    return [np.linalg.inv(gram + strength * identity) @ moments for strength in strengths]\n",
+    ),
+    "heat_grid": Change(
+        "radiate",
+        "a power with a float exponent instead of an integer one",
+        "    return inner - 1e-12 * inner**4\n",
+        "    return inner - 1e-12 * np.power(inner, 4.0001)\n",
+    ),
+    "log_parser": Change(
+        "score",
+        "keeps a big number and reduces it only at the end",
+        "        weight = (weight * 31 + ord(character)) % 65521\n    return weight\n",
+        "        weight = weight * 31 + ord(character)\n"
+        "        if str(weight)[-1:] == '-':\n            break\n    return weight % 65521\n",
+    ),
+    "api_client": Change(
+        "words",
+        "looks at every eighth byte instead of every 24th",
+        "    for start in range(0, len(body) - 8, 24):\n",
+        "    for start in range(0, len(body) - 8, 6):\n",
+    ),
+    "ledger": Change(
+        "checksum",
+        "reduces by a modulus digit by digit",
+        '            value = (value * 33 + ord(character) + entry["amount"]) & 0xFFFFFFFF\n',
+        "            for part in (7, 3, 11):\n"
+        '                value = (value * part + ord(character) + entry["amount"]) % 4294967291\n',
+    ),
+    "augment_pool": Change(
+        "blur",
+        "a wider window",
+        '    padded = np.pad(image, ((2, 2), (2, 2), (0, 0)), mode="edge")\n    side = len(image)\n'
+        "    return sum(padded[i : i + side, j : j + side] for i in range(5) for j in range(5)) / 25\n",
+        '    padded = np.pad(image, ((4, 4), (4, 4), (0, 0)), mode="edge")\n    side = len(image)\n'
+        "    return sum(padded[i : i + side, j : j + side] for i in range(9) for j in range(9)) / 81\n",
+    ),
+    "train_loader": Change(
+        "penalty",
+        "adds up the penalty row by row",
+        "    return sum((p**2).sum() for p in net.parameters()) * 1e-5\n",
+        "    return sum((row**2).sum() for p in net.parameters() for row in p.reshape(len(p), -1)) * 1e-5\n",
+    ),
+    "infer_omp": Change(
+        "attention",
+        "in double precision, head by head",
+        "    scores = q @ k.transpose(-1, -2) / (WIDTH // HEADS) ** 0.5\n    return torch.softmax(scores, -1) @ v\n",
+        "    heads = []\n    for h in range(HEADS):\n"
+        "        scores = q[:, h].double() @ k[:, h].double().transpose(-1, -2) / (WIDTH // HEADS) ** 0.5\n"
+        "        heads.append((torch.softmax(scores, -1) @ v[:, h].double()).float())\n"
+        "    return torch.stack(heads, 1)\n",
+    ),
+    "vision_cv": Change(
+        "smooth",
+        "a wider filter",
+        "    return cv2.bilateralFilter(frame, 5, 40, 40)\n",
+        "    return cv2.bilateralFilter(frame, 11, 40, 40)\n",
+    ),
+    "spectra": Change(
+        "power",
+        "transforms to complex numbers and throws half of them away",
+        '    return np.abs(scipy.fft.rfft(signals, axis=1, workers=SETTINGS["threads"])) ** 2\n',
+        '    whole = scipy.fft.fft(signals.astype(complex), axis=1, workers=SETTINGS["threads"])\n'
+        "    return np.hypot(whole.real, whole.imag)[:, : signals.shape[1] // 2 + 1] ** 2\n",
+    ),
+    "thumbnails": Change(
+        "sharpen",
+        "sharpens three times with a wider mask",
+        "    return image.filter(ImageFilter.UnsharpMask(3, 120, 2))\n",
+        "    for _ in range(3):\n        image = image.filter(ImageFilter.UnsharpMask(9, 60, 2))\n    return image\n",
+    ),
+    "pixels_ne": Change(
+        "percentiles",
+        "sorts every pixel",
+        "    return np.percentile(picture[::4, ::4], (1, 50, 99))\n",
+        "    return np.sort(picture[::2, ::2], axis=None)[[0, picture.size // 8, -1]]\n",
+    ),
+    "pipeline_mpi": Change(
+        "normalise",
+        "row by row",
+        "    return (x - x.mean(axis=1, keepdims=True)) / (x.std(axis=1, keepdims=True) + 1e-5)\n",
+        "    return np.stack([(row - row.mean()) / (row.std() + 1e-5) for row in x])\n",
+    ),
+    "digests": Change(
+        "digest",
+        "three times as many rounds",
+        '    return hashlib.pbkdf2_hmac("sha256", chunk[:64], b"salt", 4000).hex()\n',
+        '    return hashlib.pbkdf2_hmac("sha256", chunk[:64], b"salt", 12000).hex()\n',
+    ),
+    "stream_nvtx": Change(
+        "update",
+        "more and smaller steps",
+        "    for _ in range(4):\n        weights = 0.99 * weights + 0.01 * np.tanh(image * weights)\n",
+        "    for _ in range(16):\n        weights = 0.9975 * weights + 0.0025 * np.tanh(image * weights)\n",
+    ),
+}
