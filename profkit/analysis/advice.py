@@ -6,6 +6,7 @@ import shlex
 
 from profkit.analysis.counters import SideFacts
 from profkit.analysis.facts import Facts
+from profkit.analysis.inventory_advice import limit_advice
 
 __all__ = ["capture_both", "limit_threads", "look_for_others", "more_runs", "raise_quota"]
 
@@ -16,7 +17,10 @@ ENOUGH_RUNS = 5
 
 
 def limit_threads(side: SideFacts) -> tuple[str, ...]:
-    """Cut thread pools so that all processes together fit the CPUs they may use."""
+    """Cut thread pools so that all processes together fit the CPUs they may use, by their inventory if known."""
+    told = limit_advice(side.inventory, side.command, side.environment)
+    if told:
+        return told
     if not side.available_cpus:
         return ()
     each = max(1, int(side.available_cpus // max(1, side.processes)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profkit.analysis.inventory import Inventory, inventory
 from profkit.model import Host, Process, Run, RunSet, Thread
 
 __all__ = ["WORKS", "SideFacts", "side_facts"]
@@ -64,6 +65,8 @@ class SideFacts:
         Sizes of the largest thread pool of every process that works, summed.
     memory_bytes, read_bytes
         Most memory of any process at once, and what all read by system calls.
+    inventory
+        Thread pools, workers and cores of its first run.
     """
 
     label: str
@@ -96,6 +99,7 @@ class SideFacts:
     host: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    inventory: Inventory
 
     @property
     def wait_fraction(self) -> float | None:
@@ -148,6 +152,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         host=host.name if host else "",
         command=run.manifest.command if run.manifest else (),
         environment=run.manifest.environment if run.manifest else {},
+        inventory=inventory(run),
         **known,
     )
 

@@ -45,6 +45,7 @@ def show(
 ) -> None:
     """Show one run: processes, waiting, top functions."""
     gc.disable()  # as in ``profkit diff``
+    from profkit.analysis.diagnose_run import diagnose_run
     from profkit.analysis.select import select_processes
     from profkit.cli.output import (
         DRAWN,
@@ -81,15 +82,17 @@ def show(
         selected = masked.run(selected)
         loaded = masked.run(loaded) if ticket else loaded
 
+    verdict = diagnose_run(selected, selected.processes)
+
     def json_text() -> str:
         from profkit.report.jsondoc import show_json
 
-        return show_json(selected, limit=rows, by=by, names=names)
+        return show_json(selected, limit=rows, by=by, names=names, verdict=verdict)
 
     def document() -> Document:
         from profkit.report.showdoc import show_document
 
-        laid = show_document(selected, limit=rows, by=by, names=names)
+        laid = show_document(selected, limit=rows, by=by, names=names, verdict=verdict)
         if not drawn:
             return laid
         from profkit.report.pictures import run_figures

@@ -67,7 +67,7 @@ def show_document(
         What the user said of the NVTX ranges.
     """
     functions = ranked_run(run, by)
-    sections = [Section("", _head(run, functions, verdict))]
+    sections = [Section("", _head(run, functions, verdict)), *_evidence(verdict)]
     if run.warnings or any(process.notes for process in run.processes):
         sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
     sections += _processes(run.processes, limit)
@@ -81,6 +81,19 @@ def show_document(
     if verdict is not None and verdict.advice:
         sections.append(Section("What to do next", advice_blocks(verdict.advice), role="advice"))
     return Document("profkit show", tuple(sections))
+
+
+def _evidence(verdict: Verdict | None) -> list[Section]:
+    """What a verdict from this run alone rests on."""
+    if verdict is None or not verdict.evidence:
+        return []
+    columns = (
+        Column("what was measured", "text"),
+        Column("this run", "text"),
+        Column("what it says", "prose"),
+    )
+    rows = tuple(Row((clean(e.signal), clean(e.candidate), clean(e.says))) for e in verdict.evidence)
+    return [Section("Evidence", (Table(columns, rows),), role="evidence")]
 
 
 def _ranges(processes: Sequence[Process], limit: int) -> list[Section]:
