@@ -93,12 +93,12 @@ def test_workers_that_a_pool_kills_have_their_pools(tmp_path: Path, method: str)
     run = captured(
         tmp_path, python, name, method, env=environment(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     )
-    workers = [p for p in run.processes if p.role == "worker" and (p.cpu_s or 0) > 0.3]
-    assert len(workers) == 2
-    for worker in workers:
-        found = pools(worker)
-        if "openblas" in found:
-            assert (found["openblas"].threads, found["openblas"].origin) == (1, "variable")
+    # A worker that was killed before it had imported NumPy has none.
+    found = [pools(p) for p in run.processes if p.role == "worker" and p.pools]
+    assert found, "workers leave no record of an end; their snapshots have told"
+    for of_worker in found:
+        for pool in of_worker.values():
+            assert (pool.threads, pool.origin) == (1, "variable")
 
 
 def test_torch_and_its_loader_s_workers(tmp_path: Path) -> None:

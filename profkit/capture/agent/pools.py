@@ -102,8 +102,8 @@ class Pools:
         return rows
 
     def _native(self, final: bool) -> Optional[List[Row]]:
-        if not _NOLOAD:
-            return None  # Windows
+        if not _NOLOAD or _Calls.get(final) is None:
+            return None  # Windows; or a snapshot of a program that has nothing which calls into libraries
         try:
             # What imports nothing maps nothing that matters, and a snapshot shall be cheap.
             if final or self._modules_seen != len(sys.modules):
