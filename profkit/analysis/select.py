@@ -112,7 +112,7 @@ def select_pair(
     if is_foreign(baseline) == is_foreign(candidate):
         return None, None, ()
     captured, side = (candidate, "candidate") if is_foreign(baseline) else (baseline, "baseline")
-    others = len(captured.processes) - 1
+    others = sum(process.profiled for process in captured.processes) - 1
     if others < 1:
         return None, None, ()
     warning = (

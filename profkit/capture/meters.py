@@ -15,6 +15,7 @@ from typing import Any
 
 from profkit.capture import host
 from profkit.capture.gpu import Gpus
+from profkit.capture.proc_files import read_stat
 
 __all__ = ["Meters"]
 
@@ -51,6 +52,7 @@ class Meters:
         self._base: dict[str, float] = {}
         self._last: dict[str, float] = {}
         self._cgroup: list[Path] | None = None
+        self._membership = b""
         self._gpus = Gpus()
         self.time_ns = array("q")
         self.columns: dict[str, array[float]] = {}
@@ -58,6 +60,7 @@ class Meters:
         self.quota_cpus: float | None = None
         for name in ("stat", "loadavg", "pressure/cpu", "pressure/io"):
             self._open(name, f"/proc/{name}")
+        self._open("cgroup", f"/proc/{target}/cgroup")
 
     @property
     def notes(self) -> list[str]:
@@ -87,7 +90,17 @@ class Meters:
         self._gpus.close()
 
     def find_cgroup(self) -> None:
-        """Look where the target is now; programs like ``systemd-run`` move themselves into another cgroup."""
+        """Look where the target is: programs like ``systemd-run`` move themselves. It costs little while it stays."""
+        try:
+            membership = os.pread(self._files["cgroup"], 4096, 0)
+            if membership == self._membership:
+                return
+            _, fields = read_stat(f"/proc/{self._target}/stat")
+            if fields[0] in (b"Z", b"X"):
+                return  # one that ended is in no cgroup any more
+        except (KeyError, OSError, ValueError, IndexError):
+            return
+        self._membership = membership
         directories = host.cgroup_directories("cpu", self._target)
         if not directories or directories == self._cgroup:
             return

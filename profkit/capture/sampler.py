@@ -32,8 +32,6 @@ PACE = ((5.0, 0.05), (30.0, 0.1), (float("inf"), 0.2))
 LONGEST_PERIOD = 2.0
 #: Readings of the machine that are kept; then every second one is dropped, and the pace is halved.
 MOST_READINGS = 1 << 14
-#: Seconds between two looks at where the target's cgroup is.
-CGROUP_INTERVAL = 1.0
 #: Seconds after which what was seen is written down for the case that the launcher is killed, the first time
 #: and later, and the part of one core that writing may take.
 SAVE_FIRST, SAVE_INTERVAL, SAVE_SHARE = 2.0, 10.0, 0.001
@@ -156,14 +154,10 @@ class _Watch:
     def __init__(self, target: int, spool: Path) -> None:
         self.tree = ProcessTree(target, f"{settings.SPOOL_VARIABLE}={spool}")
         self.meters = Meters(target)
-        self._next_cgroup = 0.0
 
     def look(self, *, final: bool) -> None:
         """Read everything once."""
-        now = time.monotonic()
-        if now >= self._next_cgroup:
-            self._next_cgroup = now + CGROUP_INTERVAL
-            self.meters.find_cgroup()
+        self.meters.find_cgroup()
         self.tree.read(final=final)
         self.meters.read(time.monotonic_ns(), *self.tree.counts())
 

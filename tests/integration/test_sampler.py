@@ -1,0 +1,410 @@
+"""Watching a target from outside: threads, processes without an agent, the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from profkit.capture.sampler import SAMPLES_NAME
+from profkit.formats import load_run
+from profkit.model import Process, Run
+from tests.integration.capturing import (
+    PROGRAMS,
+    ROOT,
+    captured,
+    environment,
+    profkit_command,
+    run_capture,
+)
+from tests.requirements import require
+
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "show-1.json").read_text(encoding="utf-8"))
+
+
+def requires_schedstat() -> None:
+    require("schedstat", os.path.exists("/proc/self/schedstat"), "this kernel has no schedstat")
+
+
+@pytest.fixture(scope="session")
+def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """``busy_threads THREADS CPU_SECONDS``: a C program that prints what it used, and leaves its threads idle."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    require("compiler", compiler is not None, "no C compiler")
+    requires_schedstat()
+    target = tmp_path_factory.mktemp("bin") / "busy_threads"
+    source = PROGRAMS / "busy_threads.c"
+    subprocess.run([str(compiler), "-O1", str(source), "-o", str(target), "-pthread"], check=True)
+    return str(target)
+
+
+def last_rows(process: Process) -> dict[int, tuple[int, int]]:
+    """Run and wait of each thread's last row."""
+    assert process.samples is not None
+    samples = process.samples
+    ends = np.flatnonzero(np.append(np.diff(samples.tid) != 0, True))
+    return {int(samples.tid[i]): (int(samples.run_ns[i]), int(samples.wait_ns[i])) for i in ends}
+
+
+def watched(run: Run, name: str) -> Process:
+    """The one process that was not profiled and whose program has that name."""
+    (found,) = (
+        p for p in run.processes if not p.profiled and p.command and os.path.basename(p.command[0]) == name
+    )
+    return found
+
+
+def test_threads_of_another_language_are_counted_as_the_kernel_does(
+    tmp_path: Path, busy_threads: str
+) -> None:
+    done = run_capture(tmp_path, busy_threads, "4", "0.2")
+    assert done.returncode == 0
+    used = float(done.stdout)
+    run = load_run(tmp_path / "run.prof")
+    (process,) = run.processes
+    assert (process.role, process.exit, process.profiled) == ("main", "exited", False)
+    assert len(process.threads) == process.peak_threads == 5
+    assert all(len(thread.profile) == 0 for thread in process.threads)
+    workers = [thread for thread in process.threads if thread.tid != process.pid]
+    assert all(0.2 <= thread.run_s <= used for thread in workers if thread.run_s is not None)
+    # Its threads did nothing after the number was printed, so that the last look saw all of it.
+    assert process.cpu_s == pytest.approx(used, abs=0.05)
+    rows = last_rows(process)
+    for thread in process.threads:
+        assert thread.tid is not None
+        assert thread.run_s is not None
+        assert thread.run_queue_wait_s is not None
+        assert rows[thread.tid] == (round(thread.run_s * 1e9), round(thread.run_queue_wait_s * 1e9))
+        assert thread.user_s is not None
+        assert thread.voluntary_switches is not None
+    waits = [thread.run_queue_wait_s for thread in process.threads]
+    assert process.run_queue_wait_s == pytest.approx(sum(waits))  # type: ignore[arg-type]
+    assert run.machine is not None
+    assert run.machine.tree_cpu_s == pytest.approx(used, abs=0.05)
+    assert run.series is not None
+    assert run.series.columns["threads"].max() == 5
+    assert run.series.columns["processes"].max() == 1
+
+
+def test_a_profiled_program_has_samples_without_the_agents_own_thread(tmp_path: Path) -> None:
+    requires_schedstat()
+    run = captured(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "1")
+    (process,) = run.processes
+    assert process.profiled
+    assert process.samples is not None
+    assert set(process.samples.tid.tolist()) == {process.pid}
+    assert process.peak_threads == 1
+    (thread,) = process.threads
+    assert thread.run_s is not None
+    assert thread.run_s >= last_rows(process)[process.pid or 0][0] / 1e9
+    assert thread.user_s is not None
+    assert thread.involuntary_switches is not None
+    # On the clock of NVTX and perf_counter: within the run.
+    clocks = run.manifest.clocks if run.manifest else {}
+    first = clocks["monotonic"] * 1e9
+    assert (process.samples.time_ns >= first).all()
+    assert run.manifest is not None
+    assert run.manifest.sampler is not None
+    assert run.manifest.sampler["samples"] >= 2
+    assert run.manifest.sampler["cpu_s"] > 0
+
+
+def test_threads_that_ended_before_the_process_did(tmp_path: Path) -> None:
+    requires_schedstat()
+    program = (
+        "import threading, time\n"
+        "def f():\n"
+        "    end = time.thread_time() + 0.3\n"
+        "    while time.thread_time() < end: pass\n"
+        "    time.sleep(0.5)\n"
+        "t = threading.Thread(target=f); t.start(); t.join()\n"
+    )
+    (process,) = captured(tmp_path, sys.executable, "-c", program).processes
+    (ended,) = (thread for thread in process.threads if thread.name.startswith("Thread-"))
+    # An agent's last record does not know it any more: its counters are the sampler's.
+    assert ended.run_s is not None
+    assert 0.3 <= ended.run_s <= (process.cpu_s or 0.0)
+
+
+def test_two_hundred_threads(tmp_path: Path, busy_threads: str) -> None:
+    (process,) = captured(tmp_path, busy_threads, "200", "0.005").processes
+    assert process.peak_threads == 201
+    assert len(process.threads) == 201
+    assert len(last_rows(process)) == 201
+
+
+def test_a_storm_of_short_children(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, "bash", "-c", "for i in $(seq 1000); do /bin/true; done; echo done")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    run = load_run(tmp_path / "run.prof")
+    assert run.processes[0].command[0] == "bash"
+    assert run.machine is not None
+    seen = sum(process.cpu_s or 0.0 for process in run.processes)
+    # What was too short to be seen is known in sum.
+    assert run.machine.tree_cpu_s is not None
+    assert run.machine.tree_cpu_s >= seen - 0.05
+    assert run.manifest is not None
+    assert run.manifest.sampler is not None
+    if run.machine.tree_cpu_s - seen > 0.2:
+        assert any("too shortly" in note for note in run.manifest.sampler["notes"])
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+def test_a_target_that_is_killed(tmp_path: Path, sent: signal.Signals) -> None:
+    command = f"sleep 0.3; kill -{int(sent)} $$; sleep 9"
+    done = run_capture(tmp_path, "bash", "-c", command)
+    assert done.returncode == -sent
+    run = load_run(tmp_path / "run.prof")
+    (bash,) = (process for process in run.processes if process.command[0] == "bash")
+    assert bash.exit == "killed"
+    assert run.series is not None
+    assert len(run.series.time_ns) >= 2
+
+
+@pytest.mark.parametrize("way", ["env -i", "-I"])
+def test_python_without_an_agent(tmp_path: Path, way: str) -> None:
+    clear = "env -i " if way == "env -i" else ""
+    isolated = "-I " if way == "-I" else ""
+    program = (
+        "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\ntime.sleep(0.4)"
+    )
+    script = f"{clear}'{sys.executable}' {isolated}-c '{program}'; true"
+    run = captured(tmp_path, "bash", "-c", script)
+    # No agent was in it, but bash is its parent.
+    child = watched(run, os.path.basename(sys.executable))
+    assert child.role == "child"
+    assert child.parent == watched(run, "bash").pid
+    assert child.cpu_s == pytest.approx(0.3, abs=0.25)
+    assert child.exit == "ended"
+
+
+def test_a_daemon_that_left_its_parents(tmp_path: Path) -> None:
+    program = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        os.execv('/bin/sleep', ['sleep', '0.8'])\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "time.sleep(0.5)\n"
+    )
+    run = captured(tmp_path, sys.executable, "-c", program)
+    daemon = watched(run, "sleep")
+    assert daemon.exit in ("running", "ended")
+    assert daemon.role == "child"
+
+
+def test_what_an_exec_continues_is_counted_once(tmp_path: Path, busy_threads: str) -> None:
+    program = (
+        "import os, time\n"
+        "while time.process_time() < 0.4: pass\n"
+        f"os.execv({busy_threads!r}, ['busy_threads', '1', '0.2'])\n"
+    )
+    run = captured(tmp_path, sys.executable, "-c", program)
+    first, second = run.processes
+    assert (first.profiled, first.exit) == (True, "replaced")
+    assert (second.profiled, second.exit, second.command[0]) == (False, "exited", "busy_threads")
+    assert first.pid == second.pid
+    assert run.machine is not None
+    assert (first.cpu_s or 0) >= 0.4
+    assert (first.cpu_s or 0) + (second.cpu_s or 0) == pytest.approx(run.machine.tree_cpu_s, abs=0.05)
+    assert len(second.threads) == 2
+    assert second.threads[0].run_s is not None
+    assert second.threads[0].run_s < 0.2, "the first image's time is in the second's main thread"
+    assert first.samples is not None
+    assert second.samples is not None
+    assert first.samples.time_ns.max() <= second.samples.time_ns.min()
+
+
+def test_python_that_executes_python_is_counted_once(tmp_path: Path) -> None:
+    program = (
+        "import os, sys, time\n"
+        "while time.process_time() < 0.4: pass\n"
+        "os.execv(sys.executable, [sys.executable, '-c', 'sum(range(10**6))'])\n"
+    )
+    run = captured(tmp_path, sys.executable, "-c", program)
+    assert sorted(process.exit for process in run.processes) == ["exited", "replaced"]
+    assert run.machine is not None
+    assert sum(p.cpu_s or 0 for p in run.processes) == pytest.approx(run.machine.tree_cpu_s, abs=0.05)
+
+
+def test_every_command_takes_a_run_without_functions(tmp_path: Path) -> None:
+    captured(tmp_path, "sleep", "0.2")
+    for words in (
+        ("show", "run.prof"),
+        ("show", "run.prof", "--format", "md"),
+        ("diff", "run.prof", "run.prof"),
+        ("diff", "run.prof", "run.prof", "--format", "json"),
+        ("extract", "run.prof", "-o", "plain.prof"),
+        ("merge", "run.prof", "-o", "again.prof"),
+        ("diff", "run.prof", "again.prof", "-o", "diff.html"),
+    ):
+        done = subprocess.run(
+            profkit_command(*words),
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, (words, done.stderr)
+    again = load_run(tmp_path / "again.prof")
+    assert again.processes[0].command == ("sleep", "0.2")
+    assert again.series is not None
+    assert again.processes[0].samples is not None
+
+
+def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
+    captured(tmp_path, "bash", "-c", f"'{sys.executable}' -c 'sum(range(10**6))'; sleep 0.3")
+
+    def show(*words: str) -> str:
+        return subprocess.run(
+            profkit_command("show", "run.prof", *words),
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    text = show("--format", "md")
+    assert "runnable threads" in text
+    assert "of one CPU" in text
+    assert "sleep 0.3" in text
+    shown = json.loads(show("--format", "json"))
+    jsonschema.Draft202012Validator(SCHEMA).validate(shown)
+    assert shown["machine"]["peak_runnable"] >= 1
+    assert shown["manifest"]["sampler"]["samples"] >= 2
+    assert {process["profiled"] for process in shown["processes"]} == {True, False}
+    assert all(process["peak_threads"] >= 1 for process in shown["processes"])
+
+
+def test_a_launcher_that_is_killed_leaves_what_was_seen(tmp_path: Path) -> None:
+    requires_schedstat()
+    launcher = subprocess.Popen(
+        profkit_command("capture", "-o", "run.prof", "--", "sleep", "30"), cwd=tmp_path, env=environment()
+    )
+    deadline = time.monotonic() + 40
+    found: list[Path] = []
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.1)
+        found = list(tmp_path.glob(f".run.prof.spool-*/{SAMPLES_NAME}"))
+    launcher.kill()
+    launcher.wait()
+    (spool,) = (path.parent for path in found)
+    subprocess.run(
+        profkit_command("merge", str(spool), "-o", "run.prof"), cwd=tmp_path, env=environment(), check=True
+    )
+    run = load_run(tmp_path / "run.prof")
+    (process,) = run.processes
+    assert (process.command, process.exit) == (("sleep", "30"), "running")
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    assert run.series is not None
+    assert run.machine is not None
+    assert run.machine.wall_s is not None
+
+
+def test_a_quota_of_the_targets_own_cgroup(tmp_path: Path) -> None:
+    group = _limited_cgroup()
+    try:
+        program = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+        join = f"echo $$ > {group}/cgroup.procs; exec '{sys.executable}' -c '{program}'"
+        run = captured(tmp_path, "bash", "-c", join)
+    finally:
+        group.rmdir()
+    assert run.machine is not None
+    assert run.machine.quota_cpus == 0.2
+    # The launcher is not in that group.
+    assert run.machine.periods is not None
+    assert run.machine.throttled_periods is not None
+    assert 0 < run.machine.throttled_periods <= run.machine.periods
+    assert run.machine.throttled_s is not None
+    assert run.machine.throttled_s > 0
+
+
+def _limited_cgroup() -> Path:
+    """Make a cgroup with a fifth of a CPU, or skip."""
+    name = f"profkit-test-{os.getpid()}"
+    for root, files in (
+        ("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "20000", "cpu.cfs_quota_us": "4000"}),
+        ("/sys/fs/cgroup", {"cpu.max": "4000 20000"}),
+    ):
+        group = Path(root, name)
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            for file, text in files.items():
+                (group / file).write_text(text)
+        except OSError:
+            group.rmdir()
+            continue
+        return group
+    require("cgroup", False, "no cgroup with a CPU quota can be made here")
+    raise AssertionError
+
+
+def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> None:
+    # Another name and another boot stand in for another machine; nothing else tells machines apart.
+    boot = tmp_path / "boot"
+    boot.write_text("00000000-1111-2222-3333-444444444444\n")
+    elsewhere = ["unshare", "--mount", "--uts", "bash", "-c"]
+    there = (
+        shutil.which("unshare") is not None
+        and not subprocess.run(
+            [*elsewhere, f"hostname nodeb && mount --bind {boot} /proc/sys/kernel/random/boot_id"],
+            capture_output=True,
+            check=False,
+        ).returncode
+    )
+    require("unshare", there, "no namespaces can be made here")
+    script = (
+        f"hostname nodeb; mount --bind {boot} /proc/sys/kernel/random/boot_id; "
+        f"'{sys.executable}' -c 'import time; time.sleep(0.5)'"
+    )
+    run = captured(tmp_path, *elsewhere, script)
+    assert run.manifest is not None
+    assert set(run.machines) == {run.manifest.host.name, "nodeb"}
+    remote = run.machines["nodeb"]
+    assert remote.wall_s is not None
+    assert 0.4 <= remote.wall_s <= run.manifest.wall_s
+    assert remote.busy_s is not None
+    assert run.machines[run.manifest.host.name] == run.machine
+    main = run.processes[0]
+    assert main.host is not None
+    assert (main.host.name, main.samples) == ("nodeb", None)
+
+
+def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "job1"}
+        captured_rank = run_capture(tmp_path, "bash", "-c", "sleep 0.2; true", env=environment(**job))
+        assert captured_rank.returncode == 0
+    files = [f"run-rank{rank}.prof" for rank in (0, 1)]
+    subprocess.run(
+        profkit_command("merge", *files, "-o", "job.prof"), cwd=tmp_path, env=environment(), check=True
+    )
+    runs = [load_run(tmp_path / name) for name in files]
+    joined = load_run(tmp_path / "job.prof")
+    assert len(joined.processes) == sum(len(run.processes) for run in runs) == 4
+    assert joined.series is not None
+    assert runs[0].series is not None
+    assert joined.series.time_ns.tolist() == runs[0].series.time_ns.tolist()
+    assert joined.machines == {}
+    assert joined.manifest is not None
+    costs = [run.manifest.sampler["cpu_s"] for run in runs if run.manifest and run.manifest.sampler]
+    assert joined.manifest.sampler is not None
+    assert joined.manifest.sampler["cpu_s"] == pytest.approx(sum(costs))
+    assert all(process.samples is not None for process in joined.processes)

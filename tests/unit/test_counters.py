@@ -1,0 +1,287 @@
+"""From what the sampler saw, and what agents recorded, to counters of processes: each thing counted once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from array import array
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profkit.capture import counters, machines, process_tree
+from profkit.capture.counters import Sampled
+from profkit.capture.meters import Meters
+from profkit.capture.process_tree import ProcessTree
+from profkit.capture.watched import WatchedThread
+from profkit.model import Host, Machine, Process, Profile, Series, Thread
+
+HERE = Host(name="here", cpus=4)
+SECOND = 10**9
+
+
+def thread(tid: int, run_s: float, wait_s: float = 0.0, times: tuple[float, ...] = (1.0,)) -> dict[str, Any]:
+    rows = array("q")
+    for nth, at in enumerate(times, 1):
+        part = nth / len(times)
+        rows.extend((int(at * SECOND), int(run_s * part * SECOND), int(wait_s * part * SECOND)))
+    return {
+        "tid": tid,
+        "name": f"t{tid}",
+        "run_ns": int(run_s * SECOND),
+        "wait_ns": int(wait_s * SECOND),
+        "timeslices": 3,
+        "user_s": run_s,
+        "system_s": 0.0,
+        "voluntary": 5,
+        "involuntary": 2,
+        "rows": rows.tobytes(),
+    }
+
+
+def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {
+        "pid": pid,
+        "ns_pid": pid,
+        "parent": 1,
+        "born": 77,
+        "command": ["program", str(pid)],
+        "cpu_s": sum(t["run_ns"] for t in threads) / SECOND,
+        "first_ns": SECOND,
+        "last_ns": 9 * SECOND,
+        "peak_threads": len(threads),
+        "alive": False,
+        "folded": [0, 0, 0],
+        "threads": list(threads),
+        **fields,
+    }
+
+
+def sampled(*processes: dict[str, Any], root: int = 10, series: Series | None = None) -> Sampled:
+    return Sampled("boot", root, {"notes": []}, series, None, processes)
+
+
+def record(
+    pid: int, state: str = "exited", begin: float = 0.0, end: float = 10.0, **fields: Any
+) -> dict[str, Any]:
+    return {
+        "boot": "boot",
+        "host": "here",
+        "pid": pid,
+        "born": 77,
+        "state": state,
+        "begin_perf": begin,
+        "perf": end,
+        "argv": ["program", str(pid)],
+        "agent_tids": [pid + 900],
+        **fields,
+    }
+
+
+def profiled(pid: int, run_s: float, wait_s: float = 0.0, **fields: Any) -> Process:
+    main = Thread(Profile.empty(), pid, "MainThread", run_s, wait_s)
+    return Process(pid=pid, cpu_s=run_s, run_queue_wait_s=wait_s, threads=(main,), exit="exited", **fields)
+
+
+def test_the_greater_of_two_readings_is_the_later_one() -> None:
+    before = profiled(10, 2.0, 0.5)
+    watched = seen(10, thread(10, 1.5, 0.75), thread(11, 0.5, 0.25), thread(910, 9.0, 9.0))
+    (after,) = counters.attach(sampled(watched), {}, [record(10)], [before], HERE)
+    main, ended = after.threads
+    assert (main.run_s, main.run_queue_wait_s, main.name) == (2.0, 0.75, "MainThread")
+    assert (ended.tid, ended.run_s, ended.name) == (11, 0.5, "t11")
+    # The agent's own thread is not the target's, in nothing.
+    assert after.run_queue_wait_s == 1.0
+    assert after.cpu_s == 2.0
+    assert after.samples is not None
+    assert set(after.samples.tid.tolist()) == {10, 11}
+    assert after.peak_threads == 2
+
+
+def test_an_exec_divides_what_the_kernel_counts_through() -> None:
+    records = [record(10, "replaced", 0.0, 4.0), record(10, "exited", 4.0, 9.0)]
+    images = [profiled(10, 3.0, 0.5), profiled(10, 5.0, 0.75)]
+    watched = seen(
+        10, thread(10, 4.5, 0.7, times=(1.0, 3.0, 5.0, 8.0)), thread(12, 0.25, 0.0, times=(2.0, 3.0))
+    )
+    first, second = counters.attach(sampled(watched), {}, records, images, HERE)
+    assert (first.cpu_s, second.cpu_s) == (3.0, 2.0)
+    assert (first.threads[0].run_s, second.threads[0].run_s) == (3.0, 2.0)
+    assert second.run_queue_wait_s == 0.25
+    assert [t.tid for t in first.threads] == [10, 12]
+    assert [t.tid for t in second.threads] == [10]
+    assert first.samples is not None
+    assert second.samples is not None
+    assert (first.samples.time_ns < 4 * SECOND).all()
+    assert second.samples.time_ns.tolist() == [5 * SECOND, 8 * SECOND]
+
+
+def test_a_program_that_takes_over_from_a_profiled_one() -> None:
+    watched = seen(10, thread(10, 5.0, times=(1.0, 8.0)), command=["sleep"], cpu_s=5.0)
+    found = counters.attach(
+        sampled(watched), {}, [record(10, "replaced", 0.0, 4.0)], [profiled(10, 3.0)], HERE
+    )
+    first, after = found
+    assert (first.profiled, first.cpu_s) == (True, 3.0)
+    assert (after.profiled, after.cpu_s, after.command, after.pid) == (False, 2.0, ("sleep",), 10)
+    assert after.wall_s == 5.0
+    assert after.threads[0].run_s == 2.0
+
+
+def test_without_a_record_the_target_itself_is_the_main_process() -> None:
+    root, child = seen(10, thread(10, 1.0)), seen(20, thread(21, 0.5), thread(20, 0.25))
+    launch = {"wall_s": 9.5, "exit_status": 137, "killed": True}
+    main, other = counters.attach(sampled(root, child), launch, [], [], HERE)
+    assert (main.role, main.exit, main.wall_s, main.profiled) == ("main", "killed", 9.5, False)
+    assert (other.role, other.exit, other.wall_s) == ("child", "ended", 8.0)
+    assert [t.tid for t in other.threads] == [20, 21], "the main thread comes first"
+    assert other.cpu_s == 0.75
+    beside = counters.attach(sampled(root), launch, [record(30)], [profiled(30, 1.0)], HERE)
+    assert [process.role for process in beside] == ["main", "child"]
+
+
+def test_a_process_that_the_collector_saw_too_is_one() -> None:
+    of_collector = Process(pid=20, role="child", exit="not profiled", profiled=False)
+    (found,) = counters.attach(sampled(seen(20, thread(20, 1.0))), {}, [], [of_collector], HERE)
+    assert (found.cpu_s, found.role) == (1.0, "child")
+
+
+def test_another_process_with_the_same_number_is_another() -> None:
+    found = counters.attach(sampled(seen(10, born=78)), {}, [record(10)], [profiled(10, 1.0)], HERE)
+    assert [process.profiled for process in found] == [True, False]
+    elsewhere = counters.attach(sampled(seen(10)), {}, [record(10, boot="other")], [profiled(10, 1.0)], HERE)
+    assert [process.profiled for process in elsewhere] == [True, False]
+
+
+def test_of_many_threads_those_that_ran_most_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "MOST_LISTED", 2)
+    crowd = [thread(10 + i, float(i), 1.0) for i in range(5)]
+    (process,) = counters.attach(sampled(seen(10, *crowd, folded=[7, SECOND, SECOND])), {}, [], [], HERE)
+    assert [t.tid for t in process.threads] == [14, 13, None]
+    assert process.threads[2].name == "(10 more threads)"
+    assert process.threads[2].run_s == 1.0 + 0 + 1 + 2
+    assert process.run_queue_wait_s == 6.0
+
+
+def test_the_machine_knows_what_nobody_saw() -> None:
+    machine = Machine(tree_cpu_s=3.0)
+    assert "1.0 s of CPU" in str(counters.unseen(machine, [profiled(1, 2.0)]))
+    assert counters.unseen(machine, [profiled(1, 2.95)]) is None
+    assert counters.unseen(Machine(), []) is None
+
+
+def test_a_damaged_file_of_samples_costs_only_the_samples(tmp_path: Path) -> None:
+    assert counters.read_sampled(tmp_path) == (None, [])
+    (tmp_path / "sampler.samples").write_bytes(b"\xff\x00")
+    found, said = counters.read_sampled(tmp_path)
+    assert found is None
+    assert "is left out" in said[0]
+
+
+def test_machines_of_other_hosts() -> None:
+    def at(time_s: float, busy_s: float) -> dict[str, float]:
+        return {"time_s": time_s, "busy_s": busy_s}
+
+    there = {"boot": "elsewhere", "host": "node2", "cpus": 8, "quota_cpus": 2.0}
+    records = [
+        {**there, "machine": [at(0, 10), at(5, 20)]},
+        {**there, "machine": [at(0, 10), at(9, 30)]},
+        {"boot": "boot", "host": "here"},
+    ]
+    own = Machine(wall_s=10.0)
+    found = machines.by_host(own, HERE, records)
+    assert found["here"] is own
+    assert (found["node2"].wall_s, found["node2"].busy_s, found["node2"].quota_cpus) == (9.0, 20.0, 2.0)
+    assert machines.by_host(own, HERE, records[2:]) == {}
+
+
+def test_the_series_completes_the_machine() -> None:
+    times = np.array([0, 1, 2], np.int64) * SECOND
+    series = Series(
+        times,
+        {
+            "runnable": np.array([1.0, 9.0, np.nan]),
+            "busy_s": np.array([0.0, 1.0, 2.0]),
+            "periods": np.array([np.nan, 0.0, 50.0]),
+            "throttled_periods": np.array([np.nan, 0.0, 20.0]),
+            "throttled_s": np.array([np.nan, 0.0, 0.5]),
+        },
+    )
+    readings = [{"time_s": 0.0, "runnable": 2}, {"time_s": 2.0, "runnable": 3}]
+    found = machines.of_run({"readings": readings, "tree_cpu_s": 1.5}, sampled(series=series), HERE)
+    assert found is not None
+    assert (found.peak_runnable, found.tree_cpu_s, found.wall_s) == (9, 1.5, 2.0)
+    assert (found.throttled_periods, found.periods, found.throttled_s) == (20, 50, 0.5)
+    killed = machines.of_run({}, sampled(series=series), HERE)
+    assert killed is not None
+    assert (killed.wall_s, killed.busy_s, killed.peak_runnable) == (2.0, 2.0, 9)
+    assert machines.of_run({}, None, HERE) is None
+
+
+def test_rows_are_written_where_something_changes() -> None:
+    watched = WatchedThread(1)
+    for at, run in ((1, 10), (2, 10), (3, 10), (4, 30), (5, 40)):
+        watched.note(at, run, 0, 1)
+    # The last reading before a change stands, or a straight line would spread the change over the idle time.
+    assert watched.rows.tolist() == [1, 10, 0, 3, 10, 0, 4, 30, 0, 5, 40, 0]
+
+
+def test_long_runs_are_thinned_but_keep_their_ends() -> None:
+    watched = WatchedThread(1)
+    for at in range(1, 102):
+        watched.note(at, at, 0, 1)
+    assert watched.thin() == 51
+    times = watched.rows.tolist()[::3]
+    assert (times[0], times[-1]) == (1, 101)
+    assert times == sorted(set(times))
+
+
+def test_peaks_survive_the_thinning() -> None:
+    meters = Meters(os.getpid())
+    for at in range(101):
+        meters.read(at, 1, 77 if at == 33 else 2)
+    rising = meters.columns.get("busy_s")
+    last = rising[-1] if rising is not None else None
+    meters.thin()
+    assert len(meters) == 51
+    assert max(meters.columns["threads"]) == 77
+    assert all(len(column) == 51 for column in meters.columns.values())
+    if rising is not None:
+        assert meters.columns["busy_s"][-1] == last
+        assert list(meters.columns["busy_s"]) == sorted(meters.columns["busy_s"])
+    meters.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_the_tree_of_a_process_is_found_and_its_end_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_tree, "MOST_ROWS", 16)
+    pid = os.spawnlp(
+        os.P_NOWAIT, "bash", "bash", "-c", "sleep 30 & sleep 30 & read -r line < /dev/zero; wait"
+    )
+    tree = ProcessTree(pid, "NO=SUCH")
+    try:
+        deadline = time.monotonic() + 20
+        while tree.counts()[0] < 3 and time.monotonic() < deadline:
+            tree.read()
+            time.sleep(0.02)
+        assert tree.counts() == (3, 3)
+        for _ in range(50):  # bash is busy: every reading is a row, and there is room for sixteen
+            time.sleep(0.002)
+            tree.read()
+        records = {r["command"][0]: r for r in tree.as_records()}
+        assert records["bash"]["pid"] == pid
+        assert tree.thinned > 0
+        assert len(records["bash"]["threads"][0]["rows"]) // 24 <= 17
+        for child in [r["pid"] for r in tree.as_records() if r["command"][0] == "sleep"]:
+            os.kill(child, 9)
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+        tree.read(final=True)
+        by_pid = {r["pid"]: r for r in tree.as_records()}
+        assert not by_pid[pid]["alive"]
+        assert by_pid[pid]["threads"][0]["run_ns"] > 0
+    finally:
+        tree.close()
