@@ -29,12 +29,17 @@ __all__ = [
 
 FormatOption = Annotated[
     str | None,
-    typer.Option("--format", metavar="terminal|json|md|html", help="Format; else the suffix of -o says it."),
+    typer.Option(
+        "--format", metavar="terminal|json|md|html|svg", help="Format; else the suffix of -o says it."
+    ),
 ]
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", metavar="FILE", help="Write to a .html, .json, .md or .txt file instead of stdout."
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write to a .html, .svg, .json, .md or .txt file instead of stdout.",
     ),
 ]
 LimitOption = Annotated[

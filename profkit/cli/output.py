@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 #: Formats by name; suffixes of ``-o`` that mean them.
-FORMATS = ("terminal", "json", "md", "html")
+FORMATS = ("terminal", "json", "md", "html", "svg")
 #: Formats that draw, and so ask for a document's figures.
-DRAWN = frozenset({"html"})
+DRAWN = frozenset({"html", "svg"})
 _SUFFIXES = {
     ".json": "json",
     ".md": "md",
@@ -49,10 +49,11 @@ _SUFFIXES = {
     ".txt": "terminal",
     ".html": "html",
     ".htm": "html",
+    ".svg": "svg",
 }
 
 #: Rows of a list where ``--limit`` is not given: a screen's worth on a terminal, more where one can scroll.
-_LIMITS = {"terminal": 20, "json": 50, "md": 50, "html": 20}
+_LIMITS = {"terminal": 20, "json": 50, "md": 50, "html": 20, "svg": 20}
 
 #: Columns of a text report in a file or a pipe, where nothing says how wide the reader's window is.
 _PLAIN_WIDTH = 80
@@ -71,7 +72,7 @@ def choose_format(name: str | None, output: Path | None) -> str:
     known = _SUFFIXES.get(output.suffix.lower())
     if known is None:
         raise UsageError(
-            f"-o {output}: the suffix names no format, use .html, .json, .md or .txt, or give --format"
+            f"-o {output}: the suffix names no format, use .html, .svg, .json, .md or .txt, or give --format"
         )
     return known
 
@@ -174,6 +175,10 @@ def emit_report(
         from profkit.report import html
 
         text = html.render(document())
+    elif chosen == "svg":
+        from profkit.report import svg
+
+        text = svg.render(document())
     else:
         from profkit.report import terminal
 

@@ -15,22 +15,22 @@ from profkit.report.figures import Slope, Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import cell_width, shorten_middle
 
-__all__ = ["SLOPES_WIDTH", "bar_shares", "slopegraph", "slopes_height"]
+__all__ = ["SLOPES_WIDTH", "bar_shares", "slopegraph", "slopes_height", "slopes_text"]
 
-SLOPES_WIDTH = 460.0
-_LEFT, _RIGHT = 104.0, 214.0
+SLOPES_WIDTH = 540.0
+_LEFT, _RIGHT = 116.0, 252.0
 _TOP, _BOTTOM = 34.0, 14.0
 #: Height of the part that ranks take, and of the place below it for functions that one side lacks.
-_PLOT, _ABSENT = 272.0, 34.0
+_PLOT, _ABSENT = 372.0, 34.0
 #: Least distance between two labels.
 _LINE = 17.0
 #: Columns that a name may take.
-_NAME = 22
-#: Width of one column of the labels' font, which has fixed width (0.6 em of 12.5 px).
-_COLUMN = 7.5
+_NAME = 19
+#: Ranks that the picture shows at least, so that a few labels do not stretch over all of it.
+_LEAST_RANKS = 20
 
 #: How a number and its unit begin a text of evidence, as `profkit.analysis.wording` writes them.
-_QUANTITY = re.compile(r"(-?[\d,]+(?:\.\d+)?) ?(ns|µs|ms|s|%|×|cores?)?(?![\w/])")
+_QUANTITY = re.compile(r"(-?[\d,]+(?:\.\d+)?) ?(ns|µs|ms|s|%|×|cores?)?(?![\w/.])")
 _SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -71,14 +71,27 @@ def slopes_height(slopes: Slopes) -> float:
     return _TOP + _PLOT + absent + _BOTTOM
 
 
+def slopes_text(slopes: Slopes) -> str:
+    """What the slopegraph shows, in words."""
+    told = "; ".join(_told(line) for line in slopes.lines if line.tone)
+    return (
+        f"Rank by {slopes.by}, baseline to candidate: {told}."
+        if told
+        else "No function moved beyond the noise."
+    )
+
+
 def slopegraph(slopes: Slopes) -> str:
     """Draw ranks, baseline left and candidate right, as the content of an ``svg`` or ``g`` element.
 
     Places are proportional to the logarithm of the rank, so that lines of one steepness are climbs of one factor
     (``ln(rank before / rank after)``, the measure of a climb that the comparison itself uses).
     """
-    deepest = max((rank for line in slopes.lines for rank in (line.before, line.after) if rank), default=2)
-    scale = _PLOT / math.log2(max(deepest, 2))
+    named = [line for line in slopes.lines if line.tone]
+    shown = named or slopes.lines
+    deepest = max((rank for line in shown for rank in (line.before, line.after) if rank), default=0)
+    deepest = max(deepest, _LEAST_RANKS)
+    scale = _PLOT / math.log2(deepest)
     nowhere = _TOP + _PLOT + _ABSENT / 2
 
     def y(rank: int | None) -> float:
@@ -90,14 +103,17 @@ def slopegraph(slopes: Slopes) -> str:
         element("text", "candidate", x=right, y=14, class_="axis"),
         *(element("line", x1=x, y1=_TOP, x2=x, y2=_TOP + _PLOT, class_="rule") for x in (left, right)),
     ]
-    faint = [line for line in slopes.lines if not line.tone and line.before and line.after]
+    faint = [
+        line
+        for line in slopes.lines
+        if not line.tone and 0 < (line.before or 0) <= deepest and 0 < (line.after or 0) <= deepest
+    ]
     # One path for all: they are drawn to show that they stay, not to be told apart.
     path = "".join(
         f"M{number(left)} {number(y(line.before))}L{number(right)} {number(y(line.after))}" for line in faint
     )
     if path:
         parts.append(element("path", d=path, class_="faint"))
-    named = [line for line in slopes.lines if line.tone]
     for line in reversed(named):
         parts.append(_line(line, left, y(line.before), right, y(line.after)))
     parts += _labels([(y(line.before), _before(line), line.tone) for line in named], left, left=True)
@@ -168,13 +184,22 @@ def _labels(wanted: Sequence[tuple[float, tuple[str, str], str]], x: float, *, l
 
 
 def _apart(wanted: Sequence[float]) -> list[float]:
-    """Nearest places, in order, that are at least a line apart and inside the picture."""
-    bottom = max(_TOP + _PLOT, max(wanted, default=0.0))
-    places: list[float] = []
+    """Places that are at least a line apart, in order, and together nearest to those that are wanted.
+
+    Labels that would touch form a block, which is centred on what its labels want (isotonic regression by pooling
+    adjacent violators); the blocks then stay inside the picture.
+    """
+    blocks: list[tuple[float, int]] = []  # where the first label of a block goes, and how many it has
     for y in wanted:
-        places.append(max(y, places[-1] + _LINE) if places else y)
-    # What was pushed below the end moves everything above it up, as far as it must.
-    limit = bottom
+        start, size = y, 1
+        while blocks and blocks[-1][0] + blocks[-1][1] * _LINE > start:
+            before, count = blocks.pop()
+            # Means of what the labels want of their block's first place.
+            start = (before * count + (start - count * _LINE) * size) / (count + size)
+            size += count
+        blocks.append((max(start, _TOP), size))
+    places = [start + at * _LINE for start, size in blocks for at in range(size)]
+    limit = max(_TOP + _PLOT, max(wanted, default=0.0))
     for i in range(len(places) - 1, -1, -1):
         places[i] = min(places[i], limit)
         limit = places[i] - _LINE

@@ -39,7 +39,7 @@ from profkit.report.pagedata import page_json
 
 __all__ = ["render"]
 
-_STYLES = ("colours.css", "page.css", "figures.css")
+_STYLES = ("colours.css", "page.css", "slopes.css", "figures.css")
 _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "timeline.js", "page.js")
 #: What stands before the headline, so that its colour is not all that tells good from bad.
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
@@ -232,18 +232,29 @@ def _verdict(block: VerdictBlock) -> str:
     if block.confidence is not None:
         share = min(1.0, max(0.0, block.confidence))
         bar = element(
-            "svg", element("rect", width=f"{100 * share:.0f}%", height="100%", rx=2), class_="bar sure"
+            "svg",
+            element("rect", width=f"{100 * share:.0f}%", height="100%", rx=2),
+            class_="bar sure",
+            aria_hidden="true",
         )
         sure = element("p", f"Confidence {100 * block.confidence:.0f} % ", bar, class_="confidence")
     sign = element("span", _SIGNS.get(block.tone, "?"), class_="sign", aria_hidden="true")
     return element(
         "div",
         sign,
-        element("h1", escape(block.headline)),
+        element("h1", _headline(block.headline)),
         sure,
         element("p", escape(block.summary), class_="summary"),
         class_=f"verdict {block.tone}",
     )
+
+
+def _headline(text: str) -> str:
+    """Set the name of the cause, which scripts match, smaller than the words before it."""
+    words, bracket, cause = text.rpartition(" (")
+    if not bracket or not cause.endswith(")"):
+        return escape(text)
+    return f"{escape(words)} {element('small', escape('(' + cause))}"
 
 
 def _table(table: Table) -> str:
@@ -257,6 +268,8 @@ def _table(table: Table) -> str:
         element(
             "th", escape(column.title), scope="col", class_="number" if is_numeric(column) else column.kind
         )
+        if column.title
+        else element("td")
         for column in table.columns
     ]
     rows = "".join(_row(table.columns, row, marks) for row in table.rows)

@@ -46,7 +46,7 @@ def calls_section(graph: CallGraph, *, compared: bool) -> str:
     made = (
         "A profile holds sums for pairs of caller and callee, and no paths. So one function stands in the middle, "
         "with those that call it above and those that it calls below: these widths are what was measured. Whatever "
-        "stands further down is apportioned, as if each of its calls cost the same whoever asked; it is hatched. "
+        "stands further away is apportioned, as if a call cost the same whoever made it, and hatched. "
         f"{colour}↻ is a function that is drawn already.{left}"
     )
     controls = element(
@@ -69,8 +69,8 @@ def calls_section(graph: CallGraph, *, compared: bool) -> str:
         side,
         element(
             "label",
-            element("input", type="checkbox", id="calls-deep"),
-            element("span", "further down, apportioned"),
+            element("input", type="checkbox", id="calls-deep", checked=True),
+            element("span", "further away, apportioned"),
             class_="check",
         ),
         class_="controls",

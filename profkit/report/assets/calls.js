@@ -1,5 +1,5 @@
 // Who calls whom, around one function: an icicle of which the middle three levels are measured sums. What stands
-// further down is apportioned: the callees of a callee, in the proportion of the part that this caller has in it.
+// further up and down is apportioned from the sums of pairs, since no profile tells the paths.
 function startCalls() {
   const { n, after, before, names } = functions;
   const graph = data.calls;
@@ -15,7 +15,7 @@ function startCalls() {
   const find = byId("calls-find"), back = byId("calls-back"), deep = byId("calls-deep"), list = byId("calls-names");
   const history = [];
   let focus = 0, side = "after", scale = 0;
-  const DEEPEST = 6;
+  const DEEPEST = 5, HIGHEST = 4;
   const NARROWEST = 0.003; // of the width: narrower blocks are counted instead of drawn
 
   // Edges by one of their ends: the edges of row r are order[start[r]] … order[start[r + 1] - 1].
@@ -47,14 +47,14 @@ function startCalls() {
 
   const total = (items) => items.reduce((sum, item) => sum + item.seconds, 0);
 
-  function colour(delta, scale) {
+  function colour(delta) {
     if (!before || !(scale > 0)) return "same";
     const size = Math.abs(delta) / scale;
     if (size < 0.02) return "same";
     return `${delta > 0 ? "m" : "l"}${size > 0.5 ? 3 : size > 0.15 ? 2 : 1}`;
   }
 
-  function block(item, from, width, scale, classes) {
+  function block(item, from, width, classes) {
     const plain = item.row === undefined;
     const text = item.text ?? `${item.again ? "↻ " : ""}${names[item.row]}`;
     const known = [`${seconds(item.seconds)}`];
@@ -70,7 +70,7 @@ function startCalls() {
       element.type = "button";
       element.tabIndex = -1;
       element.setAttribute("aria-label", label);
-      element.classList.add(colour(item.change, scale));
+      element.classList.add(colour(item.change));
       element.addEventListener("click", () => go(item.row));
     }
     if (width < 0.03) element.classList.add("thin");
@@ -79,16 +79,18 @@ function startCalls() {
     return element;
   }
 
-  function level(name, label) {
+  function level(name, label, first = false) {
     const blocks = make("div", { className: "blocks" });
     blocks.setAttribute("role", "group");
     blocks.setAttribute("aria-label", label);
-    picture.append(make("div", { className: "level" }, make("span", {}, name), blocks));
+    const whole = make("div", { className: "level" }, make("span", {}, name), blocks);
+    if (first) picture.prepend(whole);
+    else picture.append(whole);
     return blocks;
   }
 
   // One level of blocks beside each other; what is too narrow ends up in one block that counts it.
-  function fill(blocks, items, from, whole, scale, classes = "") {
+  function fill(blocks, items, from, whole, classes = "") {
     let at = from, narrow = [];
     for (const item of items) {
       const width = item.seconds / whole;
@@ -98,69 +100,80 @@ function startCalls() {
       }
       item.from = at;
       item.width = width;
-      blocks.append(block(item, at, width, scale, classes));
+      blocks.append(block(item, at, width, classes));
       at += width;
     }
     if (narrow.length && total(narrow) / whole > 0.0008) {
       const rest = { seconds: total(narrow), text: `${thousands(narrow.length)} more` };
-      blocks.append(block(rest, at, rest.seconds / whole, scale, classes));
+      blocks.append(block(rest, at, rest.seconds / whole, classes));
     }
   }
 
-  // Callees of what is drawn in the level above, scaled by the part that this caller has in each.
-  function below(parents, whole) {
-    const blocks = make("div", { className: "blocks" }), found = [];
+  // One more level beyond `parents`, away from the focused function. Down, the callees of each are scaled by the part
+  // that this caller has in it; up, its time is shared out among its callers as they share all its calls.
+  function beyond(parents, whole, up) {
+    const blocks = make("div"), found = [];
     for (const parent of parents) {
-      if (parent.row === undefined || parent.again || !(nodes().cumtime[parent.row] > 0)) continue;
-      const part = Math.min(1, parent.seconds / nodes().cumtime[parent.row]);
-      const path = [...parent.path, parent.row], items = [];
-      for (const edge of callees(parent.row)) {
-        const row = graph.callee[edge], time = edges().cumtime[edge] * part;
-        if (time <= 0) continue;
-        items.push({ row, seconds: time, change: grown(edge) * part, path, again: path.includes(row), apportioned: true });
+      if (parent.row === undefined || parent.again) continue;
+      const near = (up ? callers : callees)(parent.row), other = up ? graph.caller : graph.callee;
+      const all = up ? near.reduce((sum, edge) => sum + edges().cumtime[edge], 0) : nodes().cumtime[parent.row];
+      if (!(all > 0)) continue;
+      const part = Math.min(1, parent.seconds / all), path = [...parent.path, parent.row];
+      const items = [];
+      for (const edge of near) {
+        const row = other[edge], time = edges().cumtime[edge] * part;
+        if (time > 0) items.push({ row, seconds: time, change: grown(edge) * part, path, again: path.includes(row), apportioned: true });
       }
       items.sort((a, b) => b.seconds - a.seconds);
       // Recursion makes callees hold more than their caller: they are then drawn in proportion.
       const excess = Math.max(1, total(items) / parent.seconds);
       for (const item of items) item.seconds /= excess;
-      fill(blocks, items, parent.from, whole, scale, "deep");
+      fill(blocks, items, parent.from, whole, "deep");
       found.push(...items.filter((item) => item.width));
     }
     return { blocks, found };
+  }
+
+  function levelsBeyond(items, whole, up) {
+    const levels = [];
+    let parents = items.filter((item) => item.width);
+    while (deep.checked && levels.length < (up ? HIGHEST : DEEPEST)) {
+      const next = beyond(parents, whole, up);
+      if (!next.found.length) break;
+      levels.push(next.blocks);
+      parents = next.found;
+    }
+    levels.forEach((blocks, at) => {
+      const place = level(at ? "" : "apportioned", `${up ? "Further up" : "Further down"}, apportioned`, up);
+      place.append(...blocks.children);
+    });
   }
 
   function show() {
     const up = pairs(callers, graph.caller), down = pairs(callees, graph.callee);
     const own = nodes().tottime[focus], all = nodes().cumtime[focus];
     const again = new Set(up.rows.map((item) => item.row));
-    for (const item of down.rows) {
-      item.again = again.has(item.row);
+    for (const item of down.rows) item.again = again.has(item.row);
+    const below = new Set(down.rows.map((item) => item.row));
+    for (const item of up.rows) item.again = below.has(item.row);
+    for (const item of [...up.rows, ...down.rows]) {
+      item.calls = edges().ncalls[item.edge];
       item.path = [focus];
     }
-    for (const item of up.rows) item.again = down.rows.some((other) => other.row === item.row);
-    for (const item of [...up.rows, ...down.rows]) item.calls = edges().ncalls[item.edge];
     const whole = Math.max(all, total(up.rows), total(down.rows) + own, 1e-12);
     const delta = before ? after.cumtime[focus] - before.cumtime[focus] : undefined;
     scale = before ? Math.max(Math.abs(delta), ...[...up.rows, ...down.rows].map((item) => Math.abs(item.change))) : 0;
     picture.replaceChildren();
 
-    fill(level("called by", `Callers of ${names[focus]}`), withRest(up.rows, all, "not called by a function in the profile"), 0, whole, scale);
+    fill(level("called by", `Callers of ${names[focus]}`), withRest(up.rows, all, "not called by a function in the profile"), 0, whole);
     const self = { row: focus, seconds: all, change: delta, calls: nodes().ncalls[focus] };
     const middle = level("function", "Function");
-    middle.append(block(self, 0, Math.max(all / whole, 0.02), scale, "focused"));
+    middle.append(block(self, 0, Math.max(all / whole, 0.02), "focused"));
     middle.firstChild.setAttribute("aria-current", "true");
     const ownWork = { seconds: own, change: before && after.tottime[focus] - before.tottime[focus], text: "self" };
-    fill(level("calls", `Callees of ${names[focus]}`), withRest([ownWork, ...down.rows], all, "not told by the profile"), 0, whole, scale);
-    if (deep.checked) {
-      let parents = down.rows.filter((item) => item.width);
-      for (let depth = 0; depth < DEEPEST && parents.length; depth++) {
-        const next = below(parents, whole);
-        if (!next.found.length) break;
-        const place = level(depth ? "" : "apportioned", "Further down, apportioned");
-        place.append(...next.blocks.children);
-        parents = next.found;
-      }
-    }
+    fill(level("calls", `Callees of ${names[focus]}`), withRest([ownWork, ...down.rows], all, "not told by the profile"), 0, whole);
+    levelsBeyond(down.rows, whole, false);
+    levelsBeyond(up.rows, whole, true);
     picture.querySelector(".focused").tabIndex = 0;
     if (before) picture.append(legend());
     tell(up, down, own, all);
@@ -193,7 +206,7 @@ function startCalls() {
   }
 
   function tabulate(up, down) {
-    const head = make("tr", {}, ...["", "function", ...(before ? ["baseline", "candidate", "change"] : ["seconds"]), "calls"].map((text, at) =>
+    const head = make("tr", {}, ...["who", "function", ...(before ? ["baseline", "candidate", "change"] : ["seconds"]), "calls"].map((text, at) =>
       make("th", { scope: "col", className: at > 1 ? "number" : "" }, text)));
     const body = make("tbody");
     for (const [what, items] of [["caller", up.rows], ["callee", down.rows]]) {

@@ -5,12 +5,29 @@ function startTimeline() {
   const LABEL = 150, ROW = 15, QUEUE = 20, AREA = 34, GAP = 8, DEEPEST = 5, HUES = 8;
   let from = 0, to = end, width = 0;
 
-  // The same name has the same colour everywhere.
-  const hues = new Map();
-  const hue = (name) => {
-    if (!hues.has(name)) hues.set(name, hues.size % HUES);
-    return hues.get(name);
-  };
+  // The same name has the same colour everywhere: those that hold most time have one of their own, the others share grey.
+  const totals = new Map();
+  for (const track of sides.flatMap((side) => side.tracks)) {
+    track.name.forEach((name, at) => {
+      const text = track.names[name];
+      totals.set(text, (totals.get(text) ?? 0) + track.took[at]);
+    });
+  }
+  const heavy = [...totals.keys()].sort((a, b) => totals.get(b) - totals.get(a)).slice(0, HUES - 1);
+  const hues = new Map(heavy.map((name, at) => [name, at]));
+  const hue = (name) => hues.get(name) ?? HUES - 1;
+
+  function legend() {
+    const key = make("ul", { className: "names" });
+    const shown = totals.size > heavy.length ? [...heavy, null] : heavy;
+    for (const name of shown) {
+      const text = name ?? `${thousands(totals.size - heavy.length)} others`;
+      const square = draw("svg", { width: 12, height: 12, "aria-hidden": "true" });
+      square.append(draw("rect", { width: 12, height: 12, rx: 2, class: `r${name === null ? HUES - 1 : hue(name)}` }));
+      key.append(make("li", {}, square, make("bdi", {}, text)));
+    }
+    return key;
+  }
 
   const x = (time) => LABEL + ((time - from) / (to - from)) * (width - LABEL);
 
@@ -43,7 +60,7 @@ function startTimeline() {
       if (stop < from || begin > to || track.depth[at] >= DEEPEST) continue;
       const left = x(Math.max(begin, from)), wide = Math.max(0.8, x(Math.min(stop, to)) - left);
       const name = track.names[track.name[at]], y = top + track.depth[at] * ROW;
-      const bar = draw("rect", { x: left.toFixed(1), y, width: wide.toFixed(1), height: ROW - 1, class: `r${hue(name)}` });
+      const bar = draw("rect", { x: left.toFixed(1), y, width: wide.toFixed(1), height: ROW - 1, class: `r${hue(name)}${wide > 3 ? " wide" : ""}` });
       bar.append(draw("title", {}, `${name}: ${seconds(stop - begin)} from ${seconds(begin)} on`));
       group.append(bar);
       if (wide > 34) {
@@ -118,6 +135,7 @@ function startTimeline() {
       if (side.label) parts.push(make("h3", {}, `${side.label}, ${seconds(side.seconds)}`));
       parts.push(picture(side));
     }
+    if (totals.size) parts.push(legend());
     place.replaceChildren(...parts);
     if (active >= 0) place.querySelectorAll("svg")[active].focus({ preventScroll: true });
   }

@@ -1,0 +1,222 @@
+"""`Document` → one SVG picture for a ticket: the verdict, its evidence as paired bars, and the slopegraph.
+
+For places that embed pictures and run no scripts. It holds its own style, follows the reader's light or dark theme,
+and says everything in text as well. What does not fit is in the other reports. Returns a string and prints nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import NamedTuple
+
+from profkit.report.document import Document, Facts, Table, VerdictBlock, format_cell, format_one
+from profkit.report.drawing import SLOPES_WIDTH, bar_shares, slopegraph, slopes_height, slopes_text
+from profkit.report.figures import Slopes
+from profkit.report.markup import element, escape, number
+from profkit.report.text import shorten_middle, wrap_some
+from profkit.report.units import UNKNOWN
+
+__all__ = ["render"]
+
+_PADDING = 24.0
+#: Width of the part that the evidence takes, left of the slopegraph.
+_EVIDENCE = 400.0
+_GAP = 28.0
+_WIDTH = 2 * _PADDING + _EVIDENCE + _GAP + SLOPES_WIDTH
+#: Characters of a line of running text: of the verdict, across the whole picture, and of the evidence.
+_WIDE, _NARROW = 112, 62
+#: Where the text of the verdict begins.
+_INDENT = 78.0
+#: Functions that a run without a verdict shows.
+_MOST_BARS = 12
+_STYLES = ("colours.css", "picture.css", "slopes.css")
+_SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
+
+
+class _Part(NamedTuple):
+    """Markup drawn from y = 0 on, and its height."""
+
+    markup: str
+    height: float
+
+
+def render(document: Document) -> str:
+    """Render a document as a stand-alone picture."""
+    verdict = _first(document, VerdictBlock)
+    head = _verdict(document, verdict) if verdict is not None else _facts(document)
+    slopes = next((figure for figure in document.figures if isinstance(figure, Slopes)), None)
+    left = _evidence(document)
+    if left is None:
+        left = _functions(document)
+    right = _Part("", 0.0)
+    if slopes is not None:
+        right = _Part(slopegraph(slopes), slopes_height(slopes))
+    top = _PADDING + head.height + 18
+    height = top + max(left.height, right.height) + _PADDING
+    title = document.title if verdict is None else verdict.headline
+    said = "" if verdict is None else verdict.summary
+    description = " ".join(filter(None, (said, slopes_text(slopes) if slopes is not None else "")))
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        + element(
+            "svg",
+            element("title", escape(title), id="title"),
+            element("desc", escape(description), id="desc"),
+            f"<style>{_style()}</style>",
+            element("rect", width=_WIDTH, height=height, rx=10, class_="ground"),
+            _at(0, 0, head.markup),
+            _at(_PADDING, top, left.markup),
+            _at(_PADDING + _EVIDENCE + _GAP, top, element("g", right.markup, class_="slopes")),
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {number(_WIDTH)} {number(height)}",
+            width=_WIDTH,
+            height=height,
+            role="img",
+            aria_labelledby="title desc",
+        )
+        + "\n"
+    )
+
+
+def _style() -> str:
+    files = resources.files("profkit.report") / "assets"
+    return "\n".join(
+        (files / name).read_text(encoding="utf-8") for name in ("colours.css", "picture.css", "slopes.css")
+    )
+
+
+def _first(document: Document, kind: type[VerdictBlock]) -> VerdictBlock | None:
+    return next((block for s in document.sections for block in s.blocks if isinstance(block, kind)), None)
+
+
+def _at(x: float, y: float, markup: str) -> str:
+    return element("g", markup, transform=f"translate({number(x)} {number(y)})") if markup else ""
+
+
+def _verdict(document: Document, block: VerdictBlock) -> _Part:
+    words, bracket, cause = block.headline.rpartition(" (")
+    named = bool(bracket) and cause.endswith(")")
+    headline = wrap_some(words if named else block.headline, 56, 3)
+    sure = "" if block.confidence is None else f"Confidence {100 * block.confidence:.0f} %"
+    small = " · ".join(filter(None, (cause[:-1] if named else "", sure)))
+    summary = wrap_some(block.summary, _WIDE, 4)
+    times = _times(document)
+    parts = []
+    y = 52.0
+    for line in headline:
+        parts.append(element("text", escape(line), x=_INDENT, y=y, class_="headline"))
+        y += 32
+    for kind, lines, step in (("small", [small], 22), ("summary", summary, 21), ("text", [times], 22)):
+        for line in filter(None, lines):
+            parts.append(element("text", escape(line), x=_INDENT, y=y - 6, class_=kind))
+            y += step
+    height = y - 8
+    band = (
+        element("path", d=_rounded(height), class_="soft"),
+        element("path", d=f"M0 10a10 10 0 0 1 6 -9.2V{number(height)}H0z", class_="tone"),
+        element("circle", cx=44, cy=44, r=17, class_="tone"),
+        element("text", _SIGNS.get(block.tone, "?"), x=44, y=51, class_="sign"),
+    )
+    return _Part(element("g", *band, *parts, class_=block.tone), height)
+
+
+def _times(document: Document) -> str:
+    """What both sides took, in one line: from the table under the verdict, whose rows are the sides."""
+    table = next((b for s in document.sections[:1] for b in s.blocks if isinstance(b, Table)), None)
+    if table is None or len(table.rows) < 2:
+        return ""
+    told = []
+    for at, column in enumerate(table.columns):
+        before, after = (format_cell(column, row.cells[at]) for row in table.rows[:2])
+        if column.kind == "seconds" and UNKNOWN not in (before, after):
+            ratio = str(table.rows[2].cells[at]) if len(table.rows) > 2 else ""
+            told.append(f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else ""))
+    return " · ".join(told)
+
+
+def _rounded(height: float) -> str:
+    """Band across the picture, with the picture's corners at its top."""
+    return f"M0 10a10 10 0 0 1 10 -10H{number(_WIDTH - 10)}a10 10 0 0 1 10 10V{number(height)}H0z"
+
+
+def _facts(document: Document) -> _Part:
+    """What a run without a verdict is called, and what it took."""
+    facts = next((b for s in document.sections for b in s.blocks if isinstance(b, Facts)), Facts(()))
+    parts = [element("text", escape(document.title), x=_PADDING, y=40, class_="headline plain")]
+    y = 66.0
+    for label, value in facts.items:
+        parts.append(element("text", escape(label), x=_PADDING, y=y, class_="muted"))
+        parts.append(
+            element("text", escape(shorten_middle(value, _WIDE - 14)), x=_PADDING + 90, y=y, class_="text")
+        )
+        y += 20
+    return _Part("".join(parts), y - 10)
+
+
+def _evidence(document: Document) -> _Part | None:
+    """Evidence as paired bars, ``None`` where there is none."""
+    table = next(
+        (b for s in document.sections if s.role == "evidence" for b in s.blocks if isinstance(b, Table)), None
+    )
+    if table is None or not table.rows:
+        return None
+    parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
+    y = 40.0
+    for row in table.rows:
+        signal, before, after, says = map(str, row.cells)
+        shares = bar_shares(before, after)
+        parts.append(element("text", escape(shorten_middle(signal, 54)), x=0, y=y, class_="signal"))
+        y += 8
+        for side, text, share in zip(
+            ("baseline", "candidate"), (before, after), shares or (None, None), strict=True
+        ):
+            x = 74.0
+            parts.append(element("text", side, x=0, y=y + 11, class_="muted"))
+            if share is not None:
+                width = max(1.5, 110 * share)
+                parts.append(element("rect", x=x, y=y + 1, width=width, height=11, rx=2, class_=side))
+                x += 120
+            room = 36 if share is not None else 54
+            parts.append(element("text", escape(shorten_middle(text, room)), x=x, y=y + 11, class_="text"))
+            y += 18
+        for line in wrap_some(says, _NARROW, 2):
+            parts.append(element("text", escape(line), x=0, y=y + 11, class_="muted"))
+            y += 16
+        y += 20
+    return _Part("".join(parts), y - 16)
+
+
+def _functions(document: Document) -> _Part:
+    """Draw the first functions of a run as bars of their self time."""
+    for section in document.sections:
+        for block in section.blocks:
+            if isinstance(block, Table) and {"name", "share"} <= {column.kind for column in block.columns}:
+                return _bars(section.title, block)
+    return _Part("", 0.0)
+
+
+def _bars(title: str, table: Table) -> _Part:
+    kinds = [column.kind for column in table.columns]
+    name, share, time = kinds.index("name"), kinds.index("share"), kinds.index("seconds")
+    rows = table.rows[:_MOST_BARS]
+    values = [cell if isinstance(cell := row.cells[share], float) else 0.0 for row in rows]
+    most = max(values, default=0.0) or 1.0
+    parts = [element("text", escape(title), x=0, y=14, class_="heading")]
+    for at, (row, value) in enumerate(zip(rows, values, strict=True)):
+        y, width = 40.0 + 22 * at, max(1.0, 420 * value / most)
+        label = shorten_middle(format_cell(table.columns[name], row.cells[name]), 36)
+        told = f"{format_cell(table.columns[time], row.cells[time])}, {format_one('share', value)}"
+        parts.append(element("text", escape(label), x=280, y=y, class_="code end"))
+        parts.append(
+            element(
+                "rect",
+                x=292,
+                y=y - 10,
+                width=max(1.0, 420 * value / most),
+                height=12,
+                rx=2,
+                class_="candidate",
+            )
+        )
+        parts.append(element("text", escape(told), x=300 + width, y=y, class_="muted"))
+    return _Part("".join(parts), 40.0 + 22 * len(rows))

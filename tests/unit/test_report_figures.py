@@ -1,0 +1,205 @@
+"""What is drawn: which functions get a line, what a time line's bins hold, what bars and labels may claim."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from profkit.model import Process, Ranges, Run, Series, Thread, ThreadSamples
+from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
+from profkit.report import drawing, pagedata, timeline, wholetable
+from profkit.report.drawing import bar_shares
+from profkit.report.multiples import MOST_PANELS, multiples
+from profkit.report.slopes import MOST_LABELS, slopes
+from profkit.report.wording import display_name
+from tests import report_builders as build
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shares"),
+    [
+        ("15.9 ms (2.4 % of its active time)", "4.42 s (80 % of its active time)", (0.0159 / 4.42, 1.0)),
+        ("1.21 cores of 2.00 cores", "14.66 cores of 2.00 cores", (1.21 / 14.66, 1.0)),
+        ("27,141", "13,570", (1.0, 13570 / 27141)),
+        ("15 %", "91 %", (15 / 91, 1.0)),
+        ("1.00×", "3.00×", (1 / 3, 1.0)),
+        ("0 %", "0 %", None),
+        ("–", "80 %", None),
+        ("one hash", "another", None),
+        ("15 %", "1.2 s", None),
+        ("3.11.7", "3.12.1", None),
+    ],
+)
+def test_bars_are_drawn_for_quantities_of_one_kind(
+    before: str, after: str, shares: tuple[float, float] | None
+) -> None:
+    assert bar_shares(before, after) == (None if shares is None else pytest.approx(shares))
+
+
+def test_labels_keep_apart_and_in_order() -> None:
+    random = np.random.default_rng(0)
+    for n in (1, 2, 12, 20):
+        wanted = np.sort(random.uniform(34, 300, n)).tolist()
+        places = drawing._apart(wanted)
+        assert all(b - a >= drawing._LINE - 1e-9 for a, b in pairwise(places))
+        assert max(places) <= drawing._TOP + drawing._PLOT
+    assert drawing._apart([50.0, 100.0]) == [50.0, 100.0]
+    assert drawing._apart([100.0, 100.0]) == [100 - drawing._LINE / 2, 100 + drawing._LINE / 2]
+
+
+def test_what_moved_is_named_and_the_rest_is_faint() -> None:
+    diff = build.contended()
+    found = slopes(diff)
+    assert found is not None
+    assert [line.name for line in found.lines if line.tone] == [
+        display_name(build.ROWS[i].name) for i in (0, 2)
+    ]
+    assert len(found.lines) == len(diff.table)
+    everything = slopes(replace(diff, table=replace(diff.table, anomalous=np.ones(len(diff.table), bool))))
+    assert everything is not None
+    tones = {line.name: (line.before, line.after, line.tone) for line in everything.lines}
+    assert tones["<listcomp>"] == (5, None, "good")
+    assert tones["_pin"] == (None, 4, "bad")
+    assert tones["_thread.lock.acquire"][2] == "wait"
+    many = [
+        build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), reason="slower") for i in range(40)
+    ]
+    crowded = slopes(replace(diff, table=build.table(many)))
+    assert crowded is not None
+    assert crowded.hidden == 40 - MOST_LABELS
+    assert slopes(replace(diff, table=build.table([]))) is None
+
+
+def ranges(rows: list[tuple[str, int, int, int, int]]) -> Ranges:
+    """Build ranges of name, kind, begin, end and parent on thread 7."""
+    names = tuple(dict.fromkeys(["", *(row[0] for row in rows)]))
+    n = len(rows)
+    zero = np.zeros(n, np.int32)
+    return Ranges(
+        names,
+        np.array([names.index(row[0]) for row in rows], np.int32),
+        zero,
+        zero,
+        np.array([row[1] for row in rows], np.uint8),
+        np.full(n, 7, np.int64),
+        np.array([row[2] for row in rows], np.int64),
+        np.array([row[3] for row in rows], np.int64),
+        np.array([row[4] for row in rows], np.int32),
+        np.zeros(n, np.uint32),
+        np.zeros(n, np.uint8),
+        np.zeros(n, np.uint64),
+    ).validate()
+
+
+def thread(tid: int, name: str) -> Thread:
+    return Thread(build.profile(build.TRAIN), tid, name)
+
+
+def test_waiting_in_a_bin_is_what_the_counter_grew_by() -> None:
+    at = np.arange(5, dtype=np.int64) * SECOND
+    waited = np.array([0, 0, SECOND, SECOND, SECOND // 2 * 3], np.int64)
+    samples = ThreadSamples(np.full(5, 7), at, at // 2, waited).validate()
+    machine = Series(at, {"runnable": np.array([1.0, 1.0, 9.0, 9.0, np.nan])})
+    run = Run("r", (Process(7, threads=(thread(7, "main"),), samples=samples),), series=machine)
+    side = timeline.timeline_side("candidate", run)
+    assert side is not None
+    assert side.seconds == 4.0
+    (track,) = side.tracks
+    assert track.label == "main 7 · main"
+    assert track.queued is not None
+    quarter = timeline.BINS // 4
+    assert track.queued.reshape(4, quarter).mean(axis=1) == pytest.approx([0.0, 1.0, 0.0, 0.5])
+    assert track.queued.sum() * 4 / timeline.BINS == pytest.approx(1.5)
+    assert side.runnable is not None
+    assert side.runnable[0] == 1.0
+    assert side.runnable[2 * quarter] == 9.0
+    assert np.isnan(side.runnable[-1])
+    assert side.gpu is None
+
+
+def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:
+    rows = [
+        ("step", PUSHED, 0, 100, -1),
+        ("forward", PUSHED, 10, 40, 0),
+        ("matmul", PUSHED, 20, 30, 1),
+        ("async", STARTED, 5, 90, -1),
+        ("here", MARK, 50, 50, -1),
+        ("never ended", PUSHED, 60, OPEN, 0),
+    ]
+    run = Run("r", (Process(7, threads=(thread(7, ""),), ranges=ranges(rows)),))
+    side = timeline.timeline_side("", run)
+    assert side is not None
+    (track,) = side.tracks
+    told = {
+        track.name[name]: (depth, begin, end)
+        for name, depth, begin, end in zip(
+            track.range_name.tolist(),
+            track.depth.tolist(),
+            track.begin_s.tolist(),
+            track.end_s.tolist(),
+            strict=True,
+        )
+    }
+    assert told == {
+        "step": (0, 0.0, 1e-7),
+        "forward": (1, 1e-8, 4e-8),
+        "matmul": (2, 2e-8, 3e-8),
+        "async": (0, 5e-9, 9e-8),
+        "never ended": (1, 6e-8, 1e-7),
+    }
+
+
+def test_of_very_many_ranges_the_longest_are_drawn_and_the_others_counted() -> None:
+    n = timeline.MOST_RANGES + 500
+    rows = [("step", PUSHED, 1000 * i, 1000 * i + 1 + i % 997, -1) for i in range(n)]
+    run = Run("r", (Process(7, threads=(thread(7, ""),), ranges=ranges(rows)),))
+    side = timeline.timeline_side("", run)
+    assert side is not None
+    (track,) = side.tracks
+    assert len(track.begin_s) + track.left_out == n
+    assert timeline.MOST_RANGES <= len(track.begin_s) <= timeline.MOST_RANGES + 5
+    took = np.sort([row[3] - row[2] for row in rows])[::-1]
+    drawn = np.sort(np.rint((track.end_s - track.begin_s) * 1e9))[::-1]
+    assert drawn.tolist() == took[: len(drawn)].tolist()
+
+
+def test_a_run_without_times_has_no_time_line() -> None:
+    assert timeline.timeline((("baseline", build.foreign_run()), ("candidate", build.captured_run()))) is None
+
+
+def test_of_many_processes_those_that_waited_longest_are_drawn() -> None:
+    processes = tuple(
+        Process(i, rank=i, role="rank", cpu_s=1.0, run_queue_wait_s=float(i)) for i in range(100)
+    )
+    found = multiples((("", Run("r", processes)),))
+    assert found is not None
+    ((_, panels),) = found.sides
+    assert [panel.label for panel in panels] == [f"rank {i}" for i in range(100 - MOST_PANELS, 100)]
+    assert found.left_out == (100 - MOST_PANELS,)
+    assert multiples((("", build.foreign_run()),)) is None
+
+
+def test_the_heaviest_calls_are_kept_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wholetable, "MOST_CALLS", 3)
+    n = 6
+    calls, times = np.arange(n), np.array([0.5, 0.1, 0.0, 0.9, 0.7, 0.2])
+    graph = wholetable._graph(np.zeros(n, np.int32), np.arange(n, dtype=np.int32), (calls, times), None)
+    assert graph.callee.tolist() == [0, 3, 4]
+    assert graph.after.ncalls.tolist() == [0, 3, 4]
+    assert (graph.left_out, graph.left_out_s) == (3, 0.2)
+
+
+def test_times_of_a_page_have_the_digits_that_are_shown() -> None:
+    random = np.random.default_rng(1)
+    values = np.concatenate([[0.0, 1e-9, 4e-10, 123.456789, 86_400.0], 10 ** random.uniform(-9, 5, 2000)])
+    three = np.array(json.loads(pagedata._seconds(values))) * 1e-9
+    assert three == pytest.approx(values, rel=5.1e-3, abs=1e-9)
+    six = np.array(json.loads(pagedata._seconds(values, np.ones(len(values), bool)))) * 1e-9
+    assert six == pytest.approx(values, rel=5.1e-6, abs=1e-9)
+    assert json.loads(pagedata._seconds(np.array([np.nan, np.inf]))) == [0, 0]

@@ -1,0 +1,111 @@
+"""Whatever the format, a report says the same: verdict, confidence, evidence, and the functions that moved most."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from profkit.analysis.diff import diff
+from profkit.analysis.types import Diff
+from profkit.formats.load import load_side
+from profkit.report import html, markdown, svg, terminal
+from profkit.report.diffdoc import diff_document
+from profkit.report.document import Document
+from profkit.report.jsondoc import diff_json
+from profkit.report.pictures import diff_figures
+from profkit.report.wording import display_name
+from tests import report_builders as build
+
+SAMPLES = Path(__file__).parents[2] / "sample_profiles"
+
+
+def sample(baseline: str, candidate: str) -> tuple[Diff, Document]:
+    sides = load_side(SAMPLES / baseline), load_side(SAMPLES / candidate)
+    found = diff(*sides, calls=True)
+    return found, replace(
+        diff_document(found), figures=diff_figures(found, sides[0].runs[0], sides[1].runs[0])
+    )
+
+
+def built() -> tuple[Diff, Document]:
+    found, run = build.contended(), build.captured_run()
+    return found, replace(diff_document(found), figures=diff_figures(found, run, run))
+
+
+CASES: dict[str, Callable[[], tuple[Diff, Document]]] = {
+    "built": built,
+    "contention": lambda: sample("train_mlp/clean-1.prof", "train_mlp/oversubscribed.prof"),
+    "code change": lambda: sample("train_mlp/clean-1.prof", "train_mlp/code-change.prof"),
+    "other work": lambda: sample("tokenize_corpus/clean-1.prof", "tokenize_corpus/doubled-work.prof"),
+    "no change": lambda: sample("train_mlp/clean-1.prof", "train_mlp/clean-2.prof"),
+}
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def in_html(text: str) -> str:
+    body = re.sub(r"<(script|style)\b.*?</\1>", " ", text, flags=re.DOTALL)
+    return words(unescape(re.sub(r"<[^>]+>", " ", body)))
+
+
+def in_markdown(text: str) -> str:
+    return words(unescape(re.sub(r"<[^>]+>", "", text).replace("**", "")))
+
+
+def in_svg(text: str) -> str:
+    root = ElementTree.fromstring(text)
+    return words(" ".join(" ".join(node.itertext()) for node in root if not node.tag.endswith("style")))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_format_says_the_same(name: str) -> None:
+    found, document = CASES[name]()
+    texts = {
+        "terminal": words(terminal.render(document, width=240)),
+        "markdown": in_markdown(markdown.render(document)),
+        "html": in_html(html.render(document)),
+        "svg": in_svg(svg.render(document)),
+    }
+    data = json.loads(diff_json(found))
+    verdict = found.verdict
+    assert data["verdict"]["cause"] == verdict.cause
+    assert data["verdict"]["confidence"] == pytest.approx(verdict.confidence)
+    assert data["verdict"]["summary"] == verdict.summary
+    assert [(e["signal"], e["baseline"], e["candidate"]) for e in data["verdict"]["evidence"]] == [
+        (e.signal, e.baseline, e.candidate) for e in verdict.evidence
+    ]
+    moved = [row for row, anomalous in enumerate(found.table.anomalous) if anomalous]
+    assert [f["name"] for f in data["functions"] if f["anomalous"]][:5] == [
+        found.table.name[i] for i in moved[:5]
+    ]
+    for kind, text in texts.items():
+        headline = words(verdict_words(verdict.cause))
+        assert headline in text.lower(), kind
+        if verdict.cause != "inconclusive":
+            assert f"confidence {100 * verdict.confidence:.0f} %" in text.lower(), kind
+        assert words(verdict.summary) in text, kind
+        for evidence in verdict.evidence:
+            for said in (evidence.signal, evidence.baseline, evidence.candidate):
+                assert words(said) in text, (kind, said)
+        for row in moved[:5]:
+            assert display_name(found.table.name[row]) in text, (kind, found.table.name[row])
+
+
+def verdict_words(cause: str) -> str:
+    """A word of the headline that no other cause has."""
+    return {
+        "contention": "contention",
+        "code-change": "code change",
+        "workload-change": "different work",
+        "no-change": "no change",
+        "inconclusive": "inconclusive",
+    }[cause]
