@@ -118,6 +118,8 @@ def _verdict_of(document: Document) -> VerdictBlock | None:
 
 def _lead(document: Document, slopes: Slopes | None) -> Iterator[str]:
     """What is seen first: the verdict, what it rests on beside the ranks, and what to do."""
+    if _verdict_of(document) is None:
+        yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
         yield '<section class="first">' + "".join(map(_block, section.blocks)) + "</section>"
     evidence = [s for s in document.sections[1:] if s.role == "evidence"]

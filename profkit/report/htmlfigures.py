@@ -202,7 +202,9 @@ def multiples_section(multiples: Multiples) -> str:
     for (label, shown), left_out in zip(multiples.sides, multiples.left_out, strict=True):
         if label:
             sides.append(element("h3", escape(label)))
-        sides.append(element("ul", *(_panel(panel, most) for panel in shown), class_="panels"))
+        sides.append(
+            element("ul", *(_panel(panel, most, "h4" if label else "h3") for panel in shown), class_="panels")
+        )
         if left_out:
             sides.append(
                 element("p", f"{left_out:,} processes that queued less are not shown.", class_="note")
@@ -220,7 +222,7 @@ def multiples_section(multiples: Multiples) -> str:
     )
 
 
-def _panel(panel: Panel, most: float) -> str:
+def _panel(panel: Panel, most: float, heading: str) -> str:
     rows = []
     for name, kind, value in (
         ("wall", "wall", panel.wall_s),
@@ -239,7 +241,7 @@ def _panel(panel: Panel, most: float) -> str:
         )
     return element(
         "li",
-        element("h4", escape(panel.label)),
+        element(heading, escape(panel.label)),
         element("dl", *rows),
         class_="marked" if panel.marked else None,
     )
