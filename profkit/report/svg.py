@@ -146,10 +146,9 @@ def _facts(document: Document) -> _Part:
     y = 66.0
     for label, value in facts.items:
         parts.append(element("text", escape(label), x=_PADDING, y=y, class_="muted"))
-        parts.append(
-            element("text", escape(shorten_middle(value, _WIDE - 14)), x=_PADDING + 90, y=y, class_="text")
-        )
-        y += 20
+        for line in wrap_some(value, _WIDE + 8, 3):
+            parts.append(element("text", escape(line), x=_PADDING + 90, y=y, class_="text"))
+            y += 20
     return _Part("".join(parts), y - 10)
 
 

@@ -136,6 +136,9 @@ def test_nothing_of_the_planted_is_in_any_report(
     for secret in PLANTED:
         assert secret not in spelled(text), secret
     assert str(tmp_path) not in text
+    if (format, command) == ("svg", "diff"):
+        assert "helper" in text  # the picture names what moved, and no place
+        return
     assert "Trainer.step" in text
     # The same report without the mask has them: what is looked for can be found.
     full = spelled(report([*arguments, "--full-paths"], format, tmp_path / f"full.{format}"))
