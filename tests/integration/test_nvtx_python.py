@@ -11,7 +11,7 @@ import pytest
 from profkit.capture.native import nvtx_library
 from profkit.formats import load_run
 from profkit.model import Run
-from tests.integration.capturing import PROGRAMS, captured, environment, profkit_command, run_capture
+from tests.integration.capturing import PROGRAMS, calls, captured, environment, profkit_command, run_capture
 from tests.integration.nvtx_ranges import check, content, install_nvtx, rows
 from tests.requirements import require
 
@@ -29,6 +29,9 @@ def test_it_records_what_the_collector_records(tmp_path: Path) -> None:
     check(process)
     assert [w for w in run.warnings if "patching the nvtx package" in w] == list(run.warnings)
     assert len(run.warnings) == 1
+    assert not [name for name in calls(process) if "pack_into" in name or "_more_room" in name], (
+        "the recorder is no function of the target's"
+    )
     require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
     (compared,) = captured(tmp_path, sys.executable, PROGRAM).processes
     assert content(process) == content(compared)
@@ -112,7 +115,9 @@ def test_nothing_that_the_target_hands_over_raises(tmp_path: Path) -> None:
         "class Odd:\n"
         "    def __str__(self): raise RuntimeError\n"
         "nvtx.mark(3); nvtx.mark(b'bytes'); nvtx.mark('x', color='no color'); nvtx.mark('y', payload=2**70)\n"
-        "nvtx.mark('z', payload=object()); nvtx.mark(Odd()); nvtx.mark('c', category=-1, color=-1)\n"
+        "nvtx.mark('z', payload=object())\n"
+        "nvtx.mark(['list'], color=['list'], category=['list']); nvtx.mark(Odd())\n"
+        "nvtx.mark('c', category=-1, color=-1)\n"
         "nvtx.push_range('never popped'); nvtx.end_range((12345, None)); nvtx.end_range(None)\n"
         "d = nvtx.get_domain('d')\n"
         "d.push_range(message='m', payload=1.5); d.pop_range(); d.pop_range(); d.end_range(0)\n"
@@ -121,7 +126,7 @@ def test_nothing_that_the_target_hands_over_raises(tmp_path: Path) -> None:
     )
     (process,) = patched(tmp_path, sys.executable, "-c", program).processes
     found = rows(process)
-    assert [name for name, _, _ in found] == [*"3", "bytes", *"xyz", "", "c", "never popped", "m", "b"]
+    assert [name for name, _, _ in found] == [*"3", "bytes", *"xyz", "", "", "c", "never popped", "m", "b"]
 
 
 def test_nvtx_that_is_switched_off_stays_off(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import sys
 from _struct import Struct
+from time import monotonic_ns
 
-from .nvtx_record import Recorder
+from .nvtx_files import RECORD
+from .nvtx_record import MASK32, PUSH, Recorder
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
@@ -31,12 +33,10 @@ _LATER_METHODS = ("set_event_attributes", "mark", "push_range", "pop_range", "st
 #: As in ``native/nvtx/layout.h``: the kinds of payload that Python's numbers are.
 _I64, _F64 = 2 << 8, 3 << 8
 
-_MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
+_MASK64 = (1 << 64) - 1
 
 #: What the package makes of no color.
 _BLUE = 0x0000FF
-
-_UNSET: Any = object()
 
 _double = Struct("<d")
 _word = Struct("<Q")
@@ -68,15 +68,21 @@ def patch(library: Any, recorder: Recorder) -> bool:
 def _stand_ins(recorder: Recorder, dummy: Any) -> Dict[str, Any]:
     begin = recorder.begin
     known: Dict[Any, Any] = {}
+    pack_into, now = RECORD.pack_into, monotonic_ns
+    try:
+        colors: Dict[Any, int] = dict(sys.modules["nvtx.colors"]._NVTX_COLORS)
+    except Exception:
+        colors = {}
 
     class DomainHandle:
         """What the package hands to its compiled functions."""
 
-        __slots__ = ("_name", "domain")
+        __slots__ = ("_name", "domain", "pop", "push")
 
         def __init__(self, name: Any = None) -> None:
             self._name = name
             self.domain = recorder.domain(name)
+            self.push, self.pop = self.domain.push, self.domain.pop
 
         @property
         def name(self) -> str:
@@ -112,8 +118,12 @@ def _stand_ins(recorder: Recorder, dummy: Any) -> Dict[str, Any]:
             self.string = 0 if message is None else getattr(message, "number", 0)
             self._message = message
             self._color = color
-            self.argb = color if color.__class__ is int else _argb(color)
-            self._category = self.id = category if category.__class__ is int else 0
+            try:
+                self.argb = colors[color]
+            except Exception:
+                self.argb = _argb(color)
+            self._category = category = category if category.__class__ is int else 0
+            self.id = category & MASK32
             self._payload = payload
             if payload is None:
                 self.base = self.string << 32
@@ -150,7 +160,8 @@ def _stand_ins(recorder: Recorder, dummy: Any) -> Dict[str, Any]:
 
         @category.setter
         def category(self, value: Any) -> None:
-            self._category = self.id = value if isinstance(value, int) else 0
+            self._category = value if isinstance(value, int) else 0
+            self.id = self._category & MASK32
 
         @property
         def payload(self) -> Any:
@@ -161,21 +172,33 @@ def _stand_ins(recorder: Recorder, dummy: Any) -> Dict[str, Any]:
             self._payload = value
             self._lay_out()
 
+    # These two without a further call: they are what programs do a million times.
+
     def push_range(attributes: Any, handle: Any) -> None:
         try:
-            begin(
-                handle.domain.push,
-                attributes.string,
-                attributes.base,
-                attributes.id & _MASK32,
-                attributes.argb & _MASK32,
-                attributes.bits,
-            )
+            if attributes.string in recorder.defined:
+                room = recorder.local.room
+                pack_into(
+                    room.buffer,
+                    next(room.slots),
+                    now(),
+                    handle.push + attributes.base,
+                    attributes.id,
+                    attributes.argb,
+                    attributes.bits,
+                )
+                return
         except Exception:
-            pass
+            pass  # no room yet, or no more
+        _begin(getattr(handle, "push", PUSH), attributes)
 
     def pop_range(handle: Any) -> None:
-        recorder.pop(getattr(handle, "domain", recorder.default).pop)
+        time = now()  # first: what is done here is not in the range
+        try:
+            room = recorder.local.room
+            pack_into(room.buffer, next(room.slots), time, handle.pop, 0, 0, 0)
+        except Exception:
+            recorder.pop(getattr(handle, "pop", recorder.default.pop))
 
     def mark(attributes: Any, handle: Any) -> None:
         _begin(handle.domain.mark, attributes)
@@ -188,8 +211,8 @@ def _stand_ins(recorder: Recorder, dummy: Any) -> Dict[str, Any]:
 
     def _begin(kind: int, attributes: Any) -> int:
         try:
-            category, color = attributes.id & _MASK32, attributes.argb & _MASK32
-            return begin(kind, attributes.string, attributes.base, category, color, attributes.bits)
+            color = attributes.argb
+            return begin(kind, attributes.string, attributes.base, attributes.id, color, attributes.bits)
         except Exception:
             return 0
 
@@ -226,14 +249,15 @@ def _stand_ins(recorder: Recorder, dummy: Any) -> Dict[str, Any]:
             return int(number)
 
         def get_event_attributes(
-            self, message: Any = None, color: Any = _UNSET, category: Any = None, payload: Any = None
+            self, message: Any = None, color: Any = None, category: Any = None, payload: Any = None
         ) -> Any:
-            if isinstance(category, str):
-                category = self.get_category_id(category)
-            if message is not None or _none_is_registered():
-                message = self.get_registered_string(message)
-            if color is _UNSET:
-                color = None
+            try:
+                if category is not None and isinstance(category, str):
+                    category = self.get_category_id(category)
+                if message is not None or _none_is_registered():
+                    message = self._strings.get(message) or self.get_registered_string(message)
+            except Exception:
+                message = None  # a list, say, which the package would refuse with a tool, and not without
             return EventAttributes(message, color, category, payload)
 
         def set_event_attributes(self, attributes: Any, **values: Any) -> None:
@@ -309,7 +333,7 @@ def _payload_of(value: Any) -> Tuple[int, int]:
 def _argb(color: Any) -> int:
     """Return a color's number; 0 for one that only an import of matplotlib could tell."""
     if isinstance(color, int):
-        return color
+        return color & MASK32
     try:
         table: Dict[Any, int] = sys.modules["nvtx.colors"]._NVTX_COLORS
         known = table.get(color)

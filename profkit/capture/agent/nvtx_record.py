@@ -40,7 +40,8 @@ _MOST_DOMAINS = 1 << 12
 _pack_into = RECORD.pack_into
 _now = monotonic_ns
 
-_MASK32 = (1 << 32) - 1
+#: Bits of categories and colors.
+MASK32 = (1 << 32) - 1
 
 
 class _Room:
@@ -79,7 +80,7 @@ class _Life:
         self.local = _thread._local()
         self.serials = count(1)
         self.rests: List[Tuple[Any, Iterator[int]]] = []
-        self.defined: Dict[int, bool] = {}  # names that are in this process's file
+        self.defined: Dict[int, bool] = {0: True}  # names that are in this process's file
 
 
 class Domain:
@@ -107,7 +108,7 @@ class Recorder:
         self._definitions: List[Tuple[int, int, int, bytes]] = []
         self.default = Domain(0)
         self.life = _Life(spool, 1, 0)
-        self.local = self.life.local
+        self.local, self.defined = self.life.local, self.life.defined
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
 
@@ -166,7 +167,7 @@ class Recorder:
 
     def category(self, domain: Domain, number: int, name: Any) -> None:
         """Name a category."""
-        self._define(CATEGORY, number & _MASK32, domain.number, _encoded(_plain(name)))
+        self._define(CATEGORY, number & MASK32, domain.number, _encoded(_plain(name)))
 
     def _define(self, kind: int, number: int, extra: int, text: bytes) -> None:
         files = self.life.files
@@ -186,7 +187,7 @@ class Recorder:
         """Write a mark, or the beginning of a range; return the id that a started range has."""
         try:
             life = self.life
-            if string and string not in life.defined:
+            if string not in life.defined:
                 self._define_name(life, string)
             try:
                 room = self.local.room
@@ -292,7 +293,7 @@ class Recorder:
             old = self.life
             self._naming = _thread.allocate_lock()  # another thread of the parent may have held it
             self.life = _Life(self._spool, old.generation + 1, parent)
-            self.local = self.life.local
+            self.local, self.defined = self.life.local, self.life.defined
             old.files.forget()
         except Exception:
             pass
