@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +51,7 @@ def read_host() -> Host:
         system=f"{platform.system()} {platform.release()}",
         cpu_model=_cpu_model(),
         cpus=os.cpu_count(),
-        affinity=len(os.sched_getaffinity(0)) if sys.platform == "linux" else None,
+        affinity=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         quota_cpus=quota_cpus(),
     )
 

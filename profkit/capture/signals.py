@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -125,7 +124,7 @@ class Waiting:
 @contextlib.contextmanager
 def held_back() -> Iterator[Waiting]:
     """Hold back the forwarded signals while a target is started in this context and waited for."""
-    if not _CAN_WAIT:  # macOS: signals are handled, see `_wait_with_handlers`
+    if not _CAN_WAIT:  # macOS, Windows: signals are handled, see `_wait_with_handlers`
         yield Waiting(None, None)
         return
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
@@ -181,11 +180,15 @@ def end_like(status: int) -> None:
     sys.stderr.flush()
 
     number = -status
-    # The target has dumped core if it wanted to; a second dump of this process would mislead.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(ImportError):  # Windows, where nothing ends by a signal
+        import resource
+
+        # The target has dumped core if it wanted to; a second dump of this process would mislead.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with contextlib.suppress(OSError, ValueError):  # SIGKILL has no handler to reset
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
     time.sleep(1)  # until it is delivered
     sys.exit(128 + number)

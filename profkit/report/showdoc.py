@@ -211,11 +211,6 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
         Column("command", "path", 2 if unprofiled else 5),
     )
     rows = tuple(_process_row(process) for process in shown)
-    filled = [
-        i
-        for i, column in enumerate(columns)
-        if column.priority == 0 or any(r.cells[i] not in (None, "") for r in rows)
-    ]
     note = (
         "CPU queue: ready to run, but waiting for a CPU."
         if any(p.run_queue_wait_s is not None for p in shown)
@@ -228,8 +223,7 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
             "Processes",
             (
                 Table(
-                    tuple(columns[i] for i in filled),
-                    tuple(Row(tuple(r.cells[i] for i in filled), r.marked, r.tone) for r in rows),
+                    *_without_empty(columns, rows),
                     f"{note} {cut_note(len(shown), len(processes), 'processes')}".strip(),
                 ),
             ),
@@ -343,9 +337,23 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         )
         for process, thread in shown
     )
-    return [
-        Section("Threads", (Table(columns, rows, cut_note(len(shown), len(every), "threads")),), detail=True)
+    known = _without_empty(columns, rows)
+    return [Section("Threads", (Table(*known, cut_note(len(shown), len(every), "threads")),), detail=True)]
+
+
+def _without_empty(
+    columns: Sequence[Column], rows: Sequence[Row]
+) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+    """Leave out columns that no row can fill, as on systems that do not count waiting."""
+    filled = [
+        i
+        for i, column in enumerate(columns)
+        if column.priority == 0 or any(row.cells[i] not in (None, "") for row in rows)
     ]
+    return (
+        tuple(columns[i] for i in filled),
+        tuple(Row(tuple(row.cells[i] for i in filled), row.marked, row.tone) for row in rows),
+    )
 
 
 def _open_calls(processes: Sequence[Process], limit: int) -> list[Section]:

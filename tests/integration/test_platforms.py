@@ -1,0 +1,113 @@
+"""Capturing where there is no /proc, no fork and no compiled part, as on macOS and Windows.
+
+There is no such machine among those that test this project, so the interpreters of launcher and target are made to
+lack what these systems lack (programs/other_platform.py), from their start on.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from profkit.model import Run
+from tests.integration.capturing import PROGRAMS, ROOT, calls, environment
+from tests.interpreters import interpreter
+
+PLATFORMS = ["macos", "windows"]
+#: The oldest, the last with a collector per thread, the newest.
+VERSIONS = ["3.8", "3.11", "3.13"]
+
+
+@pytest.fixture(scope="module")
+def target_of(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """Return a function that makes an interpreter which is on another platform before anything of ours runs."""
+    made: dict[str, str] = {}
+
+    def make(version: str) -> str:
+        if version not in made:
+            directory = tmp_path_factory.mktemp(f"venv-{version}")
+            subprocess.run([interpreter(version), "-m", "venv", "--without-pip", str(directory)], check=True)
+            (packages,) = directory.glob("lib/python*/site-packages")
+            (packages / "other_platform.pth").write_text(
+                f"import sys; sys.path.append({str(PROGRAMS)!r}); import other_platform; sys.path.pop()\n"
+            )
+            made[version] = str(directory / "bin" / "python")
+        return made[version]
+
+    return make
+
+
+def start(*words: str) -> list[str]:
+    """Start profkit in an interpreter that is on another platform."""
+    code = (
+        "import numpy, rich.console, typer, sys; "  # they choose by `sys.platform`
+        f"sys.path.insert(0, {str(PROGRAMS)!r}); import other_platform; sys.path[0] = {str(ROOT)!r}; "
+        "from profkit.cli import main; main()"
+    )
+    return [sys.executable, "-c", code, *words]
+
+
+def capture(directory: Path, platform: str, *command: str) -> tuple[subprocess.CompletedProcess[str], Run]:
+    done = subprocess.run(
+        start("capture", "-o", "run.prof", "--", *command),
+        cwd=directory,
+        env=environment(PROFKIT_TEST_PLATFORM=platform, PROFKIT_NO_NATIVE="1"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done, load_run(directory / "run.prof")
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: object) -> None:
+    python = target_of(version)  # type: ignore[operator]
+    lacks = (
+        "import os, signal; assert not os.path.exists('/proc/self/stat'); "
+        "assert not hasattr(os, 'sched_getaffinity'); "
+        "assert hasattr(os, 'fork') == hasattr(signal, 'SIGCHLD') == (os.environ['PROFKIT_TEST_PLATFORM'] == 'macos')"
+    )
+    subprocess.run([python, "-c", lacks], check=True, env=environment(PROFKIT_TEST_PLATFORM=platform))
+    done, run = capture(tmp_path, platform, python, str(PROGRAMS / "portable.py"))
+    assert done.returncode == 7, done.stderr
+    main, child = run.processes
+    assert (main.role, main.exit, child.exit) == ("main", "exited", "exited")
+    assert child.parent == main.pid
+    threads = 30 if version != "3.13" else calls(main)["leaf"]  # there cProfile mixes them in one stack
+    assert calls(main)["leaf"] == threads >= 10
+    assert calls(child)["leaf"] == 30
+    assert main.wall_s is not None
+    assert main.wall_s > 0
+    assert main.run_queue_wait_s is None
+    # What was not measured is not shown as nothing.
+    shown = subprocess.run(
+        start("show", "--limit", "0", "run.prof"),
+        cwd=tmp_path,
+        env=environment(PROFKIT_TEST_PLATFORM=platform),
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "leaf" in shown.stdout
+    assert "CPU queue" not in shown.stdout
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_command_that_is_not_there(platform: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        start("capture", "--", "no-such-command"),
+        cwd=tmp_path,
+        env=environment(PROFKIT_TEST_PLATFORM=platform),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode in (2, 127)
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
