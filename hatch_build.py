@@ -6,11 +6,14 @@ something that was compiled. Without a compiler there is one warning, and profki
 with NVTX ranges as far as Python alone can see them.
 
 ``PROFKIT_REQUIRE_NATIVE=1`` makes a failed build fatal, and compiler warnings errors; ``PROFKIT_REQUIRE_NATIVE=0``
-builds nothing. ``CC`` and ``CFLAGS`` are respected.
+builds nothing. ``CC`` and ``CFLAGS`` are respected. ``PROFKIT_TRACER_PYTHONS`` names further interpreters up to 3.11
+(paths or patterns, separated as in ``PATH``): each needs a tracer of its own, which a wheel for others should hold.
 """
 
 from __future__ import annotations
 
+import glob
+import json
 import os
 import shlex
 import shutil
@@ -24,6 +27,7 @@ from typing import Any, NamedTuple
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 VARIABLE = "PROFKIT_REQUIRE_NATIVE"
+PYTHONS_VARIABLE = "PROFKIT_TRACER_PYTHONS"
 NATIVE = Path("profkit", "capture", "native")
 
 COMMON_FLAGS = ("-std=c11", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -44,6 +48,8 @@ class Library(NamedTuple):  # hatchling loads this file in a way that dataclasse
         Whether it is an extension module and needs Python's headers.
     until
         Last Python version whose installation has a use for it, ``None`` for all.
+    include
+        Where the headers of another interpreter are; those of this one without it.
     """
 
     sources: str
@@ -52,6 +58,7 @@ class Library(NamedTuple):  # hatchling loads this file in a way that dataclasse
     python: bool = False
     until: tuple[int, int] | None = None
     without: tuple[str, ...] = ()
+    include: str = ""
 
     def wanted(self) -> bool:
         """Whether this installation has a use for it."""
@@ -78,6 +85,35 @@ LIBRARIES = (
         without=("hook_profile.c",),
     ),
 )
+
+
+#: What another interpreter is asked: where its headers are, and how its extension modules are called.
+_QUESTION = (
+    "import json, sys, sysconfig; print(json.dumps([sys.version_info[:2], sysconfig.get_paths()['include'], "
+    "sysconfig.get_config_var('EXT_SUFFIX')]))"
+)
+
+
+def libraries() -> list[Library]:
+    """Return everything that is to be built: `LIBRARIES`, and tracers of the interpreters that are named.
+
+    Raises
+    ------
+    NativeError
+        One that is named cannot be run.
+    """
+    wanted = list(LIBRARIES)
+    for pattern in filter(None, os.environ.get(PYTHONS_VARIABLE, "").split(os.pathsep)):
+        for python in sorted(glob.glob(pattern)):
+            try:
+                said = subprocess.run([python, "-c", _QUESTION], capture_output=True, text=True, check=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise NativeError(f"{PYTHONS_VARIABLE}: {python} cannot be asked: {error}") from None
+            version, include, suffix = json.loads(said.stdout)
+            one = LIBRARIES[1]._replace(output=f"_tracer{suffix}", until=None, include=include)
+            if tuple(version) <= (3, 11) and one.output not in [library.output for library in wanted]:
+                wanted.append(one)
+    return wanted
 
 
 class NativeError(Exception):
@@ -115,7 +151,9 @@ def build(library: Library, root: Path, strict: bool) -> Path | None:
     if strict:
         command.append("-Werror")
     if library.python:
-        include = sysconfig.get_paths()["include"]
+        include = library.include or sysconfig.get_paths()["include"]
+        if not library.include and sysconfig.get_config_var("Py_GIL_DISABLED"):
+            raise NativeError(f"{library.output} relies on the GIL, which a free-threaded Python has not")
         if not Path(include, "Python.h").is_file():
             raise NativeError(f"{library.output} needs Python's headers (package python3-dev)")
         command.append(f"-I{include}")
@@ -153,7 +191,11 @@ def build_all(root: Path, strict: bool) -> tuple[list[Path], list[str]]:
     """
     built: list[Path] = []
     problems: list[str] = []
-    for library in LIBRARIES:
+    try:
+        wanted = libraries()
+    except NativeError as error:
+        wanted, problems = list(LIBRARIES), [str(error)]
+    for library in wanted:
         try:
             path = build(library, root, strict)
         except (NativeError, OSError) as error:
@@ -199,5 +241,5 @@ class NativeBuildHook(BuildHookInterface[Any]):
         self._remove_built()
 
     def _remove_built(self) -> None:
-        for library in LIBRARIES:
-            (Path(self.root) / NATIVE / "lib" / library.output).unlink(missing_ok=True)
+        for path in (Path(self.root) / NATIVE / "lib").glob("*.so"):
+            path.unlink()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interpreters import interpreter
 from tests.requirements import require
 
 ROOT = Path(__file__).parents[2]
@@ -42,10 +43,13 @@ def tree(tmp_path: Path) -> Path:
     return target
 
 
-def build(tree: Path, backend: Path, hook: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def build(
+    tree: Path, backend: Path, hook: str, *, extra_path: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
     code = f"import hatchling.build as backend; print(backend.{hook}('out'))"
     environment = {k: v for k, v in os.environ.items() if k not in ("PROFKIT_REQUIRE_NATIVE", "CC", "CFLAGS")}
-    environment.update(PYTHONPATH=str(backend), **variables)
+    path = [extra_path, str(backend)] if extra_path else [str(backend)]
+    environment.update(PYTHONPATH=os.pathsep.join(path), **variables)
     (tree / "out").mkdir(exist_ok=True)
     return subprocess.run(
         [sys.executable, "-c", code], cwd=tree, env=environment, capture_output=True, text=True
@@ -66,6 +70,42 @@ def test_a_wheel_with_binaries_is_tagged_for_its_platform(tree: Path, backend: P
     assert LIBRARY in members
     assert not [member for member in members if member.endswith((".c", ".h"))]
     assert not list((tree / "profkit").rglob(".building-*"))
+
+
+def test_a_release_holds_tracers_of_older_interpreters(tree: Path, backend: Path) -> None:
+    """As in the images that cibuildwheel uses, of which some lack the oldest."""
+    require("compiler", COMPILER is not None, "no C compiler")
+    others = os.pathsep.join([interpreter("3.8"), interpreter("3.13"), "/opt/no-such-python*/bin/python"])
+    done = build(tree, backend, "build_wheel", PROFKIT_TRACER_PYTHONS=others, PROFKIT_REQUIRE_NATIVE="1")
+    assert done.returncode == 0, done.stderr
+    members = zipfile.ZipFile(wheel(tree)).namelist()
+    tracers = sorted(
+        Path(name).name.split("-")[0] for name in members if "/_tracer" in name and name.endswith(".so")
+    )
+    assert "_tracer.cpython" in tracers[0]
+    assert len([name for name in members if "_tracer.cpython-38-" in name]) == 1
+    assert not [name for name in members if "_tracer.cpython-313-" in name], "those share one"
+    target = tree.parent / "installed"
+    zipfile.ZipFile(wheel(tree)).extractall(target)
+    code = "from profkit.capture.agent.native import load; print(load().__name__)"
+    found = subprocess.run([interpreter("3.8"), "-c", code], cwd=target, capture_output=True, text=True)
+    assert found.stdout == "Collector\n", found.stderr
+
+
+@pytest.mark.parametrize("strict", ["0", "1"])
+def test_a_free_threaded_interpreter_gets_a_clear_word(tree: Path, backend: Path, strict: str) -> None:
+    """Such an interpreter is not among those of the tests: this one says of itself that it is one."""
+    (tree / "sitecustomize.py").write_text(
+        "import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n"
+    )
+    strictly = {"PROFKIT_REQUIRE_NATIVE": "1"} if strict == "1" else {}
+    done = build(tree, backend, "build_wheel", **strictly, extra_path=str(tree))
+    assert "relies on the GIL, which a free-threaded Python has not" in done.stderr + done.stdout
+    assert done.returncode == int(strict)
+    if strict == "0":
+        members = zipfile.ZipFile(wheel(tree)).namelist()
+        assert LIBRARY in members, "the collector needs no Python"
+        assert not [name for name in members if "/_tracer" in name]
 
 
 def test_without_a_compiler_the_wheel_is_for_every_platform(tree: Path, backend: Path) -> None:

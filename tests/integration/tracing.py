@@ -34,22 +34,27 @@ def include_directory(python: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+def compiler() -> str:
+    """Return the C compiler, or skip the calling test."""
+    found = which("gcc") or which("cc")
+    require("compiler", found is not None, "no C compiler on this machine")
+    assert found is not None
+    return found
+
+
 @functools.cache
-def build(headers: str, limited: bool) -> Path:
+def build(headers: str, limited: bool, flags: tuple[str, ...] = (), directory_of: Path = SOURCES) -> Path:
     """Compile against an interpreter's headers, once; the binary for one version or for all from 3.12 on."""
-    compiler = which("gcc") or which("cc")
-    require("compiler", compiler is not None, "no C compiler on this machine")
     require("compiler", Path(headers, "Python.h").is_file(), f"no Python headers in {headers}")
-    assert compiler is not None
-    directory = Path(_directory.name, headers.strip("/").replace("/", "-"))
-    directory.mkdir(exist_ok=True)
+    directory = Path(tempfile.mkdtemp(dir=_directory.name))
     binary = directory / ("_tracer_abi3.so" if limited else "_tracer.so")
     other = "hook_profile.c" if limited else "hook_monitoring.c"
-    sources = sorted(str(path) for path in SOURCES.glob("*.c") if path.name != other)
+    sources = sorted(str(path) for path in directory_of.glob("*.c") if path.name != other)
     subprocess.run(
         [
-            compiler,
+            compiler(),
             *FLAGS,
+            *flags,
             *(("-DPROFKIT_ABI3",) if limited else ()),
             f"-I{headers}",
             "-shared",

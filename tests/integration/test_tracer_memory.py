@@ -1,0 +1,130 @@
+"""The tracer under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind, inside a real interpreter.
+
+The interpreters are the usual ones, which know nothing of sanitizers: the runtime is loaded before them, and
+``PYTHONMALLOC=malloc`` makes every object an allocation of its own, so that a use after its end is seen. What is
+never freed is not looked for: interpreters leave much behind, and test_tracer_survives.py measures growth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.tracing import NEW, SOURCES, TARGET, build, compiler, include_directory
+from tests.interpreters import interpreter
+from tests.requirements import require
+
+pytestmark = pytest.mark.interpreters
+
+#: Each way in which the tracer is built.
+VERSIONS = ("3.11", "3.13")
+SANITIZED = (
+    "-O1",
+    "-g",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+)
+
+#: Every object is an allocation of its own.
+ONE_BY_ONE = {"PYTHONMALLOC": "malloc"}
+
+
+def sanitizer() -> Path:
+    """Return AddressSanitizer's runtime, as the compiler names it."""
+    said = subprocess.run([compiler(), "-print-file-name=libasan.so"], capture_output=True, text=True).stdout
+    runtime = Path(said.strip())
+    require("sanitizer", runtime.is_absolute() and runtime.exists(), "the compiler has no AddressSanitizer")
+    return runtime.resolve()
+
+
+def binary(version: str, flags: tuple[str, ...] = ()) -> Path:
+    limited = version in NEW
+    # Of the limited interface one binary is for all: its oldest headers, as in a release.
+    headers = include_directory(interpreter("3.12" if limited else version))
+    return build(headers, limited, flags)
+
+
+def under_sanitizer() -> dict[str, str]:
+    """Return the environment in which an interpreter starts with the sanitizer's runtime."""
+    options = "detect_leaks=0:abort_on_error=0:exitcode=9"
+    return {**os.environ, **ONE_BY_ONE, "LD_PRELOAD": str(sanitizer()), "ASAN_OPTIONS": options}
+
+
+def checked(command: list[str], environment: dict[str, str]) -> Any:
+    """Run a check of tracer_target.py; return what it says. A report of an error ends it with another status."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "ERROR" not in done.stderr, done.stderr
+    return json.loads(done.stdout)
+
+
+CHECKS = [
+    ("parity", "documents"),
+    ("short_threads", "700"),
+    ("read_while_running",),
+    ("fork",),
+    ("deep",),
+    ("descriptors",),
+    ("busy_place",),
+]
+
+
+@pytest.mark.parametrize("words", CHECKS, ids=lambda words: words[0])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_under_the_sanitizers(version: str, words: tuple[str, ...]) -> None:
+    command = [interpreter(version), str(TARGET), str(binary(version, SANITIZED)), *words]
+    assert checked(command, under_sanitizer())
+
+
+def reports_of_the_tracer(stderr: str) -> list[str]:
+    """Valgrind's reports that name a line of the tracer; some interpreters cause reports of their own."""
+    ours = "|".join(re.escape(path.name) for path in SOURCES.glob("*.[ch]"))
+    blocks = re.split(r"\n==\d+== *\n", stderr)
+    return [block for block in blocks if re.search(rf"\((?:{ours}):\d+\)", block)]
+
+
+def under_valgrind(version: str, tracer: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    valgrind = shutil.which("valgrind")
+    require("valgrind", valgrind is not None, "no valgrind")
+    under = [str(valgrind), "-q", "--leak-check=no", "--num-callers=30"]
+    return subprocess.run(
+        [*under, interpreter(version), str(TARGET), str(tracer), *words],
+        env={**os.environ, **ONE_BY_ONE},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_under_valgrind(version: str) -> None:
+    done = under_valgrind(version, binary(version, ("-g",)), "fork")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["parent"] == 2
+    assert reports_of_the_tracer(done.stderr) == []
+
+
+def test_a_defect_of_the_tracer_is_seen(tmp_path: Path) -> None:
+    """The tests above can fail: a stack that believes to be longer than it is, is found out."""
+    sources = tmp_path / "tracer"
+    shutil.copytree(SOURCES, sources)
+    tables = sources / "tables.c"
+    right = "table->limit = table->stack + FIRST_CALLS;"
+    assert right in tables.read_text()
+    tables.write_text(tables.read_text().replace(right, "table->limit = table->stack + 8 * FIRST_CALLS;"))
+    headers, python = include_directory(interpreter("3.11")), interpreter("3.11")
+    defective = build(headers, False, SANITIZED, sources)
+    command = [python, str(TARGET), str(defective), "deep"]
+    done = subprocess.run(command, env=under_sanitizer(), capture_output=True, text=True)
+    assert done.returncode == 9
+    assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
+    found = under_valgrind("3.11", build(headers, False, ("-g",), sources), "deep")
+    assert any("Invalid write" in report for report in reports_of_the_tracer(found.stderr))
