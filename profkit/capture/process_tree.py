@@ -28,8 +28,9 @@ MOST_THREADS = 20_000
 MOST_PROCESSES = 5_000
 #: Open files that the tree may hold; reading an open file costs a quarter of opening it too.
 MOST_FILES = 4_096
-#: Seconds between two readings of a thread's ``stat`` and ``status``, which cost five times its ``schedstat``.
-DETAIL_INTERVAL = 0.25
+#: Seconds between two readings of threads' ``stat`` and ``status``, which cost ten times their ``schedstat``, and
+#: the part of one core above which they are read less often.
+DETAIL_INTERVAL, DETAIL_SHARE = 0.25, 0.0015
 #: Seconds after which all processes are looked at anew, those too that were found to be somebody else's: numbers
 #: are given out again, and a daemon makes its session late. Longer where looking would take more than this part.
 FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
@@ -58,6 +59,7 @@ class ProcessTree:
         self._founders: set[int] = {root}
         self._last_pid = b""
         self._next_scan = self._next_details = 0.0
+        self._details_s = 0.0  # CPU that the details of this reading took
         self._root_born = 0
         self._files = 0
         self._most_files = file_budget(MOST_FILES)
@@ -86,10 +88,11 @@ class ProcessTree:
         self._discover(final)
         now = time.monotonic()
         details = final or now >= self._next_details
-        if details:
-            self._next_details = now + DETAIL_INTERVAL
+        self._details_s = 0.0
         for process in list(self._members.values()):
             self._read_process(process, details)
+        if details:
+            self._next_details = now + max(DETAIL_INTERVAL, self._details_s / DETAIL_SHARE)
         while self._rows > MOST_ROWS:
             before = self._rows
             self._thin()
@@ -249,6 +252,7 @@ class ProcessTree:
         return os.pread(thread.fd, 96, 0)
 
     def _read_details(self, process: WatchedProcess, thread: WatchedThread, *, everything: bool) -> None:
+        begun = time.thread_time()
         base = f"{_PROC}/{process.pid}/task/{thread.tid}/"
         try:
             thread.name, fields = read_stat(base + "stat")
@@ -257,10 +261,8 @@ class ProcessTree:
                 thread.voluntary, thread.involuntary = switches(read_file(base + "status"))
         except (OSError, ValueError, IndexError):
             return
-        if everything:
-            thread.details_run = thread.run
-        else:
-            thread.details_run = -1
+        thread.details_run = thread.run if everything else -1
+        self._details_s += time.thread_time() - begun
 
     def _describe(self, process: WatchedProcess, fields: list[bytes]) -> None:
         """Read what a process is and has used as a whole, the threads that ended included."""

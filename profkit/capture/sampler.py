@@ -108,7 +108,7 @@ class Sampler:
             self._samples += 1
             took = time.thread_time() - begun
             if self._samples > 1:  # the first finds everything for the first time
-                cost += _NEWEST * (took - cost)
+                cost = max(took, cost + _NEWEST * (took - cost))  # slower at once, faster little by little
             if final:
                 return
             if len(watch.meters) >= MOST_READINGS:

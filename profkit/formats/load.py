@@ -226,7 +226,7 @@ def join_ranks(runs: Sequence[Run]) -> Run:
         path,
         processes,
         manifest,
-        first.machine,
+        _machine(first, ordered),
         tuple(warnings),
         # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
         first.series,
@@ -234,12 +234,27 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     )
 
 
+def _machine(run: Run, runs: Sequence[Run]) -> Machine | None:
+    """Return a rank's machine, with the CPU time of all ranks that ran on it."""
+    if run.machine is None or run.manifest is None:
+        return run.machine
+    name = run.manifest.host.name
+    times = [
+        None if other.machine is None else other.machine.tree_cpu_s
+        for other in runs
+        if other.manifest is not None and other.manifest.host.name == name
+    ]
+    known = [time for time in times if time is not None]
+    return replace(run.machine, tree_cpu_s=sum(known) if len(known) == len(times) else None)
+
+
 def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
     """Return the machine of each host where there are several."""
     found: dict[str, Machine] = {}
     for run in runs:
-        if run.manifest is not None and run.machine is not None:
-            found.setdefault(run.manifest.host.name, run.machine)
+        machine = _machine(run, runs)
+        if run.manifest is not None and machine is not None:
+            found.setdefault(run.manifest.host.name, machine)
         for name, machine in run.machines.items():
             found.setdefault(name, machine)
     return found if len(found) > 1 else {}

@@ -11,34 +11,42 @@ from profkit.report.text import clean
 
 __all__ = ["machine_items", "machine_object"]
 
+#: Stolen CPU seconds per second of wall (1) from which they are told: quiet virtual machines show less.
+NOTICEABLE_STEAL = 0.02
+
 
 def machine_items(run: Run) -> list[tuple[str, str]]:
     """Return facts of the machines and of the sampler; nothing of a run that nobody watched."""
     items = []
     if run.machines:
-        items += [
-            (f"machine {clean(name)}", text) for name, m in run.machines.items() if (text := _machine(m))
-        ]
-    elif run.machine is not None and (text := _machine(run.machine)):
-        items.append(("machine", text))
+        own = run.manifest.host.name if run.manifest is not None else None
+        machines = {f"machine {clean(name)}": (m, name == own) for name, m in run.machines.items()}
+    else:
+        machines = {} if run.machine is None else {"machine": (run.machine, True)}
+    for label, (machine, is_own) in machines.items():
+        text = _machine(machine, watched=is_own and run.series is not None)
+        if text:
+            items.append((label, text))
     sampler = _sampler(run)
     if sampler:
         items.append(("sampler", sampler))
     return items
 
 
-def _machine(machine: Machine) -> str:
+def _machine(machine: Machine, *, watched: bool) -> str:
     parts = []
-    if machine.peak_runnable is not None:
+    # From two readings, before and after the run, it is no peak of the run.
+    if watched and machine.peak_runnable is not None:
+        number = machine.peak_runnable
         of = f" on {machine.cpus} CPU{'s' if machine.cpus != 1 else ''}" if machine.cpus else ""
-        parts.append(f"at most {machine.peak_runnable:,} runnable threads{of}")
+        parts.append(f"at most {number:,} runnable thread{'' if number == 1 else 's'}{of}")
     if machine.psi_some_s is not None and machine.wall_s:
         share = units.share(min(1.0, machine.psi_some_s / machine.wall_s))
         parts.append(f"in {share} of the time some thread waited for a CPU")
     if machine.throttled_periods:
         share = units.share(machine.throttled_periods / machine.periods) if machine.periods else "some"
         parts.append(f"throttled by its CPU quota in {share} of the periods")
-    if machine.steal_s and machine.wall_s and machine.steal_s >= 0.01 * machine.wall_s:
+    if machine.steal_s and machine.wall_s and machine.steal_s >= NOTICEABLE_STEAL * machine.wall_s:
         parts.append(f"{units.seconds(machine.steal_s)} of CPU taken by the hypervisor")
     if machine.load is not None:
         parts.append(f"load {machine.load:.1f}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.capture import counters, machines, process_tree
+from profkit.capture import counters, gpu, machines, process_tree
 from profkit.capture.counters import Sampled
 from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
@@ -285,3 +285,53 @@ def test_the_tree_of_a_process_is_found_and_its_end_noticed(monkeypatch: pytest.
         assert by_pid[pid]["threads"][0]["run_ns"] > 0
     finally:
         tree.close()
+
+
+def test_a_kernel_without_schedstat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in gVisor: the files that are there are read, and what is missing is not taken for zero."""
+    task = tmp_path / "4242" / "task" / "4242"
+    task.mkdir(parents=True)
+    numbers = ["S", "1", "4242", "4242", *["0"] * 7, "150", "50", *["0"] * 6, "9000", *["0"] * 20]
+    for directory in (task, tmp_path / "4242"):
+        (directory / "stat").write_text(f"4242 (odd) name) {' '.join(numbers)}\n")
+        (directory / "status").write_text("Name:\todd\nvoluntary_ctxt_switches:\t7\n")
+    (tmp_path / "4242" / "cmdline").write_bytes(b"odd\0--flag\0")
+    monkeypatch.setattr(process_tree, "_PROC", str(tmp_path))
+    tree = ProcessTree(4242, "NO=SUCH")
+    tree.read(final=True)
+    assert tree.has_schedstat is False
+    (process,) = counters.attach(sampled(*tree.as_records(), root=4242), {}, [], [], HERE)
+    assert process.command == ("odd", "--flag")
+    (thread,) = process.threads
+    assert (thread.run_s, thread.run_queue_wait_s) == (None, None)
+    assert (thread.user_s, thread.system_s) == (1.5, 0.5)
+    assert (thread.voluntary_switches, thread.involuntary_switches) == (7, None)
+    assert process.cpu_s == 2.0
+    assert process.run_queue_wait_s is None
+    assert process.samples is None
+
+
+def test_gpus_that_nvml_does_not_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gpu.Gpus().notes == [] or os.path.exists("/dev/nvidiactl")
+    monkeypatch.setattr(gpu, "_DEVICE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    found = gpu.Gpus()
+    assert "extra `gpu`" in found.notes[0]
+    assert found.read(0) == {}
+    found.close()
+
+
+def test_a_driver_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = pytest.importorskip("pynvml")
+    monkeypatch.setattr(gpu, "_DEVICE", str(tmp_path))
+    found = gpu.Gpus()
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        assert "NVML says" in found.notes[0]
+        assert found.read(0) == {}
+    else:
+        values = found.read(10**9)
+        assert 0 <= values["gpu_utilisation"] <= 1
+        assert found.read(10**9 + 1) == {}, "NVML averages over longer than that"
+    found.close()
