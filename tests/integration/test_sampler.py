@@ -408,3 +408,6 @@ def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> N
     assert joined.manifest.sampler is not None
     assert joined.manifest.sampler["cpu_s"] == pytest.approx(sum(costs))
     assert all(process.samples is not None for process in joined.processes)
+    used = [run.machine.tree_cpu_s for run in runs if run.machine is not None]
+    assert joined.machine is not None
+    assert joined.machine.tree_cpu_s == pytest.approx(sum(time for time in used if time is not None))
