@@ -65,6 +65,8 @@ class SideFacts:
         Sizes of the largest thread pool of every process that works, summed.
     memory_bytes, read_bytes
         Most memory of any process at once, and what all read by system calls.
+    probe, probe_s
+        A fixed piece of work, and the CPU seconds that it took just before the runs.
     inventory
         Thread pools, workers and cores of its first run.
     """
@@ -97,6 +99,8 @@ class SideFacts:
     threads: int
     cpu_model: str
     host: str
+    probe: str
+    probe_s: float | None
     command: tuple[str, ...]
     environment: Mapping[str, str]
     inventory: Inventory
@@ -150,6 +154,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         threads=sum(len(p.threads) for p in run.processes),
         cpu_model=host.cpu_model if host else "",
         host=host.name if host else "",
+        probe=host.probe if host else "",
         command=run.manifest.command if run.manifest else (),
         environment=run.manifest.environment if run.manifest else {},
         inventory=inventory(run),
@@ -230,6 +235,7 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
         "psi_share": per_second("psi_some_s"),
         "available_cpus": min(cpus) if cpus else None,
         "working_threads": _working(run, wall),
+        "probe_s": host.probe_s if host else None,
         "pool_threads": _pools(run, wall),
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
         "read_bytes": _sum([None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]),

@@ -47,6 +47,8 @@ CALLS = math.log(1.1)
 DOMINATES = 0.6
 #: Part of either side's time in functions that the other lacks, above which they are two programs.
 ANOTHER_PROGRAM = 0.5
+#: Growth of the probe's time from which the CPU itself is slower: 20 repeats beside busy processes spread over 1.31×.
+SLOWER_PROBE = 1.35
 #: Variables that choose the instructions that libraries use.
 INSTRUCTION_SETS = (
     "OPENBLAS_CORETYPE",
@@ -88,6 +90,9 @@ def machines_differ(facts: Facts) -> tuple[Evidence, ...]:
     found = []
     if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
         found.append(Evidence("CPU model", a.cpu_model, b.cpu_model, "another CPU"))
+    if a.probe and a.probe == b.probe and a.probe_s and b.probe_s and b.probe_s >= SLOWER_PROBE * a.probe_s:
+        took = (seconds(a.probe_s), seconds(b.probe_s))
+        found.append(Evidence("a fixed piece of work on one CPU", *took, "the CPU itself is slower"))
     for name in INSTRUCTION_SETS:
         before, after = a.environment.get(name), b.environment.get(name)
         if before != after:

@@ -196,6 +196,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         _write_facts(spool, facts)
     except OSError as error:
         raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
+    speed = host.probe_speed()  # before the target runs: it must not have to share a CPU with it
     with signals.held_back() as waiting:
         begin = time.monotonic()
         before = host.take_reading()
@@ -209,7 +210,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         sampler = Sampler(target.pid, spool)
         _prepare_packing()
         facts["git"] = _git_state()
-        facts["host"] = _as_dict(host.read_host())
+        facts["host"] = {**_as_dict(host.read_host()), **speed}
         try:
             status = waiting.wait(target, ended=sampler.finish)
         finally:

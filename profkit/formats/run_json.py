@@ -112,6 +112,8 @@ HOST_FIELDS: Mapping[str, Check] = {
     "cpus": _optional(whole),
     "affinity": _optional(whole),
     "quota_cpus": _optional(_number),
+    "probe": _text,
+    "probe_s": _optional(_number),
 }
 
 

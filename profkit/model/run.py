@@ -34,6 +34,9 @@ class Host:
         How many of them the process may use.
     quota_cpus
         CPU quota of its cgroup in cores, ``None`` without one.
+    probe, probe_s
+        A fixed piece of work, and the CPU seconds that it took just before the run: how fast one CPU was. Only
+        the same piece of work can be compared.
     """
 
     name: str = ""
@@ -42,6 +45,8 @@ class Host:
     cpus: int | None = None
     affinity: int | None = None
     quota_cpus: float | None = None
+    probe: str = ""
+    probe_s: float | None = None
 
     @property
     def available_cpus(self) -> float | None:
