@@ -69,7 +69,8 @@ def diagnose(facts: Facts) -> Verdict:
     best = causes[0]
     for finding in causes[1:]:
         known = not math.isnan(finding.severity) and not math.isnan(best.severity)
-        if known and finding.severity > best.severity + ABOUT_EQUAL:
+        # What explains much but is hardly believed explains little.
+        if known and _weight(finding) > _weight(best) + ABOUT_EQUAL:
             best = finding
     confidence = best.confidence
     if len({f.cause for f in causes}) > 1:
@@ -84,6 +85,10 @@ def diagnose(facts: Facts) -> Verdict:
         advice=best.advice,
         findings=ordered,
     )
+
+
+def _weight(finding: Finding) -> float:
+    return finding.severity * finding.confidence
 
 
 def _inconclusive(facts: Facts, findings: tuple[Finding, ...]) -> Verdict:
