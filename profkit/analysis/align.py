@@ -184,8 +184,9 @@ def align_joined(
     take(*_unique_pairs(group_a, a.source_hash, group_b, b.source_hash, free_a, shared[group_b]), _ROOTED)
     left_a, left_b = np.flatnonzero(free_a & (partner < 0)), np.flatnonzero(shared[group_b] & free_b)
     on_both = np.intersect1d(a.raw_file[left_a], b.raw_file[left_b])
-    order_a = _order(left_a, group_a, a, baseline, on_both)
-    order_b = _order(left_b, group_b, b, candidate, on_both)
+    letters = _letters(joined, left_a, left_b)
+    order_a = _order(left_a, group_a, a, baseline, on_both, letters)
+    order_b = _order(left_b, group_b, b, candidate, on_both, letters)
     count_a = np.bincount(group_a[order_a], minlength=size)
     count_b = np.bincount(group_b[order_b], minlength=size)
     equal = count_a == count_b
@@ -273,7 +274,23 @@ def _dense(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> I
     return dense
 
 
-def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: Index) -> Ints:
+def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
+    """Place of the strings of these rows in alphabetic order: their numbers depend on which side came first."""
+    used = np.unique(
+        np.concatenate(
+            [
+                column[rows]
+                for side, rows in ((joined.baseline, rows_a), (joined.candidate, rows_b))
+                for column in (side.raw_file, side.source_hash, side.qualname)
+            ]
+        )
+    )
+    place = np.zeros(len(joined.strings), np.int32)
+    place[sorted(used.tolist(), key=joined.strings.__getitem__)] = np.arange(len(used), dtype=np.int32)
+    return place
+
+
+def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: Index, letters: Index) -> Ints:
     """Order rows by group, then line; what still ties is ordered by what repeats from run to run.
 
     Two copies of one module that count as the same file are told apart by their raw names where both sides have
@@ -282,8 +299,9 @@ def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: I
     """
     raw_file = np.where(np.isin(side.raw_file, on_both), side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)
-    columns = (*calls, raw_file, side.source_hash, side.qualname, side.line, group)
-    return rows[np.lexsort(tuple(column[rows] for column in columns))]
+    texts = (letters[raw_file[rows]], letters[side.source_hash[rows]], letters[side.qualname[rows]])
+    columns = (*(column[rows] for column in calls), *texts, side.line[rows], group[rows])
+    return rows[np.lexsort(columns)]
 
 
 def _unique_pairs(
