@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import big_profiles
 from benchmarks.measuring import Ratio, compare, peak_memory
+from benchmarks.pages import page
 
 PROFKIT = [sys.executable, "-m", "profkit"]
 
@@ -103,7 +104,7 @@ def memory(work: Path) -> str:
 
 def main() -> None:
     """Measure what was asked for, or everything."""
-    suites = {"help": help_text, "diff": diff, "capture": capture}
+    suites = {"help": help_text, "diff": diff, "page": page, "capture": capture}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "names", nargs="*", choices=[*suites, "memory", []], help="what to measure; all by default"

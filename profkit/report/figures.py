@@ -96,6 +96,8 @@ class FunctionTable:
         By row, only where there is something to say.
     before, after
         Baseline (``None`` for one run) and candidate.
+    start
+        Row where a reader begins: what moved most, functions that wait by purpose left out; −1 without any.
     """
 
     names: tuple[str, ...]
@@ -109,6 +111,7 @@ class FunctionTable:
     before: FunctionColumns | None = None
     match: Mapping[int, str] = field(default_factory=dict)
     reason: Mapping[int, str] = field(default_factory=dict)
+    start: int = -1
 
     def __len__(self) -> int:
         return len(self.names)

@@ -295,7 +295,8 @@ def _row(columns: tuple[Column, ...], row: Row, marks: bool) -> str:
         elif column.kind == "rank":
             text = _ranks(cell) if isinstance(cell, Pair) else f"#{text}"
         elif column.kind in ("name", "path"):
-            text = element("code", element("bdi", text))
+            # A long path is broken where its parts end.
+            text = element("code", element("bdi", text.replace("/", "/<wbr>")))
         elif column.kind == "change":
             kind += " change"
         if column.kind == "name":

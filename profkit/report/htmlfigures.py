@@ -97,13 +97,12 @@ def calls_section(graph: CallGraph, *, compared: bool) -> str:
 
 def timeline_section(timeline: Timeline) -> str:
     """Frame the time line."""
-    parts = (
-        ["NVTX ranges of each thread"] if any(len(t.name) for s in timeline.sides for t in s.tracks) else []
-    )
+    ranges = any(len(track.name) for side in timeline.sides for track in side.tracks)
+    parts = ["NVTX ranges of each thread"] if ranges else []
     if any(track.queued is not None for side in timeline.sides for track in side.tracks):
-        parts.append("below them how much of the time the thread queued for a CPU")
+        parts.append(f"how much of the time {'it' if ranges else 'each thread'} queued for a CPU")
     if any(side.runnable is not None for side in timeline.sides):
-        parts.append("the machine's runnable threads against its CPUs")
+        parts.append("the machine's runnable threads, with its CPUs as a dashed line")
     if any(side.gpu is not None for side in timeline.sides):
         parts.append("GPU utilisation")
     short = sum(track.left_out for side in timeline.sides for track in side.tracks)

@@ -23,7 +23,7 @@ from profkit.report.figures import (
     TimelineSide,
     Track,
 )
-from profkit.report.text import shorten_middle
+from profkit.report.text import shorten_middle, shorten_start
 
 __all__ = ["page_json"]
 
@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 
 #: Share of the self time from which a function's times are written with six digits.
 FINE_SHARE = 1e-3
-#: Characters of a name from which its middle is left out.
+#: Characters of a name, a path or a reason from which a part is left out.
 LONGEST_NAME = 300
 
 
@@ -94,15 +94,21 @@ def _functions(table: FunctionTable, order: Ints, place: Ints) -> str:
     fine = fine[order]
     members = {
         "by": _text(table.by),
+        "start": str(int(place[table.start]) if table.start >= 0 else -1),
         "present": str(int((table.after.rank > 0).sum())),
-        "places": _text(table.places),
+        "places": _text([shorten_start(place, LONGEST_NAME) for place in table.places]),
         "roots": _text(table.roots),
         "names": _text([shorten_middle(table.names[i], LONGEST_NAME) for i in order.tolist()]),
         "place": _list(table.place[order].tolist()),
         "line": _list(table.line[order].tolist()),
         "marked": _list(np.flatnonzero(table.marked[order]).tolist()),
         "match": _text({str(int(place[row])): match for row, match in table.match.items()}),
-        "reason": _text({str(int(place[row])): reason for row, reason in table.reason.items()}),
+        "reason": _text(
+            {
+                str(int(place[row])): shorten_middle(reason, LONGEST_NAME)
+                for row, reason in table.reason.items()
+            }
+        ),
         "after": _columns(table.after, order, fine, None),
         "before": "null" if table.before is None else _columns(table.before, order, fine, table.after),
     }

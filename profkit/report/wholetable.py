@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.analysis.calls import CallTable
+from profkit.analysis.movement import is_wait
 from profkit.analysis.types import Diff, SideTable
 from profkit.model import FunctionKey, Profile
 from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
@@ -29,6 +30,7 @@ def diff_functions(diff: Diff) -> FunctionTable:
     table = diff.table
     places, roots, place = _places(table.keys, table.file)
     plain = _PLAIN_MATCHES
+    moved = (i for i in np.flatnonzero(table.anomalous).tolist() if table.candidate.present[i])
     return FunctionTable(
         names=tuple(map(display_name, table.name)),
         places=places,
@@ -41,6 +43,7 @@ def diff_functions(diff: Diff) -> FunctionTable:
         after=_columns(table.candidate),
         match={row: match for row, match in enumerate(table.match) if match not in plain},
         reason={row: clean(reason) for row, reason in enumerate(table.reason) if reason},
+        start=next((i for i in moved if not is_wait(table.name[i], table.keys[i].root)), -1),
     )
 
 

@@ -328,9 +328,8 @@ def test_the_time_line_zooms(tab: Tab, pages: Path) -> None:
 def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:
     tab.open(pages / "sampled.html")
     said = texts(tab, "#time-picture text")
-    assert {"queued", "GPU"} <= set(said)
-    assert any(text.startswith("runnable") for text in said)
-    assert any(text.endswith("CPUs") for text in said)
+    assert "GPU" in said
+    assert "≤ 64 runnable, 64 CPUs" in said
     assert tab.run("document.querySelector('#time-picture .queue').getAttribute('d').length") > 500
 
 

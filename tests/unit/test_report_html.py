@@ -72,7 +72,7 @@ class Page(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
         self.raw: dict[str, list[str]] = {"script": [], "style": []}
-        self.feed(text)
+        self.feed(text.replace("<wbr>", ""))
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

@@ -53,7 +53,7 @@ def words(text: str) -> str:
 
 
 def in_html(text: str) -> str:
-    body = re.sub(r"<(script|style)\b.*?</\1>", " ", text, flags=re.DOTALL)
+    body = re.sub(r"<wbr>|<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
     return words(unescape(re.sub(r"<[^>]+>", " ", body)))
 
 

@@ -292,8 +292,6 @@ function startCalls() {
   }
 
   // Where the answer points: the function that moved most; else where the time is.
-  const moved = data.functions.marked.filter((row) => after.rank[row] && callers(row).length + callees(row).length);
-  const gain = (row) => (before ? Math.abs(after.tottime[row] - before.tottime[row]) : 0);
-  focus = moved.length ? moved.reduce((best, row) => (gain(row) > gain(best) ? row : best)) : top();
+  focus = functions.start >= 0 ? functions.start : top();
   show();
 }

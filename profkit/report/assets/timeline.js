@@ -72,7 +72,7 @@ function startTimeline() {
   }
 
   function area(svg, label, values, top, height, most, kind, side, said) {
-    svg.append(draw("text", { x: 8, y: top + height - 4 }, label));
+    if (label) svg.append(draw("text", { x: 8, y: top + height - 4 }, label));
     const path = draw("path", { d: steps(values, top, height, most, side.seconds), class: kind });
     path.append(draw("title", {}, said));
     svg.append(path, draw("line", { x1: LABEL, x2: width, y1: top + height, y2: top + height, class: "base" }));
@@ -83,7 +83,7 @@ function startTimeline() {
     let y = 18;
     for (const at of ticks()) {
       svg.append(draw("line", { x1: x(at), x2: x(at), y1: 14, y2: 14, class: "base tick" }));
-      svg.append(draw("text", { x: x(at) + 2, y: 11 }, seconds(at)));
+      if (x(at) + 44 < width) svg.append(draw("text", { x: x(at) + 2, y: 11 }, seconds(at)));
     }
     for (const track of side.tracks) {
       const depth = Math.min(DEEPEST, track.depth.reduce((most, value) => Math.max(most, value + 1), 0));
@@ -91,21 +91,20 @@ function startTimeline() {
       const name = draw("text", { x: 0, y: y + 11, class: "label" }, label);
       name.append(draw("title", {}, track.label));
       svg.append(name);
-      ranges(svg, track, y);
-      y += Math.max(depth, 1) * ROW;
+      if (depth) ranges(svg, track, y);
+      y += depth * ROW;
       if (track.queued) {
-        area(svg, "queued", track.queued, y, QUEUE, 100, "queue", side, "share of the time queued for a CPU");
+        area(svg, depth ? "queued" : "", track.queued, y, QUEUE, 100, "queue", side, "share of the time queued for a CPU");
         y += QUEUE;
-      }
+      } else if (!depth) y += ROW;
       y += GAP;
     }
     if (side.runnable) {
       const most = Math.max(side.cpus ?? 1, ...side.runnable);
-      area(svg, `runnable, up to ${Math.round(most)}`, side.runnable, y, AREA, most, "area", side, "runnable threads of the machine");
+      area(svg, `≤ ${Math.round(most)} runnable${side.cpus ? `, ${side.cpus} CPUs` : ""}`, side.runnable, y, AREA, most, "area", side, "runnable threads of the machine");
       if (side.cpus) {
         const high = y + AREA * (1 - side.cpus / most);
         svg.append(draw("line", { x1: LABEL, x2: width, y1: high, y2: high, class: "limit" }));
-        svg.append(draw("text", { x: LABEL + 4, y: high - 2 }, `${side.cpus} CPUs`));
       }
       y += AREA + GAP;
     }
