@@ -98,6 +98,7 @@ def attach(
 
     found = [_without_injection(process) for process in processes]
     names: dict[int, Mapping[int, str]] = {}
+    logs: dict[int, NvtxLog] = {}
     warnings: list[str] = []
     for path in sorted(spool.glob("*" + EVENTS_SUFFIX)):
         try:
@@ -110,11 +111,13 @@ def attach(
         if index is None:
             index = len(found)
             found.append(_unprofiled(log, "child" if found else "main"))
+        logs[index] = log
         if len(log.ranges) or log.ranges.lost or log.ranges.unmatched:
             found[index] = replace(found[index], ranges=log.ranges)
         if log.thread_names:
             names[index] = log.thread_names
         warnings += _losses(log)
+    found = [_with_functions(process, logs.get(index)) for index, process in enumerate(found)]
     return found, names, warnings
 
 
@@ -162,6 +165,24 @@ def _owner(
         return None
     _, index = max(candidates)
     return index if processes[index].ranges is None else None
+
+
+def _with_functions(process: Process, log: NvtxLog | None) -> Process:
+    """Name the ranges that the tracer knows by the collector's numbers; without its file they are left out."""
+    if all(thread.range_calls is None for thread in process.threads):
+        return process
+    from profkit.capture.range_tables import name_ranges
+
+    threads = tuple(
+        thread
+        if thread.range_calls is None
+        else replace(
+            thread,
+            range_calls=None if log is None else name_ranges(thread.range_calls, log.names, log.domains),
+        )
+        for thread in process.threads
+    )
+    return replace(process, threads=threads)
 
 
 def _unprofiled(log: NvtxLog, role: str) -> Process:

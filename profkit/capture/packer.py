@@ -159,13 +159,15 @@ def _process(
     threads = []
     for index, table in enumerate(record["threads"]):
         tid = table["native"]
-        profile, open_calls = tables.profile(record, table)
+        profile, open_calls, inside = tables.profile(record, table)
         # A table without functions is kept for the main thread alone: its counters belong there.
         if len(profile) == 0 and index > 0:
             continue
         task = tasks.pop(tid, None)
         known = counters.of_task(task) if task else {}
-        threads.append(Thread(profile, tid, table["name"], open_calls=open_calls, **known))
+        threads.append(
+            Thread(profile, tid, table["name"], open_calls=open_calls, range_calls=inside, **known)
+        )
     for task in tasks.values():  # threads of native libraries
         threads.append(Thread(tables.empty(), task[0], task[1], **counters.of_task(task)))
     waits = [task[3] for task in record["tasks"]]

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from profkit.capture.range_tables import range_calls
 from profkit.capture.source import SourceFiles
-from profkit.model import Edges, OpenCall, Profile
+from profkit.model import Edges, OpenCall, Profile, RangeCalls
 
 __all__ = ["ThreadTables"]
 
@@ -30,8 +31,8 @@ class ThreadTables:
 
     def profile(
         self, record: Mapping[str, Any], table: Mapping[str, Any]
-    ) -> tuple[Profile, tuple[OpenCall, ...]]:
-        """Return one thread's profile, its open calls counted in, and the rows of those."""
+    ) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
+        """Return one thread's profile, its open calls counted in, the rows of those, and what ran inside ranges."""
         functions = np.array([row[:3] for row in table["functions"]], np.int64).reshape(-1, 3)
         times = np.array([row[3:] for row in table["functions"]], np.float64).reshape(-1, 2)
         edges = np.array([row[:4] for row in table["edges"]], np.int64).reshape(-1, 4)
@@ -98,7 +99,8 @@ class ThreadTables:
             edges=profile_edges,
             **waits,
         )
-        return profile.validate(), tuple(calls)
+        inside = range_calls(table, row_of)
+        return profile.validate(), tuple(calls), None if inside is None else inside.validate(n)
 
     def _labels(self, record: Mapping[str, Any], numbers: np.ndarray[Any, Any]) -> dict[str, Any]:
         strings: dict[str, int] = {"": 0}

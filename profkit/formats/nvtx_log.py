@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,8 @@ class NvtxLog:
         Its command line then, empty where it could not be read.
     thread_names
         By thread id, for threads that were given a name through NVTX.
+    names, domains
+        Texts by the collector's numbers for them, by which the tracer knows ranges.
     warnings
         What is wrong with the files.
     """
@@ -81,6 +83,8 @@ class NvtxLog:
     command: tuple[str, ...]
     thread_names: Mapping[int, str]
     warnings: tuple[str, ...] = ()
+    names: Mapping[int, str] = field(default_factory=dict)
+    domains: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -141,7 +145,15 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
         unmatched=unmatched,
     ).validate()
     return NvtxLog(
-        ranges, pid, parent, fork_parent, definitions.command, definitions.threads, tuple(warnings)
+        ranges,
+        pid,
+        parent,
+        fork_parent,
+        definitions.command,
+        definitions.threads,
+        tuple(warnings),
+        definitions.strings,
+        definitions.domains,
     )
 
 

@@ -22,6 +22,7 @@ from profkit.formats import run_json
 from profkit.formats.pstats_write import write_pstats
 from profkit.formats.run_columns import Arrays, array_bytes, gather, read_arrays
 from profkit.formats.run_json import MemberError, row_range
+from profkit.formats.run_range_calls import RangeCallArrays, gather_range_calls, read_range_calls
 from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
 from profkit.formats.run_series import (
     SampleArrays,
@@ -124,6 +125,9 @@ def _write(file: BinaryIO, run: Run) -> None:
         add(_PROCESSES, run_json.encode(_process_documents(run)))
         for member, values in gather([thread.profile for thread in threads]):
             add(f"{member}.npy", array_bytes(values))
+        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
+        for member, values in gather_range_calls(inside):
+            add(f"{member}.npy", array_bytes(values))
         for member, values in gather_ranges([p.ranges for p in run.processes if p.ranges is not None]):
             add(f"{member}.npy", array_bytes(values))
         for member, values in gather_series(run.series):
@@ -148,7 +152,7 @@ def _manifest_document(run: Run) -> dict[str, Any]:
 
 def _process_documents(run: Run) -> list[dict[str, Any]]:
     documents = []
-    row = link = first_range = first_sample = 0
+    row = link = first_range = first_sample = first_context = first_inside = 0
     for process in run.processes:
         threads = []
         for thread in process.threads:
@@ -158,6 +162,13 @@ def _process_documents(run: Run) -> list[dict[str, Any]]:
             fields["functions"] = [row, row + n]
             fields["edges"] = None if m is None else [link, link + m]
             fields["open_calls"] = [[call.function, call.cumtime] for call in thread.open_calls]
+            if thread.range_calls is not None:
+                contexts, inside = len(thread.range_calls.parent), len(thread.range_calls.context)
+                fields["range_calls"] = {
+                    "contexts": [first_context, first_context + contexts],
+                    "functions": [first_inside, first_inside + inside],
+                }
+                first_context, first_inside = first_context + contexts, first_inside + inside
             threads.append(fields)
             row, link = row + n, link + (m or 0)
         documents.append({**run_json.plain(process, run_json.PROCESS_FIELDS), "threads": threads})
@@ -253,13 +264,14 @@ class _Archive:
         arrays = read_arrays(self.read, frozenset(self.members), edges=edges)
         ranges = read_ranges(self.read, frozenset(self.members))
         samples = read_samples(self.read, frozenset(self.members))
+        inside = read_range_calls(self.read, frozenset(self.members))
         processes = run_json.decode(_PROCESSES, self.read(_PROCESSES, _MOST_JSON))
         if not isinstance(processes, list) or not processes:
             raise MemberError(f"{_PROCESSES} is not a list of processes")
         return Run(
             path,
             tuple(
-                _process(f"process {i}", value, arrays, ranges, samples, edges)
+                _process(f"process {i}", value, arrays, ranges, samples, inside, edges)
                 for i, value in enumerate(processes)
             ),
             manifest,
@@ -282,7 +294,13 @@ def _check_schema(schema: Any) -> None:
 
 
 def _process(
-    name: str, value: Any, arrays: Arrays, ranges: RangeArrays, samples: SampleArrays, edges: bool
+    name: str,
+    value: Any,
+    arrays: Arrays,
+    ranges: RangeArrays,
+    samples: SampleArrays,
+    inside: RangeCallArrays,
+    edges: bool,
 ) -> Process:
     fields = run_json.process_fields_from(name, value)
     threads = value.get("threads", [])
@@ -291,14 +309,14 @@ def _process(
     return Process(
         **fields,
         threads=tuple(
-            _thread(f"{name}.thread {i}", thread, arrays, edges) for i, thread in enumerate(threads)
+            _thread(f"{name}.thread {i}", thread, arrays, inside, edges) for i, thread in enumerate(threads)
         ),
         ranges=ranges.ranges(f"{name}.ranges", value.get("ranges")),
         samples=samples.samples(f"{name}.samples", value.get("samples")),
     )
 
 
-def _thread(name: str, value: Any, arrays: Arrays, edges: bool) -> Thread:
+def _thread(name: str, value: Any, arrays: Arrays, inside: RangeCallArrays, edges: bool) -> Thread:
     fields = run_json.thread_fields_from(name, value)
     rows = row_range(f"{name}.functions", value.get("functions"), arrays.n_functions)
     links = None
@@ -311,6 +329,7 @@ def _thread(name: str, value: Any, arrays: Arrays, edges: bool) -> Thread:
         arrays.profile(rows, links),
         **fields,
         open_calls=tuple(_open_call(f"{name}.open_calls", call, rows.stop - rows.start) for call in calls),
+        range_calls=inside.calls(f"{name}.range_calls", value.get("range_calls"), rows.stop - rows.start),
     )
 
 

@@ -2,6 +2,7 @@
 
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots
 from profkit.model.profile import Edges, Profile, ProfileError
+from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.run import (
     Host,
@@ -33,6 +34,7 @@ __all__ = [
     "Process",
     "Profile",
     "ProfileError",
+    "RangeCalls",
     "Ranges",
     "Roots",
     "Run",

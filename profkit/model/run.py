@@ -12,6 +12,7 @@ from typing import Any
 
 from profkit.model.keys import Roots
 from profkit.model.profile import Profile
+from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.series import Series, ThreadSamples
 
@@ -184,7 +185,10 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One thread: its profile and what the kernel counted for it (``None``: not known)."""
+    """One thread: its profile and what the kernel counted for it (``None``: not known).
+
+    `range_calls` says which of its functions ran inside which NVTX ranges, ``None`` where no tracer was told of any.
+    """
 
     profile: Profile
     tid: int | None = None
@@ -197,6 +201,7 @@ class Thread:
     system_s: float | None = None
     voluntary_switches: int | None = None
     involuntary_switches: int | None = None
+    range_calls: RangeCalls | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 from profkit.analysis.intervals import Estimate
 from profkit.analysis.inventory import inventory
 from profkit.analysis.iterations import IterationNames, iteration_model
+from profkit.analysis.range_functions import range_functions
 from profkit.analysis.range_waiting import waiting_of
 from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSummary, SideTable, Verdict
@@ -247,7 +248,7 @@ def show_object(
         "functions_total": len(functions),
         "functions": _functions(functions, limit),
         "ranges_total": len(ranges),
-        "ranges": range_objects(ranges, limit),
+        "ranges": range_objects(ranges, range_functions(run), limit),
         "iterations": model_object(iteration_model(run, names)),
         "machine": None if run.machine is None else machine_object(run.machine),
         "machines": {_text(name): machine_object(machine) for name, machine in run.machines.items()},

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from profkit.analysis.range_functions import InsideRanges, RangeFunctions
 from profkit.analysis.ranges import RangeChange, RangeKey, RangeRow
 from profkit.report import units
 from profkit.report.document import Column, Pair, Row, Section, Table
 from profkit.report.text import clean
-from profkit.report.wording import cut_note
+from profkit.report.wording import cut_note, display_name, location
 
-__all__ = ["change_objects", "change_sections", "range_objects", "range_sections"]
+__all__ = ["change_objects", "change_sections", "inside_sections", "range_objects", "range_sections"]
 
 #: Part of the ranges of one name that are longer (1) from which the two runs hardly overlap; the table marks
 #: those rows. Two equal runs have 0.5.
@@ -100,6 +101,65 @@ def _label(key: RangeKey) -> str:
     return f"{name} (mark)" if key.mark else name
 
 
+#: Functions that are listed for one range, and the share (1) of its time from which they are worth a row.
+MOST_INSIDE = 5
+SMALL_INSIDE = 0.02
+
+
+def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) -> list[Section]:
+    """Lay out which functions ran inside the ranges of one run.
+
+    Parameters
+    ----------
+    rows
+        As `profkit.analysis.ranges.range_rows` returns them.
+    inside
+        As `profkit.analysis.range_functions.range_functions` returns it.
+    limit
+        Most ranges, 0 for all.
+    """
+    known = [
+        (row.key, found) for row in rows if (found := inside.of(row.key)) is not None and found.functions
+    ]
+    if not known:
+        return []
+    shown = known[:limit] if limit else known
+    columns = (
+        Column("range", "name"),
+        Column("opened by", "path", 2),
+        Column("function inside", "name"),
+        Column("self time", "seconds"),
+        Column("of range", "share"),
+        Column("calls", "count", 3),
+        Column("CPU queue", "seconds", 1),
+        Column("where", "path", 4),
+    )
+    table = []
+    for key, found in shown:
+        worth = [f for f in found.functions[:MOST_INSIDE] if f.share >= SMALL_INSIDE] or found.functions[:1]
+        by = ", ".join(display_name(opener.name) for opener in found.opened_by)
+        for i, function in enumerate(worth):
+            table.append(
+                Row(
+                    (
+                        _label(key) if i == 0 else "",
+                        by if i == 0 else "",
+                        display_name(function.name),
+                        function.tottime,
+                        function.share,
+                        function.ncalls or None,
+                        function.wait,
+                        location(function.key, function.file, function.line),
+                    )
+                )
+            )
+    note = (
+        f"Up to {MOST_INSIDE} functions of each range with at least {units.share(SMALL_INSIDE)} of its time, "
+        f"ranges inside it included. {cut_note(len(shown), len(known), 'ranges')}"
+    )
+    return [Section("Functions inside NVTX ranges", (Table(columns, tuple(table), note.strip()),))]
+
+
 def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]:
     """Lay out the ranges of a comparison, the greatest change of total time first.
 
@@ -170,9 +230,46 @@ def _change_row(change: RangeChange) -> Row:
     return Row(cells, apart, tone)
 
 
-def range_objects(rows: Sequence[RangeRow], limit: int) -> list[dict[str, Any]]:
+def range_objects(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) -> list[dict[str, Any]]:
     """Return the rows of ``ranges`` in ``profkit.show/1``."""
-    return [{**_named(row.key), **_numbers(row)} for row in (rows[:limit] if limit else rows)]
+    return [
+        {**_named(row.key), **_numbers(row), **_inside(inside.of(row.key), limit)}
+        for row in (rows[:limit] if limit else rows)
+    ]
+
+
+def _inside(found: RangeFunctions | None, limit: int) -> dict[str, Any]:
+    if found is None:
+        return {"opened_by": None, "functions_total": None, "functions": None}
+    return {
+        "opened_by": [
+            {
+                "name": _text(opener.name),
+                "file": _text(opener.file),
+                "line": opener.line,
+                "root": opener.key.root,
+                "path": _text(opener.key.path),
+                "count": opener.count,
+            }
+            for opener in found.opened_by
+        ],
+        "functions_total": len(found.functions),
+        "functions": [
+            {
+                "name": _text(function.name),
+                "file": _text(function.file),
+                "line": function.line,
+                "root": function.key.root,
+                "path": _text(function.key.path),
+                "ncalls": function.ncalls,
+                "tottime": function.tottime,
+                "share": function.share,
+                "wait": function.wait,
+                "blocked": function.blocked,
+            }
+            for function in (found.functions[:limit] if limit else found.functions)
+        ],
+    }
 
 
 def change_objects(changes: Sequence[RangeChange], limit: int) -> list[dict[str, Any]]:

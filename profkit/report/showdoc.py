@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from profkit.analysis.identity import function_keys
 from profkit.analysis.iterations import IterationNames, iteration_model
+from profkit.analysis.range_functions import range_functions
 from profkit.analysis.range_waiting import waiting_of
 from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Verdict
@@ -20,7 +21,7 @@ from profkit.report.functions import FunctionRow, Ranked, ranked_run
 from profkit.report.iterations import model_sections
 from profkit.report.machine import machine_items
 from profkit.report.pools import pool_sections
-from profkit.report.ranges import range_sections
+from profkit.report.ranges import inside_sections, range_sections
 from profkit.report.text import clean
 from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
 
@@ -75,7 +76,7 @@ def show_document(
     if not run.processes or any(process.profiled for process in run.processes):
         sections.append(_functions(functions, limit, by))
     sections += model_sections(iteration_model(run, names))
-    sections += _ranges(run.processes, limit)
+    sections += _ranges(run, limit)
     sections += _threads(run.processes, limit)
     sections += _open_calls(run.processes, limit)
     if verdict is not None and verdict.advice:
@@ -96,12 +97,16 @@ def _evidence(verdict: Verdict | None) -> list[Section]:
     return [Section("Evidence", (Table(columns, rows),), role="evidence")]
 
 
-def _ranges(processes: Sequence[Process], limit: int) -> list[Section]:
-    ranges = [process.ranges for process in processes if process.ranges is not None]
-    waits = waiting_of(processes)
+def _ranges(run: Run, limit: int) -> list[Section]:
+    ranges = [process.ranges for process in run.processes if process.ranges is not None]
+    waits = waiting_of(run.processes)
     periods = [waited.period_s for waited in waits if waited is not None]
     rows = range_rows(ranges, waits)
-    return range_sections(rows, sum(part.unmatched for part in ranges), limit, max(periods, default=None))
+    unmatched = sum(part.unmatched for part in ranges)
+    return [
+        *range_sections(rows, unmatched, limit, max(periods, default=None)),
+        *inside_sections(rows, range_functions(run), limit),
+    ]
 
 
 def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, ...]:

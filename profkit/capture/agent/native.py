@@ -43,6 +43,9 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
+            injected = os.environ.get(settings.INJECTION_VARIABLE, "")
+            if os.path.basename(injected) == settings.NVTX_LIBRARY:
+                module.follow_ranges(injected)
             return module.Collector
         except ImportError:
             return None  # another C library, a free-threaded build: what it refuses, cProfile can do
@@ -123,7 +126,7 @@ class ProcessTracer(Tracer):
         living = living[:1] + [t for t in living[1:] if t["functions"] or t["open"]]
         if not living:
             living = [
-                _table_of((_thread.get_native_id(), 0, False, False, 0, [], []), "MainThread", self.codes)
+                _table_of((_thread.get_native_id(), 0, False, False, 0, [], [], []), "MainThread", self.codes)
             ]
         return living[:1] + self._threads_ended.tables() + living[1:]
 
@@ -158,12 +161,12 @@ class _NativeTraced(Traced):
     def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
         for thread in self.collector.getstats():
             return _table_of(thread, self.name, codes)
-        return _table_of((self.native, self.ident, False, False, 0, [], []), self.name, codes)
+        return _table_of((self.native, self.ident, False, False, 0, [], [], []), self.name, codes)
 
 
 def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any]:
     """Turn what the collector says of one thread into the table of a record."""
-    native, _ident, _ended, measured, _lost, found, calls = thread
+    native, _ident, _ended, measured, _lost, found, calls, contexts = thread
     number = codes.number
     plain = [
         (e[0], e[1], e[2], e[3], e[4], None if e[9] is None else [callee[:5] for callee in e[9]])
@@ -192,7 +195,26 @@ def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any
         "measured": bool(measured),
         "open": open_calls,
         "total": recorded,
+        "inside": _inside(contexts, codes),
     }
+
+
+def _inside(contexts: List[Tuple[Any, ...]], codes: Codes) -> List[Tuple[Any, ...]]:
+    """Return ``(path, ranges, rows)`` of each stack of open NVTX ranges; see docs/format.md on records.
+
+    A path has ``(domain, name, opener)`` of each range from the outermost on, so that those of several threads can be
+    compared; a row is ``(function, calls, self time, wait, blocked)``.
+    """
+    number, hidden = codes.number, codes.hidden
+    paths: List[Tuple[Any, ...]] = []
+    tables = []
+    for parent, domain, name, opener, count, rows in contexts:
+        code = -1 if opener is None else number(opener)
+        here = (domain, name, -1 if code in hidden else code)
+        paths.append(((*paths[parent], here) if parent >= 0 else (here,)))
+        found = [(number(row[0]), *row[1:]) for row in rows]
+        tables.append((paths[-1], count, [row for row in found if row[0] not in hidden]))
+    return tables
 
 
 def _waiting(found: List[Tuple[Any, ...]], codes: Codes) -> List[Tuple[Any, ...]]:

@@ -18,8 +18,9 @@ DISABLE_NATIVE_VARIABLE = "PROFKIT_NO_NATIVE"
 #: that `INJECTION_VARIABLE` names).
 NVTX_PATCH_VARIABLE = "PROFKIT_NVTX_PATCH"
 
-#: Where NVTX finds the tool that it loads.
+#: Where NVTX finds the tool that it loads, and the name of the file that is profkit's.
 INJECTION_VARIABLE = "NVTX_INJECTION64_PATH"
+NVTX_LIBRARY = "libprofkit_nvtx.so"
 
 #: Version of the records in a spool directory.
 RECORD_FORMAT = 1

@@ -293,6 +293,7 @@ class _Sum:
         self._measured = True
         self._functions: Dict[int, List[Any]] = {}
         self._edges: Dict[Tuple[int, int], List[Any]] = {}
+        self._inside: Dict[Any, List[Any]] = {}
         self._threads = 0
 
     def add(self, table: Dict[str, Any]) -> None:
@@ -303,6 +304,10 @@ class _Sum:
             accumulate(self._edges, row[:2], row[2:])
         for row in table.get("waiting", ()):
             accumulate(self._waiting, row[0], row[1:])
+        for path, count, rows in table.get("inside", ()):
+            accumulate(self._inside, (path, None), (count,))
+            for row in rows:
+                accumulate(self._inside, (path, row[0]), row[1:])
         self._measured = self._measured and table.get("measured", False)
 
     def table(self) -> Dict[str, Any]:
@@ -314,7 +319,19 @@ class _Sum:
             "waiting": [(f, *values) for f, values in self._waiting.items()],
             "measured": self._measured,
             "open": [],
+            "inside": self._contexts(),
         }
+
+    def _contexts(self) -> List[Tuple[Any, ...]]:
+        rows: Dict[Any, List[Any]] = {}
+        for (path, function), values in self._inside.items():
+            if function is not None:
+                rows.setdefault(path, []).append((function, *values))
+        return [
+            (path, count[0], rows.get(path, []))
+            for (path, function), count in self._inside.items()
+            if function is None
+        ]
 
 
 def accumulate(sums: Dict[Any, List[Any]], key: Any, values: Tuple[Any, ...]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from profkit.capture.agent.settings import DISABLE_NATIVE_VARIABLE
+from profkit.capture.agent.settings import DISABLE_NATIVE_VARIABLE, NVTX_LIBRARY
 
 __all__ = ["nvtx_library"]
 
@@ -18,5 +18,5 @@ _LIB = Path(__file__).resolve().parent / "lib"
 
 def nvtx_library() -> Path | None:
     """Return the NVTX collector for ``NVTX_INJECTION64_PATH``, ``None`` where it was not built."""
-    path = _LIB / "libprofkit_nvtx.so"
+    path = _LIB / NVTX_LIBRARY
     return path if path.is_file() and not os.environ.get(DISABLE_NATIVE_VARIABLE) else None

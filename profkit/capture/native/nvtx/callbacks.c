@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collector.h"
+#include "listener.h"
 
 /* XLA's own domain: if it is given one, JAX leaves its annotations to the tool and its own profiler loses them. */
 static const char xla_domain[] = "TSL";
@@ -12,8 +13,11 @@ static bool keep_xla;
 /* What is returned where there is no open range, and by NVTX itself where there is no tool. */
 enum { NO_RANGE = -2 };
 
+static _Atomic(const struct range_listener *) listener;
+
 struct event {
     uint64_t time_ns; /* 0: when it is written */
+    struct name *name; /* what `string` is the number of */
     uint64_t payload;
     uint32_t string;
     uint32_t category;
@@ -56,6 +60,7 @@ static struct event event_of(uint16_t domain, const struct nvtx_attributes *attr
         name = names_intern(attributes->message.ascii);
     else if (attributes->message_type == NVTX_MESSAGE_WIDE)
         name = names_intern_wide(attributes->message.wide);
+    event.name = name;
     event.string = names_use(name);
     event.category = attributes->category;
     event.color = attributes->color_type == NVTX_COLOR_ARGB ? attributes->color : 0;
@@ -68,7 +73,7 @@ static struct event event_of(uint16_t domain, const struct nvtx_attributes *attr
 
 static struct event named(struct name *name)
 {
-    return (struct event){.string = names_use(name)};
+    return (struct event){.name = name, .string = names_use(name)};
 }
 
 /*
@@ -100,6 +105,9 @@ static int push(struct event event)
 {
     int32_t *depth = threads_depth(event.domain);
     int32_t level = depth == NULL ? 0 : (*depth)++;
+    const struct range_listener *to = atomic_load_explicit(&listener, memory_order_acquire);
+    if (to != NULL)
+        to->pushed(event.domain, names_use(names_pattern(event.name)));
     write_event(RECORD_PUSH, &event);
     return level;
 }
@@ -110,6 +118,9 @@ static int pop(uint16_t domain)
     int32_t *depth = threads_depth(domain);
     int32_t level = depth == NULL || *depth == 0 ? NO_RANGE : --*depth;
     write_event(RECORD_POP, &event);
+    const struct range_listener *to = atomic_load_explicit(&listener, memory_order_acquire);
+    if (to != NULL)
+        to->popped(domain);
     return level;
 }
 
@@ -288,6 +299,13 @@ EXPORTED void profkit_nvtx_end(uint64_t id)
 {
     if (collector_ready())
         end(id);
+}
+
+EXPORTED void profkit_nvtx_listen(const struct range_listener *to);
+
+void profkit_nvtx_listen(const struct range_listener *to)
+{
+    atomic_store_explicit(&listener, to, memory_order_release);
 }
 
 static void install(const struct nvtx_callbacks_table *callbacks, int module, const nvtx_function *functions,

@@ -56,6 +56,7 @@ struct name {
     uint32_t id;
     uint32_t bytes;
     _Atomic uint32_t generation; /* in which its definition was last written */
+    _Atomic(struct name *) pattern; /* the name with `{n}` for its numbers, NULL until somebody asks */
     char text[];
 };
 
@@ -66,6 +67,7 @@ struct domain {
 struct name *names_intern(const char *text);
 struct name *names_intern_wide(const wchar_t *text);
 uint32_t names_use(struct name *name);
+struct name *names_pattern(struct name *name);
 struct domain *names_domain(const char *text);
 void names_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text);
 void names_files_opened(void);

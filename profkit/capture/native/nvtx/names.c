@@ -110,6 +110,7 @@ static struct name *add(uint64_t hash, const char *text, size_t bytes, uint32_t 
     name->id = ++name_count;
     name->bytes = (uint32_t)bytes;
     atomic_init(&name->generation, 0);
+    atomic_init(&name->pattern, NULL);
     memcpy(name->text, text, bytes);
     put(table, name);
     if (name_count >= MOST_NAMES)
@@ -234,6 +235,74 @@ uint32_t names_use(struct name *name)
     }
     pthread_mutex_unlock(&collector_lock);
     return name->id;
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+/* What belongs to a word that a number before it is part of. Of characters beyond ASCII nobody here knows. */
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
+}
+
+/* Return where the number ends that begins at `i`, or `i` if there is none: an address, or digits with a fraction
+ * or without, which no letter follows. `pattern_of` in profkit/analysis/ranges.py finds the same numbers. */
+static size_t end_of_number(const char *text, size_t bytes, size_t i)
+{
+    size_t end = i + 2;
+    if (i + 2 < bytes && text[i] == '0' && text[i + 1] == 'x' && is_hex(text[i + 2])) {
+        while (end < bytes && is_hex(text[end]))
+            end++;
+        if (end == bytes || !(is_word(text[end]) || is_digit(text[end])))
+            return end;
+    }
+    for (end = i; end < bytes && is_digit(text[end]);)
+        end++;
+    if (end + 1 < bytes && text[end] == '.' && is_digit(text[end + 1])) {
+        size_t fraction = end + 1;
+        while (fraction < bytes && is_digit(text[fraction]))
+            fraction++;
+        return fraction < bytes && is_word(text[fraction]) ? end : fraction;
+    }
+    return end < bytes && is_word(text[end]) ? i : end;
+}
+
+/* Not inlined: the hot path shall not have this frame. */
+__attribute__((noinline)) static struct name *make_pattern(struct name *name)
+{
+    char text[MOST_TEXT];
+    size_t used = 0;
+    for (size_t i = 0; i < name->bytes;) {
+        if (used + 3 > sizeof text)
+            return name; /* it stays what it is; whoever reads it folds it */
+        size_t end = is_digit(name->text[i]) ? end_of_number(name->text, name->bytes, i) : i;
+        if (end > i) {
+            memcpy(text + used, "{n}", 3);
+            used += 3;
+            i = end;
+        } else {
+            text[used++] = name->text[i++];
+        }
+    }
+    if (used == name->bytes && memcmp(text, name->text, used) == 0)
+        return name;
+    struct name *pattern = intern_within(text, used, MOST_NAMES + RESERVED_NAMES - 1);
+    return pattern != NULL ? pattern : name;
+}
+
+/* Return the name under which ranges whose names differ only by numbers are one. */
+struct name *names_pattern(struct name *name)
+{
+    if (name == NULL)
+        return NULL;
+    struct name *pattern = atomic_load_explicit(&name->pattern, memory_order_acquire);
+    if (pattern == NULL) {
+        pattern = make_pattern(name);
+        atomic_store_explicit(&name->pattern, pattern, memory_order_release);
+    }
+    return pattern;
 }
 
 /* Remember a definition, with the lock held, and write it if there are files already. */

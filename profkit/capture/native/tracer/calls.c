@@ -9,6 +9,8 @@ void calls_resynchronise(struct table *table, const void *key) {
     int64_t now = clock_ticks();
     if (now - table->last > table->long_gap || now > table->due)
         now = waiting_charge(table, table->top, now);
+    if (table->context)
+        ranges_charge(table, table->top->function, now);
     table->last = now;
     while (table->top > table->stack) {
         bool found = table->top->function == function;
@@ -22,6 +24,7 @@ void calls_close_all(struct table *table, bool own_thread) {
     if (table->top > table->stack)
         waiting_settle(table, own_thread);
     int64_t now = clock_ticks();
+    ranges_close_all(table, now);
     while (table->top > table->stack)
         call_closes(table, now);
     table->last = now;

@@ -9,6 +9,7 @@
 #include "tables.h"
 
 #include "clock.h"
+#include "ranges.h"
 #include "waiting.h"
 
 /* Close calls that ended unseen, if one of `key` is open further out: a greenlet left them behind. */
@@ -45,6 +46,8 @@ static inline void call_begins(struct table *table, const void *key, PyObject *o
     int64_t now = clock_ticks();
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due))
         now = waiting_charge(table, call - 1, now);
+    if (UNLIKELY(table->context != NULL))
+        ranges_call(table, caller, function, now);
     call->wait_at_start = table->wait;
     call->blocked_at_start = table->blocked;
     call->start = table->last = now;
@@ -89,6 +92,8 @@ static inline void call_ends(struct table *table, const void *key) {
     int64_t now = clock_ticks();
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due))
         now = waiting_charge(table, table->top, now);
+    if (UNLIKELY(table->context != NULL))
+        ranges_charge(table, table->top->function, now);
     table->last = now;
     call_closes(table, now);
 }

@@ -154,11 +154,13 @@ static PyMethodDef methods[] = {
     {"getstats", collector_getstats, METH_NOARGS,
      "getstats()\n--\n\nReturn what was traced so far, from any thread, while tracing goes on.\n\n"
      "A list with one tuple a thread, all of one instant: (native id, ident, ended, measured, lost, entries,\n"
-     "open calls). `measured` tells whether the kernel could be asked for waiting, `lost` counts events for\n"
+     "open calls, contexts). `measured` tells whether the kernel could be asked for waiting, `lost` counts events for\n"
      "which there was no memory. An entry is (code, calls, recursive calls, total, own, wait, cumulative wait,\n"
      "blocked, cumulative blocked, callees) with callees None or a list of tuples alike, without callees; code\n"
      "is a code object, or a str for a C function. An open call, outermost first, is (code, total, own, wait,\n"
-     "cumulative wait, blocked, cumulative blocked): what would be added to its entry if it returned now."},
+     "cumulative wait, blocked, cumulative blocked): what would be added to its entry if it returned now.\n"
+     "A context is (place of the context around it or -1, domain, name, opener or None, ranges, rows) with a row\n"
+     "(code, calls, own, wait, blocked) for each function that ran while these NVTX ranges were open."},
     {"take_ended", collector_take_ended, METH_NOARGS,
      "take_ended()\n--\n\nReturn what getstats() would of threads that have ended, and forget them."},
     {NULL, NULL, 0, NULL},

@@ -60,6 +60,7 @@ int hook_enable(struct collector *collector) {
         PyErr_NoMemory();
         return -1;
     }
+    kernel_last_table = collector->tables[0];
     PyEval_SetProfile(on_event, (PyObject *)collector);
     return PyErr_Occurred() ? -1 : 0; /* an audit hook may object */
 }

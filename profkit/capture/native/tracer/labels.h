@@ -10,6 +10,8 @@
 
 #include "python_api.h"
 
+#include <stdbool.h>
+
 /* How a built-in function or bound method (type PyCFunction_Type or derived from it) begins. */
 struct c_function {
     PyObject head;
@@ -33,5 +35,9 @@ int labels_start(void);
 /* The label of what is called: a code object itself; of a C function or of a method called on `self` the string
  * that cProfile uses. Returns a new reference, or NULL with an exception set. */
 PyObject *label_of(PyObject *object, PyObject *self);
+
+/* Whether ranges that such a function opens are its caller's: C functions, and the Python parts of libraries whose
+ * purpose they are. Leaves no exception behind. */
+bool label_passes_on(PyObject *label);
 
 #endif

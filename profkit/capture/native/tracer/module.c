@@ -9,6 +9,7 @@
 #include "hook.h"
 #include "kernel.h"
 #include "labels.h"
+#include "ranges.h"
 #include "waiting.h"
 
 #ifdef PROFKIT_ABI3
@@ -48,10 +49,26 @@ static int refuse_other_version(void) {
     return 0;
 }
 
+static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
+    PyObject *bytes = NULL;
+    if (!PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    bool done = ranges_follow(PyBytes_AsString(bytes));
+    Py_DECREF(bytes);
+    return PyBool_FromLong(done);
+}
+
+static PyMethodDef functions[] = {
+    {"follow_ranges", follow_ranges, METH_O,
+     "follow_ranges(path)\n--\n\nHave the NVTX collector at this path tell of ranges; whether it does."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = MODULE_NAME,
     .m_doc = "Traces calls by thread, with the time that they wait for a CPU.",
+    .m_methods = functions,
     .m_size = -1, /* one state a process: an interpreter with a GIL of its own must not import it */
 };
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
+#include "ranges.h"
 #include "waiting.h"
 
 /* Of a function, or of an edge with the callee's label. */
@@ -20,8 +21,19 @@ struct open_row {
     int64_t total, own, wait, cumulative_wait, blocked, cumulative_blocked;
 };
 
+/* Of a context, see ranges.h. */
+struct context_row {
+    PyObject *opener; /* owned, NULL where no function opened it */
+    Py_ssize_t parent; /* place in the snapshot, -1 for none */
+    uint32_t domain, name;
+    int64_t count;
+    size_t n_rows; /* rows of `inside`, in order */
+};
+
 struct snapshot {
-    struct row *functions, *edges;
+    struct row *functions, *edges, *inside;
+    struct context_row *contexts;
+    size_t n_contexts, n_inside;
     struct open_row *open;
     size_t n_functions, n_edges, n_open;
     pid_t native;
@@ -94,6 +106,43 @@ static void copy_open(struct snapshot *copy, const struct table *table, bool own
     }
 }
 
+/* Copy the contexts and what ran in them; false when memory is exhausted. */
+static bool copy_contexts(struct snapshot *copy, const struct table *table) {
+    const struct ranges *ranges = table->ranges;
+    if (!ranges)
+        return true;
+    copy->contexts = calloc(ranges->n_contexts + 1, sizeof *copy->contexts);
+    copy->inside = calloc(ranges->n_rows + 1, sizeof *copy->inside);
+    if (!copy->contexts || !copy->inside)
+        return false;
+    int64_t now = clock_ticks();
+    for (const struct context *context = ranges->first; context; context = context->next) {
+        struct context_row *to = &copy->contexts[copy->n_contexts++];
+        PyObject *opener = context->opener->label;
+        *to = (struct context_row){
+            .opener = opener ? shared(opener) : NULL,
+            .parent = context->parent ? (Py_ssize_t)context->parent->number : -1,
+            .domain = context->domain,
+            .name = context->name,
+            .count = context->count,
+        };
+        for (const struct edge *row = context->first_row; row; row = row->next) {
+            if (!row->callee->label) /* outside every traced call */
+                continue;
+            bool running = context == table->context && row->callee == table->top->function && !copy->ended;
+            to->n_rows++;
+            copy->inside[copy->n_inside++] = (struct row){
+                .label = shared(row->callee->label),
+                .calls = row->calls,
+                .own = row->own + (running ? now - table->charged_until : 0),
+                .wait = row->wait,
+                .blocked = row->blocked,
+            };
+        }
+    }
+    return true;
+}
+
 struct snapshot *snapshot_take(struct table *table, bool own_thread, bool ended) {
     struct snapshot *copy = calloc(1, sizeof *copy);
     if (!copy)
@@ -114,6 +163,17 @@ struct snapshot *snapshot_take(struct table *table, bool own_thread, bool ended)
     copy_edges(copy, table);
     if (!ended)
         copy_open(copy, table, own_thread);
+    /* A thread that a fork has left behind may have held its lock. */
+    if (!ended || table->generation == kernel_generation)
+        pthread_mutex_lock(&table->lock);
+    else if (pthread_mutex_trylock(&table->lock) != 0)
+        return copy;
+    bool copied = copy_contexts(copy, table);
+    pthread_mutex_unlock(&table->lock);
+    if (!copied) {
+        snapshot_free(copy);
+        return NULL;
+    }
     return copy;
 }
 
@@ -126,6 +186,12 @@ void snapshot_free(struct snapshot *snapshot) {
         Py_XDECREF(snapshot->edges[i].label);
     for (size_t i = 0; i < snapshot->n_open; i++)
         Py_XDECREF(snapshot->open[i].label);
+    for (size_t i = 0; i < snapshot->n_contexts; i++)
+        Py_XDECREF(snapshot->contexts[i].opener);
+    for (size_t i = 0; i < snapshot->n_inside; i++)
+        Py_XDECREF(snapshot->inside[i].label);
+    free(snapshot->contexts);
+    free(snapshot->inside);
     free(snapshot->functions);
     free(snapshot->edges);
     free(snapshot->open);
@@ -213,13 +279,56 @@ static PyObject *open_as_list(const struct snapshot *snapshot, double tick) {
     return list;
 }
 
+/* `(code, calls, own, wait, blocked)`. */
+static PyObject *inside_as_tuple(const struct row *row, double tick) {
+    PyObject *tuple = PyTuple_New(5);
+    if (tuple && put(tuple, 0, shared(row->label)) && put(tuple, 1, PyLong_FromLongLong(row->calls)) &&
+        put(tuple, 2, seconds(row->own, tick)) && put(tuple, 3, seconds(row->wait, 1e-9)) &&
+        put(tuple, 4, seconds(row->blocked, 1e-9)))
+        return tuple;
+    Py_XDECREF(tuple);
+    return NULL;
+}
+
+/* `(place of the context around it or -1, domain, name, opener or None, ranges, rows)`. */
+static PyObject *context_as_tuple(const struct context_row *context, const struct row *rows, double tick) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < context->n_rows; i++)
+        if (!append(list, inside_as_tuple(&rows[i], tick)))
+            Py_CLEAR(list);
+    PyObject *tuple = list ? PyTuple_New(6) : NULL;
+    if (!tuple) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    PyTuple_SetItem(tuple, 5, list);
+    if (put(tuple, 0, PyLong_FromSsize_t(context->parent)) && put(tuple, 1, PyLong_FromUnsignedLong(context->domain)) &&
+        put(tuple, 2, PyLong_FromUnsignedLong(context->name)) &&
+        put(tuple, 3, shared(context->opener ? context->opener : Py_None)) &&
+        put(tuple, 4, PyLong_FromLongLong(context->count)))
+        return tuple;
+    Py_DECREF(tuple);
+    return NULL;
+}
+
+static PyObject *contexts_as_list(const struct snapshot *snapshot, double tick) {
+    PyObject *list = PyList_New(0);
+    const struct row *rows = snapshot->inside;
+    for (size_t i = 0; list && i < snapshot->n_contexts; i++) {
+        if (!append(list, context_as_tuple(&snapshot->contexts[i], rows, tick)))
+            Py_CLEAR(list);
+        rows += snapshot->contexts[i].n_rows;
+    }
+    return list;
+}
+
 PyObject *snapshot_as_tuple(const struct snapshot *snapshot, double tick) {
-    PyObject *tuple = PyTuple_New(7);
+    PyObject *tuple = PyTuple_New(8);
     if (tuple && put(tuple, 0, PyLong_FromLong((long)snapshot->native)) &&
         put(tuple, 1, PyLong_FromUnsignedLong(snapshot->ident)) &&
         put(tuple, 2, PyBool_FromLong(snapshot->ended)) && put(tuple, 3, PyBool_FromLong(snapshot->measured)) &&
         put(tuple, 4, PyLong_FromLongLong(snapshot->lost)) && put(tuple, 5, entries_as_list(snapshot, tick)) &&
-        put(tuple, 6, open_as_list(snapshot, tick)))
+        put(tuple, 6, open_as_list(snapshot, tick)) && put(tuple, 7, contexts_as_list(snapshot, tick)))
         return tuple;
     Py_XDECREF(tuple);
     return NULL;

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "labels.h"
+#include "ranges.h"
 #include "waiting.h"
 
 /* Where no further callee is remembered: never equal to any key. */
@@ -24,7 +25,7 @@ struct chunk {
     _Alignas(16) char bytes[];
 };
 
-static void *arena_take(struct table *table, size_t size) {
+void *table_take(struct table *table, size_t size) {
     struct chunk *chunk = table->arena;
     size = (size + 15) & ~(size_t)15;
     if (!chunk || chunk->size - chunk->used < size) {
@@ -67,7 +68,7 @@ static bool edges_reserve(struct edges *edges) {
 }
 
 static struct function *add_function(struct table *table, const void *key, PyObject *label) {
-    struct function *function = arena_take(table, sizeof *function);
+    struct function *function = table_take(table, sizeof *function);
     if (!function)
         return NULL;
     function->key = key;
@@ -83,6 +84,7 @@ struct table *table_new(unsigned long long owner) {
     struct table *table = calloc(1, sizeof *table);
     if (!table)
         return NULL;
+    pthread_mutex_init(&table->lock, NULL);
     table->stack = calloc(FIRST_CALLS, sizeof *table->stack);
     table->base = add_function(table, NULL, NULL);
     atomic_init(&table->references, 1);
@@ -107,6 +109,7 @@ void table_retain(struct table *table) { atomic_fetch_add(&table->references, 1)
 static void free_memory(struct table *table) {
     for (struct function *function = table->base; function; function = function->next)
         free(function->callees.slots);
+    ranges_free(table);
     free(table->functions.slots);
     free(table->stack);
     for (struct chunk *chunk = table->arena, *next; chunk; chunk = next) {
@@ -122,12 +125,20 @@ static void free_memory(struct table *table) {
 void table_release(struct table *table) {
     if (atomic_fetch_sub(&table->references, 1) == 1) {
         free_memory(table);
+        pthread_mutex_destroy(&table->lock);
         free(table);
     }
 }
 
 void table_clear(struct table *table) {
-    table->owner = 0; /* no event reaches it any more, not even one from a label's finaliser */
+    /* No event reaches it any more, not even one from a label's finaliser. A lock that a fork has left behind in
+     * another thread's table is never given back, and nobody is left to take it for. */
+    bool locked = pthread_mutex_trylock(&table->lock) == 0;
+    if (!locked && table->generation == kernel_generation)
+        locked = pthread_mutex_lock(&table->lock) == 0;
+    table->owner = 0;
+    if (locked)
+        pthread_mutex_unlock(&table->lock);
     for (struct function *function = table->base; function; function = function->next) {
         PyObject *label = function->label;
         function->label = NULL;
@@ -150,6 +161,7 @@ static struct function *find_or_add_function(struct table *table, const void *ke
         return NULL;
     }
     function->number = ++table->n_functions;
+    function->passes_on = label_passes_on(label);
     return function;
 }
 
@@ -164,7 +176,7 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
     struct function *callee = find_or_add_function(table, key, object, self);
     if (!callee)
         goto done;
-    edge = arena_take(table, sizeof *edge);
+    edge = table_take(table, sizeof *edge);
     if (!edge)
         goto done;
     edge->key = key;
@@ -184,6 +196,19 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
 done:
     PyErr_Restore(type, value, traceback);
     return edge;
+}
+
+struct edge *table_add_row(struct table *table, struct edges *rows, struct function *function) {
+    if (!edges_reserve(rows))
+        return NULL;
+    struct edge *row = table_take(table, sizeof *row);
+    if (!row)
+        return NULL;
+    row->key = function;
+    row->callee = function;
+    edges_put(rows->slots, rows->mask, row);
+    rows->used++;
+    return row;
 }
 
 bool table_grow_stack(struct table *table) {

@@ -9,6 +9,7 @@
 
 #include "python_api.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +18,9 @@
 #include "kernel.h"
 
 struct chunk;
+struct context;
 struct function;
+struct ranges;
 
 /* Calls of one function by one other. A function's own numbers are the sums over these, but for `total` and
  * `recursive`, which count recursion by whatever way. */
@@ -46,6 +49,9 @@ struct function {
     struct edge *first_callee, *last_callee;
     struct function *next; /* of the table, in order of first call */
     size_t number;         /* its place in that order, the table's base being 0 */
+    bool passes_on;        /* opens ranges for its caller: a C function, or part of a library for ranges */
+    struct context *context; /* where its row was looked up last, */
+    struct edge *row;        /* and that row */
     int64_t recursive, open;
     int64_t total;
     int64_t cumulative_wait, cumulative_blocked;
@@ -81,6 +87,11 @@ struct table {
     int64_t uncharged_wait, uncharged_blocked;
     int64_t fine_until; /* ticks */
 
+    struct context *context; /* the ranges that are open, NULL where there are none; see ranges.h */
+    int64_t charged_until;   /* ticks up to which their functions have been charged */
+    struct ranges *ranges;   /* NULL until the first */
+    pthread_mutex_t lock;    /* of the ranges: they are told of without the GIL */
+
     pid_t native;
     unsigned long ident;
     unsigned generation;
@@ -103,6 +114,12 @@ void table_clear(struct table *table);
  * exhausted. `object` and `self` say what is called, as labels.h explains. Leaves a pending exception alone. */
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
                             PyObject *self);
+
+/* Add a row for a function to a set of rows by function; NULL when memory is exhausted. */
+struct edge *table_add_row(struct table *table, struct edges *rows, struct function *function);
+
+/* Zeroed memory that lives as long as the table's functions; NULL when memory is exhausted. */
+void *table_take(struct table *table, size_t size);
 
 /* Make room for one more open call. */
 bool table_grow_stack(struct table *table);

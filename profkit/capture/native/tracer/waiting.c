@@ -2,6 +2,7 @@
 #include "waiting.h"
 
 #include "clock.h"
+#include "ranges.h"
 
 /* Asking takes 1.2 us, or 5 where the descriptor has to be opened; from this on, ns, the thread lost the CPU. */
 #define LOST_WHILE_ASKING_NS 20000
@@ -47,6 +48,8 @@ static void charge(struct table *table, struct call *runner, int64_t wait, int64
     if (runner > table->stack) {
         runner->edge->wait += wait;
         runner->edge->blocked += blocked;
+        if (table->context && (wait | blocked))
+            ranges_wait(table, runner->function, wait, blocked);
     }
 }
 

@@ -1,0 +1,27 @@
+/* What the collector tells another library of the process about pushed ranges, while the program runs.
+ *
+ * That other library is profkit's tracer, which charges the time of functions to the ranges that are open. It finds
+ * `profkit_nvtx_listen` with dlsym() in this library, which both it and NVTX load by the same path.
+ */
+#ifndef PROFKIT_NVTX_LISTENER_H
+#define PROFKIT_NVTX_LISTENER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The listener's own record; both are called in the thread that pushes or pops, with or without the GIL. */
+struct range_listener {
+    size_t struct_size;
+    /* Just before a range begins. `name` is the number of its name in the definitions, the numbers in the name
+     * replaced by `{n}`; 0 for none. `domain` is 0 for the default one. */
+    void (*pushed)(uint32_t domain, uint32_t name);
+    /* Just after one ended. */
+    void (*popped)(uint32_t domain);
+};
+
+#define NVTX_LISTEN_NAME "profkit_nvtx_listen"
+
+/* Set the listener, which must live as long as the process. */
+typedef void (*nvtx_listen_function)(const struct range_listener *listener);
+
+#endif

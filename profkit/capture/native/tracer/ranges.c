@@ -1,0 +1,170 @@
+/* See ranges.h. */
+#include "ranges.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "../nvtx/listener.h"
+#include "clock.h"
+
+static struct context *new_context(struct table *table, struct context *parent, uint32_t domain, uint32_t name,
+                                   struct function *opener) {
+    struct ranges *ranges = table->ranges;
+    struct context *context = ranges->n_contexts < MOST_CONTEXTS ? table_take(table, sizeof *context) : NULL;
+    if (!context)
+        return NULL;
+    struct context **siblings = parent ? &parent->first_child : &ranges->first_root;
+    context->parent = parent;
+    context->domain = domain;
+    context->name = name;
+    context->opener = opener;
+    context->number = ranges->n_contexts++;
+    context->sibling = *siblings;
+    *siblings = context;
+    if (ranges->last)
+        ranges->last->next = context;
+    else
+        ranges->first = context;
+    ranges->last = context;
+    return context;
+}
+
+/* Find or make the context inside `parent`; where there is no room, the parent itself. */
+static struct context *context_inside(struct table *table, struct context *parent, uint32_t domain, uint32_t name,
+                                      struct function *opener) {
+    struct context *context = parent ? parent->first_child : table->ranges->first_root;
+    while (context && !(context->name == name && context->domain == domain && context->opener == opener))
+        context = context->sibling;
+    if (!context)
+        context = new_context(table, parent, domain, name, opener);
+    return context ? context : parent;
+}
+
+struct edge *ranges_row(struct table *table, struct function *function) {
+    struct context *context = table->context;
+    struct edge *row = edges_find(&context->rows, function);
+    if (!row) {
+        row = table_add_row(table, &context->rows, function);
+        if (!row)
+            return NULL;
+        if (context->last_row)
+            context->last_row->next = row;
+        else
+            context->first_row = row;
+        context->last_row = row;
+        context->n_rows++;
+        table->ranges->n_rows++;
+    }
+    function->context = context;
+    function->row = row;
+    return row;
+}
+
+/* The innermost function that did not open the range on behalf of its caller, as a context manager does. */
+static struct function *opener_of(const struct table *table) {
+    const struct call *call = table->top;
+    while (call > table->stack && call->function->passes_on)
+        call--;
+    return call->function;
+}
+
+static void range_opens(struct table *table, uint32_t domain, uint32_t name) {
+    int64_t now = clock_ticks();
+    if (table->context)
+        ranges_charge(table, table->top->function, now);
+    if (!table->ranges)
+        table->ranges = calloc(1, sizeof *table->ranges);
+    struct ranges *ranges = table->ranges;
+    if (!ranges)
+        return;
+    if (ranges->n_open == MOST_OPEN_RANGES) {
+        ranges->deeper++;
+        return;
+    }
+    struct context *context = context_inside(table, table->context, domain, name, opener_of(table));
+    ranges->open[ranges->n_open++] = (struct open_range){.context = context, .domain = domain};
+    if (context && context != table->context)
+        context->count++;
+    table->context = context;
+    table->charged_until = now;
+}
+
+/* Each domain has a stack of its own: the range that ends is the last of its domain, not always the last of all. */
+static void range_ends(struct table *table, uint32_t domain) {
+    struct ranges *ranges = table->ranges;
+    if (!ranges)
+        return;
+    if (ranges->deeper > 0) {
+        ranges->deeper--;
+        return;
+    }
+    size_t at = ranges->n_open;
+    while (at > 0 && ranges->open[at - 1].domain != domain)
+        at--;
+    if (at == 0)
+        return; /* it began before the tracer did, or never */
+    if (table->context)
+        ranges_charge(table, table->top->function, clock_ticks());
+    struct context *around = at > 1 ? ranges->open[at - 2].context : NULL;
+    for (size_t i = at; i < ranges->n_open; i++) {
+        struct open_range *inside = &ranges->open[i];
+        struct context *old = inside->context;
+        if (old)
+            around = context_inside(table, around, old->domain, old->name, old->opener);
+        ranges->open[i - 1] = (struct open_range){.context = around, .domain = inside->domain};
+    }
+    ranges->n_open--;
+    table->context = around;
+}
+
+/* Of a thread that has run no traced Python there is nothing to charge. */
+static void on_push(uint32_t domain, uint32_t name) {
+    struct table *table = kernel_last_table;
+    if (!table)
+        return;
+    pthread_mutex_lock(&table->lock);
+    if (table->owner)
+        range_opens(table, domain, name);
+    pthread_mutex_unlock(&table->lock);
+}
+
+static void on_pop(uint32_t domain) {
+    struct table *table = kernel_last_table;
+    if (!table)
+        return;
+    pthread_mutex_lock(&table->lock);
+    if (table->owner)
+        range_ends(table, domain);
+    pthread_mutex_unlock(&table->lock);
+}
+
+static const struct range_listener listener = {sizeof listener, on_push, on_pop};
+
+bool ranges_follow(const char *path) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
+    nvtx_listen_function listen = (nvtx_listen_function)dlsym(library, NVTX_LISTEN_NAME);
+    if (listen)
+        listen(&listener);
+    return listen != NULL; /* the library stays loaded, as it does when NVTX loads it */
+}
+
+void ranges_close_all(struct table *table, int64_t now) {
+    if (!table->ranges)
+        return;
+    pthread_mutex_lock(&table->lock);
+    if (table->context)
+        ranges_charge(table, table->top->function, now);
+    table->context = NULL;
+    table->ranges->n_open = table->ranges->deeper = 0;
+    pthread_mutex_unlock(&table->lock);
+}
+
+void ranges_free(struct table *table) {
+    for (struct context *context = table->ranges ? table->ranges->first : NULL; context; context = context->next)
+        free(context->rows.slots);
+    free(table->ranges);
+    table->ranges = NULL;
+    table->context = NULL;
+}
