@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -124,11 +125,17 @@ def range_functions(run: Run) -> InsideRanges:
             openers.append(np.stack([own[known], number[calls.opener[known]], calls.count[known]]))
     if not keys:
         return InsideRanges({})
-    rows = np.concatenate([*inside, np.zeros((6, 0))], axis=1)
-    opened = np.concatenate([*openers, np.zeros((3, 0), np.int64)], axis=1)
+    rows = _by_key(np.concatenate(inside, axis=1), len(keys))
+    opened = _by_key(np.concatenate(openers, axis=1), len(keys))
     return InsideRanges(
-        {key: _of_key(i, rows, opened, functions) for key, i in keys.items()},
+        {key: _of_key(rows[number], opened[number], functions) for key, number in keys.items()}
     )
+
+
+def _by_key(columns: npt.NDArray[Any], n: int) -> list[npt.NDArray[Any]]:
+    """Split columns by their first, and leave that out."""
+    ordered = columns[:, np.argsort(columns[0], kind="stable")]
+    return np.split(ordered[1:], np.searchsorted(ordered[0], np.arange(1, n)), axis=1)
 
 
 def _key(calls: RangeCalls, context: int, keys: dict[tuple[str, str], int]) -> int:
@@ -144,8 +151,8 @@ def _rows(calls: RangeCalls, own: Ints, number: Ints) -> Iterator[Floats]:
     around: list[list[int]] = []
     for context, parent in enumerate(calls.parent.tolist()):
         outer = around[parent] if parent >= 0 else []
-        key = int(own[context])
-        around.append(outer if key in outer else [*outer, key])
+        here = int(own[context])
+        around.append(outer if here in outer else [*outer, here])
     depth = np.array([len(keys) for keys in around], np.int64)
     values = np.stack(
         [number[calls.function], calls.ncalls, calls.tottime, calls.wait, calls.blocked]
@@ -157,8 +164,7 @@ def _rows(calls: RangeCalls, own: Ints, number: Ints) -> Iterator[Floats]:
         yield np.concatenate([key[None, held].astype(float), values[:, held]])
 
 
-def _of_key(index: int, rows: Floats, opened: Ints, functions: _Functions) -> RangeFunctions:
-    mine = rows[1:, rows[0] == index]
+def _of_key(mine: Floats, who: Ints, functions: _Functions) -> RangeFunctions:
     numbers, place = np.unique(mine[0].astype(np.int64), return_inverse=True)
     ncalls, tottime, wait, blocked = (
         np.asarray(np.bincount(place.reshape(-1), column, len(numbers)), float) for column in mine[1:]
@@ -180,12 +186,12 @@ def _of_key(index: int, rows: Floats, opened: Ints, functions: _Functions) -> Ra
                 blocked=_known(blocked[i]),
             )
         )
-    who = opened[1:, opened[0] == index]
     openers = []
     for number in np.unique(who[0]).tolist():
         count = int(who[1, who[0] == number].sum())
         if count:
-            openers.append(Opener(*functions.described[number], count))
+            key, name, file, line = functions.described[number]
+            openers.append(Opener(key, name, file, line, count))
     openers.sort(key=lambda opener: (-opener.count, opener.name))
     return RangeFunctions(tuple(openers), tuple(found), total)
 

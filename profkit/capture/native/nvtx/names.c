@@ -252,6 +252,8 @@ static bool is_word(char c)
 static size_t end_of_number(const char *text, size_t bytes, size_t i)
 {
     size_t end = i + 2;
+    if (i > 0 && is_digit(text[i - 1]))
+        return i; /* in the middle of one that a letter follows */
     if (i + 2 < bytes && text[i] == '0' && text[i + 1] == 'x' && is_hex(text[i + 2])) {
         while (end < bytes && is_hex(text[end]))
             end++;

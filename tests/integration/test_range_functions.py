@@ -1,0 +1,214 @@
+"""Which functions run inside NVTX ranges, and who opened those: real programs under the real command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.analysis.iterations import iteration_model
+from profkit.analysis.range_functions import InsideRanges, RangeFunctions, range_functions
+from profkit.analysis.ranges import RangeKey, fold_names, pattern_of, range_rows
+from profkit.capture.agent import native
+from profkit.capture.native import nvtx_library
+from profkit.model import Run
+from tests.integration.capturing import PROGRAMS, captured, environment
+from tests.interpreters import interpreter
+from tests.requirements import require
+
+PROGRAM = str(PROGRAMS / "ranges_around.py")
+
+
+@pytest.fixture(autouse=True)
+def built() -> None:
+    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    require("native", native.load() is not None, "profkit is installed without its tracer for this Python")
+
+
+def inside_of(found: InsideRanges, name: str, domain: str = "") -> RangeFunctions:
+    result = found.of(RangeKey(name, domain))
+    assert result is not None, name
+    return result
+
+
+def seconds(found: RangeFunctions) -> dict[str, float]:
+    return {function.name: function.tottime for function in found.functions}
+
+
+def openers(found: RangeFunctions) -> dict[str, int]:
+    return {opener.name: opener.count for opener in found.opened_by}
+
+
+def check(run: Run) -> None:
+    """Everything that `programs/ranges_around.py` does is where it was done."""
+    found = range_functions(run)
+
+    outer, inner = inside_of(found, "outer {n}"), inside_of(found, "inner")
+    assert openers(outer) == openers(inner) == {"nested": 4}
+    assert {f.name: f.ncalls for f in outer.functions}["work"] == 8, (
+        "what is inside the inner range is in both"
+    )
+    assert {f.name: f.ncalls for f in inner.functions}["work"] == 4
+    assert "nested" in seconds(outer), "the function that opened a range runs in it, too"
+    decorated = inside_of(found, "decorated")
+    assert openers(decorated) == {"nested": 4}
+    assert {f.name: f.ncalls for f in decorated.functions}["decorated_body"] == 4
+
+    walk = inside_of(found, "walk")
+    assert openers(walk) == {"recursive": 4}
+    assert {f.name: f.ncalls for f in walk.functions}["work"] == 4, (
+        "a range in one of its own name counts once"
+    )
+
+    leaked = inside_of(found, "leaked")
+    assert openers(leaked) == {"leaks": 1}
+    assert {f.name: f.ncalls for f in leaked.functions}["work"] == 2, "it is open until somebody pops it"
+
+    first, second = inside_of(found, "first", "one"), inside_of(found, "second", "two")
+    assert {f.name: f.ncalls for f in first.functions}["work"] == 1
+    assert {f.name: f.ncalls for f in second.functions}["work"] == 2, "each domain has a stack of its own"
+
+    resumed = {f.name: f.ncalls for f in inside_of(found, "resume").functions}
+    assert resumed["steps"] == 4
+    assert resumed["work"] == 3
+
+    level = inside_of(found, "level")
+    assert {f.name: f.ncalls for f in level.functions}["work"] == 1
+    assert {f.name: f.ncalls for f in inside_of(found, "after the deep").functions}["work"] == 1
+
+    spanning = inside_of(found, "spanning")
+    assert openers(spanning) == {"opens": 1}
+    assert {f.name: f.ncalls for f in spanning.functions}["work"] == 1
+
+    assert openers(inside_of(found, "in a thread")) == {"in_a_thread": 1}
+    assert openers(inside_of(found, "in the child")) == {"child": 1}
+    child = next(p for p in run.processes if p.pid != run.processes[0].pid)
+    calls = child.threads[0].range_calls
+    assert calls is not None
+    assert [calls.strings[i] for i in calls.name.tolist()] == ["in the child"]
+    assert {f.name: f.ncalls for f in inside_of(found, "until the end").functions}["work"] == 1
+
+    # The collector folds numbers as reports do: no range is left without its functions.
+    ranges = [process.ranges for process in run.processes if process.ranges is not None]
+    for row in range_rows(ranges):
+        assert found.of(row.key) is not None, row.key
+    names = [text for part in ranges for text in part.strings]
+    assert {pattern_of(text) for text in fold_names(names).values()} == {pattern_of(text) for text in names}
+
+
+def check_sums(run: Run) -> None:
+    """What the functions have inside ranges is the time that their threads were in them."""
+    found = range_functions(run)
+    ranges = [process.ranges for process in run.processes if process.ranges is not None]
+    compared = 0
+    for row in range_rows(ranges):
+        if row.key.name in ("walk", "level") or row.unbalanced or row.total_s < 0.001:
+            continue  # their totals count nested ones twice
+        known = found.of(row.key)
+        assert known is not None
+        # The two read their clocks one after the other, and may lose the CPU in between.
+        assert known.total_s == pytest.approx(row.total_s, rel=0.1, abs=0.02), row.key
+        assert known.total_s == pytest.approx(sum(f.tottime for f in known.functions))
+        compared += 1
+    assert compared >= 5
+
+
+def test_functions_inside_ranges(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, PROGRAM)
+    check(run)
+    check_sums(run)
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_on_later_pythons(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    packages = tmp_path / "packages"
+    words = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--only-binary",
+        ":all:",
+        "--target",
+        str(packages),
+        "nvtx",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True)
+    require("index", done.returncode == 0, f"nvtx cannot be installed for {version}: {done.stderr[-200:]}")
+    run = captured(tmp_path, python, "-W", "ignore", PROGRAM, env=environment(PYTHONPATH=str(packages)))
+    check(run)
+    check_sums(run)
+
+
+def test_without_the_tracer_nothing_is_said(tmp_path: Path) -> None:
+    # cProfile's sums have no times that ranges could be laid over.
+    run = captured(tmp_path, sys.executable, PROGRAM, env=environment(PROFKIT_NO_NATIVE="1"))
+    assert not range_functions(run)
+    assert all(thread.range_calls is None for process in run.processes for thread in process.threads)
+
+
+def test_a_killed_process_keeps_what_its_last_record_had(tmp_path: Path) -> None:
+    program = (
+        "import nvtx, os, time\n"
+        "def work():\n"
+        "    end = time.perf_counter() + 0.5\n"
+        "    while time.perf_counter() < end: pass\n"
+        "with nvtx.annotate('long'):\n"
+        "    work()\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    from profkit.formats import load_run
+    from tests.integration.capturing import run_capture
+
+    run_capture(tmp_path, sys.executable, "-c", program)
+    found = inside_of(range_functions(load_run(tmp_path / "run.prof")), "long")
+    assert seconds(found)["work"] > 0.0
+    assert openers(found) == {"<module>": 1}
+
+
+def test_more_names_than_are_told_apart(tmp_path: Path) -> None:
+    program = (
+        "import nvtx\n"
+        "def leaf(): pass\n"
+        "letters = 'abcdefghijklmnopqrstuvwxyz'\n"
+        "with nvtx.annotate('all'):\n"
+        "    for i in range(5000):\n"
+        "        with nvtx.annotate(letters[i % 26] + letters[i // 26 % 26] + letters[i // 676]): leaf()\n"
+    )
+    run = captured(tmp_path, sys.executable, "-c", program)
+    found = range_functions(run)
+    calls = {f.name: f.ncalls for f in inside_of(found, "all").functions}
+    assert calls["leaf"] == 5000, "what has no context of its own is in the one around it"
+    assert inside_of(found, "aaa").functions
+
+
+def test_the_iterations_of_real_loops(tmp_path: Path) -> None:
+    program = str(PROGRAMS / "loads_and_trains.py")
+    in_turn = iteration_model(captured(tmp_path, sys.executable, program, "in_turn", "20", "10"))
+    starved = iteration_model(captured(tmp_path, sys.executable, program, "overlapped", "40", "5"))
+    assert in_turn is not None
+    assert starved is not None
+    assert (in_turn.bound, in_turn.loads, in_turn.batch) == ("sum", ("load batch",), 64.0)
+    assert in_turn.count + in_turn.left_out == 30
+    assert (starved.bound, starved.loaders, starved.waits) == ("loading", 2, ("wait for batch",))
+    assert starved.iteration == "iteration {n}"
+    assert in_turn.predicted_s is not None
+    assert np.isclose(in_turn.predicted_s, in_turn.duration.mean_s, rtol=0.2)
+
+
+def test_the_report_of_a_real_run(tmp_path: Path) -> None:
+    captured(tmp_path, sys.executable, str(PROGRAMS / "loads_and_trains.py"), "in_turn", "4", "4")
+    command = [sys.executable, "-m", "profkit", "show", str(tmp_path / "run.prof"), "--load", "load*"]
+    env = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+    inside = said.split("Functions inside NVTX ranges")[1]
+    forward = next(line for line in inside.splitlines() if line.startswith("forward"))
+    assert "Trainer.step" in forward
+    assert "take turns" in said

@@ -1,0 +1,274 @@
+"""Which functions ran inside ranges: what an agent's table becomes, the run file, and sums by name."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from profkit.analysis.range_functions import RangeFunctions, range_functions
+from profkit.analysis.ranges import RangeKey
+from profkit.capture.range_tables import name_ranges, range_calls
+from profkit.errors import FormatError
+from profkit.formats import load_run, write_run
+from profkit.model import Process, Profile, ProfileError, RangeCalls, Run, Thread
+from profkit.report.jsondoc import show_object
+from profkit.report.markdown import render
+from profkit.report.showdoc import show_document
+from tests.builders import Row
+from tests.builders import profile as build_profile
+from tests.unit.test_ranges import ranges_of
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+
+STEP, FORWARD, LAYER = (1, 10, 0), (1, 11, 1), (0, 12, 2)
+#: Three functions: 0 opens a step, 1 a forward pass in it, 2 a layer in that.
+TABLE = {
+    "measured": True,
+    "inside": [
+        ((STEP,), 2, [(0, 0, 0.5, 0.1, 0.0), (1, 2, 0.25, 0.0, 0.0)]),
+        ((STEP, FORWARD), 2, [(1, 0, 1.0, 0.5, 0.25), (2, 8, 2.0, 0.0, 0.0)]),
+        ((STEP, FORWARD, LAYER), 8, [(2, 0, 4.0, 0.0, 0.0), (99, 1, 64.0, 0.0, 0.0)]),
+    ],
+}
+NAMES, DOMAINS = {10: "step {n}", 11: "forward", 12: "layer {n}"}, {1: "lib"}
+
+
+def table_rows(known: int = 3) -> np.ndarray:
+    row_of = np.full(100, -1, np.int32)
+    row_of[:known] = np.arange(known)
+    return row_of
+
+
+def calls_of(table: dict[str, object]) -> RangeCalls:
+    found = range_calls(table, table_rows())
+    assert found is not None
+    return name_ranges(found, NAMES, DOMAINS).validate(3)
+
+
+def profile() -> Profile:
+    return build_profile(
+        [Row("train.py", line, name) for line, name in enumerate(("train", "forward", "layer"))]
+    )
+
+
+def run_of(*threads: Thread) -> Run:
+    ranges = ranges_of(
+        [("step 1", 0.0, 4.0, -1), ("step 2", 4.0, 8.0, -1), ("forward", 1.0, 2.0, 0)], domain="lib"
+    )
+    return Run("run.prof", (Process(pid=1, ranges=ranges, threads=threads),))
+
+
+def inside(run: Run, name: str, domain: str = "lib") -> RangeFunctions:
+    found = range_functions(run).of(RangeKey(name, domain))
+    assert found is not None
+    return found
+
+
+def test_a_record_becomes_contexts() -> None:
+    calls = calls_of(TABLE)
+    names = [calls.strings[i] for i in calls.name.tolist()]
+    assert names == ["step {n}", "forward", "layer {n}"]
+    assert [calls.strings[i] for i in calls.domain.tolist()] == ["lib", "lib", ""]
+    assert calls.parent.tolist() == [-1, 0, 1]
+    assert calls.opener.tolist() == [0, 1, 2]
+    assert calls.count.tolist() == [2, 2, 8]
+    assert calls.context.tolist() == [0, 0, 1, 1, 2], "a function that the profile does not have is left out"
+    assert calls.wait.tolist() == [0.1, 0.0, 0.5, 0.0, 0.0]
+
+
+def test_contexts_around_others_come_first_whatever_the_order() -> None:
+    entries = list(reversed(TABLE["inside"]))  # type: ignore[call-overload]
+    calls = calls_of({"measured": True, "inside": entries})
+    assert calls.parent.tolist() == [-1, 0, 1]
+    assert calls.count.tolist() == [2, 2, 8]
+
+
+def test_a_thread_without_ranges_or_without_measurements() -> None:
+    assert range_calls({}, table_rows()) is None
+    assert range_calls({"inside": []}, table_rows()) is None
+    unmeasured = calls_of({**TABLE, "measured": False})
+    assert np.isnan(unmeasured.wait).all()
+    found = inside(run_of(Thread(profile(), range_calls=unmeasured)), "forward")
+    assert {function.wait for function in found.functions} == {None}
+
+
+def test_names_that_are_lost() -> None:
+    found = range_calls(TABLE, table_rows())
+    assert found is not None
+    calls = name_ranges(found, {}, {})
+    assert calls.strings[int(calls.name[0])] == "(name 10 is lost)"
+    assert [calls.strings[i] for i in calls.domain.tolist()] == ["(domain 1)", "(domain 1)", ""]
+
+
+def test_a_range_has_what_runs_in_the_ranges_inside_it() -> None:
+    run = run_of(Thread(profile(), range_calls=calls_of(TABLE)))
+    step = inside(run, "step {n}")
+    assert [(f.name, f.ncalls, f.tottime) for f in step.functions] == [
+        ("layer", 8, 6.0),
+        ("forward", 2, 1.25),
+        ("train", 0, 0.5),
+    ]
+    assert step.total_s == 7.75
+    assert step.functions[0].share == pytest.approx(6.0 / 7.75)
+    assert [(o.name, o.count) for o in step.opened_by] == [("train", 2)]
+    forward = inside(run, "forward")
+    assert [(f.name, f.tottime, f.wait, f.blocked) for f in forward.functions] == [
+        ("layer", 6.0, 0.0, 0.0),
+        ("forward", 1.0, 0.5, 0.25),
+    ]
+    assert inside(run, "layer 7", "").total_s == 4.0, "a name that folds with no other is the same row"
+    assert range_functions(run).of(RangeKey("forward", "")) is None, "another domain"
+    assert range_functions(run).of(RangeKey("forward", "lib", mark=True)) is None
+
+
+def test_threads_and_processes_are_summed() -> None:
+    run = run_of(*(Thread(profile(), range_calls=calls_of(TABLE)) for _ in range(2)), Thread(profile()))
+    twice = replace(run, processes=run.processes * 2)
+    forward = inside(twice, "forward")
+    assert [(f.name, f.ncalls, f.tottime) for f in forward.functions] == [
+        ("layer", 32, 24.0),
+        ("forward", 0, 4.0),
+    ]
+    assert [(o.name, o.count) for o in forward.opened_by] == [("forward", 8)]
+
+
+def test_a_range_inside_one_of_its_own_name_counts_once() -> None:
+    walk = (0, 11, 1)
+    table = {
+        "measured": True,
+        "inside": [((walk,), 1, [(1, 1, 1.0, 0.0, 0.0)]), ((walk, walk), 1, [(1, 1, 2.0, 0.0, 0.0)])],
+    }
+    found = inside(run_of(Thread(profile(), range_calls=calls_of(table))), "forward", "")
+    assert [(f.ncalls, f.tottime) for f in found.functions] == [(2, 3.0)]
+    assert [(o.name, o.count) for o in found.opened_by] == [("forward", 2)]
+
+
+def test_nobody_knows() -> None:
+    assert not range_functions(run_of(Thread(profile())))
+    assert not range_functions(Run("a.prof", ()))
+
+
+def test_it_comes_back_from_the_run_file(tmp_path: Path) -> None:
+    run = run_of(
+        Thread(profile(), tid=1, range_calls=calls_of(TABLE)),
+        Thread(profile(), tid=2),
+        Thread(profile(), tid=3, range_calls=calls_of({**TABLE, "inside": TABLE["inside"][:1]})),  # type: ignore[index]
+    )
+    write_run(tmp_path / "run.prof", run)
+    threads = load_run(tmp_path / "run.prof").processes[0].threads
+    assert threads[1].range_calls is None
+    contexts, rows = RangeCalls.columns()
+    for found, original in (
+        (threads[i].range_calls, run.processes[0].threads[i].range_calls) for i in (0, 2)
+    ):
+        assert found is not None
+        assert original is not None
+        for column in {**contexts, **rows}:
+            one, two = getattr(found, column), getattr(original, column)
+            if column in ("name", "domain"):
+                assert [found.strings[i] for i in one] == [original.strings[i] for i in two]
+            else:
+                assert one.tolist() == two.tolist()
+
+
+def test_a_run_without_any_has_none_of_the_members(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.prof", run_of(Thread(profile())))
+    with zipfile.ZipFile(tmp_path / "run.prof") as archive:
+        assert not [name for name in archive.namelist() if name.startswith("range_")]
+        assert "range_calls" not in json.loads(archive.read("processes.json"))[0]["threads"][0]
+
+
+def npy(*values: int) -> bytes:
+    out = io.BytesIO()
+    np.save(out, np.array(values, "<i4"))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("member", "data", "says"),
+    [
+        ("range_contexts/parent.npy", npy(0, 0, 1), "inside a later one"),
+        ("range_contexts/parent.npy", npy(-1, 0), "different lengths"),
+        ("range_contexts/name.npy", npy(1, 2, 1000), "name points outside"),
+        ("range_contexts/opener.npy", npy(0, 1, 3), "opener points outside"),
+        ("range_functions/context.npy", npy(0, 0, 1, 1, 3), "context points outside"),
+        ("range_functions/function.npy", npy(0, 0, 1, 1, -1), "function points outside"),
+        ("range_functions/tottime.npy", None, "missing"),
+        ("range_contexts/count.npy", npy(1, 1, 1), "numbers of type"),
+    ],
+)
+def test_members_that_contradict_each_other(
+    tmp_path: Path, member: str, data: bytes | None, says: str
+) -> None:
+    write_run(tmp_path / "good.prof", run_of(Thread(profile(), range_calls=calls_of(TABLE))))
+    with zipfile.ZipFile(tmp_path / "good.prof") as good, zipfile.ZipFile(tmp_path / "bad.prof", "w") as bad:
+        for name in good.namelist():
+            held = data if name == member else good.read(name)
+            if held is not None:
+                bad.writestr(name, held)
+    with pytest.raises(FormatError, match=says):
+        load_run(tmp_path / "bad.prof")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        7,
+        [],
+        {"contexts": [0, 3]},
+        {"contexts": [0, 9], "functions": [0, 5]},
+        {"contexts": "x", "functions": [0, 1]},
+    ],
+)
+def test_a_field_that_is_none(tmp_path: Path, field: object) -> None:
+    write_run(tmp_path / "good.prof", run_of(Thread(profile(), range_calls=calls_of(TABLE))))
+    with zipfile.ZipFile(tmp_path / "good.prof") as good, zipfile.ZipFile(tmp_path / "bad.prof", "w") as bad:
+        for name in good.namelist():
+            data = good.read(name)
+            if name == "processes.json":
+                document = json.loads(data)
+                document[0]["threads"][0]["range_calls"] = field
+                data = json.dumps(document).encode()
+            bad.writestr(name, data)
+    with pytest.raises(FormatError, match="range_calls"):
+        load_run(tmp_path / "bad.prof")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: replace(c, strings=("x",)),
+        lambda c: replace(c, count=c.count[:1]),
+        lambda c: replace(c, wait=c.wait.astype(np.float32)),
+    ],
+)
+def test_columns_that_do_not_fit(change: Callable[[RangeCalls], RangeCalls]) -> None:
+    with pytest.raises(ProfileError):
+        change(calls_of(TABLE)).validate(3)
+
+
+def test_both_reports_say_it() -> None:
+    run = run_of(Thread(profile(), range_calls=calls_of(TABLE)))
+    text = render(show_document(run))
+    section = text.split("### Functions inside NVTX ranges")[1]
+    first = next(line for line in section.splitlines() if "step" in line)
+    assert "train" in first
+    assert "layer" in first
+    assert "77.4 %" in first
+    result = show_object(run)
+    jsonschema.validate(result, json.loads((SCHEMAS / "show-1.json").read_text(encoding="utf-8")))
+    step = next(row for row in result["ranges"] if row["name"] == "step {n}")
+    assert [(o["name"], o["count"]) for o in step["opened_by"]] == [("train", 2)]
+    assert [f["tottime"] for f in step["functions"]] == [6.0, 1.25, 0.5]
+    cut = show_object(run, limit=2)["ranges"][0]
+    assert (cut["functions_total"], len(cut["functions"])) == (3, 2)
+    untraced = show_object(run_of(Thread(profile())))["ranges"][0]
+    assert (untraced["opened_by"], untraced["functions"]) == (None, None)
