@@ -115,7 +115,8 @@ def test_thread_tables_sum_open_and_returned_calls() -> None:
         "edges": [(1, 2, 5, 0, 1.0, 1.0)],
         "open": [(0, 7.0, 0.5), (1, 2.0, 0.25)],
     }
-    profile, calls = ThreadTables().profile(record(), table)
+    profile, calls, inside = ThreadTables().profile(record(), table)
+    assert inside is None
     rows = {profile.strings[profile.name[i]]: i for i in range(len(profile))}
     outer, inner, builtin = rows["outer"], rows["inner"], rows["<built-in method x>"]
     assert profile.ncalls[[outer, inner, builtin]].tolist() == [1, 11, 5]
@@ -131,7 +132,8 @@ def test_thread_tables_sum_open_and_returned_calls() -> None:
 
 def test_recursive_open_calls_count_once_in_cumtime() -> None:
     table = {"functions": [], "edges": [], "open": [(0, 3.0, 1.0), (0, 2.0, 2.0)]}
-    profile, calls = ThreadTables().profile(record(), table)
+    profile, calls, inside = ThreadTables().profile(record(), table)
+    assert inside is None
     assert profile.ncalls.tolist() == [2]
     assert profile.primitive_calls.tolist() == [1]
     assert profile.cumtime.tolist() == [3.0]
