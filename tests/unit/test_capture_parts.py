@@ -157,8 +157,8 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         call("g", 0.0, (0.0, 1.5, 0.0, 0.75)),
         call("f", 0.0, (1.5, 1.5, 0.75, 0.75)),
     ]
-    table = native._table_of((1, 1, False, True, 0, returned, open_calls), "", codes)
-    profile, _ = ThreadTables().profile(record(codes=codes.rows), table)
+    table = native._table_of((1, 1, False, True, 0, returned, open_calls, []), "", codes)
+    profile, _, _ = ThreadTables().profile(record(codes=codes.rows), table)
     f, g = (next(i for i in range(2) if profile.strings[profile.name[i]] == name) for name in "fg")
     waits = {name: getattr(profile, name) for name in ("wait", "cumwait", "blocked", "cumblocked")}
     assert {name: (values[f], values[g]) for name, values in waits.items()} == {
@@ -167,14 +167,14 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         "blocked": (0.875, 0.0),
         "cumblocked": (1.125, 0.75),
     }
-    unmeasured = native._table_of((1, 1, False, False, 0, returned, open_calls), "", codes)
+    unmeasured = native._table_of((1, 1, False, False, 0, returned, open_calls, []), "", codes)
     assert ThreadTables().profile(record(codes=codes.rows), unmeasured)[0].cumwait is None
 
 
 def test_equal_names_stay_apart() -> None:
     codes = [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")]
     table = {"functions": [(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)], "edges": [], "open": []}
-    profile, _ = ThreadTables().profile(record(codes=codes), table)
+    profile, _, _ = ThreadTables().profile(record(codes=codes), table)
     assert profile.ncalls.tolist() == [5, 3]
 
 
