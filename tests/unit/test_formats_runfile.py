@@ -192,7 +192,7 @@ def test_every_field_of_the_model_is_stored() -> None:
         (run_json.MACHINE_FIELDS, Machine, set()),
         (run_json.PROCESS_FIELDS, Process, {"threads", "ranges", "samples"}),
         (run_json.POOL_FIELDS, Pool, set()),
-        (run_json.THREAD_FIELDS, Thread, {"profile", "open_calls"}),
+        (run_json.THREAD_FIELDS, Thread, {"profile", "open_calls", "range_calls"}),
     ):
         assert set(fields) == {field.name for field in dataclasses.fields(type_)} - elsewhere
 
