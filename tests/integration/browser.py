@@ -150,7 +150,10 @@ class Tab:
 
     def theme(self, name: str) -> None:
         """Prefer ``light`` or ``dark``."""
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+        # Without motion: what is clicked stays where it was found.
+        wanted = {"prefers-color-scheme": name, "prefers-reduced-motion": "reduce"}
+        features = [{"name": feature, "value": value} for feature, value in wanted.items()]
+        self.call("Emulation.setEmulatedMedia", features=features)
 
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
         """Write a PNG of the whole page, or of what the window shows."""
@@ -229,6 +232,7 @@ class Browser:
             tab = Tab(socket)
             for domain in ("Page", "Runtime", "Log", "Network"):
                 tab.call(f"{domain}.enable")
+            tab.theme("light")
             yield tab
 
 
