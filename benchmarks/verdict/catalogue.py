@@ -121,9 +121,7 @@ class Program:
 
 
 PROGRAMS: Mapping[str, Program] = {
-    "linear_algebra": Program(
-        16, ("hogs-half", "hogs-1x", "quota", "isa", "changed", "work2", "size"), isa=OPENBLAS
-    ),
+    "linear_algebra": Program(24, ("hogs-half", "hogs-1x", "isa", "changed", "work2", "size"), isa=OPENBLAS),
     "heat_grid": Program(
         250,
         ("hogs-1x", "bursty", "stopped", "isa", "changed", "size", "changed-hogs"),
@@ -133,17 +131,17 @@ PROGRAMS: Mapping[str, Program] = {
     "log_parser": Program(
         20, ("hogs-half", "hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True
     ),
-    "api_client": Program(400, ("hogs-1x", "changed", "work2", "slow-server"), store=True),
+    "api_client": Program(400, ("hogs-1x", "changed", "slow-server"), store=True),
     "ledger": Program(70, ("hogs-1x", "bursty", "quota", "locked", "changed", "size"), single=True),
-    "augment_pool": Program(110, ("hogs-1x", "bursty", "workers", "pinned", "changed", "work2")),
+    "augment_pool": Program(110, ("hogs-1x", "bursty", "workers", "changed", "work2")),
     "train_loader": Program(
-        30, ("hogs-1x", "threads", "slow-store", "changed", "isa"), isa=TORCH, store=True
+        12, ("hogs-1x", "threads", "slow-store", "changed", "isa"), isa=TORCH, store=True
     ),
-    "infer_omp": Program(30, ("hogs-half", "threads", "isa", "size", "changed"), isa=TORCH),
+    "infer_omp": Program(80, ("hogs-half", "threads", "isa", "size", "changed"), isa=TORCH),
     "vision_cv": Program(80, ("hogs-1x", "bursty", "threads", "changed", "size", "pinned")),
     "fit_models": Program(5, ("hogs-half", "threads", "work2", "size"), thread_variable="OMP_NUM_THREADS"),
     "spectra": Program(18, ("hogs-1x", "quota", "isa", "changed", "stopped"), isa=NUMPY),
-    "thumbnails": Program(12, ("hogs-1x", "pinned", "pinned-hog", "changed", "work2")),
+    "thumbnails": Program(12, ("hogs-1x", "pinned", "pinned-hog", "changed")),
     "pixels_ne": Program(50, ("hogs-1x", "bursty", "size", "changed", "quota")),
     "pipeline_mpi": Program(60, ("rank-hog", "changed", "work2", "size"), ranks=4),
     "digests": Program(70, ("bursty", "hogs-2x", "pinned", "changed", "stopped")),

@@ -83,17 +83,17 @@ def neighbours(count: int, duty: float, cpu: int | None) -> Iterator[list[int]]:
 
 
 @contextlib.contextmanager
-def store(python: str, script: Path, folder: Path, latency_s: float) -> Iterator[int]:
-    """Serve objects over TCP after a wait; gives the port."""
+def store(python: str, script: Path, folder: Path, latency_s: float) -> Iterator[tuple[int, int]]:
+    """Serve objects over TCP after a wait; gives the port and the process."""
     named = folder / "port"
     named.unlink(missing_ok=True)
-    with _processes([[python, str(script), str(named), str(latency_s)]]):
+    with _processes([[python, str(script), str(named), str(latency_s)]]) as (pid,):
         until = time.monotonic() + 20
         while not (named.exists() and named.read_text().endswith("\n")):
             if time.monotonic() > until:
                 raise RuntimeError("the store did not start")
             time.sleep(0.02)
-        yield int(named.read_text())
+        yield int(named.read_text()), pid
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -170,6 +171,8 @@ def _environment(python: Path, program: Program, condition: Condition) -> dict[s
     kept = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LD_LIBRARY_PATH")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     environment["PATH"] = f"{python.parent}:{os.environ['PATH']}"
+    if program.ranks:
+        environment["OMP_NUM_THREADS"] = environment["OPENBLAS_NUM_THREADS"] = "1"
     environment["OMPI_ALLOW_RUN_AS_ROOT"] = environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
     if condition.threads and program.thread_variable:
         environment[program.thread_variable] = str(len(os.sched_getaffinity(0)) * condition.threads)
@@ -196,18 +199,20 @@ def _run(directory: Path, python: Path, cell: Cell) -> dict[str, object]:
     hogs = max(1, round(condition.hogs * cpus)) if condition.hogs else 0
     with contextlib.ExitStack() as around:
         port = 0
+        theirs: list[int] = []
         if program.store:
             (directory / ".stage").mkdir(parents=True, exist_ok=True)
             served = HERE / "programs" / "store.py"
-            port = around.enter_context(
+            port, pid = around.enter_context(
                 surroundings.store(str(python), served, directory / ".stage", condition.latency_s)
             )
+            theirs.append(pid)
         folder = _stage(directory, cell, program, condition, port)
         group = around.enter_context(surroundings.quota_group(condition.quota * may_use))
         if condition.locked:
             around.enter_context(surroundings.held_lock(folder / "book.db"))
-        busy = around.enter_context(surroundings.neighbours(hogs, condition.hog_duty, condition.hog_cpu))
-        return _measure(cell, program, condition, folder, python, output, group, busy)
+        theirs += around.enter_context(surroundings.neighbours(hogs, condition.hog_duty, condition.hog_cpu))
+        return _measure(cell, program, condition, folder, python, output, group, theirs)
 
 
 def _measure(
@@ -218,13 +223,14 @@ def _measure(
     python: Path,
     output: Path,
     group: Path | None,
-    hogs: list[int],
+    theirs: list[int],
 ) -> dict[str, object]:
     command = _command(cell, program, condition, output)
     # The shell joins the group before profkit is started in it, as a container's processes are.
     enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)] if group else []
     log = folder / "output.txt"
-    before, hogs_before, begin = busy_seconds(), cpu_seconds(hogs), time.monotonic()
+    before, theirs_before, begin = busy_seconds(), cpu_seconds(theirs), time.monotonic()
+    ours_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with log.open("wb") as said:
         process = subprocess.Popen(
             [*enter, *command],
@@ -245,7 +251,7 @@ def _measure(
                 process.terminate()
                 process.wait()
     took = time.monotonic() - begin
-    busy, theirs = busy_seconds() - before, cpu_seconds(hogs) - hogs_before
+    busy, known = busy_seconds() - before, cpu_seconds(theirs) - theirs_before
     if status or not output.exists():
         raise RuntimeError(f"exit status {status}: {log.read_text(errors='replace')[-300:]}")
     from profkit.formats.runfile import read_run
@@ -253,7 +259,10 @@ def _measure(
     manifest = read_run(output, edges=False).manifest
     assert manifest is not None
     run_s, wait_s = watch.total(target=True)
-    ours, _ = watch.total(target=False)
+    # What ended between two readings is in the kernel's sum, what left the tree is only in the readings.
+    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+    kernel = waited.ru_utime + waited.ru_stime - ours_before.ru_utime - ours_before.ru_stime
+    ours = max(watch.total(target=False)[0], kernel)
     measured = Measured(
         wall_s=manifest.wall_s,
         tree_run_s=run_s,
@@ -267,7 +276,7 @@ def _measure(
         "baseline": condition.baseline,
         "measured": {k: round(v, 5) for k, v in dataclasses.asdict(measured).items()},
         "waiting": round(measured.waiting, 4),
-        "foreign_cores": round(max(0.0, busy - ours - theirs) / took, 4),
+        "foreign_cores": round(max(0.0, busy - ours - known) / took, 4),
         "command_s": round(took, 3),
     }
 
