@@ -171,6 +171,7 @@ def _environment(python: Path, program: Program, condition: Condition) -> dict[s
     kept = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LD_LIBRARY_PATH")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     environment["PATH"] = f"{python.parent}:{os.environ['PATH']}"
+    environment |= program.environment
     if program.ranks:
         environment["OMP_NUM_THREADS"] = environment["OPENBLAS_NUM_THREADS"] = "1"
     environment["OMPI_ALLOW_RUN_AS_ROOT"] = environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
