@@ -10,6 +10,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+MARKS = ("<!-- table: written by `python -m benchmarks.verdict report --doc` -->", "<!-- end of table -->")
+
 
 def main() -> None:
     """Parse the command line and do the one thing."""
@@ -29,6 +31,9 @@ def main() -> None:
         command.add_argument("--arm", choices=["counters", "plain"], help="only this one")
         command.add_argument("-o", "--output", type=Path, help="file to write")
     commands.choices["report"].add_argument("--json", type=Path, help="also write every verdict, a line each")
+    commands.choices["report"].add_argument(
+        "--doc", type=Path, help="put the tables between the marks of this file"
+    )
     commands.choices["report"].add_argument("--wrong", action="store_true", help="also list wrong verdicts")
     commands.choices["report"].add_argument(
         "--learnt",
@@ -109,7 +114,8 @@ def _report(options: argparse.Namespace) -> None:
     begin = time.perf_counter()
     pairs, left_out, arms = _pairs(options)
     judged = []
-    weights = None if options.learnt or "plain" not in arms else learn_without(pairs)
+    several = any(pair.runs > 1 for pair in pairs)
+    weights = None if options.learnt or "plain" not in arms or not several else learn_without(pairs)
     for verdict in judge(pairs, arms, weights):
         judged.append(verdict)
         if sys.stderr.isatty() and len(judged) % 20 == 0:
@@ -117,6 +123,8 @@ def _report(options: argparse.Namespace) -> None:
     text = report(judged, left_out)
     if options.output:
         options.output.write_text(text, encoding="utf-8")
+    if options.doc:
+        _into(options.doc, text)
     print(text)
     if options.wrong:
         for j in judged:
@@ -133,6 +141,15 @@ def _report(options: argparse.Namespace) -> None:
             for j in judged:
                 file.write(json.dumps(finite({**asdict(j), "outcome": j.outcome})) + "\n")
     print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
+
+
+def _into(document: Path, text: str) -> None:
+    """Replace what lies between the marks of a document."""
+    head, begin, rest = document.read_text(encoding="utf-8").partition(MARKS[0])
+    _, end, tail = rest.partition(MARKS[1])
+    if not begin or not end:
+        raise SystemExit(f"{document}: lacks the marks {MARKS[0]} and {MARKS[1]}")
+    document.write_text(f"{head}{begin}\n\n{text}\n{end}{tail}", encoding="utf-8")
 
 
 def _facts(options: argparse.Namespace) -> None:

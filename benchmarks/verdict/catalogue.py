@@ -77,7 +77,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "changed-hogs": Condition("code-change+contention", changed=True, hogs=1, cost=3.0),
     "work2": Condition("workload-change", work=2.0, cost=1.9),
     "size": Condition("larger-input", size=1.5, cost=1.8),
-    "slow-store": Condition("data-starvation", latency_s=0.020, cost=2.5),
+    "slow-store": Condition("data-starvation", latency_s=0.008, cost=2.5),
     "slow-server": Condition("blocked", latency_s=0.080, cost=1.8),
     "locked": Condition("blocked", locked=True, cost=2.0),
     "pinned": Condition("contention", cpu=0, cost=1.5),

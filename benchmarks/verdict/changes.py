@@ -14,17 +14,17 @@ CHANGES = {
         "    return [np.linalg.inv(gram + strength * identity) @ moments for strength in strengths]\n",
     ),
     "heat_grid": Change(
-        "radiate",
-        "a power with a float exponent instead of an integer one",
-        "    return inner - 1e-12 * inner**4\n",
-        "    return inner - 1e-12 * np.power(inner, 4.0001)\n",
+        "step",
+        "rolls the whole field four times instead of slicing it",
+        "    laplace = field[2:, 1:-1] + field[:-2, 1:-1] + field[1:-1, 2:] + field[1:-1, :-2] - 4 * inner\n",
+        "    near = np.roll(field, 1, 0) + np.roll(field, -1, 0) + np.roll(field, 1, 1) + np.roll(field, -1, 1)\n"
+        "    laplace = (near - 4 * field)[1:-1, 1:-1]\n",
     ),
     "log_parser": Change(
         "score",
-        "keeps a big number and reduces it only at the end",
-        "        weight = (weight * 31 + ord(character)) % 65521\n    return weight\n",
-        "        weight = weight * 31 + ord(character)\n"
-        "        if str(weight)[-1:] == '-':\n            break\n    return weight % 65521\n",
+        "takes in the whole record instead of its path",
+        '    for character in record["path"]:\n',
+        "    for character in json.dumps(record, sort_keys=True):\n",
     ),
     "api_client": Change(
         "words",
@@ -55,12 +55,11 @@ CHANGES = {
     ),
     "infer_omp": Change(
         "attention",
-        "in double precision, head by head",
+        "one sequence and one head at a time, in double precision",
         "    scores = q @ k.transpose(-1, -2) / (WIDTH // HEADS) ** 0.5\n    return torch.softmax(scores, -1) @ v\n",
-        "    heads = []\n    for h in range(HEADS):\n"
-        "        scores = q[:, h].double() @ k[:, h].double().transpose(-1, -2) / (WIDTH // HEADS) ** 0.5\n"
-        "        heads.append((torch.softmax(scores, -1) @ v[:, h].double()).float())\n"
-        "    return torch.stack(heads, 1)\n",
+        "    out = torch.empty_like(q)\n    for b in range(len(q)):\n        for h in range(HEADS):\n"
+        "            scores = q[b, h].double() @ k[b, h].double().T / (WIDTH // HEADS) ** 0.5\n"
+        "            out[b, h] = (torch.softmax(scores, -1) @ v[b, h].double()).float()\n    return out\n",
     ),
     "vision_cv": Change(
         "smooth",
@@ -100,9 +99,10 @@ CHANGES = {
         '    return hashlib.pbkdf2_hmac("sha256", chunk[:64], b"salt", 12000).hex()\n',
     ),
     "stream_nvtx": Change(
-        "update",
-        "more and smaller steps",
-        "    for _ in range(4):\n        weights = 0.99 * weights + 0.01 * np.tanh(image * weights)\n",
-        "    for _ in range(16):\n        weights = 0.9975 * weights + 0.0025 * np.tanh(image * weights)\n",
+        "load",
+        "turns every byte into a Python number on the way",
+        "    return np.frombuffer(read_object(key, SIDE * SIDE), np.uint8).reshape(SIDE, SIDE).astype(np.float64)\n",
+        "    data = read_object(key, SIDE * SIDE)\n"
+        "    return np.array([float(value) for value in data]).reshape(SIDE, SIDE)\n",
     ),
 }

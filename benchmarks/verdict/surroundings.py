@@ -28,7 +28,7 @@ while os.getppid() == {parent}:
     if {duty} < 1:
         time.sleep(0.1 * (1 - {duty}))
 """
-#: Holds the write lock of a database for 60 of every 75 milliseconds.
+#: Holds the write lock of a database for 40 of every 80 milliseconds.
 LOCKER = """
 import os, sqlite3, time
 while not os.path.exists({path!r}) and os.getppid() == {parent}:
@@ -37,11 +37,11 @@ book = sqlite3.connect({path!r}, timeout=60, isolation_level=None)
 while os.getppid() == {parent}:
     try:
         book.execute("begin immediate")
-        time.sleep(0.06)
+        time.sleep(0.04)
         book.execute("rollback")
     except sqlite3.OperationalError:
         pass
-    time.sleep(0.015)
+    time.sleep(0.04)
 """
 PERIOD_US = 100_000
 #: Length of one cycle of stopping and going on.
