@@ -92,19 +92,23 @@ def _null(draw: random.Random, runs: Sequence[Sample]) -> list[Draft]:
 def _cell(draw: random.Random, clean: Sequence[Sample], runs: Sequence[Sample]) -> list[Draft]:
     """A condition against its clean runs: each run once, and all together against two sets of clean runs."""
     usual, intent = _measured(clean), runs[0].intent
-    found: list[Draft] = [
-        ("forward", (draw.choice(clean),), (run,), of_pair(intent, usual, run.measured)) for run in runs
-    ]
+
+    def truth(a: Sequence[Sample], b: Sequence[Sample]) -> Truth | None:
+        return of_pair(intent, usual, _measured(b), _measured(a))
+
+    singles = [((draw.choice(clean),), (run,)) for run in runs]
+    found: list[Draft] = [("forward", a, b, truth(a, b)) for a, b in singles]
     for run in draw.sample(list(runs), min(REVERSED_PAIRS, len(runs))):
-        found += _reversed((draw.choice(clean),), (run,), of_pair(intent, usual, run.measured))
+        a = (draw.choice(clean),)
+        found += _reversed(a, (run,), truth(a, (run,)))
     for _ in range(min(SAME_PAIRS, len(runs) // 2)):
-        a, b = draw.sample(list(runs), 2)
-        found.append(("same", (a,), (b,), of_same(intent.label, a.measured, b.measured)))
+        one, other = draw.sample(list(runs), 2)
+        found.append(("same", (one,), (other,), of_same(intent.label, one.measured, other.measured)))
     if len(runs) >= REPLICATES and len(clean) >= REPLICATES:
         side = runs[:REPLICATES]
-        truth = of_pair(intent, usual, _measured(side))
-        found += [("forward", part, side, truth) for part in (clean[:REPLICATES], clean[-REPLICATES:])]
-        found += _reversed(clean[:REPLICATES], side, truth)
+        for part in (clean[:REPLICATES], clean[-REPLICATES:]):
+            found.append(("forward", part, side, truth(part, side)))
+        found += _reversed(clean[:REPLICATES], side, truth(clean[:REPLICATES], side))
     return found
 
 

@@ -154,23 +154,30 @@ def summary(runs: Sequence[Measured]) -> Measured:
     )
 
 
-def of_pair(intent: Intent, baseline: Measured, candidate: Measured) -> Truth | None:
+def of_pair(
+    intent: Intent, usual: Measured, candidate: Measured, baseline: Measured | None = None
+) -> Truth | None:
     """Return the truth of a clean baseline and a candidate of a condition; ``None`` where it cannot be told.
 
     Parameters
     ----------
     intent
         Of the candidate's condition.
-    baseline
+    usual
         Medians of all clean runs: one clean run's luck does not change what was done to the candidate.
     candidate
         The run, or the medians of the side's runs.
+    baseline
+        The clean side that it is compared with, where that is not `usual`. A slow one can hide what was lost: a
+        pair whose own walls show no loss may be called unchanged, and proves nothing about contention.
     """
-    effect = candidate.wall_s / baseline.wall_s
+    effect = candidate.wall_s / usual.wall_s
+    own = effect if baseline is None else candidate.wall_s / baseline.wall_s
     if CONTENTION in intent.causes:
-        return _contention(intent, baseline, candidate, effect)
+        truth = _contention(intent, usual, candidate, effect)
+        return truth if truth is None or truth.contended == (own >= SLOWER) else None
     causes = intent.causes
-    if effect < SLOWER:
+    if min(effect, own) < SLOWER:
         causes |= {"no-change"}
     if effect < 1 / SLOWER:
         causes |= {"faster"}
@@ -202,13 +209,20 @@ def _contention(intent: Intent, a: Measured, b: Measured, effect: float) -> Trut
 def of_same(label: str, baseline: Measured, candidate: Measured) -> Truth | None:
     """Return the truth of two sides of one condition: nothing changed.
 
-    Two runs that fought for CPUs need not have lost the same time. A pair that did not is left out.
+    Two runs that fought for CPUs need not have lost the same time. A pair that did not is left out. A machine under
+    a machine has neighbours that cannot be seen: where the same work took another number of CPU seconds, it was
+    slower or faster, and saying so is right, too.
     """
     effect = candidate.wall_s / baseline.wall_s
     fought = max(baseline.waiting, candidate.waiting) >= WAIT_GROWTH
     if label != "no-change" and fought and abs(math.log(effect)) >= math.log(SLOWER):
         return None
-    return Truth("no-change", frozenset(("no-change",)), frozenset(), False, effect)
+    causes = {"no-change"}
+    if effect <= 1 / SLOWER:
+        causes.add("faster")
+    if min(effect, candidate.tree_run_s / max(baseline.tree_run_s, 1e-9)) >= SLOWER:
+        causes.add("slower-machine")
+    return Truth("no-change", frozenset(causes), frozenset(), False, effect)
 
 
 def of_reversed(truth: Truth) -> Truth | None:

@@ -64,6 +64,23 @@ def test_more_data_may_be_taken_for_a_slower_machine_but_not_for_other_code() ->
     assert truth.causes == {"workload-change", "slower-machine"}
 
 
+def test_a_slow_clean_run_hides_what_was_lost() -> None:
+    lost, slow = measured(1.5, 1.0, 1.0, others=1.0), measured(1.45, 1.4, 0.0)
+    assert of_pair(INTENTS["contention"], CLEAN, lost, slow) is None
+    changed = of_pair(INTENTS["code-change"], CLEAN, measured(1.5, 1.5, 0.0), slow)
+    assert changed is not None
+    assert changed.causes == {"code-change", "no-change"}
+
+
+def test_clean_runs_of_a_machine_that_slowed_down_may_be_called_so() -> None:
+    slower = of_same("no-change", CLEAN, measured(1.5, 1.5, 0.0))
+    waited = of_same("no-change", CLEAN, measured(1.5, 1.0, 0.5))
+    assert slower is not None
+    assert waited is not None
+    assert slower.causes == {"no-change", "slower-machine"}
+    assert waited.causes == {"no-change"}
+
+
 def test_the_way_back_is_faster() -> None:
     truth = of_pair(INTENTS["workload-change"], CLEAN, measured(2.0, 2.0, 0.0))
     assert truth is not None
