@@ -289,7 +289,7 @@ def _reason(
     if np.isfinite(log_ratio):
         said.append(f"{times(float(np.exp(log_ratio)))} per call")
     if b.wait is not None and b.tottime[row] > 0:
-        part = float(b.wait[row] / b.tottime[row])
+        part = min(1.0, float(b.wait[row] / b.tottime[row]))  # sampled waiting may be a little more
         if part >= MENTION_WAIT:
             said.append(f"{percent(part)} of it waiting for a CPU")
     return f"{moved}; {', '.join(said)}"

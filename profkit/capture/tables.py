@@ -90,6 +90,10 @@ class ThreadTables:
                 waits[column] = np.zeros(n)
                 np.add.at(waits[column], row_of[waiters], seconds[:, place])
         labels = self._labels(record, numbers)
+        if waits and record.get("tracer") == "cprofile":
+            strings = labels["strings"]
+            builtin = labels["file"] == (strings.index("~") if "~" in strings else -1)
+            _share_with_builtins(waits, tottime, profile_edges, builtin)
         profile = Profile(
             **labels,
             ncalls=ncalls,
@@ -143,6 +147,30 @@ class ThreadTables:
                 known = (qualname, source.hash(line, name))
             self._known[code] = known
         return known
+
+
+def _share_with_builtins(
+    waits: dict[str, Any],
+    tottime: np.ndarray[Any, Any],
+    edges: Edges,
+    builtin: np.ndarray[Any, Any],
+) -> None:
+    """Divide sampled waiting among a Python function and the C functions that it called, in place, by their time.
+
+    A sample sees the Python function alone, whichever of them the thread was in.
+    """
+    calls = builtin[edges.callee] & ~builtin[edges.caller]
+    caller, callee = edges.caller[calls], edges.callee[calls]
+    time = np.maximum(edges.tottime[calls], 0.0)
+    whole = np.maximum(tottime, 0.0)
+    np.add.at(whole, caller, time)
+    part = np.divide(time, whole[caller], out=np.zeros(len(time)), where=whole[caller] > 0)
+    for own, cumulative in (("wait", "cumwait"), ("blocked", "cumblocked")):
+        moved = waits[own][caller] * part
+        np.subtract.at(waits[own], caller, moved)
+        np.maximum(waits[own], 0.0, out=waits[own])
+        np.add.at(waits[own], callee, moved)
+        np.add.at(waits[cumulative], callee, moved)
 
 
 def _module_name(file: str, roots: tuple[str, ...]) -> str:

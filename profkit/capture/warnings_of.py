@@ -11,6 +11,12 @@ from profkit.model import Process
 
 __all__ = ["launch", "notes", "processes"]
 
+#: How the note of a process begins whose waiting was sampled. It is no warning: the figures are good.
+_SAMPLED = "waiting was sampled"
+
+#: Rates that sampling is said to have had, a second; the nearest is named, so that many processes say the same.
+_RATES = (50, 20, 10, 5)
+
 
 def notes(record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what one process's agent had to say of itself."""
@@ -29,6 +35,14 @@ def notes(record: Mapping[str, Any]) -> tuple[str, ...]:
         )
     if "no_snapshots" in said:
         found.append("no snapshots could be taken: had this process been killed, its data were lost")
+    if "sampled" in said:
+        rate = min(_RATES, key=lambda known: abs(known - said["sampled"][1]))
+        found.append(
+            f"{_SAMPLED} about {rate} times a second, not traced; what a Python function and the C "
+            "functions that it calls waited is divided among them by their time"
+        )
+    if "sampling_failed" in said:
+        found.append(f"waiting could not be sampled to the end: {said['sampling_failed']}")
     found.extend(_nvtx(said))
     found.extend(_own_profiler(record, said))
     return tuple(found)
@@ -125,6 +139,8 @@ def processes(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) ->
     by_note: dict[str, list[int | None]] = {}
     for process in found:
         for note in process.notes:
+            if note.startswith(_SAMPLED):
+                continue
             by_note.setdefault(note, []).append(process.pid)
     for note, pids in by_note.items():
         yield f"{_numbered(pids)}: {note}"

@@ -186,10 +186,16 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def _warnings(run: Run) -> list[str]:
     """Return the run's warnings and those notes of its processes that are not among them already."""
     said = list(map(clean, run.warnings))
+    noted: dict[str, list[str]] = {}
     for process in run.processes:
         for note in map(clean, process.notes):
             if not any(warning.endswith(f": {note}") for warning in said):
-                said.append(f"process {process.pid}: {note}")
+                noted.setdefault(note, []).append(str(process.pid))
+    for note, pids in noted.items():
+        named = ", ".join(pids[:4]) + (", …" if len(pids) > 4 else "")
+        said.append(
+            f"process {named}: {note}" if len(pids) == 1 else f"{len(pids)} processes ({named}): {note}"
+        )
     return said
 
 

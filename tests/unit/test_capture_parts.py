@@ -171,6 +171,30 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
     assert ThreadTables().profile(record(codes=codes.rows), unmeasured)[0].cumwait is None
 
 
+def test_sampled_waiting_is_divided_among_a_function_and_the_c_functions_that_it_calls() -> None:
+    table = {
+        "functions": [(0, 1, 0, 9.0, 1.0), (1, 1, 0, 5.0, 4.0), (2, 7, 0, 4.0, 4.0)],
+        "edges": [(0, 1, 1, 0, 5.0, 4.0), (0, 2, 6, 0, 3.0, 3.0), (1, 2, 1, 0, 1.0, 1.0)],
+        "open": [],
+        "waiting": [(0, 2.0, 4.5, 0.4, 0.4), (1, 2.5, 2.5, 0.0, 0.0)],
+        "measured": True,
+    }
+    profile, _, _ = ThreadTables().profile(record(tracer="cprofile"), table)
+    rows = [
+        [profile.strings[i] for i in profile.name].index(n) for n in ("outer", "inner", "<built-in method x>")
+    ]
+    assert profile.wait is not None
+    assert profile.cumwait is not None
+    assert profile.blocked is not None
+    assert profile.wait[rows].tolist() == pytest.approx([0.5, 2.0, 1.5 + 0.5])
+    assert profile.cumwait[rows].tolist() == pytest.approx([4.5, 2.5, 2.0])
+    assert profile.blocked[rows].tolist() == pytest.approx([0.1, 0.0, 0.3])
+    # The compiled tracer knows which of them waited.
+    traced, _, _ = ThreadTables().profile(record(tracer="native"), table)
+    assert traced.wait is not None
+    assert traced.wait[rows].tolist() == [2.0, 2.5, 0.0]
+
+
 def test_equal_names_stay_apart() -> None:
     codes = [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")]
     table = {"functions": [(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)], "edges": [], "open": []}

@@ -15,7 +15,8 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 
 from . import settings
-from .tracer import PER_THREAD, EndedThreads, Traced, Tracer, accumulate, entries
+from .ended import EndedThreads, accumulate
+from .tracer import PER_THREAD, Traced, Tracer, entries
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import atexit
 import marshal
 import os
 import sys
-from time import perf_counter, process_time, thread_time
+from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
 from . import facts, native, settings
@@ -61,7 +61,7 @@ class Session:
         self._hooks = hooks
         self._native = native.load()
         self._tracer = native.tracer(self._native)
-        self._ticker = Ticker(self._snapshot)
+        self._ticker = Ticker(self._tick)
         self._pools = Pools()
         self._identity: Dict[str, Any] = {}
         self._notes: Dict[str, Any] = {}
@@ -98,7 +98,7 @@ class Session:
         self._over = False
         self._notes = {}
         self._interval = settings.SHORTEST_INTERVAL
-        self._last_read = self._last_cpu = 0.0
+        self._last_read = self._last_cpu = self._snapshot_due = 0.0
         self._identity = facts.identity()
         self._identity["forked"] = forked
         if not forked:
@@ -125,23 +125,38 @@ class Session:
 
     # Records
 
+    def _tick(self) -> float:
+        """Take a sample and, if it is due, a snapshot; return the seconds until the next of either."""
+        until_sample = None if self._over else self._tracer.sample()
+        now = monotonic()
+        if now >= self._snapshot_due:
+            self._snapshot_due = now + settings.LONGEST_INTERVAL  # should it fail
+            self._snapshot_due = now + self._snapshot()
+        until_snapshot = self._snapshot_due - monotonic()
+        return until_snapshot if until_sample is None else min(until_sample, until_snapshot)
+
     def _snapshot(self) -> float:
         """Write a record of the living process; return the seconds until the next."""
         if self._over:
             return settings.LONGEST_INTERVAL
         if self._writing.locked():
             return self._interval  # the ticker before this one, which a fork has stopped, is not done yet
-        now, cpu = perf_counter(), process_time()
+        now, cpu = perf_counter(), self._used()
         idle = cpu - self._last_cpu < settings.IDLE_CPU
         if idle and now - self._last_read < settings.LONGEST_INTERVAL - self._interval:
             return self._interval
         took = self._write("snapshot")
         self._last_read = perf_counter()
-        self._last_cpu = process_time()
+        self._last_cpu = self._used()
         self._interval = min(
             self._next_interval_at_most(), max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
         )
         return self._interval
+
+    def _used(self) -> float:
+        """CPU seconds of the process, without what samples took: they shall not keep it from being idle."""
+        sampling = self._tracer.sampling
+        return process_time() - (0.0 if sampling is None else sampling.cost_s)
 
     def _next_interval_at_most(self) -> float:
         return min(settings.LONGEST_INTERVAL, 2 * self._interval)
@@ -167,6 +182,11 @@ class Session:
         record["interval"] = self._next_interval_at_most()
         if self._ticker.failed:
             self._notes["no_snapshots"] = True
+        sampling = self._tracer.sampling
+        if sampling is not None and sampling.samples:
+            self._notes["sampled"] = [sampling.samples, sampling.rate, sampling.cost_s]
+        if sampling is not None and sampling.failed:
+            self._notes["sampling_failed"] = sampling.failed
         record["agent_tids"] = sorted(self._ticker.tids)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in self._ticker.tids]
         record["tracer"] = self._tracer.kind

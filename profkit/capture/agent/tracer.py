@@ -2,7 +2,7 @@
 
 Used where no native tracer was built for the interpreter (see ``native``). Up to Python 3.11 every thread has a
 collector of its own. From 3.12 on the interpreter feeds the events of all threads to one collector, whose stack
-they then share; the packer says so in the run.
+they then share; the packer says so in the run. Where threads wait is sampled beside it (see ``waiting``).
 
 What is read are the collector's own entries, by code object, so that functions which share file, line and name
 stay apart. Calls that have not returned are not in those entries: `_OpenCalls` accounts for them.
@@ -16,6 +16,9 @@ import os
 import sys
 from time import perf_counter
 
+from .ended import EndedThreads, accumulate
+from .waiting import Followed, Sampling
+
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Set, Tuple
@@ -24,10 +27,6 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 #: Whether every thread needs, and gets, its own collector.
 PER_THREAD = sys.version_info < (3, 12)
-
-#: Ended threads that keep a table of their own; those with the least time are summed into one, so that a
-#: program which starts a thread per task does not grow without bound.
-_ENDED_THREADS_KEPT = 100
 
 #: The collector's type, before the target can see ours.
 Collector: Any = _lsprof.Profiler
@@ -46,6 +45,10 @@ class Tracer:
         self._ended = EndedThreads()
         self._paused = False
         self._hook: Any = None
+        #: What tells where threads wait; native tracers know it, and some systems do not tell.
+        self.sampling: Optional[Sampling] = None
+        self._others: Dict[int, Followed] = {}  # threads that share the main thread's collector
+        self._finished = False
 
     def start(self, base_depth: int) -> None:
         """Begin with the calling thread; its `base_depth` outermost frames were entered before."""
@@ -55,7 +58,11 @@ class Tracer:
 
             self._hook = self._thread_started
             threading.setprofile(self._hook)
+        if self.kind == "cprofile":
+            self.sampling = Sampling.possible()
         self._main = self._trace_this_thread("MainThread", base_depth)
+        if self.sampling is not None and self._main.waits is not None:
+            self._main.waits.begin(self.sampling.wait_of(self._main.native))
 
     def _new(self, ident: int, name: str, base_depth: int) -> Traced:
         return Traced(ident, name, base_depth)
@@ -63,6 +70,8 @@ class Tracer:
     def _trace_this_thread(self, name: str, base_depth: int) -> Traced:
         ident = _thread.get_ident()
         traced = self._new(ident, name, base_depth)
+        if self.sampling is not None:
+            traced.waits = Followed(ident, traced.native, base_depth)
         self._end(ident)
         self._living[ident] = traced
         traced.resume()
@@ -80,17 +89,26 @@ class Tracer:
         self._paused = not PER_THREAD
         traced = self._of_this_thread()
         if traced is not None:
+            self._settle(traced)
             traced.suspend()
 
     def resume(self) -> None:
         """The target's own profiler is off."""
-        self._paused = False
+        self._paused = self._finished = False
         traced = self._of_this_thread()
         if traced is not None:
+            self._settle(traced)  # it is not running: what went by is not charged
             traced.resume()
+
+    def _settle(self, traced: Traced) -> None:
+        if self.sampling is not None and traced.waits is not None:
+            self.sampling.look([(traced.waits, traced.running)], last=True)
 
     def finish(self) -> None:
         """Close the open calls of the calling thread, with exact times, and stop following it."""
+        if self.sampling is not None and not self._finished:
+            self._finished = True
+            self.sampling.look(self._followed(), last=True)
         traced = self._of_this_thread()
         if traced is not None:
             traced.suspend()
@@ -104,6 +122,45 @@ class Tracer:
 
     def _of_this_thread(self) -> Optional[Traced]:
         return self._living.get(_thread.get_ident()) if PER_THREAD else self._main
+
+    def sample(self) -> Optional[float]:
+        """See where threads wait; return the seconds until that is due again, ``None`` if it never is."""
+        if self.sampling is None or self._finished:
+            return None
+        return self.sampling.look(self._followed(), last=False)
+
+    def _followed(self) -> List[Tuple[Followed, bool]]:
+        found = [(t.waits, t.running) for t in list(self._living.values()) if t.waits is not None]
+        if not PER_THREAD and self._main is not None:
+            self._follow_others(self._main)
+            found += [(other, self._main.running) for other in self._others.values()]
+        return found
+
+    def _follow_others(self, main: Traced) -> None:
+        """From Python 3.12 on: find the threads whose calls the main thread's collector receives."""
+        living = {}
+        for ident, thread in list(getattr(sys.modules.get("threading"), "_active", {}).items()):
+            tid = getattr(thread, "native_id", None)
+            if tid is not None and tid != main.native:
+                other = living[tid] = self._others.get(tid) or Followed(ident, tid, 0)
+                other.name = str(getattr(thread, "name", ""))
+        for tid, other in self._others.items():
+            if tid not in living and other.measured:
+                self._ended.keep(self._waiting_only(other))
+        self._others = living
+
+    def _waiting_only(self, followed: Followed) -> Dict[str, Any]:
+        rows = followed.rows(self.codes)
+        return {
+            "native": followed.tid,
+            "name": followed.name,
+            "functions": [],
+            "edges": [],
+            "waiting": rows,
+            "measured": followed.measured,
+            "open": [],
+            "total": sum(row[1] + row[3] for row in rows),
+        }
 
     def read(self) -> List[Dict[str, Any]]:
         """Return one table per thread (marshal's plain types; see docs/format.md on records)."""
@@ -120,38 +177,13 @@ class Tracer:
             stack = self.codes.stack(frame, traced) if frame is not None and (PER_THREAD or alone) else None
             tables.append(traced.table(self.codes, now, stack))
         del frames  # frames keep the target's objects alive
+        tables += [self._waiting_only(other) for other in list(self._others.values()) if other.measured]
         return tables[:1] + self._ended.tables() + tables[1:]
 
     def _end(self, ident: int) -> None:
         traced = self._living.pop(ident, None)
         if traced is not None:
             self._ended.keep(traced.table(self.codes, perf_counter(), None))
-
-
-class EndedThreads:
-    """Tables of threads that have ended: the largest one by one, the others summed."""
-
-    def __init__(self) -> None:
-        self._tables: List[Dict[str, Any]] = []
-        self._summed: Optional[_Sum] = None
-        self._summing = _thread.allocate_lock()  # threads may end while others start, and both come here
-
-    def keep(self, table: Dict[str, Any]) -> None:
-        """Add a thread's last table."""
-        self._tables.append(table)
-        if len(self._tables) > _ENDED_THREADS_KEPT and self._summing.acquire(False):
-            try:
-                if self._summed is None:
-                    self._summed = _Sum()
-                while len(self._tables) > _ENDED_THREADS_KEPT:
-                    least = min(range(len(self._tables)), key=lambda i: self._tables[i]["total"])
-                    self._summed.add(self._tables.pop(least))
-            finally:
-                self._summing.release()
-
-    def tables(self) -> List[Dict[str, Any]]:
-        """Return all of them."""
-        return self._tables + ([] if self._summed is None else [self._summed.table()])
 
 
 class Traced:
@@ -164,6 +196,7 @@ class Traced:
         self.name = name
         self.base_depth = base_depth
         self.running = False
+        self.waits: Optional[Followed] = None
         self._since = 0.0
         self._traced_s = 0.0
         self._open = _OpenCalls()
@@ -203,6 +236,8 @@ class Traced:
             "name": self.name,
             "functions": functions,
             "edges": edges,
+            "waiting": [] if self.waits is None else self.waits.rows(codes),
+            "measured": self.waits is not None and self.waits.measured,
             "open": open_calls,
             "total": recorded,
         }
@@ -283,65 +318,6 @@ class _OpenCalls:
             rows.append((function, within, own))
         rows.reverse()
         return rows
-
-
-class _Sum:
-    """Tables of ended threads, summed."""
-
-    def __init__(self) -> None:
-        self._waiting: Dict[int, List[Any]] = {}
-        self._measured = True
-        self._functions: Dict[int, List[Any]] = {}
-        self._edges: Dict[Tuple[int, int], List[Any]] = {}
-        self._inside: Dict[Any, List[Any]] = {}
-        self._threads = 0
-
-    def add(self, table: Dict[str, Any]) -> None:
-        self._threads += 1
-        for row in table["functions"]:
-            accumulate(self._functions, row[0], row[1:])
-        for row in table["edges"]:
-            accumulate(self._edges, row[:2], row[2:])
-        for row in table.get("waiting", ()):
-            accumulate(self._waiting, row[0], row[1:])
-        for path, count, rows in table.get("inside", ()):
-            accumulate(self._inside, (path, None), (count,))
-            for row in rows:
-                accumulate(self._inside, (path, row[0]), row[1:])
-        self._measured = self._measured and table.get("measured", False)
-
-    def table(self) -> Dict[str, Any]:
-        return {
-            "native": None,
-            "name": "%d more ended threads" % self._threads,
-            "functions": [(f, *values) for f, values in self._functions.items()],
-            "edges": [(*pair, *values) for pair, values in self._edges.items()],
-            "waiting": [(f, *values) for f, values in self._waiting.items()],
-            "measured": self._measured,
-            "open": [],
-            "inside": self._contexts(),
-        }
-
-    def _contexts(self) -> List[Tuple[Any, ...]]:
-        rows: Dict[Any, List[Any]] = {}
-        for (path, function), values in self._inside.items():
-            if function is not None:
-                rows.setdefault(path, []).append((function, *values))
-        return [
-            (path, count[0], rows.get(path, []))
-            for (path, function), count in self._inside.items()
-            if function is None
-        ]
-
-
-def accumulate(sums: Dict[Any, List[Any]], key: Any, values: Tuple[Any, ...]) -> None:
-    """Add values to the row of a key, column by column."""
-    have = sums.get(key)
-    if have is None:
-        sums[key] = list(values)
-    else:
-        for column, value in enumerate(values):
-            have[column] += value
 
 
 def entries(
