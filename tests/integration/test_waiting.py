@@ -89,7 +89,7 @@ def test_a_sleep_that_never_ended_is_told(tmp_path: Path, version: str) -> None:
         "import os, signal, threading, time\n"
         "def doze():\n"
         "    time.sleep(30)\n"
-        "threading.Timer(1.2, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
+        "threading.Timer(3.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "doze()\n"
     )
     (tmp_path / "program.py").write_text(program)
@@ -98,8 +98,8 @@ def test_a_sleep_that_never_ended_is_told(tmp_path: Path, version: str) -> None:
     (process,) = load_run(tmp_path / "run.prof").processes
     assert process.exit == "killed"
     profile = process.threads[0].profile
-    assert value(profile, "doze", "cumblocked") > 0.3
-    assert value(profile, "doze", "cumwait") < 0.3
+    assert value(profile, "doze", "cumblocked") > 1.0
+    assert value(profile, "doze", "cumwait") < 0.5
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
