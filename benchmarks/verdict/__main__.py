@@ -31,6 +31,7 @@ def main() -> None:
         command.add_argument("--arm", choices=["counters", "plain"], help="only this one")
         command.add_argument("-o", "--output", type=Path, help="file to write")
     commands.choices["report"].add_argument("--json", type=Path, help="also write every verdict, a line each")
+    commands.choices["report"].add_argument("--summary", type=Path, help="write the figures as JSON")
     commands.choices["report"].add_argument(
         "--doc", type=Path, help="put the tables between the marks of this file"
     )
@@ -123,6 +124,11 @@ def _report(options: argparse.Namespace) -> None:
     text = report(judged, left_out)
     if options.output:
         options.output.write_text(text, encoding="utf-8")
+    if options.summary:
+        from benchmarks.verdict.score import summary
+
+        rows = ",\n".join(json.dumps(row) for row in summary(judged))
+        options.summary.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     if options.doc:
         _into(options.doc, text)
     print(text)

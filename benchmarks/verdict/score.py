@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from benchmarks.verdict.judge import Judgement
 
-__all__ = ["BUCKETS", "Figures", "Share", "calibration", "confusion", "figures", "wilson"]
+__all__ = ["BUCKETS", "Figures", "Share", "calibration", "confusion", "figures", "summary", "wilson"]
 
 #: Lower ends of the confidence buckets.
 BUCKETS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -110,3 +110,19 @@ def wilson(share: Share, z: float = 1.96) -> tuple[float, float]:
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def summary(judged: Sequence[Judgement]) -> list[dict[str, object]]:
+    """Every figure as ``[hits, of]``, for each arm, runs a side and program; ``program`` is null for all together."""
+    rows: list[dict[str, object]] = []
+    for arm, several in sorted({(j.arm, j.runs > 1) for j in judged}):
+        part = [j for j in judged if (j.arm, j.runs > 1) == (arm, several)]
+        for program in (None, *sorted({j.workload for j in part})):
+            found = figures([j for j in part if program in (None, j.workload)])
+            shares = {
+                name: [share.hits, share.of]
+                for name in ("recall", "kind", "alarms", "other", "wrong", "inconclusive")
+                if isinstance(share := getattr(found, name), Share)
+            }
+            rows.append({"arm": arm, "several": several, "program": program, "pairs": found.pairs, **shares})
+    return rows

@@ -13,7 +13,7 @@ from benchmarks.verdict.changes import CHANGES
 from benchmarks.verdict.corpus import foreign_run, full_run, read_corpus
 from benchmarks.verdict.judge import Judgement, judge
 from benchmarks.verdict.pairs import make_pairs
-from benchmarks.verdict.score import confusion, figures
+from benchmarks.verdict.score import confusion, figures, summary
 from benchmarks.verdict.take import cells
 from benchmarks.verdict.truth import INTENTS, Measured, of_pair, of_reversed, of_same
 from profkit.formats.runfile import read_run
@@ -136,6 +136,8 @@ def test_figures_tell_misses_from_false_alarms() -> None:
     assert (found.kind.hits, found.kind.of) == (1, 2)
     assert (found.alarms.hits, found.alarms.of) == (1, 2)
     assert (found.wrong.hits, found.inconclusive.hits) == (2, 1)
+    whole, program = summary(judged)
+    assert (whole["program"], program["program"], whole["recall"], whole["pairs"]) == (None, "w", [2, 3], 6)
     assert confusion(judged)["contention"] == {"contention": 2, "slower-machine": 1}
 
 
