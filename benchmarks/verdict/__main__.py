@@ -42,9 +42,9 @@ def main() -> None:
         help="use the weights as they are, not those learnt without each program",
     )
 
-    command = commands.add_parser("learn", help="learn the weights for plain profiles, and write them")
+    command = commands.add_parser("learn", help="learn weights and confidences, and write their modules")
     command.add_argument("directory", nargs="+", type=Path, help="what `take` wrote; several are one corpus")
-    command.add_argument("-o", "--output", type=Path, default=Path("profkit/analysis/weights.py"))
+    command.add_argument("--directory-of-modules", type=Path, default=Path("profkit/analysis"))
     command.set_defaults(corpus=[], programs=None, arm=None)
 
     command = commands.add_parser("setup", help="make the programs' environment")
@@ -169,11 +169,23 @@ def _facts(options: argparse.Namespace) -> None:
 
 
 def _learn(options: argparse.Namespace) -> None:
-    from benchmarks.verdict.learn import examples, learn_both, write
+    from benchmarks.verdict.calibrate import fit
+    from benchmarks.verdict.judge import judge
+    from benchmarks.verdict.learn import examples, learn_both, learn_without, write, write_steps
 
-    found = list(examples(_pairs(options)[0]))
-    write(options.output, *learn_both(found))
-    print(f"{len(found)} pairs of {len({e.workload for e in found})} programs -> {options.output}")
+    pairs = _pairs(options)[0]
+    found = list(examples(pairs))
+    write(options.directory_of_modules / "weights.py", *learn_both(found))
+    judged = list(judge(pairs, weights=learn_without(pairs)))
+    tables = {
+        f"{arm}, {'several' if several else 'one'}": fit(
+            j for j in judged if j.arm == arm and (j.runs > 1) is several
+        )
+        for arm in ("counters", "plain")
+        for several in (False, True)
+    }
+    write_steps(options.directory_of_modules / "calibration.py", tables)
+    print(f"{len(found)} pairs of {len({e.workload for e in found})} programs")
 
 
 if __name__ == "__main__":

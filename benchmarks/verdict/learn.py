@@ -8,20 +8,22 @@ processes) are not learnt from: without counters they cannot be told from conten
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.verdict.calibrate import Table
 from benchmarks.verdict.pairs import Pair
 from profkit.analysis import noise
 from profkit.analysis.signs import SIGNS
 from profkit.analysis.starvation import INPUTS, inputs
 from profkit.analysis.weights import Weights
 
-__all__ = ["Example", "examples", "learn", "learn_both", "learn_without", "write"]
+__all__ = ["Example", "examples", "learn", "learn_both", "learn_without", "write", "write_steps"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -140,3 +142,20 @@ def write(path: Path, one: Weights, several: Weights) -> None:
         blocks.append("\n".join(lines))
     head = path.read_text(encoding="utf-8").partition("\nONE_RUN = ")[0]
     path.write_text("\n".join([head, *blocks]) + "\n", encoding="utf-8")
+
+
+def write_steps(path: Path, tables: Mapping[str, Table]) -> None:
+    """Write the table of confidences into the module that the analysis reads."""
+    lines = ["STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {"]
+    for group, table in sorted(tables.items()):
+        lines.append(f"    {group!r}: {{")
+        for rule, steps in sorted(table.items()):
+            told = ", ".join(
+                f"({'-math.inf' if strength == -math.inf else f'{strength:.4g}'}, {confidence:.3f})"
+                for strength, confidence in steps
+            )
+            lines.append(f"        {rule!r}: ({told},),")
+        lines.append("    },")
+    lines.append("}")
+    head = path.read_text(encoding="utf-8").partition("\nSTEPS: ")[0]
+    path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")

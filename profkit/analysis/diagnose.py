@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from profkit.analysis import noise
 from profkit.analysis.advice import capture_both, more_runs
+from profkit.analysis.calibration import calibrated
 from profkit.analysis.facts import Facts
 from profkit.analysis.rules_common import ANOTHER_PROGRAM, DRIFT, total_evidence, worst_mover
 from profkit.analysis.rules_counters import blocked, contention, throttling
@@ -59,7 +60,7 @@ def diagnose(facts: Facts) -> Verdict:
     Verdict
         ``inconclusive`` with what would settle it where no rule holds.
     """
-    findings = tuple(finding for rule in RULES if (finding := rule(facts)) is not None)
+    findings = tuple(_calibrated(finding, facts) for rule in RULES if (finding := rule(facts)) is not None)
     if findings and findings[0].rule == "identical":
         findings = findings[:1]
     sure = [f for f in findings if f.confidence >= TOO_LITTLE]
@@ -85,6 +86,17 @@ def diagnose(facts: Facts) -> Verdict:
         advice=best.advice,
         findings=ordered,
     )
+
+
+def _calibrated(finding: Finding, facts: Facts) -> Finding:
+    confidence = calibrated(
+        finding.rule,
+        finding.confidence,
+        finding.strength,
+        counters=facts.counters,
+        several=facts.repeats >= noise.MIN_RUNS_NOISE,
+    )
+    return replace(finding, confidence=confidence)
 
 
 def _weight(finding: Finding) -> float:

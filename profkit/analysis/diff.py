@@ -106,6 +106,11 @@ def diff(
     totals_a, totals_b = _totals(baseline, a), _totals(candidate, b)
     both = matched(joined, found, a, b)
     shown = signs(both)
+    changes = _compared_ranges(baseline, candidate, selector_a, selector_b)
+    models = (
+        _iterations(baseline, selector_a, iterations),
+        _iterations(candidate, selector_b, iterations),
+    )
     facts = Facts(
         baseline=facts_a,
         candidate=facts_b,
@@ -123,6 +128,8 @@ def diff(
         signs=shown,
         starved=starvation(shown, moved.noise_log_ratio, min(a.runs, b.runs)),
         lump_s=lump_size(both),
+        ranges=changes,
+        iterations=models,
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
     said = [f"{run.path}: {w}" for side in (baseline, candidate) for run in side.runs for w in run.warnings]
@@ -138,11 +145,8 @@ def diff(
         residue=residue,
         slowdown=ratio_estimate(totals_a, totals_b),
         warnings=tuple(dict.fromkeys(said)),
-        ranges=_compared_ranges(baseline, candidate, selector_a, selector_b),
-        iterations=(
-            _iterations(baseline, selector_a, iterations),
-            _iterations(candidate, selector_b, iterations),
-        ),
+        ranges=changes,
+        iterations=models,
         calls=call_table((of_a, of_b), (a.places, b.places), rows) if calls else None,
         settings=differences(baseline, candidate),
     )

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from profkit.analysis import noise
 from profkit.analysis.counters import SideFacts
+from profkit.analysis.iterations import IterationModel
 from profkit.analysis.movement import Movement
+from profkit.analysis.ranges import RangeChange
 from profkit.analysis.starvation import Starvation
 from profkit.analysis.types import DiffTable
 
@@ -53,6 +55,8 @@ class Facts:
         What the two rankings show of starvation, by `profkit.analysis.signs.SIGNS`.
     starved
         How likely those numbers are with and without starvation, weighed by what was learnt on labelled runs.
+    ranges, iterations
+        NVTX ranges of both sides, and how their iterations go; empty and ``None`` where nothing tells.
     lump_s
         Median of the lumps that hit small functions, seconds; NaN where none did.
     threads_differ
@@ -78,6 +82,8 @@ class Facts:
     signs: npt.NDArray[np.float64]
     starved: Starvation
     lump_s: float
+    ranges: tuple[RangeChange, ...] = ()
+    iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
 
     @property
     def repeats(self) -> int:

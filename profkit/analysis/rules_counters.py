@@ -15,6 +15,7 @@ from profkit.analysis.counters import SideFacts
 from profkit.analysis.facts import Facts
 from profkit.analysis.rules_common import MOST, NOTICED, SLOWER, WAIT
 from profkit.analysis.types import Evidence, Finding
+from profkit.analysis.where import what_asked, where_it_fell
 from profkit.analysis.wording import cores, percent, seconds
 
 __all__ = ["blocked", "contention", "throttling"]
@@ -38,6 +39,8 @@ OTHERS_GROWTH = 0.15
 STEAL = 0.1
 #: Growth of a program's own threads per CPU from which it is another setting and not chance.
 MORE_THREADS = 1.2
+#: Part of the iterations' time for which the consumer waits for its loader, from which that is the cause.
+STARVED_SHARE = 0.3
 #: Cores that the rest of the program uses from which its main thread waits for that work: half of one worker.
 WORKING = 0.5
 
@@ -110,8 +113,12 @@ def contention(facts: Facts) -> Finding | None:
             "more than there are: its own threads and processes compete" if itself else "within what there is"
         )
         evidence.append(_demand(a, b, says))
+    if itself:
+        evidence += what_asked(facts)
     if b.others_cores is not None:
         says = "other programs take CPUs" if others else "the rest of the machine was idle"
+        if not others and b.others_cores >= OTHERS:
+            says = "about as much as beside the baseline"
         evidence.append(Evidence("CPU used by others", cores(a.others_cores), cores(b.others_cores), says))
     if _stolen(a, b):
         evidence.append(
@@ -125,6 +132,7 @@ def contention(facts: Facts) -> Finding | None:
     if b.psi_share is not None and a.psi_share is not None:
         says = "time in which some task of the machine waited for a CPU"
         evidence.append(Evidence("CPU pressure (PSI some)", percent(a.psi_share), percent(b.psi_share), says))
+    evidence += where_it_fell(facts)
     return Finding(
         rule="run-queue-wait",
         cause="contention",
@@ -149,7 +157,8 @@ def blocked(facts: Facts) -> Finding | None:
     off = growth.off - growth.hidden_wait
     added = growth.seconds * max(1, b.mains)
     delivery = max(0.0, (b.delivery_s or 0.0) - (a.delivery_s or 0.0)) / added
-    starving = min(delivery, off) >= MOST * off and off >= MOST
+    iterations = _iterations_starved(facts)
+    starving = off >= MOST and (min(delivery, off) >= MOST * off or bool(iterations))
     # Who waits for workers that compute longer is not blocked: what they compute is the cause.
     rest = max(0.0, (b.rest_run_s or 0.0) - (a.rest_run_s or 0.0)) / added
     busy = (b.rest_run_s or 0.0) >= WORKING * (b.wall_s or math.inf)
@@ -178,6 +187,7 @@ def blocked(facts: Facts) -> Finding | None:
                 "in the functions that hand over what they bring",
             )
         )
+        evidence += iterations
     return Finding(
         rule="off-cpu",
         cause="data-starvation" if starving else "blocked",
@@ -198,6 +208,24 @@ def blocked(facts: Facts) -> Finding | None:
             else ("profkit show CANDIDATE --by cumtime  # what it waited in",)
         ),
     )
+
+
+def _iterations_starved(facts: Facts) -> list[Evidence]:
+    """That iterations came to wait for their loader, where NVTX ranges tell; or nothing."""
+    before, after = facts.iterations
+    if before is None or after is None or after.consumer_wait_share is None:
+        return []
+    earlier = before.consumer_wait_share or 0.0
+    if after.consumer_wait_share < STARVED_SHARE or after.consumer_wait_share - earlier < STARVED_SHARE / 2:
+        return []
+    return [
+        Evidence(
+            "part of the iterations in which the consumer waited for its loader",
+            percent(earlier),
+            percent(after.consumer_wait_share),
+            f"{after.steps_per_s:.3g} iterations/s, against {before.steps_per_s:.3g}",
+        )
+    ]
 
 
 def _queues(before: float | None, after: float | None, part: float) -> bool:

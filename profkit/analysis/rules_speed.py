@@ -150,7 +150,7 @@ def unchanged(facts: Facts) -> Finding | None:
     """Neither the order, nor the total, nor any function left the noise."""
     if facts.moved or abs(facts.log_slowdown) > drift(facts) or not same_calls(facts):
         return None
-    if worst_mover(facts) >= 0:
+    if worst_mover(facts) >= 0 or not len(facts.table):
         return None
     known = facts.counters
     sure = facts.log_slowdown <= SURE_OF_NONE
