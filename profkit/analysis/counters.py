@@ -192,6 +192,9 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
     main_waits = [_main_thread(p, "run_queue_wait_s") for p in mains]
     main_run, main_wait = _sum(main_runs), _sum(main_waits)
     run_s = _sum([_process(p, "cpu_s", "run_s") for p in run.processes])
+    tree_s = machine.tree_cpu_s if machine else None
+    if run_s is not None and tree_s is not None:
+        run_s = max(run_s, tree_s)  # with what lived too shortly to be seen
     wait_s = _sum([_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
     own = run_s / wall if run_s is not None and wall else None
     demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
