@@ -9,8 +9,19 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.verdict.judge import Judgement
+    from benchmarks.verdict.pairs import Pair
 
 MARKS = ("<!-- table: written by `python -m benchmarks.verdict report --doc` -->", "<!-- end of table -->")
+
+
+#: Where what was learnt is written.
+MODULES = Path("profkit/analysis")
 
 
 def main() -> None:
@@ -42,32 +53,16 @@ def main() -> None:
         help="use the weights as they are, not those learnt without each program",
     )
 
-    command = commands.add_parser("learn", help="learn weights and confidences, and write their modules")
-    command.add_argument("directory", nargs="+", type=Path, help="what `take` wrote; several are one corpus")
-    command.add_argument("--directory-of-modules", type=Path, default=Path("profkit/analysis"))
-    command.set_defaults(corpus=[], programs=None, arm=None)
-
-    command = commands.add_parser("setup", help="make the programs' environment")
-    command.add_argument("environment", type=Path)
-    command.add_argument("--python", default=sys.executable, help="interpreter to make it with")
-
-    command = commands.add_parser(
-        "take", help="run every program under every condition; goes on where it stopped"
+    commands.choices["report"].add_argument(
+        "--learn",
+        action="store_true",
+        help="write what was learnt into profkit/analysis/{weights,calibration}.py",
     )
-    command.add_argument("directory", type=Path)
-    command.add_argument("--environment", type=Path, required=True, help="what `setup` made")
-    command.add_argument("--programs", nargs="+", metavar="NAME", help="only these")
-    command.add_argument("--conditions", nargs="+", metavar="NAME", default=[], help="only these, and clean")
-    command.add_argument("--repeats", type=int, default=5, help="runs a condition; twice as many clean")
-    command.add_argument(
-        "--noisy", action="store_true", help="do not wait for a quiet machine: to try things out"
-    )
-    command.add_argument("--dry-run", action="store_true", help="only say how long it would take")
 
     options = parser.parse_args()
     # Verdicts need no cycles collected, and the loaded runs are many objects.
     gc.disable()
-    steps = {"setup": _setup, "take": _take, "report": _report, "facts": _facts, "learn": _learn}
+    steps = {"setup": _setup, "take": _take, "report": _report, "facts": _facts}
     steps[options.command](options)
 
 
@@ -131,6 +126,8 @@ def _report(options: argparse.Namespace) -> None:
         options.summary.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     if options.doc:
         _into(options.doc, text)
+    if options.learn:
+        _learn(judged, pairs)
     print(text)
     if options.wrong:
         for j in judged:
@@ -168,15 +165,13 @@ def _facts(options: argparse.Namespace) -> None:
     file.flush()
 
 
-def _learn(options: argparse.Namespace) -> None:
+def _learn(judged: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
+    """Write what was learnt on all programs: the weights, and how often each rule was right on others."""
     from benchmarks.verdict.calibrate import fit
-    from benchmarks.verdict.judge import judge
-    from benchmarks.verdict.learn import examples, learn_both, learn_without, write, write_steps
+    from benchmarks.verdict.learn import examples, learn_both, write, write_steps
 
-    pairs = _pairs(options)[0]
     found = list(examples(pairs))
-    write(options.directory_of_modules / "weights.py", *learn_both(found))
-    judged = list(judge(pairs, weights=learn_without(pairs)))
+    write(MODULES / "weights.py", *learn_both(found))
     tables = {
         f"{arm}, {'several' if several else 'one'}": fit(
             j for j in judged if j.arm == arm and (j.runs > 1) is several
@@ -184,8 +179,7 @@ def _learn(options: argparse.Namespace) -> None:
         for arm in ("counters", "plain")
         for several in (False, True)
     }
-    write_steps(options.directory_of_modules / "calibration.py", tables)
-    print(f"{len(found)} pairs of {len({e.workload for e in found})} programs")
+    write_steps(MODULES / "calibration.py", tables)
 
 
 if __name__ == "__main__":

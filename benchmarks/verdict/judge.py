@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
@@ -98,6 +99,13 @@ def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
 
 def compared(pair: Pair, arm: str) -> tuple[Facts, Verdict]:
     """Run the comparison, and keep the facts that the verdict was made from on the way."""
+    facts = _facts_of(pair, arm)
+    return facts, diagnose(facts)
+
+
+@cache
+def _facts_of(pair: Pair, arm: str) -> Facts:
+    """Facts of a pair; learning and judging ask for them twice."""
     kept: list[Facts] = []
 
     def keeping(facts: Facts) -> Verdict:
@@ -107,10 +115,10 @@ def compared(pair: Pair, arm: str) -> tuple[Facts, Verdict]:
     original = comparison.diagnose
     comparison.diagnose = keeping
     try:
-        found = comparison.diff(*_sides(pair, arm))
+        comparison.diff(*_sides(pair, arm))
     finally:
         comparison.diagnose = original
-    return kept[0], found.verdict
+    return kept[0]
 
 
 def _judgement(pair: Pair, arm: str, verdict: Verdict) -> Judgement:

@@ -1,7 +1,7 @@
 """Confidence of the rules: how often each was right on labelled runs of programs that it was not learnt on.
 
-Written by ``python -m benchmarks.verdict learn``, not by hand. Shares are taken with Laplace's rule of succession, so
-that what was right in all of few cases is not certain.
+Written by ``python -m benchmarks.verdict report --learn``, not by hand. Shares are taken with Laplace's rule of
+succession, so that what was right in all of few cases is not certain.
 """
 
 from __future__ import annotations
@@ -42,4 +42,54 @@ def calibrated(rule: str, confidence: float, strength: float, *, counters: bool,
 
 
 #: By arm and rule: ``(strength from which it holds, confidence)``, rising.
-STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {}
+STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
+    "counters, one": {
+        "call-counts": ((-math.inf, 0.963),),
+        "changed-below": ((-math.inf, 0.955),),
+        "changed-source": ((-math.inf, 0.966),),
+        "larger-input": ((-math.inf, 0.947),),
+        "less-time": ((-math.inf, 0.991),),
+        "off-cpu": ((-math.inf, 0.940),),
+        "one-function": ((-math.inf, 0.938),),
+        "run-queue-wait": ((-math.inf, 0.988),),
+        "slower-cpu": ((-math.inf, 0.818),),
+        "throttling": ((-math.inf, 0.967),),
+        "within-noise": ((-math.inf, 0.987),),
+    },
+    "counters, several": {
+        "call-counts": ((-math.inf, 0.971),),
+        "changed-below": ((-math.inf, 0.917),),
+        "changed-source": ((-math.inf, 0.917),),
+        "larger-input": ((-math.inf, 0.857),),
+        "less-time": ((-math.inf, 0.984),),
+        "off-cpu": ((-math.inf, 0.950),),
+        "one-function": ((-math.inf, 0.875),),
+        "run-queue-wait": ((-math.inf, 0.986),),
+        "slower-cpu": ((-math.inf, 0.833),),
+        "throttling": ((-math.inf, 0.929),),
+        "within-noise": ((-math.inf, 0.945),),
+    },
+    "plain, one": {
+        "call-counts": ((-math.inf, 0.821),),
+        "less-time": ((-math.inf, 0.964),),
+        "one-function": ((-math.inf, 0.719),),
+        "starved": (
+            (-math.inf, 0.588),
+            (0.6863, 0.688),
+            (0.9035, 0.719),
+            (0.9816, 0.984),
+        ),
+        "within-noise": ((-math.inf, 0.951),),
+    },
+    "plain, several": {
+        "call-counts": ((-math.inf, 0.848),),
+        "less-time": ((-math.inf, 0.982),),
+        "one-function": ((-math.inf, 0.706),),
+        "starved-repeats": (
+            (-math.inf, 0.656),
+            (0.98, 0.882),
+            (0.9981, 0.941),
+        ),
+        "within-noise": ((-math.inf, 0.840),),
+    },
+}

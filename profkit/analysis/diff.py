@@ -37,7 +37,7 @@ from profkit.analysis.select import select_pair, select_processes, select_profil
 from profkit.analysis.sides import Side, gather
 from profkit.analysis.signs import lump_size, matched, signs
 from profkit.analysis.starvation import starvation
-from profkit.analysis.table import build_table, busy_seconds
+from profkit.analysis.table import build_table, busy_seconds, stopped_seconds
 from profkit.analysis.types import Alignment, Diff, Residue, SideSummary
 from profkit.errors import UsageError
 from profkit.model import Profile, Ranges, Roots, RunSet
@@ -99,7 +99,15 @@ def diff(
     residue = _residue(found, a, b)
     busy_a, busy_b = busy_seconds(a.profile, b.profile, rows)
     other_python = versions_differ(baseline, candidate, a.profile, b.profile)
-    moved = movement(table, busy_a, busy_b, _noise_ratio(found, a, b), python_differs=other_python)
+    moved = movement(
+        table,
+        busy_a,
+        busy_b,
+        _noise_ratio(found, a, b),
+        python_differs=other_python,
+        within=busy_seconds(a.profile, b.profile, rows, cumulative=True),
+        stopped=stopped_seconds(a.profile, b.profile, rows),
+    )
     facts_a = side_facts(baseline, _total(a), partial(select_processes, process=selector_a))
     facts_b = side_facts(candidate, _total(b), partial(select_processes, process=selector_b))
     ranking = ranking_of(table, rows, a, b, by)

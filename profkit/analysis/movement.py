@@ -38,6 +38,10 @@ _WAITS = frozenset(
 
 #: Part of the baseline's time in functions that the candidate has too, below which it is another program.
 STILL_THERE = 0.5
+#: Rows that are looked at for a changed function with much below it.
+MOST_BELOW = 200
+#: Part of the greatest cumulative time from which a function is a root of everything: all gains are below it.
+ROOT_SHARE = 0.8
 #: Calls of a function that differ by more than this part have changed.
 CALLS_CHANGED = 0.1
 
@@ -59,10 +63,16 @@ class Movement:
     changed_row, changed_part, changed_gain
         Of the functions whose source differs or that are new with it: the one that gained most, the part of
         all gains that they hold together, and seconds; −1 where no source is known to differ.
-    busy_total
-        Baseline's busy seconds.
+    busy_total, gains
+        Baseline's busy seconds, and the sum of all functions' gains in them.
     noise_log_ratio
         Median over functions of ln(scatter of candidate / scatter of baseline); NaN without replicates.
+    below_row, below_part
+        Of the functions whose source differs and that are not the root of everything: the one whose busy time
+        including callees gained most, and that gain's part of all gains; −1 where there is none.
+    stopped_work
+        Part of the growth of time off the CPU that fell on functions which do not wait by purpose: they were
+        stopped. NaN where it was not measured.
     """
 
     calls_factor: float
@@ -76,7 +86,11 @@ class Movement:
     changed_part: float
     changed_gain: float
     busy_total: float
+    gains: float
     noise_log_ratio: float
+    below_row: int = -1
+    below_part: float = 0.0
+    stopped_work: float = float("nan")
 
 
 def is_wait(name: str, root: str) -> bool:
@@ -90,7 +104,14 @@ def is_wait(name: str, root: str) -> bool:
 
 
 def movement(
-    table: DiffTable, busy_a: Floats, busy_b: Floats, noise_log_ratio: float, *, python_differs: bool = False
+    table: DiffTable,
+    busy_a: Floats,
+    busy_b: Floats,
+    noise_log_ratio: float,
+    *,
+    python_differs: bool = False,
+    within: tuple[Floats, Floats] | None = None,
+    stopped: tuple[Floats, Floats] | None = None,
 ) -> Movement:
     """Summarise how times and calls moved over the table.
 
@@ -104,6 +125,10 @@ def movement(
         From the replicates; NaN without.
     python_differs
         Whether library functions are new and changed for that reason.
+    within : two float64 arrays, shape (n,), optional
+        Busy seconds of either side including callees.
+    stopped : two float64 arrays, shape (n,), optional
+        Seconds of either side off the CPU without queueing for one, where they were measured.
     """
     a, b = table.baseline, table.candidate
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
@@ -140,6 +165,8 @@ def movement(
         np.bool_,
     )
     in_changed = float(gain[changed].sum()) if named.any() else 0.0
+    changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
+    below_row, below_part = _below_changed(table, within, gains, python_differs)
     return Movement(
         calls_factor=float((time_a * factor).sum()) / before if before > 0 else float("nan"),
         calls_changed=float(weight[altered].sum()) if len(active) else float("nan"),
@@ -148,12 +175,49 @@ def movement(
         top_row=top,
         top_part=float(gain.max()) / gains if gains > 0 else float("nan"),
         top_gain=float(gain.max()) if gains > 0 else 0.0,
-        changed_row=int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1,
+        changed_row=changed_row,
         changed_part=in_changed / gains if gains > 0 else 0.0,
         changed_gain=in_changed,
         busy_total=total_a,
+        gains=gains,
         noise_log_ratio=noise_log_ratio,
+        below_row=below_row,
+        below_part=below_part,
+        stopped_work=_stopped_work(table, stopped),
     )
+
+
+def _below_changed(
+    table: DiffTable, within: tuple[Floats, Floats] | None, gains: float, python_differs: bool
+) -> tuple[int, float]:
+    """Row of another source with the greatest gain including callees, and that gain's part of all gains; (−1, 0)."""
+    if within is None or gains <= 0:
+        return -1, 0.0
+    before, after = within
+    whole = max(float(before.max(initial=0.0)), 1e-12)
+    rows = [
+        row
+        for row in np.argsort(before - after, kind="stable")[:MOST_BELOW].tolist()
+        if table.same_source[row] is False
+        and before[row] <= ROOT_SHARE * whole
+        and (not python_differs or table.keys[row].root == PROJECT)
+    ]
+    if not rows:
+        return -1, 0.0
+    return rows[0], min(1.0, float(after[rows[0]] - before[rows[0]]) / gains)
+
+
+def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
+    """Part of the growth of time off the CPU that is in functions which do not wait by purpose; NaN if unknown."""
+    if stopped is None:
+        return float("nan")
+    grown = np.maximum(stopped[1] - stopped[0], 0.0)
+    rows = np.flatnonzero(grown >= noise.MIN_SECONDS)
+    whole = float(grown[rows].sum())
+    if whole <= 0:
+        return float("nan")
+    work = sum(float(grown[i]) for i in rows.tolist() if not is_wait(table.name[i], table.keys[i].root))
+    return work / whole
 
 
 def noise_log_ratio(

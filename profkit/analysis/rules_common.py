@@ -20,6 +20,7 @@ __all__ = [
     "SLOWER",
     "UNTOLD",
     "WAIT",
+    "WAIT_GROWTH",
     "drift",
     "machines_differ",
     "same_calls",
@@ -32,6 +33,8 @@ __all__ = [
 UNTOLD = "–"
 #: Wait / (run + wait) from which queueing for a CPU is a cause (recall 1.00 at 0.2 % false alarms).
 WAIT = 0.15
+#: Growth of that fraction over the baseline from which it is another state.
+WAIT_GROWTH = 0.10
 #: Slow-down from which lost time is worth a cause: the corpus calls a run contended from 1.15× on.
 SLOWER = math.log(1.15)
 #: Below this slow-down there is nothing to explain: clean repeats reach it.

@@ -13,7 +13,7 @@ import math
 from profkit.analysis.advice import limit_threads, look_for_others, raise_quota
 from profkit.analysis.counters import SideFacts
 from profkit.analysis.facts import Facts
-from profkit.analysis.rules_common import MOST, NOTICED, SLOWER, WAIT
+from profkit.analysis.rules_common import MOST, NOTICED, SLOWER, WAIT, WAIT_GROWTH
 from profkit.analysis.types import Evidence, Finding
 from profkit.analysis.where import what_asked, where_it_fell
 from profkit.analysis.wording import cores, percent, seconds
@@ -22,14 +22,15 @@ __all__ = ["blocked", "contention", "throttling"]
 
 #: Throttled part of the enforcement periods from which the quota is the cause (350 of 350 right).
 THROTTLED = 0.05
-#: Growth of the wait fraction over the baseline beside `WAIT`.
-WAIT_GROWTH = 0.10
 #: The same where queueing explains at least `MUCH` of the added time: mild contention queues less.
 SOME_WAIT = 0.08
 SOME_GROWTH = 0.05
 MUCH = 0.4
 #: Part of the added time that must be queueing in any case: a benign neighbour makes a program queue, too.
 LEAST = 0.1
+#: … and where only workers and threads that the main thread waits for queue: repeats of a program whose threads
+#: hand data to each other reach 0.22.
+LEAST_HIDDEN = 0.3
 #: Demand over available CPUs from which the program starves itself (with `OTHERS`: 134 of 134 pure cases).
 SELF_DEMAND = 1.25
 #: Cores used by others from which they are the cause, and how much more than beside the baseline.
@@ -39,6 +40,8 @@ OTHERS_GROWTH = 0.15
 STEAL = 0.1
 #: Growth of a program's own threads per CPU from which it is another setting and not chance.
 MORE_THREADS = 1.2
+#: Part of the growth of time off the CPU in functions that do not wait by purpose, from which they were stopped.
+STOPPED = 0.3
 #: Part of the iterations' time for which the consumer waits for its loader, from which that is the cause.
 STARVED_SHARE = 0.3
 #: Cores that the rest of the program uses from which its main thread waits for that work: half of one worker.
@@ -76,15 +79,17 @@ def throttling(facts: Facts) -> Finding | None:
 
 def contention(facts: Facts) -> Finding | None:
     """The candidate queued for CPUs where the baseline did not; demand and others' load say through whom."""
-    if not facts.counters or throttling(facts) is not None or facts.log_slowdown < NOTICED:
+    if not facts.counters or throttling(facts) is not None:
         return None
     a, b = facts.baseline, facts.candidate
     part = _starved_part(facts)
+    if facts.log_slowdown < NOTICED and not _lost_anyway(facts):
+        return None
     main = _queues(a.wait_fraction, b.wait_fraction, part)
     # One rank of several, or the workers that the main thread waits for.
     one = _queues(a.worst_wait_fraction, b.worst_wait_fraction, part) if b.mains > 1 else False
-    rest = _queues(a.rest_wait_fraction, b.rest_wait_fraction, part) and _hidden(facts) >= LEAST
-    if not (main or one or rest) or not part >= LEAST:
+    rest = _queues(a.rest_wait_fraction, b.rest_wait_fraction, part) and _hidden(facts) >= LEAST_HIDDEN
+    if not (main or one or rest) or part < LEAST:
         return None
     evidence = []
     if main or not (one or rest):
@@ -158,12 +163,13 @@ def blocked(facts: Facts) -> Finding | None:
     added = growth.seconds * max(1, b.mains)
     delivery = max(0.0, (b.delivery_s or 0.0) - (a.delivery_s or 0.0)) / added
     iterations = _iterations_starved(facts)
-    starving = off >= MOST and (min(delivery, off) >= MOST * off or bool(iterations))
-    # Who waits for workers that compute longer is not blocked: what they compute is the cause.
-    rest = max(0.0, (b.rest_run_s or 0.0) - (a.rest_run_s or 0.0)) / added
-    busy = (b.rest_run_s or 0.0) >= WORKING * (b.wall_s or math.inf)
-    if off < MOST or (not starving and rest >= MOST * off):
+    # Who waits for threads, workers or ranks that compute longer is not blocked: what they compute is the cause.
+    if off < MOST or _others_compute_longer(facts, off * added) or _ranks_compute_longer(facts):
         return None
+    busy = (b.rest_run_s or 0.0) >= WORKING * (b.wall_s or math.inf)
+    # Functions that do not wait by purpose stood still as well: loaders are not what was missing.
+    stopped = facts.movement.stopped_work > STOPPED
+    starving = (min(delivery, off) >= MOST * off or bool(iterations)) and not stopped
     evidence = [
         Evidence(
             "main thread off the CPU, not queueing",
@@ -208,6 +214,31 @@ def blocked(facts: Facts) -> Finding | None:
             else ("profkit show CANDIDATE --by cumtime  # what it waited in",)
         ),
     )
+
+
+def _others_compute_longer(facts: Facts, off_s: float) -> bool:
+    """Whether the program's other threads and processes computed while the main threads were off the CPU."""
+    before, after = facts.baseline.rest_run_s or 0.0, facts.candidate.rest_run_s or 0.0
+    if after - before < MOST * off_s / max(1.0, facts.candidate.own_cores or 1.0):
+        return False
+    return before <= 0 or math.log(after / before) >= MOST * facts.log_slowdown
+
+
+def _ranks_compute_longer(facts: Facts) -> bool:
+    """Whether some rank computed longer, and the others waited for it."""
+    growth, ranks = facts.growth, facts.candidate.mains
+    return growth is not None and ranks > 1 and growth.run * ranks >= MOST
+
+
+def _lost_anyway(facts: Facts) -> bool:
+    """Whether the candidate queued for a noticeable time, though the baseline happened to be as slow."""
+    a, b = facts.baseline, facts.candidate
+    if a.main_wait_s is None or b.main_wait_s is None or not a.wall_s or facts.log_slowdown < -NOTICED:
+        return False
+    added = b.main_wait_s / max(1, b.mains) - a.main_wait_s / max(1, a.mains)
+    if facts.growth is not None:
+        added += facts.growth.hidden_wait * facts.growth.seconds
+    return added >= math.expm1(NOTICED) * a.wall_s
 
 
 def _iterations_starved(facts: Facts) -> list[Evidence]:

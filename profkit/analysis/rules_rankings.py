@@ -37,6 +37,10 @@ __all__ = ["code_change", "identical", "starved", "workload_change"]
 
 #: Part of the time in functions with changed calls above which the whole workload changed, not one function.
 CALLS_EVERYWHERE = 0.5
+#: Part of all gains in functions of another source, and of the baseline's time, from which the change matters,
+#: although others gained as well.
+NOTABLE = 0.35
+NOTABLE_GAIN = 0.15
 
 
 def identical(facts: Facts) -> Finding | None:
@@ -78,7 +82,8 @@ def workload_change(facts: Facts) -> Finding | None:
         ),
     ]
     evidence += _top_calls(facts)
-    if not everywhere and source_differs(facts):
+    # Another source that holds the gains, in itself or below it, calls others differently, too.
+    if (not everywhere and _some_source_differs(facts)) or _changed_below(facts):
         return None
     return Finding(
         rule="call-counts",
@@ -113,6 +118,14 @@ def code_change(facts: Facts) -> Finding | None:
     if moved.changed_row >= 0 and moved.changed_part > DOMINATES and moved.changed_gain > least:
         confidence = 0.95 if facts.counters else 0.85
         return _code_finding(facts, moved.changed_row, moved.changed_part, confidence, known=True)
+    if _changed_below(facts):
+        return _code_finding(facts, moved.below_row, moved.below_part, 0.85, known=True, below=True)
+    if (
+        moved.changed_row >= 0
+        and moved.changed_part > NOTABLE
+        and moved.changed_gain > NOTABLE_GAIN * moved.busy_total
+    ):
+        return _code_finding(facts, moved.changed_row, moved.changed_part, 0.8, known=True)
     row = moved.top_row
     if row < 0 or not moved.top_part > DOMINATES or moved.top_gain < least:
         return None
@@ -129,7 +142,21 @@ def code_change(facts: Facts) -> Finding | None:
     return _code_finding(facts, row, moved.top_part, 0.85 if facts.counters else 0.6, known=False)
 
 
-def _code_finding(facts: Facts, row: int, part: float, confidence: float, *, known: bool) -> Finding:
+def _changed_below(facts: Facts) -> bool:
+    """Whether a function with another source gained most of what was gained, with what it calls."""
+    moved = facts.movement
+    least = noise.TV_P95 * moved.busy_total
+    return moved.below_row >= 0 and moved.below_part > DOMINATES and moved.below_part * moved.gains > least
+
+
+def _some_source_differs(facts: Facts) -> bool:
+    """Whether any function that matters has another source."""
+    return facts.movement.changed_row >= 0 or facts.movement.below_row >= 0
+
+
+def _code_finding(
+    facts: Facts, row: int, part: float, confidence: float, *, known: bool, below: bool = False
+) -> Finding:
     table, moved = facts.table, facts.movement
     name = readable_name(table.name[row])
     new = table.match[row] == "new"
@@ -140,7 +167,10 @@ def _code_finding(facts: Facts, row: int, part: float, confidence: float, *, kno
             f"self time of {name}",
             seconds(float(table.baseline.tottime[row])),
             seconds(float(table.candidate.tottime[row])),
-            f"{percent(part)} of the added time" + (", with all that changed or is new" if known else ""),
+            "part of the time that it and what it calls gained"
+            if below
+            else f"{percent(part)} of the added time"
+            + (", with all that changed or is new" if known else ""),
         ),
         Evidence("its calls", count(calls_a), count(calls_b), "same" if calls_a == calls_b else "changed"),
     ]
@@ -153,12 +183,13 @@ def _code_finding(facts: Facts, row: int, part: float, confidence: float, *, kno
         evidence.append(Evidence("time per call", times(1.0), times(own), says))
     if known:
         what = f"{name} is new" if new else f"The source of {name} changed"
-        summary = f"{what}; functions that changed or are new hold {percent(part)} of the added time"
+        held = "it and what it calls" if below else "functions that changed or are new"
+        summary = f"{what}; {held} hold {percent(part)} of the added time"
     else:
         summary = f"{name} alone got slower per call, and holds {percent(part)} of the added time"
     whole = facts.cpu_part
     return Finding(
-        rule="changed-source" if known else "one-function",
+        rule="changed-below" if below else "changed-source" if known else "one-function",
         cause="code-change",
         confidence=confidence,
         severity=part if math.isnan(whole) else part * whole,

@@ -17,6 +17,7 @@ from profkit.analysis.rules_common import (
     NOTICED,
     SLOWER,
     WAIT,
+    WAIT_GROWTH,
     drift,
     machines_differ,
     same_calls,
@@ -31,10 +32,12 @@ from profkit.analysis.wording import number, percent, times
 
 __all__ = ["faster", "longer_calls", "unchanged"]
 
-#: Growth of memory or of bytes read from which the input is larger: repeats of one program differ by less.
-LARGER = 1.05
+#: Growth of memory or of bytes read from which the input is larger: repeats of one program differ by up to 1.063.
+LARGER = 1.08
 #: … and by at least so many bytes.
 LARGER_BYTES = 2e6
+#: ln of the factor by which one run must be faster than another before it is said without a reason.
+FAST = math.log(1.8)
 #: Slow-down of one run on one machine up to which no change is believed to be meant; beyond it, and within what
 #: clean runs drift, it is open.
 SURE_OF_NONE = math.log(1.2)
@@ -126,7 +129,9 @@ def faster(facts: Facts) -> Finding | None:
     """The candidate took less time."""
     wait_a, wait_b = facts.baseline.wait_fraction, facts.candidate.wait_fraction
     freed = wait_a is not None and wait_b is not None and wait_a >= WAIT and wait_a - wait_b > 0.1
-    least = NOTICED if freed else drift(facts)
+    known = freed or not same_calls(facts) or facts.movement.changed_row >= 0
+    # One run that happened to be slow makes the other one fast.
+    least = NOTICED if freed else drift(facts) if known or facts.repeats >= noise.MIN_RUNS_NOISE else FAST
     if facts.log_slowdown > -least or facts.identical or facts.unmatched > ANOTHER_PROGRAM:
         return None
     evidence = [total_evidence(facts)]
@@ -139,7 +144,7 @@ def faster(facts: Facts) -> Finding | None:
     return Finding(
         rule="less-time",
         cause="faster",
-        confidence=0.9,
+        confidence=0.9 if known else 0.75,
         severity=1.0,
         summary=f"The candidate takes {times(math.exp(facts.log_slowdown))} the baseline's time.",
         evidence=tuple(evidence),
@@ -150,7 +155,7 @@ def unchanged(facts: Facts) -> Finding | None:
     """Neither the order, nor the total, nor any function left the noise."""
     if facts.moved or abs(facts.log_slowdown) > drift(facts) or not same_calls(facts):
         return None
-    if worst_mover(facts) >= 0 or not len(facts.table):
+    if worst_mover(facts) >= 0 or not len(facts.table) or _waits_differ(facts):
         return None
     known = facts.counters
     sure = facts.log_slowdown <= SURE_OF_NONE
@@ -180,3 +185,9 @@ def unchanged(facts: Facts) -> Finding | None:
         ),
         advice=() if known else capture_both(facts),
     )
+
+
+def _waits_differ(facts: Facts) -> bool:
+    """Whether one side queued for CPUs much more than the other: then something changed, whatever the totals say."""
+    before, after = facts.baseline.wait_fraction, facts.candidate.wait_fraction
+    return before is not None and after is not None and abs(after - before) >= WAIT_GROWTH

@@ -20,7 +20,7 @@ from profkit.analysis.types import RUNGS, Alignment, DiffTable, SideTable
 from profkit.analysis.wording import percent, times
 from profkit.model import PROJECT, FunctionKey, Profile
 
-__all__ = ["build_table", "busy_seconds"]
+__all__ = ["build_table", "busy_seconds", "stopped_seconds"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -94,7 +94,9 @@ def build_table(
     return table, (row_a, row_b)
 
 
-def busy_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats]:
+def busy_seconds(
+    a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
+) -> tuple[Floats, Floats]:
     """Self time spent on a CPU, where a tracer on both sides told waiting from running; else all self time.
 
     Parameters
@@ -103,20 +105,31 @@ def busy_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Float
         Baseline and candidate.
     rows
         As `build_table` returns them.
+    cumulative
+        Including callees.
 
     Returns
     -------
     baseline, candidate : float64 array, shape (n,)
         Seconds, in order of the table.
     """
-    measured = all(p.wait is not None and p.blocked is not None for p in (a, b))
+    names = ("cumwait", "cumblocked", "cumtime") if cumulative else ("wait", "blocked", "tottime")
+    measured = all(getattr(p, name) is not None for p in (a, b) for name in names[:2])
 
     def busy(profile: Profile, of: Rows) -> Floats:
-        if not measured or profile.wait is None or profile.blocked is None:
-            return _at(profile.tottime, of)
-        return _at(np.maximum(profile.tottime - profile.wait - profile.blocked, 0.0), of)
+        waited, blocked, whole = (getattr(profile, name) for name in names)
+        if not measured:
+            return _at(whole, of)
+        return _at(np.maximum(whole - waited - blocked, 0.0), of)
 
     return busy(a, rows[0]), busy(b, rows[1])
+
+
+def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats] | None:
+    """Self time off the CPU, not queueing, in order of the table; ``None`` where a side did not measure it."""
+    if a.blocked is None or b.blocked is None:
+        return None
+    return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
 def _value(profile: Profile, by: str) -> Floats:
