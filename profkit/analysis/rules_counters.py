@@ -238,7 +238,8 @@ def _lost_anyway(facts: Facts) -> bool:
     added = b.main_wait_s / max(1, b.mains) - a.main_wait_s / max(1, a.mains)
     if facts.growth is not None:
         added += facts.growth.hidden_wait * facts.growth.seconds
-    return added >= math.expm1(NOTICED) * a.wall_s
+    queued = max(b.wait_fraction or 0.0, b.rest_wait_fraction or 0.0)
+    return queued >= WAIT and added >= math.expm1(NOTICED) * a.wall_s
 
 
 def _iterations_starved(facts: Facts) -> list[Evidence]:

@@ -17,7 +17,6 @@ from profkit.analysis.rules_common import (
     NOTICED,
     SLOWER,
     WAIT,
-    WAIT_GROWTH,
     drift,
     machines_differ,
     same_calls,
@@ -190,4 +189,4 @@ def unchanged(facts: Facts) -> Finding | None:
 def _waits_differ(facts: Facts) -> bool:
     """Whether one side queued for CPUs much more than the other: then something changed, whatever the totals say."""
     before, after = facts.baseline.wait_fraction, facts.candidate.wait_fraction
-    return before is not None and after is not None and abs(after - before) >= WAIT_GROWTH
+    return before is not None and after is not None and abs(after - before) >= WAIT

@@ -21,6 +21,8 @@ __all__ = ["what_asked", "where_it_fell"]
 NAMED = 3
 #: Part of its own time that a range must have waited to be named.
 LEAST_SHARE = 0.1
+#: Part of all queueing in functions that one must hold to be named.
+LEAST_PART = 0.05
 
 
 def where_it_fell(facts: Facts) -> tuple[Evidence, ...]:
@@ -44,20 +46,25 @@ def _functions(facts: Facts) -> list[Evidence]:
     if whole <= 0:
         return []
     before = table.baseline.wait
-    top = [row for row in np.argsort(-after, kind="stable")[:NAMED].tolist() if after[row] > 0]
-    named = [
-        f"{readable_name(table.name[row])} {seconds(float(after[row]))} "
-        f"({percent(float(after[row]) / max(float(table.candidate.tottime[row]), 1e-12))} of it)"
-        for row in top
+    top = [
+        row for row in np.argsort(-after, kind="stable")[:NAMED].tolist() if after[row] >= LEAST_PART * whole
     ]
     return [
         Evidence(
-            "queueing, by function",
-            seconds(float(before.sum())) if before is not None else "–",
-            "; ".join(named),
-            f"{percent(float(after[top].sum()) / whole)} of {seconds(whole)} in all functions",
+            f"queueing in {readable_name(table.name[row])}",
+            _of(None if before is None else float(before[row]), float(table.baseline.tottime[row])),
+            _of(float(after[row]), float(table.candidate.tottime[row])),
+            f"{percent(float(after[row]) / whole)} of all queueing in functions",
         )
+        for row in top
     ]
+
+
+def _of(waited: float | None, whole: float) -> str:
+    """Seconds waited, and which part of a function's self time they are."""
+    if waited is None or whole <= 0:
+        return "–"
+    return f"{seconds(waited)} ({percent(min(1.0, waited / whole))} of it)"
 
 
 def _ranges(changes: Sequence[RangeChange]) -> list[Evidence]:
@@ -68,24 +75,24 @@ def _ranges(changes: Sequence[RangeChange]) -> list[Evidence]:
         and change.candidate.wait_s is not None
         and (change.candidate.wait_share or 0.0) >= LEAST_SHARE
     ]
-    if not waited:
-        return []
     waited.sort(key=lambda item: -item[0])
-    top = [change for _, change in waited[:NAMED]]
 
     def told(change: RangeChange, side: str) -> str:
         row = getattr(change, side)
-        if row is None or row.wait_s is None:
-            return f"{change.key.name} –"
-        return f"{change.key.name} {seconds(row.wait_s)} ({percent(row.wait_share)})"
+        return (
+            "–"
+            if row is None or row.wait_s is None
+            else f"{seconds(row.wait_s)} ({percent(row.wait_share)} of it)"
+        )
 
     return [
         Evidence(
-            "queueing, by NVTX range",
-            "; ".join(told(change, "baseline") for change in top),
-            "; ".join(told(change, "candidate") for change in top),
-            "part of the ranges' own time; ranges lie within each other",
+            f"queueing in range {change.key.name}",
+            told(change, "baseline"),
+            told(change, "candidate"),
+            "NVTX range",
         )
+        for _, change in waited[:NAMED]
     ]
 
 
@@ -95,19 +102,26 @@ def what_asked(facts: Facts) -> tuple[Evidence, ...]:
     if a.expected_cores is None or b.expected_cores is None:
         return ()
     says = f"{b.available_cpus:g} are there" if b.available_cpus else "what their settings ask for"
-    return (Evidence("cores that its processes and thread pools ask for", _asked(a), _asked(b), says),)
+    cell, origin = _asked(b)
+    return (
+        Evidence(
+            "cores that its processes and thread pools ask for",
+            _asked(a)[0],
+            cell,
+            says + (f" ({origin})" if origin else ""),
+        ),
+    )
 
 
-def _asked(of: Inventory) -> str:
-    """Cores asked for, and the largest pool with where its size came from."""
+def _asked(of: Inventory) -> tuple[str, str]:
+    """Cores asked for with the largest pools, and where the size of these came from."""
     text = f"{of.expected_cores:.3g}"
     rows = [row for row in of.rows if row.threads and row.threads > 1 and not row.process.idle]
     if not rows:
-        return text
+        return text, ""
     largest = max(rows, key=lambda row: row.threads or 0)
     alike = len({row.process.pid for row in rows if row.threads == largest.threads})
-    origin = largest.pool.variable or {"default": "default", "program": "set by the program"}.get(
-        largest.pool.origin, ""
-    )
+    words = {"default": "by default", "program": "set by the program"}
     many = f"{alike} × " if alike > 1 else ""
-    return f"{text}: {many}{largest.library} {largest.threads}" + (f" ({origin})" if origin else "")
+    origin = largest.pool.variable or words.get(largest.pool.origin, "")
+    return f"{text}: {many}{largest.library} {largest.threads}", origin

@@ -112,7 +112,7 @@ def test_one_function_slower_per_call_without_hashes() -> None:
     rows = [replace(r, source="") for r in BASE]
     found = judged(run(scaled(1.0, rows=rows)), run(scaled(6.0, 1.0, rows=rows)))
     assert found.verdict.cause == "code-change"
-    assert found.verdict.confidence < 0.9
+    assert found.verdict.findings[0].rule == "one-function"
 
 
 def test_native_function_slower_alone_is_not_called_code() -> None:
@@ -135,7 +135,7 @@ def test_twice_the_calls_is_workload() -> None:
 def test_one_factor_on_another_cpu_is_a_slower_machine() -> None:
     verdict = judged(run(scaled(1.0)), run(scaled(1.8), cpu_model="older")).verdict
     assert verdict.cause == "slower-machine"
-    assert verdict.confidence >= 0.9
+    assert verdict.confidence >= 0.7
     assert "1.80×" in verdict.summary
 
 
