@@ -262,9 +262,11 @@ def test_the_tree_of_a_process_is_found_and_its_end_noticed(monkeypatch: pytest.
     pid = os.spawnlp(
         os.P_NOWAIT, "bash", "bash", "-c", "sleep 30 & sleep 30 & read -r line < /dev/zero; wait"
     )
+    deadline = time.monotonic() + 20
+    while not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"bash") and time.monotonic() < deadline:
+        time.sleep(0.01)  # between fork and exec it is this test
     tree = ProcessTree(pid, "NO=SUCH")
     try:
-        deadline = time.monotonic() + 20
         while tree.counts()[0] < 3 and time.monotonic() < deadline:
             tree.read()
             time.sleep(0.02)
