@@ -24,6 +24,8 @@ _RATES = {
     "busy_s": ("CPUs in use", "cores"),
     "steal_s": ("CPUs stolen", "cores"),
     "psi_some_s": ("somebody queued for a CPU (PSI some)", "share of the time"),
+    "cgroup_psi_some_s": ("somebody of the cgroup queued for a CPU (PSI some)", "share of the time"),
+    "psi_io_some_s": ("somebody waited for I/O (PSI some)", "share of the time"),
     "throttled_s": ("throttled by the CPU quota", "cores"),
     "throttled_periods": ("throttled periods", "per second"),
     "periods": ("periods of the CPU quota", "per second"),
@@ -33,6 +35,7 @@ _LEVELS = {
     "runnable": ("runnable threads of the machine", "threads"),
     "processes": ("processes of the run", "processes"),
     "threads": ("threads of the run", "threads"),
+    "load": ("load average", "tasks"),
     "gpu_utilisation": ("GPU utilisation", "share of the time"),
     "gpu_memory_bytes": ("GPU memory", "bytes"),
 }
