@@ -33,6 +33,10 @@ PENALTY = 3.0
 ALARMS = 0.01
 #: Least probability from which starvation is said.
 LEAST = 0.5
+#: No second machine is in the corpus: clean pairs are also learnt from as if the candidate's were so much slower.
+SLOWER_MACHINES = (1.5, 2.0, 3.0)
+#: Signs that a common factor moves.
+FOLLOW_THE_FACTOR = ("slower", "python_median", "python_upper", "native_median", "native_upper")
 #: Labels that are not learnt from.
 LUMPS_OF_OTHERS = frozenset(("cpu-quota", "blocked", "code-change+contention"))
 
@@ -56,12 +60,19 @@ def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
             continue
         facts = compared(pair, "plain")[0]
         runs = min(facts.baseline.runs, facts.candidate.runs)
-        yield Example(
-            pair.workload,
-            runs >= noise.MIN_RUNS_NOISE,
-            inputs(facts.signs, facts.movement.noise_log_ratio, runs),
-            pair.truth.contended,
-        )
+        several = runs >= noise.MIN_RUNS_NOISE
+        values = inputs(facts.signs, facts.movement.noise_log_ratio, runs)
+        yield Example(pair.workload, several, values, pair.truth.contended)
+        if not pair.truth.contended and pair.form == "null":
+            for factor in SLOWER_MACHINES:
+                yield Example(pair.workload, several, _slower(values, factor), False)
+
+
+def _slower(values: Floats, factor: float) -> Floats:
+    """Return what the same pair would show if the candidate's machine were slower by one factor throughout."""
+    scaled = values.copy()
+    scaled[[SIGNS.index(name) for name in FOLLOW_THE_FACTOR]] += np.log(factor)
+    return scaled
 
 
 def learn_both(found: Sequence[Example]) -> tuple[Weights, Weights]:
