@@ -310,7 +310,8 @@ def _unprofiled(
         pid=seen["pid"],
         parent=seen["parent"],
         role=role,
-        command=tuple(seen["command"]),
+        # A program that ends at once is seen by its name only, if at all.
+        command=tuple(launch["command"] if root and len(seen["command"]) < 2 else seen["command"]),
         exit=state,
         wall_s=wall or None,
         cpu_s=max(seen["cpu_s"], sum(_known(thread.run_s for thread in threads))),

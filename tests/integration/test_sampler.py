@@ -278,7 +278,7 @@ def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
         ).stdout
 
     text = show("--format", "md")
-    assert "runnable threads" in text
+    assert "runnable thread" in text
     assert "of one CPU" in text
     assert "sleep 0.3" in text
     shown = json.loads(show("--format", "json"))

@@ -116,6 +116,7 @@ def test_a_defect_of_the_tracer_is_seen(tmp_path: Path) -> None:
     """The tests above can fail: a stack that believes to be longer than it is, is found out."""
     sources = tmp_path / "tracer"
     shutil.copytree(SOURCES, sources)
+    shutil.copytree(SOURCES.parent / "nvtx", tmp_path / "nvtx")
     tables = sources / "tables.c"
     right = "table->limit = table->stack + FIRST_CALLS;"
     assert right in tables.read_text()

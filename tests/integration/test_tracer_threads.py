@@ -36,7 +36,7 @@ def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
     assert found["measured"]
     assert found["kernel_wait"] > 0.4, "the program was not contended: nothing was tested"
     assert found["wait"] == pytest.approx(found["kernel_wait"], rel=0.01)
-    assert found["blocked"] == pytest.approx(found["kernel_blocked"], rel=0.05, abs=0.005)
+    assert found["blocked"] == pytest.approx(found["kernel_blocked"], rel=0.05, abs=0.015)
     own_wait, cumulative_wait, own_blocked, cumulative_blocked = found["root"]
     assert cumulative_wait == pytest.approx(found["wait"], rel=0.001)
     assert cumulative_blocked == pytest.approx(found["blocked"], rel=0.001)

@@ -14,9 +14,19 @@ def descriptors():
     """Numbers that are open each time: one that the snapshot thread reads a file through is closed at once."""
     seen = []
     for _ in range(4):
-        seen.append({fd for fd in os.listdir("/proc/self/fd") if int(fd) < 512})
+        listed = {int(fd) for fd in os.listdir("/proc/self/fd")}
+        seen.append({fd for fd in listed if fd < 512 and is_open(fd)})
         time.sleep(0.03)
     return sorted(set.intersection(*seen))
+
+
+def is_open(fd):
+    """Whether it still is: not the one that the listing itself took."""
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
 
 
 threads = [t.name for t in threading.enumerate()]
