@@ -59,6 +59,10 @@ class Sampled:
     processes: tuple[Mapping[str, Any], ...]
 
 
+#: Most characters of a thread's name in the kernel (proc(5), ``comm``).
+COMM = 15
+
+
 def read_sampled(spool: Path) -> tuple[Sampled | None, list[str]]:
     """Return what the sampler left in a spool directory, and what is wrong with it."""
     path = spool / sampler.SAMPLES_NAME
@@ -310,8 +314,7 @@ def _unprofiled(
         pid=seen["pid"],
         parent=seen["parent"],
         role=role,
-        # A program that ends at once is seen by its name only, if at all.
-        command=tuple(launch["command"] if root and len(seen["command"]) < 2 else seen["command"]),
+        command=_command(seen, launch if root else {}),
         exit=state,
         wall_s=wall or None,
         cpu_s=max(seen["cpu_s"], sum(_known(thread.run_s for thread in threads))),
@@ -324,6 +327,13 @@ def _unprofiled(
         samples=_samples(seen, set()),
         peak_threads=seen["peak_threads"],
     )
+
+
+def _command(seen: Mapping[str, Any], launch: Mapping[str, Any]) -> tuple[str, ...]:
+    """Words of a process; one that ended at once was seen by its name only, which the launcher can complete."""
+    words, launched = seen["command"], launch.get("command") or [""]
+    alone = len(words) == 1 and os.path.basename(launched[0])[:COMM] == words[0][:COMM]
+    return tuple(launched if alone else words)
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
