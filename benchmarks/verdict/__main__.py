@@ -59,9 +59,24 @@ def main() -> None:
         help="write what was learnt into profkit/analysis/{weights,calibration}.py",
     )
 
+    command = commands.add_parser("setup", help="make the programs' environment")
+    command.add_argument("environment", type=Path)
+    command.add_argument("--python", default=sys.executable, help="interpreter to make it with")
+
+    command = commands.add_parser(
+        "take", help="run every program under every condition; goes on where it stopped"
+    )
+    command.add_argument("directory", type=Path)
+    command.add_argument("--environment", type=Path, required=True, help="what `setup` made")
+    command.add_argument("--programs", nargs="+", metavar="NAME", help="only these")
+    command.add_argument("--conditions", nargs="+", metavar="NAME", default=[], help="only these, and clean")
+    command.add_argument("--repeats", type=int, default=5, help="runs a condition; twice as many clean")
+    command.add_argument(
+        "--noisy", action="store_true", help="do not wait for a quiet machine: to try things out"
+    )
+    command.add_argument("--dry-run", action="store_true", help="only say how long it would take")
+
     options = parser.parse_args()
-    # Verdicts need no cycles collected, and the loaded runs are many objects.
-    gc.disable()
     steps = {"setup": _setup, "take": _take, "report": _report, "facts": _facts}
     steps[options.command](options)
 
@@ -183,4 +198,6 @@ def _learn(judged: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
 
 
 if __name__ == "__main__":
+    # Verdicts need no cycles collected, and the loaded runs are many objects.
+    gc.disable()
     main()

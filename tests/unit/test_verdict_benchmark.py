@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.verdict.__main__ import main
 from benchmarks.verdict.calibrate import confidence_of, fit, held_out
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.changes import CHANGES
@@ -226,3 +227,18 @@ def test_the_plain_view_knows_only_what_a_plain_profiler_writes(corpus: Path) ->
     assert not profile.source_hash.any()
     assert plain.processes[0].threads[0].run_s is None
     assert profile.total == pytest.approx(whole.processes[0].threads[0].profile.total)
+
+
+def test_the_command_line_has_what_the_page_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["benchmarks.verdict", "take", str(tmp_path), "--environment", "nowhere", "--dry-run"]
+    monkeypatch.setattr("sys.argv", line)
+    main()
+    assert "runs, about" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", [*line[:-1], "--programs", "unheard"])
+    with pytest.raises(SystemExit, match="unheard: not a program"):
+        main()
+    monkeypatch.setattr("sys.argv", ["benchmarks.verdict", "setup", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
