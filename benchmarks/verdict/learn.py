@@ -56,7 +56,7 @@ def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
     from benchmarks.verdict.judge import compared
 
     for pair in pairs:
-        if pair.truth.label in LUMPS_OF_OTHERS or pair.condition in ("quota", "duty"):
+        if pair.truth.label in LUMPS_OF_OTHERS:
             continue
         facts = compared(pair, "plain")[0]
         runs = min(facts.baseline.runs, facts.candidate.runs)

@@ -25,7 +25,6 @@ _DELIVERIES = {
     "concurrent/futures/_base.py": ("result", "as_completed", "wait", "result_iterator"),
     "queue.py": ("get",),
     "chainer/iterators/multiprocess_iterator.py": ("__next__", "next", "get"),
-    "keras/src/utils/data_utils.py": ("get", "next_sample"),
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from profkit.analysis.advice import limit_threads, look_for_others, raise_quota
 from profkit.analysis.counters import SideFacts, side_facts
-from profkit.analysis.rules_common import WAIT
+from profkit.analysis.rules_common import UNTOLD, WAIT, WORKING, by_whom
 from profkit.analysis.rules_counters import OTHERS, SELF_DEMAND, STEAL, THROTTLED
 from profkit.analysis.types import Evidence, Finding, Verdict
 from profkit.analysis.wording import cores, percent, seconds
@@ -22,12 +22,8 @@ __all__ = ["diagnose_run"]
 STARVING = 0.3
 #: Part of the main threads' life off the CPU from which it is what the run does.
 IDLE = 0.5
-#: Cores that the rest of the program uses from which its main thread waits for that work.
-WORKING = 0.5
 #: Seconds of wall below which a run is mostly its own start.
 LEAST_S = 0.5
-
-NONE = "–"
 
 
 def diagnose_run(run: Run, processes: Sequence[Process]) -> Verdict | None:
@@ -101,13 +97,6 @@ def _starved(side: SideFacts) -> Finding | None:
         who, said = "worst rank's main thread", worst
     if hidden > max(main, worst):
         who, said = "workers and threads, which the main thread waits for,", rest
-    whom = {
-        "self-oversubscription": "by its own threads and processes",
-        "external-load": "by other programs on the machine",
-        None: "by what the counters cannot tell",
-    }[kind]
-    if itself and others:
-        whom = "by its own threads and processes, and by other programs too"
     return Finding(
         rule="run-queue-wait",
         cause="contention",
@@ -115,7 +104,8 @@ def _starved(side: SideFacts) -> Finding | None:
         confidence=0.95 if part >= 2 * WAIT else 0.85,
         severity=part,
         summary=(
-            f"The run was starved of CPU {whom}: its {who} queued for a CPU in {percent(said)} of the active time."
+            f"The run was starved of CPU {by_whom(kind, itself, others)}: its {who} queued for a CPU in "
+            f"{percent(said)} of the active time."
         ),
         evidence=(
             _one(
@@ -193,7 +183,7 @@ def _stands(side: SideFacts) -> Finding | None:
 
 def _one(signal: str, value: str, says: str) -> Evidence:
     """Evidence of a run that has no other side."""
-    return Evidence(signal, NONE, value, says)
+    return Evidence(signal, UNTOLD, value, says)
 
 
 def _demand(side: SideFacts) -> Evidence:

@@ -21,6 +21,8 @@ __all__ = [
     "UNTOLD",
     "WAIT",
     "WAIT_GROWTH",
+    "WORKING",
+    "by_whom",
     "drift",
     "machines_differ",
     "same_calls",
@@ -35,6 +37,8 @@ UNTOLD = "–"
 WAIT = 0.15
 #: Growth of that fraction over the baseline from which it is another state.
 WAIT_GROWTH = 0.10
+#: Cores that the rest of the program uses from which its main thread waits for that work: half of one worker.
+WORKING = 0.5
 #: Slow-down from which lost time is worth a cause: the corpus calls a run contended from 1.15× on.
 SLOWER = math.log(1.15)
 #: Below this slow-down there is nothing to explain: clean repeats reach it.
@@ -67,6 +71,17 @@ INSTRUCTION_SETS = (
 )
 #: Standard deviations beyond which repeats' totals differ.
 SIGMAS = 3.0
+
+
+def by_whom(kind: str | None, itself: bool, others: bool) -> str:
+    """Say through whom CPUs were lacking: the kind of contention, and whether the program and others want too much."""
+    if itself and others and kind == "self-oversubscription":
+        return "by its own threads and processes, and by other programs too"
+    return {
+        "self-oversubscription": "by its own threads and processes",
+        "external-load": "by other programs on the machine",
+        None: "by what the counters cannot tell",
+    }[kind]
 
 
 def drift(facts: Facts) -> float:

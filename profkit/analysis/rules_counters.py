@@ -13,7 +13,7 @@ import math
 from profkit.analysis.advice import limit_threads, look_for_others, raise_quota
 from profkit.analysis.counters import SideFacts
 from profkit.analysis.facts import Facts
-from profkit.analysis.rules_common import MOST, NOTICED, SLOWER, WAIT, WAIT_GROWTH
+from profkit.analysis.rules_common import MOST, NOTICED, SLOWER, WAIT, WAIT_GROWTH, WORKING, by_whom
 from profkit.analysis.types import Evidence, Finding
 from profkit.analysis.where import what_asked, where_it_fell
 from profkit.analysis.wording import cores, percent, seconds
@@ -44,8 +44,6 @@ MORE_THREADS = 1.2
 STOPPED = 0.3
 #: Part of the iterations' time for which the consumer waits for its loader, from which that is the cause.
 STARVED_SHARE = 0.3
-#: Cores that the rest of the program uses from which its main thread waits for that work: half of one worker.
-WORKING = 0.5
 
 
 def throttling(facts: Facts) -> Finding | None:
@@ -145,7 +143,7 @@ def contention(facts: Facts) -> Finding | None:
         confidence=0.97 if facts.log_slowdown > SLOWER else 0.85,
         severity=part,
         summary=(
-            f"The candidate was starved of CPU {_by_whom(kind, itself, others)}: "
+            f"The candidate was starved of CPU {by_whom(kind, itself, others)}: "
             f"{_what_waited(a, b, main, one)}."
         ),
         evidence=tuple(evidence),
@@ -328,16 +326,6 @@ def _more_threads(a: SideFacts, b: SideFacts) -> bool | None:
 
 def _stolen(a: SideFacts, b: SideFacts) -> bool:
     return (b.steal_cores or 0.0) >= STEAL and (b.steal_cores or 0.0) - (a.steal_cores or 0.0) >= STEAL / 2
-
-
-def _by_whom(kind: str | None, itself: bool, others: bool) -> str:
-    if itself and others and kind == "self-oversubscription":
-        return "by its own threads and processes, and by other programs too"
-    return {
-        "self-oversubscription": "by its own threads and processes",
-        "external-load": "by other programs on the machine",
-        None: "by what the counters cannot tell",
-    }[kind]
 
 
 def _what_waited(a: SideFacts, b: SideFacts, main: bool, one: bool) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "between",
     "cgroup_directories",
     "cpu_seconds",
+    "cpus_to_use",
     "limiting",
     "physical_cores",
     "probe_speed",
@@ -59,6 +60,12 @@ def read_host() -> Host:
         affinity=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         quota_cpus=quota_cpus(),
     )
+
+
+def cpus_to_use() -> float:
+    """Return how many CPUs the affinity and the quota leave to the calling process, by what can be read at once."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(float(affinity or 1), quota_cpus() or float("inf"))
 
 
 def probe_speed() -> dict[str, str | float]:

@@ -197,6 +197,10 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
     except OSError as error:
         raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
     speed = host.probe_speed()  # before the target runs: it must not have to share a CPU with it
+    # Nor must a target that has one CPU queue for the tenth of a second that these take.
+    beside = host.cpus_to_use() > 1
+    if not beside:
+        facts["git"] = _git_state()
     with signals.held_back() as waiting:
         begin = time.monotonic()
         before = host.take_reading()
@@ -208,8 +212,9 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         from profkit.capture.sampler import Sampler
 
         sampler = Sampler(target.pid, spool)
-        _prepare_packing()
-        facts["git"] = _git_state()
+        if beside:
+            _prepare_packing()
+            facts["git"] = _git_state()
         facts["host"] = {**_as_dict(host.read_host()), **speed}
         try:
             status = waiting.wait(target, ended=sampler.finish)
@@ -217,6 +222,8 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
             sampler.finish()
         facts["wall_s"] = time.monotonic() - begin
         facts["readings"] = [_as_dict(before), _as_dict(host.take_reading())]
+        if not beside:
+            _prepare_packing()
         facts["tree_cpu_s"] = waiting.tree_cpu_s
         facts["killed"] = status < 0
         facts["exit_status"] = status if status >= 0 else 128 - status
@@ -249,7 +256,7 @@ def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
 
 
 def _prepare_packing() -> None:
-    """Import what packing needs while the target runs, so that its user does not wait for it afterwards."""
+    """Import what packing needs: while the target runs, where that is not on its CPU, so that nobody waits for it."""
     # numpy's BLAS must not start its pool of threads beside the target's.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     import profkit.capture.packer

@@ -15,6 +15,12 @@ from tests.integration.capturing import PROGRAMS, calls, captured, environment, 
 from tests.interpreters import find
 from tests.requirements import require
 
+#: Starts a command that may use the first so many CPUs only.
+PINNED = (
+    "import os, sys\n"
+    "os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])\n"
+    "os.execvp(sys.argv[2], sys.argv[2:])\n"
+)
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
 
 
@@ -319,3 +325,30 @@ def test_working_directory_that_is_gone(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be chosen on this system")
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: Path, cpus: int) -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < cpus:
+        pytest.skip("this machine has one CPU")
+    (tmp_path / "looks.py").write_text(
+        "import os, time\n"
+        "deadline = time.monotonic() + (1.0 if len(os.sched_getaffinity(0)) < 2 else 30.0)\n"
+        "found = False\n"
+        "while not found and time.monotonic() < deadline:\n"
+        "    time.sleep(0.02)\n"
+        "    found = 'numpy' in open(f'/proc/{os.getppid()}/maps').read()\n"
+        "print(found)\n"
+    )
+    launcher = [*profkit_command(), "capture", "--quiet", "-o", "run.prof", "--", sys.executable, "looks.py"]
+    done = subprocess.run(
+        [sys.executable, "-c", PINNED, str(cpus), *launcher],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{cpus > 1}\n"
