@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.verdict.truth import INTENTS, Intent, Measured
+from profkit.capture.agent.settings import thread_environment
 from profkit.formats.load import load_run
 from profkit.formats.pstats_file import parse_pstats
 from profkit.formats.pstats_write import write_pstats
@@ -199,6 +200,7 @@ def _with_counters(sample: Sample, run: Run) -> Run:
         exit_status=0,
         started="",
         wall_s=wall,
+        environment=thread_environment(facts["cfg"]["env"]),
         host=host,
     )
     return Run(run.path, tuple(processes), manifest, machine, run.warnings)

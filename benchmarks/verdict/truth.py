@@ -36,8 +36,10 @@ WAIT_GROWTH = 0.05
 THROTTLED = 0.05
 #: Demand of the tree over the CPUs that it may use from which it starves itself.
 SELF_DEMAND = 1.25
-#: Cores that others used from which they may be the ones who starve it.
-OTHERS = 0.5
+#: … and growth of that over the clean runs': what starves itself in either case is pushed aside by others.
+MORE_DEMAND = 1.1
+#: Cores that others used more than beside the clean runs, from which they are the ones who starve it.
+OTHERS = 0.2
 
 CONTENTION = "contention"
 ANY_KIND = frozenset(("self-oversubscription", "external-load", "cpu-quota"))
@@ -179,7 +181,7 @@ def of_pair(
     causes = intent.causes
     if min(effect, own) < SLOWER:
         causes |= {"no-change"}
-    if effect < 1 / SLOWER:
+    if min(effect, own) < 1 / SLOWER:
         causes |= {"faster"}
     return Truth(intent.label, causes, frozenset(), False, effect)
 
@@ -195,9 +197,9 @@ def _contention(intent: Intent, a: Measured, b: Measured, effect: float) -> Trut
     grown = b.waiting - a.waiting
     if effect >= SLOWER and grown >= WAIT_GROWTH:
         kinds = set()
-        if b.demand_cores > SELF_DEMAND * b.cpus:
+        if b.demand_cores > max(SELF_DEMAND, MORE_DEMAND * a.demand_cores / a.cpus) * b.cpus:
             kinds.add("self-oversubscription")
-        if b.others_cores >= OTHERS:
+        if b.others_cores - a.others_cores >= OTHERS:
             kinds.add("external-load")
         return Truth(intent.label, intent.causes, frozenset(kinds), True, effect)
     if intent.causes != frozenset((CONTENTION,)) or grown >= WAIT_GROWTH or effect >= SLOWER:
@@ -211,7 +213,8 @@ def of_same(label: str, baseline: Measured, candidate: Measured) -> Truth | None
 
     Two runs that fought for CPUs need not have lost the same time. A pair that did not is left out. A machine under
     a machine has neighbours that cannot be seen: where the same work took another number of CPU seconds, it was
-    slower or faster, and saying so is right, too.
+    slower or faster, and where most of the time added was neither that nor queueing, it stood still: saying so is
+    right, too.
     """
     effect = candidate.wall_s / baseline.wall_s
     fought = max(baseline.waiting, candidate.waiting) >= WAIT_GROWTH
@@ -220,17 +223,20 @@ def of_same(label: str, baseline: Measured, candidate: Measured) -> Truth | None
     causes = {"no-change"}
     if effect <= 1 / SLOWER:
         causes.add("faster")
-    if min(effect, candidate.tree_run_s / max(baseline.tree_run_s, 1e-9)) >= SLOWER:
+    run = candidate.tree_run_s / max(baseline.tree_run_s, 1e-9)
+    if min(effect, run) >= SLOWER:
         causes.add("slower-machine")
+    if effect >= SLOWER and run < math.sqrt(effect) and candidate.waiting - baseline.waiting < WAIT_GROWTH:
+        causes.add("blocked")
     return Truth("no-change", frozenset(causes), frozenset(), False, effect)
 
 
 def of_reversed(truth: Truth) -> Truth | None:
     """Return the truth of the same pair with its sides changed over: it became faster.
 
-    What was called by other calls or other code is still rightly named so.
+    What was called by other calls or other code is still rightly named so, and what showed no loss shows no gain.
     """
     if truth.label == "no-change" or truth.effect < SLOWER:
         return None
-    still = truth.causes & {"workload-change", "code-change"}
+    still = truth.causes & {"workload-change", "code-change", "no-change"}
     return Truth("faster", frozenset(("faster",)) | still, frozenset(), False, 1 / truth.effect)

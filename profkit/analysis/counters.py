@@ -64,6 +64,8 @@ class SideFacts:
         Sizes of the largest thread pool of every process that works, summed.
     memory_bytes, read_bytes
         Most memory of any process at once, and what all read by system calls.
+    memory_least, memory_most
+        Of the runs' `memory_bytes`.
     probe, probe_s
         A fixed piece of work, and the CPU seconds that it took just before the runs.
     inventory
@@ -93,6 +95,8 @@ class SideFacts:
     working_threads: float | None
     pool_threads: float | None
     memory_bytes: float | None
+    memory_least: float | None
+    memory_most: float | None
     read_bytes: float | None
     processes: int
     threads: int
@@ -142,6 +146,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
     """
     each = [_run_facts(run, selected(run)) for run in side.runs]
     known = {key: _median([facts[key] for facts in each]) for key in each[0]}
+    memory = [m for facts in each if (m := facts["memory_bytes"]) is not None]
     run = side.runs[0]
     host = _host(run)
     return SideFacts(
@@ -157,6 +162,8 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         command=run.manifest.command if run.manifest else (),
         environment=run.manifest.environment if run.manifest else {},
         inventory=inventory(run),
+        memory_least=min(memory) if len(memory) == len(each) else None,
+        memory_most=max(memory) if len(memory) == len(each) else None,
         **known,
     )
 

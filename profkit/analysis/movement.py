@@ -17,7 +17,7 @@ from profkit.analysis.rank import location_and_spread, log_ratios
 from profkit.analysis.types import DiffTable
 from profkit.model import PROJECT, STDLIB
 
-__all__ = ["CALLS_CHANGED", "Movement", "is_wait", "movement", "noise_log_ratio"]
+__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "Movement", "is_wait", "movement", "noise_log_ratio"]
 
 Floats = npt.NDArray[np.float64]
 

@@ -67,6 +67,11 @@ INSTRUCTION_SETS = (
     "ATEN_CPU_CAPABILITY",
     "ONEDNN_MAX_CPU_ISA",
     "DNNL_MAX_CPU_ISA",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "OPENCV_CPU_DISABLE",
+    "BLIS_ARCH_TYPE",
+    "NUMBA_CPU_NAME",
+    "NUMBA_CPU_FEATURES",
     "GLIBC_TUNABLES",
 )
 #: Standard deviations beyond which repeats' totals differ.
@@ -74,7 +79,7 @@ SIGMAS = 3.0
 
 
 def by_whom(kind: str | None, itself: bool, others: bool) -> str:
-    """Say through whom CPUs were lacking: the kind of contention, and whether the program and others want too much."""
+    """Say through whom CPUs were lacking, by the kind of contention and by who wants more than there is."""
     if itself and others and kind == "self-oversubscription":
         return "by its own threads and processes, and by other programs too"
     return {

@@ -26,7 +26,10 @@ THROTTLED = 0.05
 SOME_WAIT = 0.08
 SOME_GROWTH = 0.05
 MUCH = 0.4
-#: Part of the added time that must be queueing in any case: a benign neighbour makes a program queue, too.
+#: … and less where others' load or the program's own demand for CPUs says who took them.
+MUCH_KNOWN = 0.3
+#: Part of the added time that must be queueing in any case: a benign neighbour makes a program queue, too. Where
+#: nothing says who takes the CPUs it must be `MOST` of it.
 LEAST = 0.1
 #: … and where only workers and threads that the main thread waits for queue: repeats of a program whose threads
 #: hand data to each other reach 0.22.
@@ -39,7 +42,7 @@ OTHERS_GROWTH = 0.15
 #: Cores that the hypervisor gave to others from which it is the cause.
 STEAL = 0.1
 #: Growth of a program's own threads per CPU from which it is another setting and not chance.
-MORE_THREADS = 1.2
+MORE_THREADS = 1.25
 #: Part of the growth of time off the CPU in functions that do not wait by purpose, from which they were stopped.
 STOPPED = 0.3
 #: Part of the iterations' time for which the consumer waits for its loader, from which that is the cause.
@@ -83,11 +86,15 @@ def contention(facts: Facts) -> Finding | None:
     part = _starved_part(facts)
     if facts.log_slowdown < NOTICED and not _lost_anyway(facts):
         return None
-    main = _queues(a.wait_fraction, b.wait_fraction, part)
+    kind, itself, others = _kind(a, b)
+    much, least = (MUCH_KNOWN, LEAST) if itself or others else (MUCH, MOST)
+    main = _queues(a.wait_fraction, b.wait_fraction, part >= much)
     # One rank of several, or the workers that the main thread waits for.
-    one = _queues(a.worst_wait_fraction, b.worst_wait_fraction, part) if b.mains > 1 else False
-    rest = _queues(a.rest_wait_fraction, b.rest_wait_fraction, part) and _hidden(facts) >= LEAST_HIDDEN
-    if not (main or one or rest) or part < LEAST:
+    one = _queues(a.worst_wait_fraction, b.worst_wait_fraction, part >= much) if b.mains > 1 else False
+    rest = (
+        _queues(a.rest_wait_fraction, b.rest_wait_fraction, part >= much) and _hidden(facts) >= LEAST_HIDDEN
+    )
+    if not (main or one or rest) or part < least:
         return None
     evidence = []
     if main or not (one or rest):
@@ -110,7 +117,6 @@ def contention(facts: Facts) -> Finding | None:
                 "the main thread waits for them, and they for a CPU",
             )
         )
-    kind, itself, others = _kind(a, b)
     if b.demand_cores is not None and b.available_cpus is not None:
         says = (
             "more than there are: its own threads and processes compete" if itself else "within what there is"
@@ -258,13 +264,13 @@ def _iterations_starved(facts: Facts) -> list[Evidence]:
     ]
 
 
-def _queues(before: float | None, after: float | None, part: float) -> bool:
+def _queues(before: float | None, after: float | None, explains_much: bool) -> bool:
     """Whether a wait fraction grew to what harms; less is enough where it explains much of the added time."""
     if before is None or after is None:
         return False
     growth = after - before
     return (after >= WAIT and growth >= WAIT_GROWTH) or (
-        after >= SOME_WAIT and growth >= SOME_GROWTH and part >= MUCH
+        after >= SOME_WAIT and growth >= SOME_GROWTH and explains_much
     )
 
 
@@ -303,9 +309,8 @@ def _kind(a: SideFacts, b: SideFacts) -> tuple[str | None, bool, bool]:
         return "external-load", False, True
     if _more_threads(a, b):
         return "self-oversubscription", True, False
-    if foreign >= OTHERS:
-        return "external-load", False, True
-    return None, False, False
+    # As much as beside the baseline: that they are there is known, that they took more is not.
+    return ("external-load" if foreign >= OTHERS else None), False, False
 
 
 def _more_threads(a: SideFacts, b: SideFacts) -> bool | None:

@@ -14,7 +14,7 @@ from profkit.analysis import noise
 from profkit.analysis.advice import capture_both, more_runs
 from profkit.analysis.compare import MUCH_RESIDUE
 from profkit.analysis.facts import Facts
-from profkit.analysis.movement import is_wait
+from profkit.analysis.movement import ROOT_SHARE, is_wait
 from profkit.analysis.rules_common import (
     ANOTHER_PROGRAM,
     CALLS,
@@ -83,7 +83,7 @@ def workload_change(facts: Facts) -> Finding | None:
     ]
     evidence += _top_calls(facts)
     # Another source that holds the gains, in itself or below it, calls others differently, too.
-    if (not everywhere and _some_source_differs(facts)) or _changed_below(facts):
+    if (not everywhere and _some_source_differs(facts)) or _changed_below(facts) or _spared_by_source(facts):
         return None
     return Finding(
         rule="call-counts",
@@ -147,6 +147,24 @@ def _changed_below(facts: Facts) -> bool:
     moved = facts.movement
     least = noise.TV_P95 * moved.busy_total
     return moved.below_row >= 0 and moved.below_part > DOMINATES and moved.below_part * moved.gains > least
+
+
+def _spared_by_source(facts: Facts) -> bool:
+    """Whether the candidate is faster, by much of what functions of another source and what they call took."""
+    table = facts.table
+    spared = facts.baseline.total_s - facts.candidate.total_s
+    if spared <= 0:
+        return False
+    best = max(
+        (
+            float(table.baseline.cumtime[row] - table.candidate.cumtime[row])
+            for row in range(len(table))
+            if table.same_source[row] is False
+            and table.baseline.cumtime[row] <= ROOT_SHARE * facts.baseline.total_s
+        ),
+        default=0.0,
+    )
+    return best > NOTABLE * spared
 
 
 def _some_source_differs(facts: Facts) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from profkit.analysis import noise
-from profkit.analysis.advice import capture_both
+from profkit.analysis.advice import capture_both, more_runs
 from profkit.analysis.facts import Facts
 from profkit.analysis.rules_common import (
     ANOTHER_PROGRAM,
@@ -17,6 +17,7 @@ from profkit.analysis.rules_common import (
     NOTICED,
     SLOWER,
     WAIT,
+    WAIT_GROWTH,
     drift,
     machines_differ,
     same_calls,
@@ -33,10 +34,14 @@ __all__ = ["faster", "longer_calls", "unchanged"]
 
 #: Growth of memory or of bytes read from which the input is larger: repeats of one program differ by up to 1.063.
 LARGER = 1.08
+#: … and of memory, where each of several repeats needed more than all of the other side.
+LARGER_THROUGHOUT = 1.03
 #: … and by at least so many bytes.
 LARGER_BYTES = 2e6
-#: ln of the factor by which one run must be faster than another before it is said without a reason.
-FAST = math.log(1.8)
+#: Part of the slow-down that must be CPU time where one factor for all functions is all that is known.
+ALL_OF_IT = 0.8
+#: What two command lines are called in the evidence.
+COMMAND = "command line"
 #: Slow-down of one run on one machine up to which no change is believed to be meant; beyond it, and within what
 #: clean runs drift, it is open.
 SURE_OF_NONE = math.log(1.2)
@@ -48,17 +53,19 @@ def longer_calls(facts: Facts) -> Finding | None:
     slow = facts.log_slowdown
     if not facts.counters or not same_calls(facts) or facts.unmatched > ANOTHER_PROGRAM:
         return None
-    apart = facts.total_variation > noise.TV_P99
+    machines, inputs = machines_differ(facts), _larger_input(facts)
+    # Another command line may mean nothing; then the difference itself must be beyond doubt.
+    apart = facts.total_variation > noise.TV_P99 or machines or any(e.signal != COMMAND for e in inputs)
     if slow < (SLOWER if apart else drift(facts)) or not facts.cpu_part >= MOST:
         return None
-    waiting = facts.candidate.wait_fraction
-    if waiting is None or waiting >= WAIT or source_differs(facts):
-        return None
-    if throttling(facts) is not None or contention(facts) is not None:
+    before, waiting = facts.baseline.wait_fraction, facts.candidate.wait_fraction
+    queues = waiting is None or before is None or (waiting >= WAIT and waiting - before >= WAIT_GROWTH)
+    if queues or source_differs(facts) or throttling(facts) is not None or contention(facts) is not None:
         return None
     uniform = moved.spread <= 2 * noise.R_SPREAD_P95
-    machines, inputs = machines_differ(facts), _larger_input(facts)
-    if bool(machines) == bool(inputs) and not (machines and uniform):
+    if not machines and not inputs:
+        return _one_factor(facts)
+    if machines and inputs and not uniform:
         return None
     factor = moved.ratio if moved.ratio > 0 else slow
     evidence = (
@@ -71,7 +78,7 @@ def longer_calls(facts: Facts) -> Finding | None:
         ),
         Evidence(
             "run-queue wait fraction",
-            percent(facts.baseline.wait_fraction),
+            percent(before),
             percent(waiting),
             "no CPU was lacking",
         ),
@@ -106,21 +113,59 @@ def longer_calls(facts: Facts) -> Finding | None:
     )
 
 
+def _one_factor(facts: Facts) -> Finding | None:
+    """Every function takes the same factor more CPU time, and nothing shows why."""
+    slow, moved = facts.log_slowdown, facts.movement
+    uniform = moved.spread <= noise.R_SPREAD_P95 and facts.total_variation <= noise.TV_P95
+    if slow <= drift(facts) or not uniform or not facts.cpu_part >= ALL_OF_IT or facts.reordered:
+        return None
+    return Finding(
+        rule="one-factor",
+        cause="slower-machine",
+        confidence=0.6,
+        severity=facts.cpu_part,
+        strength=slow,
+        summary=(
+            f"Every function takes about {times(math.exp(moved.ratio))} the CPU time for the same calls, without "
+            "waiting for a CPU: it did less per second (clock, memory, other guests of its host)."
+        ),
+        evidence=(
+            Evidence(
+                "time per call, median over functions",
+                times(1.0),
+                times(math.exp(moved.ratio)),
+                f"scatter over functions {number(moved.spread)}: one factor",
+            ),
+            Evidence(
+                "time that sits in other functions",
+                percent(0.0),
+                percent(facts.total_variation),
+                f"noise reaches {percent(noise.TV_P95)}",
+            ),
+            total_evidence(facts),
+        ),
+        advice=more_runs(facts),
+    )
+
+
 def _larger_input(facts: Facts) -> tuple[Evidence, ...]:
     """What says that the candidate worked on more data; or nothing."""
     a, b = facts.baseline, facts.candidate
     found = []
-    for name, before, after in (
-        ("most memory at once", a.memory_bytes, b.memory_bytes),
-        ("bytes read", a.read_bytes, b.read_bytes),
+    throughout = min(a.runs, b.runs) >= noise.MIN_RUNS_NOISE and (b.memory_least or 0.0) > (
+        a.memory_most or math.inf
+    )
+    for name, before, after, factor in (
+        ("most memory at once", a.memory_bytes, b.memory_bytes, LARGER_THROUGHOUT if throughout else LARGER),
+        ("bytes read", a.read_bytes, b.read_bytes, LARGER),
     ):
-        if before and after and after >= LARGER * before and after - before >= LARGER_BYTES:
+        if before and after and after >= factor * before and after - before >= LARGER_BYTES:
             text = (f"{before / 1e6:,.0f} MB", f"{after / 1e6:,.0f} MB")
             found.append(Evidence(name, *text, f"{times(after / before)}: more data"))
     if a.command and b.command and a.command != b.command:
         words = [(x, y) for x, y in zip(a.command, b.command, strict=False) if x != y]
         first = words[0] if words else (f"{len(a.command)} words", f"{len(b.command)} words")
-        found.append(Evidence("command line", *first, "not the same"))
+        found.append(Evidence(COMMAND, *first, "not the same"))
     return tuple(found)
 
 
@@ -129,8 +174,8 @@ def faster(facts: Facts) -> Finding | None:
     wait_a, wait_b = facts.baseline.wait_fraction, facts.candidate.wait_fraction
     freed = wait_a is not None and wait_b is not None and wait_a >= WAIT and wait_a - wait_b > 0.1
     known = freed or not same_calls(facts) or facts.movement.changed_row >= 0
-    # One run that happened to be slow makes the other one fast.
-    least = NOTICED if freed else drift(facts) if known or facts.repeats >= noise.MIN_RUNS_NOISE else FAST
+    # Within what clean runs drift, something must have moved as well.
+    least = NOTICED if freed else SLOWER if facts.moved else drift(facts)
     if facts.log_slowdown > -least or facts.identical or facts.unmatched > ANOTHER_PROGRAM:
         return None
     evidence = [total_evidence(facts)]
@@ -151,10 +196,12 @@ def faster(facts: Facts) -> Finding | None:
 
 
 def unchanged(facts: Facts) -> Finding | None:
-    """Neither the order, nor the total, nor any function left the noise."""
-    if facts.moved or abs(facts.log_slowdown) > drift(facts) or not same_calls(facts):
+    """Neither the order, nor the total, nor any function left the noise; or nothing was lost, whatever moved."""
+    if not len(facts.table) or not same_calls(facts) or _waits_differ(facts):
         return None
-    if worst_mover(facts) >= 0 or not len(facts.table) or _waits_differ(facts):
+    if facts.moved or worst_mover(facts) >= 0:
+        return _same_total(facts)
+    if abs(facts.log_slowdown) > drift(facts):
         return None
     known = facts.counters
     sure = facts.log_slowdown <= SURE_OF_NONE
@@ -167,6 +214,7 @@ def unchanged(facts: Facts) -> Finding | None:
         cause="no-change",
         confidence=0.6 if not known else 0.9 if sure else 0.7,
         severity=float("nan"),
+        strength=-abs(facts.log_slowdown),
         summary=(
             f"No reordering beyond noise, {total}, and the main thread queued for a CPU in {waits[1]} of its "
             f"active time, against {waits[0]}."
@@ -183,6 +231,33 @@ def unchanged(facts: Facts) -> Finding | None:
             total_evidence(facts),
         ),
         advice=() if known else capture_both(facts),
+    )
+
+
+def _same_total(facts: Facts) -> Finding | None:
+    """Functions moved, and the candidate is as fast: what some gained others lost."""
+    if not facts.counters or abs(facts.log_slowdown) > NOTICED or facts.unmatched > ANOTHER_PROGRAM:
+        return None
+    waits = (percent(facts.baseline.wait_fraction), percent(facts.candidate.wait_fraction))
+    return Finding(
+        rule="same-total",
+        cause="no-change",
+        confidence=0.8,
+        severity=float("nan"),
+        summary=(
+            f"Time moved between functions, and none was lost: the candidate takes "
+            f"{times(math.exp(facts.log_slowdown))} the baseline's time, and its main thread queued for a CPU in "
+            f"{waits[1]} of its active time, against {waits[0]}."
+        ),
+        evidence=(
+            total_evidence(facts),
+            Evidence(
+                "time that sits in other functions",
+                percent(0.0),
+                percent(facts.total_variation),
+                f"noise reaches {percent(noise.TV_P99)}",
+            ),
+        ),
     )
 
 

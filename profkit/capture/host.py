@@ -11,8 +11,10 @@ import time
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from profkit.model import Host, Machine
+if TYPE_CHECKING:
+    from profkit.model import Host, Machine
 
 __all__ = [
     "Reading",
@@ -52,6 +54,8 @@ class Reading:
 
 def read_host() -> Host:
     """Return what this machine offers to the calling process."""
+    from profkit.model import Host  # and numpy with it: not before the target has started
+
     return Host(
         name=platform.node(),
         system=f"{platform.system()} {platform.release()}",
@@ -119,6 +123,7 @@ def take_reading() -> Reading:
 
 def between(start: Reading, end: Reading, host: Host) -> Machine:
     """Return what the counters rose by from `start` to `end`."""
+    from profkit.model import Machine
 
     def rise(name: str) -> float | None:
         first, last = getattr(start, name), getattr(end, name)

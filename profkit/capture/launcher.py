@@ -215,7 +215,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         if beside:
             _prepare_packing()
             facts["git"] = _git_state()
-        facts["host"] = {**_as_dict(host.read_host()), **speed}
+            facts["host"] = {**_as_dict(host.read_host()), **speed}
         try:
             status = waiting.wait(target, ended=sampler.finish)
         finally:
@@ -224,6 +224,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         facts["readings"] = [_as_dict(before), _as_dict(host.take_reading())]
         if not beside:
             _prepare_packing()
+            facts["host"] = {**_as_dict(host.read_host()), **speed}
         facts["tree_cpu_s"] = waiting.tree_cpu_s
         facts["killed"] = status < 0
         facts["exit_status"] = status if status >= 0 else 128 - status

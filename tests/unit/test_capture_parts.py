@@ -14,7 +14,7 @@ from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
-from profkit.model import Process
+from profkit.model import Host, Process
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_readings_rise() -> None:
 
 
 def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
-    machine = host.between(host.Reading(1.0), host.Reading(3.0, busy_s=5.0), host.Host())
+    machine = host.between(host.Reading(1.0), host.Reading(3.0, busy_s=5.0), Host())
     assert machine.wall_s == 2.0
     assert machine.busy_s is None
     assert machine.psi_some_s is None
