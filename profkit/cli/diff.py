@@ -60,71 +60,47 @@ def diff(
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
     from profkit.analysis.diff import diff as compare
-    from profkit.cli.output import (
-        DRAWN,
-        check_by,
-        choose_format,
-        default_limit,
-        emit_report,
-        keep_inputs,
-        masker,
-        page_to_open,
-        show_page,
-    )
+    from profkit.cli.destination import destination
+    from profkit.cli.output import masker
     from profkit.formats.load import files_of, load_side
     from profkit.report.document import Document
 
-    if open_report:
-        output = page_to_open(format, output)
-    chosen = choose_format(format, output)
-    archive = None
-    if ticket:
-        from profkit.cli.ticket import archive_of, check_ticket, members_of, pack
-
-        chosen, archive = check_ticket(format, chosen, output), archive_of(output)
-    check_by(by)
-    rows = default_limit(limit, chosen)
+    goal = destination(format, output, limit=limit, by=by, ticket=ticket, open_report=open_report)
     causes = _causes(fail_on)
-    for written in (output, archive):
-        keep_inputs(written, (path for side in (baseline, candidate) for path in files_of(side)[0]))
+    goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
     before, after = load_side(baseline), load_side(candidate)
     names = iteration_names(iteration, load, compute, batch_size)
-    drawn = chosen in DRAWN or ticket
-    result = compare(before, after, by=by, process=process, iterations=names, calls=drawn)
+    result = compare(before, after, by=by, process=process, iterations=names, calls=goal.drawn)
     pictured = before.runs[0], after.runs[0]
     runs = {}
-    if archive is not None:
+    if goal.archive is not None:
+        from profkit.cli.ticket import members_of
+
         runs = {**members_of("baseline", before.runs), **members_of("candidate", after.runs)}
     if not full_paths:
         # From here on nothing knows who ran it where: no renderer has to remember.
         masked = masker((*before.runs, *after.runs))
         result = masked.diff(result)
-        if drawn:
+        if goal.drawn:
             pictured = masked.run(pictured[0]), masked.run(pictured[1])
         runs = {member: masked.run(run) for member, run in runs.items()}
 
     def json_text() -> str:
         from profkit.report.jsondoc import diff_json
 
-        return diff_json(result, rows)
+        return diff_json(result, goal.rows)
 
     def document() -> Document:
         from profkit.report.diffdoc import diff_document
 
-        laid = diff_document(result, rows, "" if archive is None else archive.name)
-        if not drawn:
+        laid = diff_document(result, goal.rows, "" if goal.archive is None else goal.archive.name)
+        if not goal.drawn:
             return laid
         from profkit.report.pictures import diff_figures
 
         return replace(laid, figures=diff_figures(result, *pictured))
 
-    emit_report(chosen, output, json_text, document)
-    if open_report:
-        show_page(output)
-    if archive is not None:
-        from profkit.report import html
-
-        pack(archive, runs, {"report.json": json_text(), "report.html": html.render(document())})
+    goal.write(json_text, document, runs)
     if result.verdict.cause in causes:
         raise typer.Exit(1)
 

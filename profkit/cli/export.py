@@ -45,7 +45,7 @@ def export(
     if to not in _TARGETS:
         raise UsageError(f"--to {to}: not a format, use {', '.join(_TARGETS[:-1])} or {_TARGETS[-1]}")
     loaded = load_run(run, edges=False)
-    keep_inputs(output, (loaded.path,))
+    keep_inputs((loaded.path,), output)
     selected = replace(loaded, processes=select_processes(loaded, process))
     made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
     emit_chunks(made.chunks, output)

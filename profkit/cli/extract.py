@@ -24,6 +24,6 @@ def extract(
 
     # The default is what viewers see of the run file itself; all processes have to be asked for.
     loaded = load_run(run)
-    keep_inputs(output, (loaded.path,))
+    keep_inputs((loaded.path,), output)
     profile, _ = select_profile(loaded, process or "main")
     emit_bytes(write_pstats(profile), output)

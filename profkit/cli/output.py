@@ -90,27 +90,27 @@ def default_limit(limit: int | None, chosen: str) -> int:
     return _LIMITS[chosen] if limit is None else limit
 
 
-def keep_inputs(output: Path | None, inputs: Iterable[str]) -> None:
+def keep_inputs(inputs: Iterable[str], *outputs: Path | None) -> None:
     """Refuse to write over a file that was read: a profile cannot be had again, a report can.
 
     Parameters
     ----------
-    output
-        File to write, or ``None`` for stdout.
     inputs
-        Paths of what was read.
+        Paths of what was read; not asked for where no output is there yet.
+    outputs
+        Files to write, or ``None`` for stdout.
 
     Raises
     ------
     UsageError
-        They are the same file, by whatever name.
+        One of them is an input, by whatever name.
     """
-    if output is None or not output.is_file():
-        return
-    for path in inputs:
-        with contextlib.suppress(OSError):
-            if os.path.samefile(output, path):
-                raise UsageError(f"-o {output}: is a profile that is read here, name another file")
+    existing = [output for output in outputs if output is not None and output.is_file()]
+    for path in inputs if existing else ():
+        for output in existing:
+            with contextlib.suppress(OSError):
+                if os.path.samefile(output, path):
+                    raise UsageError(f"-o {output}: is a profile that is read here, name another file")
 
 
 def masker(runs: Iterable[Run]) -> Masker:

@@ -1,8 +1,8 @@
 """All profiles of a run as one set of arrays, and back; the numeric half of the run file.
 
-Used by `runfile` and `run_ranges` only. The threads' columns are concatenated over one string table, and each
-thread keeps its row ranges. Array bytes are checked against their own headers and against each other before
-they are trusted.
+Used by `runfile`, and by `run_ranges`, `run_range_calls` and `run_series`, which gather and read their groups of
+columns in the same way. The threads' columns are concatenated over one string table, and each thread keeps its row
+ranges. Array bytes are checked against their own headers and against each other before they are trusted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,21 @@ import numpy.typing as npt
 from profkit.formats.run_json import MemberError
 from profkit.model import Edges, Profile
 
-__all__ = ["Arrays", "array_bytes", "gather", "read_arrays", "read_column", "read_strings", "text_arrays"]
+__all__ = [
+    "Array",
+    "Arrays",
+    "Members",
+    "array_bytes",
+    "gather",
+    "gather_group",
+    "joined_strings",
+    "no_rows",
+    "read_arrays",
+    "read_column",
+    "read_group",
+    "read_strings",
+    "text_arrays",
+]
 
 Array = npt.NDArray[Any]
 
@@ -69,6 +83,22 @@ _NPY_HEADER = re.compile(
     rb"'shape': \((?P<count>\d{1,18}),\), \} *\n",
     re.DOTALL,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The members of a run file that is read.
+
+    Attributes
+    ----------
+    read
+        Returns a member's bytes, given its name and the most bytes it may have.
+    present
+        Names of all members.
+    """
+
+    read: Callable[[str, int], bytes]
+    present: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,11 +165,69 @@ def _encode_text(text: str) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-def text_arrays(strings: Iterable[str]) -> Iterator[tuple[str, Array]]:
-    """Yield the two members that hold a string table, with their names."""
+def text_arrays(strings: Iterable[str], prefix: str = "") -> Iterator[tuple[str, Array]]:
+    """Yield the two members that hold a string table, with their names under a prefix."""
     encoded = [_encode_text(text) for text in strings]
-    yield "strings", np.frombuffer(b"".join(encoded), np.uint8)
-    yield "string_offsets", np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
+    yield f"{prefix}strings", np.frombuffer(b"".join(encoded), np.uint8)
+    offsets = np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
+    yield f"{prefix}string_offsets", offsets
+
+
+def joined_strings(tables: Iterable[tuple[str, ...]]) -> tuple[Iterable[str], list[Array]]:
+    """Join string tables.
+
+    Returns
+    -------
+    tuple of iterable of str and list of array
+        Every text once, the empty one first; and for each table where its entries are among them.
+    """
+    union: dict[str, int] = {"": 0}
+    intern = union.setdefault
+    kept = list(tables)
+    places: dict[int, Array] = {}  # the threads of a process share a table
+    for table in kept:
+        if id(table) not in places:
+            places[id(table)] = np.array([intern(text, len(union)) for text in table], INDEX)
+    return union, [places[id(table)] for table in kept]
+
+
+def gather_group(
+    group: str,
+    dtypes: Mapping[str, np.dtype[Any]],
+    parts: Sequence[object],
+    texts: Collection[str] = (),
+    places: Sequence[Array] = (),
+) -> Iterator[tuple[str, Array]]:
+    """Concatenate columns of the same name.
+
+    Parameters
+    ----------
+    group
+        What the members are in.
+    dtypes
+        Columns, and as what they are written.
+    parts
+        What has the columns as its attributes.
+    texts
+        Columns that are indices into the string table of their part.
+    places
+        Where each part's strings are in the joined table, as `joined_strings` returns them.
+
+    Yields
+    ------
+    tuple of str and array
+        Member name without its suffix, and its values.
+    """
+    for name, dtype in dtypes.items():
+        columns = [getattr(part, name) for part in parts]
+        if name in texts:
+            columns = [table[column] for table, column in zip(places, columns, strict=True)]
+        yield f"{group}/{name}", _joined(dtype, columns)
+
+
+def _joined(dtype: np.dtype[Any], columns: Sequence[Array]) -> Array:
+    stored = dtype.newbyteorder("<")
+    return np.concatenate(columns).astype(stored, copy=False) if columns else np.zeros(0, stored)
 
 
 def gather(profiles: Sequence[Profile]) -> Iterator[tuple[str, Array]]:
@@ -150,34 +238,18 @@ def gather(profiles: Sequence[Profile]) -> Iterator[tuple[str, Array]]:
     tuple of str and array
         Member name without its suffix, and its values.
     """
-    union: dict[str, int] = {"": 0}
-    intern = union.setdefault
-    maps: dict[int, Array] = {}
-    for profile in profiles:
-        if id(profile.strings) not in maps:
-            maps[id(profile.strings)] = np.array(
-                [intern(text, len(union)) for text in profile.strings], INDEX
-            )
-    yield from text_arrays(union)
-
-    def joined(dtype: np.dtype[Any], parts: list[Array]) -> Array:
-        return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype)
-
-    for name, dtype in FUNCTION_COLUMNS.items():
-        values = [getattr(profile, name) for profile in profiles]
-        if name in _TEXT_COLUMNS:
-            values = [maps[id(p.strings)][v] for p, v in zip(profiles, values, strict=True)]
-        yield f"functions/{name}", joined(dtype, values)
+    strings, places = joined_strings(profile.strings for profile in profiles)
+    yield from text_arrays(strings)
+    yield from gather_group("functions", FUNCTION_COLUMNS, profiles, _TEXT_COLUMNS, places)
     for name, dtype in WAIT_COLUMNS.items():
         optional = [getattr(profile, name) for profile in profiles]
         if any(value is not None for value in optional):
             filled = [
                 np.full(len(p), np.nan) if v is None else v for p, v in zip(profiles, optional, strict=True)
             ]
-            yield f"functions/{name}", joined(dtype, filled)
+            yield f"functions/{name}", _joined(dtype, filled)
     edges = [profile.edges for profile in profiles if profile.edges is not None]
-    for name, dtype in EDGE_COLUMNS.items():
-        yield f"edges/{name}", joined(dtype, [getattr(edge, name) for edge in edges])
+    yield from gather_group("edges", EDGE_COLUMNS, edges)
 
 
 def array_bytes(values: Array) -> bytes:
@@ -204,29 +276,56 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     return values
 
 
-def read_column(
-    read: Callable[[str, int], bytes], name: str, dtype: np.dtype[Any], most: int = MOST_ROWS
-) -> Array:
+def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int = MOST_ROWS) -> Array:
     """Read one column of at most so many numbers; `name` is its member's, without the suffix."""
     member = f"{name}.npy"
-    return _array(member, read(member, most * dtype.itemsize + _MOST_HEADER), dtype, most)
+    return _array(member, members.read(member, most * dtype.itemsize + _MOST_HEADER), dtype, most)
 
 
-def read_strings(read: Callable[[str, int], bytes], prefix: str = "") -> tuple[str, ...]:
+def read_group(members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
+    """Read columns that belong together, as `gather_group` wrote them.
+
+    Parameters
+    ----------
+    members
+        Those of the run file.
+    group
+        What the members are in.
+    dtypes
+        Columns, and what they hold.
+
+    Raises
+    ------
+    profkit.formats.run_json.MemberError
+        A column is missing, is no array of its type, or has another length than the others.
+    """
+    columns = {
+        name: read_column(members, f"{group}/{name}", dtype.newbyteorder("<"))
+        for name, dtype in dtypes.items()
+    }
+    if len({len(values) for values in columns.values()}) > 1:
+        raise MemberError(f"the columns of {group} have different lengths")
+    return columns
+
+
+def no_rows(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
+    """Return the columns of a group that a run does not have."""
+    return {name: np.zeros(0, dtype.newbyteorder("=")) for name, dtype in dtypes.items()}
+
+
+def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
     """Read the string table that `text_arrays` wrote under a prefix."""
-    raw = read_column(read, f"{prefix}strings", np.dtype(np.uint8), MOST_TEXT)
-    return _strings(raw, read_column(read, f"{prefix}string_offsets", COUNT))
+    raw = read_column(members, f"{prefix}strings", np.dtype(np.uint8), MOST_TEXT)
+    return _strings(raw, read_column(members, f"{prefix}string_offsets", COUNT))
 
 
-def read_arrays(read: Callable[[str, int], bytes], present: frozenset[str], *, edges: bool) -> Arrays:
+def read_arrays(members: Members, *, edges: bool) -> Arrays:
     """Read all columns.
 
     Parameters
     ----------
-    read
-        Returns a member's bytes, given its name and the most bytes it may have.
-    present
-        Names of all members.
+    members
+        Those of the run file.
     edges
         Whether to read the edge columns.
 
@@ -235,22 +334,12 @@ def read_arrays(read: Callable[[str, int], bytes], present: frozenset[str], *, e
     profkit.formats.run_json.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
-
-    functions = {
-        name: read_column(read, f"functions/{name}", dtype) for name, dtype in FUNCTION_COLUMNS.items()
+    waits = {
+        name: dtype for name, dtype in WAIT_COLUMNS.items() if f"functions/{name}.npy" in members.present
     }
-    for name, dtype in WAIT_COLUMNS.items():
-        if f"functions/{name}.npy" in present:
-            functions[name] = read_column(read, f"functions/{name}", dtype)
-    links = (
-        {name: read_column(read, f"edges/{name}", dtype) for name, dtype in EDGE_COLUMNS.items()}
-        if edges
-        else {}
-    )
-    for group, columns in (("functions", functions), ("edges", links)):
-        if len({len(values) for values in columns.values()}) > 1:
-            raise MemberError(f"the columns of {group} have different lengths")
-    return Arrays(read_strings(read), functions, links)
+    functions = read_group(members, "functions", {**FUNCTION_COLUMNS, **waits})
+    links = read_group(members, "edges", EDGE_COLUMNS) if edges else {}
+    return Arrays(read_strings(members), functions, links)
 
 
 def _strings(raw: Array, offsets: Array) -> tuple[str, ...]:

@@ -6,18 +6,25 @@ row ranges. A run without such sums has none of these members.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from profkit.formats.run_columns import Array, read_column, read_strings, text_arrays
+from profkit.formats.run_columns import (
+    Array,
+    Members,
+    gather_group,
+    joined_strings,
+    no_rows,
+    read_group,
+    read_strings,
+    text_arrays,
+)
 from profkit.formats.run_json import MemberError, row_range
 from profkit.model import RangeCalls
 
 __all__ = ["RangeCallArrays", "gather_range_calls", "read_range_calls"]
 
-_GROUPS = ("range_contexts", "range_functions")
+_CONTEXTS, _FUNCTIONS = "range_contexts", "range_functions"
 _TEXT_COLUMNS = ("name", "domain")
 
 
@@ -31,18 +38,11 @@ def gather_range_calls(parts: Sequence[RangeCalls]) -> Iterator[tuple[str, Array
     """
     if not parts:
         return
-    union: dict[str, int] = {"": 0}
-    maps = [
-        np.array([union.setdefault(text, len(union)) for text in part.strings], np.int32) for part in parts
-    ]
-    for name, values in text_arrays(union):
-        yield f"{_GROUPS[0]}/{name}", values
-    for group, dtypes in zip(_GROUPS, RangeCalls.columns(), strict=True):
-        for name, dtype in dtypes.items():
-            columns = [getattr(part, name) for part in parts]
-            if name in _TEXT_COLUMNS:
-                columns = [table[column] for table, column in zip(maps, columns, strict=True)]
-            yield f"{group}/{name}", np.concatenate(columns).astype(dtype.newbyteorder("<"), copy=False)
+    strings, places = joined_strings(part.strings for part in parts)
+    yield from text_arrays(strings, f"{_CONTEXTS}/")
+    contexts, rows = RangeCalls.columns()
+    yield from gather_group(_CONTEXTS, contexts, parts, _TEXT_COLUMNS, places)
+    yield from gather_group(_FUNCTIONS, rows, parts)
 
 
 class RangeCallArrays:
@@ -74,35 +74,19 @@ class RangeCallArrays:
         return RangeCalls(self._strings, **columns).validate(functions)
 
 
-def read_range_calls(read: Callable[[str, int], bytes], present: frozenset[str]) -> RangeCallArrays:
+def read_range_calls(members: Members) -> RangeCallArrays:
     """Read all columns; a run without them has no rows.
-
-    Parameters
-    ----------
-    read
-        Returns a member's bytes, given its name and the most bytes it may have.
-    present
-        Names of all members.
 
     Raises
     ------
     profkit.formats.run_json.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
-    groups = zip(_GROUPS, RangeCalls.columns(), strict=True)
-    if f"{_GROUPS[0]}/parent.npy" not in present:
-        contexts, rows = (
-            {name: np.zeros(0, dtype) for name, dtype in dtypes.items()} for _, dtypes in groups
-        )
-        return RangeCallArrays(("",), contexts, rows)
-    contexts, rows = (
-        {
-            name: read_column(read, f"{group}/{name}", dtype.newbyteorder("<"))
-            for name, dtype in dtypes.items()
-        }
-        for group, dtypes in groups
+    contexts, rows = RangeCalls.columns()
+    if f"{_CONTEXTS}/parent.npy" not in members.present:
+        return RangeCallArrays(("",), no_rows(contexts), no_rows(rows))
+    return RangeCallArrays(
+        read_strings(members, f"{_CONTEXTS}/"),
+        read_group(members, _CONTEXTS, contexts),
+        read_group(members, _FUNCTIONS, rows),
     )
-    for group, columns in zip(_GROUPS, (contexts, rows), strict=True):
-        if len({len(values) for values in columns.values()}) > 1:
-            raise MemberError(f"the columns of {group} have different lengths")
-    return RangeCallArrays(read_strings(read, f"{_GROUPS[0]}/"), contexts, rows)

@@ -6,13 +6,20 @@ its row range. A run without ranges has none of these members.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from profkit.formats.run_columns import Array, read_column, read_strings, text_arrays
-from profkit.formats.run_json import MemberError, record, row_range, whole
+from profkit.formats.run_columns import (
+    Array,
+    Members,
+    gather_group,
+    joined_strings,
+    no_rows,
+    read_group,
+    read_strings,
+    text_arrays,
+)
+from profkit.formats.run_json import record, row_range, whole
 from profkit.model.ranges import Ranges
 
 __all__ = ["RangeArrays", "gather_ranges", "range_document", "read_ranges"]
@@ -32,17 +39,9 @@ def gather_ranges(parts: Sequence[Ranges]) -> Iterator[tuple[str, Array]]:
     """
     if not parts:
         return
-    union: dict[str, int] = {"": 0}
-    maps = [
-        np.array([union.setdefault(text, len(union)) for text in part.strings], np.int32) for part in parts
-    ]
-    for name, values in text_arrays(union):
-        yield f"ranges/{name}", values
-    for name, dtype in Ranges.columns().items():
-        columns = [getattr(part, name) for part in parts]
-        if name in _TEXT_COLUMNS:
-            columns = [table[column] for table, column in zip(maps, columns, strict=True)]
-        yield f"ranges/{name}", np.concatenate(columns).astype(dtype.newbyteorder("<"), copy=False)
+    strings, places = joined_strings(part.strings for part in parts)
+    yield from text_arrays(strings, "ranges/")
+    yield from gather_group("ranges", Ranges.columns(), parts, _TEXT_COLUMNS, places)
 
 
 def range_document(ranges: Ranges, row: int) -> dict[str, Any]:
@@ -75,27 +74,15 @@ class RangeArrays:
         return Ranges(self._strings, **columns, **fields).validate()
 
 
-def read_ranges(read: Callable[[str, int], bytes], present: frozenset[str]) -> RangeArrays:
+def read_ranges(members: Members) -> RangeArrays:
     """Read all columns; a run without them has no rows.
-
-    Parameters
-    ----------
-    read
-        Returns a member's bytes, given its name and the most bytes it may have.
-    present
-        Names of all members.
 
     Raises
     ------
     profkit.formats.run_json.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
-    dtypes = Ranges.columns()
-    if "ranges/name.npy" not in present:
-        return RangeArrays(("",), {name: np.zeros(0, dtype) for name, dtype in dtypes.items()})
-    columns = {
-        name: read_column(read, f"ranges/{name}", dtype.newbyteorder("<")) for name, dtype in dtypes.items()
-    }
-    if len({len(values) for values in columns.values()}) > 1:
-        raise MemberError("the columns of ranges have different lengths")
-    return RangeArrays(read_strings(read, "ranges/"), columns)
+    if "ranges/name.npy" not in members.present:
+        return RangeArrays(("",), no_rows(Ranges.columns()))
+    columns = read_group(members, "ranges", Ranges.columns())
+    return RangeArrays(read_strings(members, "ranges/"), columns)

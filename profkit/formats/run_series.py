@@ -7,19 +7,19 @@ nobody sampled has none of these members.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from profkit.formats.run_columns import Array, read_column
+from profkit.formats.run_columns import Array, Members, gather_group, no_rows, read_column, read_group
 from profkit.formats.run_json import MemberError, row_range
 from profkit.model import Series, ThreadSamples
 
 __all__ = ["SampleArrays", "gather_samples", "gather_series", "read_samples", "read_series"]
 
 _COUNT, _VALUE = np.dtype("<i8"), np.dtype("<f8")
-_SAMPLE_COLUMNS = ("tid", "time_ns", "run_ns", "wait_ns")
+_SAMPLE_COLUMNS = dict.fromkeys(("tid", "time_ns", "run_ns", "wait_ns"), _COUNT)
 _SERIES_TIME = "series/time_ns"
 _SERIES_MEMBER = re.compile(r"series/([a-z][a-z0-9_]{0,63})\.npy")
 
@@ -41,24 +41,12 @@ def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
 
 def gather_samples(parts: Sequence[ThreadSamples]) -> Iterator[tuple[str, Array]]:
     """Concatenate the thread samples of processes; nothing where there are none."""
-    if not parts:
-        return
-    for name in _SAMPLE_COLUMNS:
-        yield (
-            f"samples/{name}",
-            np.concatenate([getattr(part, name) for part in parts]).astype(_COUNT, copy=False),
-        )
+    if parts:
+        yield from gather_group("samples", _SAMPLE_COLUMNS, parts)
 
 
-def read_series(read: Callable[[str, int], bytes], present: frozenset[str]) -> Series | None:
+def read_series(members: Members) -> Series | None:
     """Read the machine's series; columns of any name are taken.
-
-    Parameters
-    ----------
-    read
-        Returns a member's bytes, given its name and the most bytes it may have.
-    present
-        Names of all members.
 
     Raises
     ------
@@ -67,20 +55,20 @@ def read_series(read: Callable[[str, int], bytes], present: frozenset[str]) -> S
     profkit.model.ProfileError
         The columns contradict each other.
     """
-    if f"{_SERIES_TIME}.npy" not in present:
+    if f"{_SERIES_TIME}.npy" not in members.present:
         return None
-    names = sorted(match[1] for member in present if (match := _SERIES_MEMBER.fullmatch(member)))
+    names = sorted(match[1] for member in members.present if (match := _SERIES_MEMBER.fullmatch(member)))
     if len(names) > MOST_COLUMNS:
         raise MemberError(f"a series has more than {MOST_COLUMNS} columns")
     columns = {
-        name: read_column(read, f"series/{name}", _VALUE, MOST_READINGS)
+        name: read_column(members, f"series/{name}", _VALUE, MOST_READINGS)
         for name in names
         if name != "time_ns"
     }
     for name, column in columns.items():
         if np.isinf(column).any():
             raise MemberError(f"series/{name} has an infinite reading")
-    return Series(read_column(read, _SERIES_TIME, _COUNT, MOST_READINGS), columns).validate()
+    return Series(read_column(members, _SERIES_TIME, _COUNT, MOST_READINGS), columns).validate()
 
 
 class SampleArrays:
@@ -105,7 +93,7 @@ class SampleArrays:
         return ThreadSamples(**{key: column[rows] for key, column in self._columns.items()}).validate()
 
 
-def read_samples(read: Callable[[str, int], bytes], present: frozenset[str]) -> SampleArrays:
+def read_samples(members: Members) -> SampleArrays:
     """Read all thread samples; a run without them has no rows.
 
     Raises
@@ -113,9 +101,6 @@ def read_samples(read: Callable[[str, int], bytes], present: frozenset[str]) -> 
     profkit.formats.run_json.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
-    if "samples/tid.npy" not in present:
-        return SampleArrays({name: np.zeros(0, np.int64) for name in _SAMPLE_COLUMNS})
-    columns = {name: read_column(read, f"samples/{name}", _COUNT) for name in _SAMPLE_COLUMNS}
-    if len({len(values) for values in columns.values()}) > 1:
-        raise MemberError("the columns of samples have different lengths")
-    return SampleArrays(columns)
+    if "samples/tid.npy" not in members.present:
+        return SampleArrays(no_rows(_SAMPLE_COLUMNS))
+    return SampleArrays(read_group(members, "samples", _SAMPLE_COLUMNS))

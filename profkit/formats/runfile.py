@@ -9,6 +9,7 @@ describes the members. Files without an archive are read by `pstats_file`; which
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import stat
@@ -20,7 +21,7 @@ from typing import Any, BinaryIO
 from profkit.errors import FormatError
 from profkit.formats import run_json
 from profkit.formats.pstats_write import write_pstats
-from profkit.formats.run_columns import Arrays, array_bytes, gather, read_arrays
+from profkit.formats.run_columns import Arrays, Members, array_bytes, gather, read_arrays
 from profkit.formats.run_json import MemberError, row_range
 from profkit.formats.run_range_calls import RangeCallArrays, gather_range_calls, read_range_calls
 from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
@@ -123,16 +124,14 @@ def _write(file: BinaryIO, run: Run) -> None:
 
         add(_MANIFEST, run_json.encode(_manifest_document(run)))
         add(_PROCESSES, run_json.encode(_process_documents(run)))
-        for member, values in gather([thread.profile for thread in threads]):
-            add(f"{member}.npy", array_bytes(values))
-        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
-        for member, values in gather_range_calls(inside):
-            add(f"{member}.npy", array_bytes(values))
-        for member, values in gather_ranges([p.ranges for p in run.processes if p.ranges is not None]):
-            add(f"{member}.npy", array_bytes(values))
-        for member, values in gather_series(run.series):
-            add(f"{member}.npy", array_bytes(values))
-        for member, values in gather_samples([p.samples for p in run.processes if p.samples is not None]):
+        columns = itertools.chain(
+            gather([thread.profile for thread in threads]),
+            gather_range_calls([thread.range_calls for thread in threads if thread.range_calls is not None]),
+            gather_ranges([process.ranges for process in run.processes if process.ranges is not None]),
+            gather_series(run.series),
+            gather_samples([process.samples for process in run.processes if process.samples is not None]),
+        )
+        for member, values in columns:
             add(f"{member}.npy", array_bytes(values))
 
 
@@ -261,10 +260,11 @@ class _Archive:
         if document.get("captured", True) is not False:
             manifest = run_json.manifest_from(document)
         machine = document.get("machine")
-        arrays = read_arrays(self.read, frozenset(self.members), edges=edges)
-        ranges = read_ranges(self.read, frozenset(self.members))
-        samples = read_samples(self.read, frozenset(self.members))
-        inside = read_range_calls(self.read, frozenset(self.members))
+        members = Members(self.read, frozenset(self.members))
+        arrays = read_arrays(members, edges=edges)
+        ranges = read_ranges(members)
+        samples = read_samples(members)
+        inside = read_range_calls(members)
         processes = run_json.decode(_PROCESSES, self.read(_PROCESSES, _MOST_JSON))
         if not isinstance(processes, list) or not processes:
             raise MemberError(f"{_PROCESSES} is not a list of processes")
@@ -277,7 +277,7 @@ class _Archive:
             manifest,
             None if machine is None else run_json.machine_from(machine),
             run_json.text_list("warnings", document.get("warnings", [])),
-            read_series(self.read, frozenset(self.members)),
+            read_series(members),
             run_json.machines_from(document.get("machines", {})),
         )
 

@@ -106,14 +106,8 @@ def _sides(diff: Diff) -> Table:
     )
     rows = (_side_row("baseline", before), _side_row("candidate", after), ratio)
     # A column that neither side can fill says nothing; the ratio row would only repeat that.
-    known = [
-        index
-        for index in range(len(columns))
-        if index == 0 or any(row.cells[index] not in (None, "") for row in rows[:2])
-    ]
-    return Table(
-        tuple(columns[index] for index in known),
-        tuple(Row(tuple(row.cells[index] for index in known)) for row in rows),
+    return Table(columns, rows).only(
+        i for i in range(len(columns)) if i == 0 or any(row.cells[i] not in (None, "") for row in rows[:2])
     )
 
 
@@ -254,18 +248,11 @@ def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: s
         Column("matched by", "text", 6, folds=True),
         Column("share now", "bar", 3),
     )
-    rows = [_moved_row(table, int(index), by) for index in shown]
-    filled = [
-        i for i, column in enumerate(columns) if column.priority == 0 or any(r.cells[i] != "" for r in rows)
-    ]
+    rows = tuple(_moved_row(table, int(index), by) for index in shown)
     notes = [cut_note(len(shown), len(rows_of), "functions"), about]
     if any(row.marked for row in rows):
         notes.append("● moved beyond the noise.")
-    return Table(
-        tuple(columns[i] for i in filled),
-        tuple(Row(tuple(row.cells[i] for i in filled), row.marked, row.tone) for row in rows),
-        " ".join(note for note in notes if note),
-    )
+    return Table(columns, rows, " ".join(note for note in notes if note)).without_empty()
 
 
 def _moved_row(table: DiffTable, index: int, by: str) -> Row:

@@ -8,6 +8,7 @@ here knows of colours, widths or markup.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -106,6 +107,26 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     note: str = ""
+
+    def without_empty(self) -> Table:
+        """Leave out the columns that no row can fill, as on systems that do not count waiting.
+
+        Columns of priority 0 stay.
+        """
+        return self.only(
+            i
+            for i, column in enumerate(self.columns)
+            if column.priority == 0 or any(row.cells[i] not in (None, "") for row in self.rows)
+        )
+
+    def only(self, columns: Iterable[int]) -> Table:
+        """Leave out all but these columns."""
+        kept = tuple(columns)
+        return Table(
+            tuple(self.columns[i] for i in kept),
+            tuple(Row(tuple(row.cells[i] for i in kept), row.marked, row.tone) for row in self.rows),
+            self.note,
+        )
 
 
 @dataclass(frozen=True, slots=True)

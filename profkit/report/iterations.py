@@ -11,6 +11,7 @@ from typing import Any
 from profkit.analysis.iterations import IterationModel, Spread
 from profkit.report import units
 from profkit.report.document import Block, Cell, Column, Facts, Note, Pair, Row, Section, Table
+from profkit.report.jsonvalues import json_text, json_texts
 from profkit.report.text import clean
 
 __all__ = ["change_object", "change_sections", "model_object", "model_sections"]
@@ -85,9 +86,9 @@ def model_object(model: IterationModel | None) -> dict[str, Any] | None:
         return None
     values = asdict(model)
     for field in ("loads", "computes", "waits"):
-        values[field] = [_text(name) for name in values[field]]
+        values[field] = json_texts(values[field])
     for field in ("thread", "iteration"):
-        values[field] = _text(values[field])
+        values[field] = json_text(values[field])
     return values
 
 
@@ -195,8 +196,3 @@ def _mean_note(model: IterationModel) -> str:
     if not model.overlapped:
         return ""
     return "Loading: the loaders' time, divided by their number and by the iterations."
-
-
-def _text(value: str) -> str:
-    r"""Spell what UTF-8 cannot hold as ``\udcXX``."""
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -21,6 +21,7 @@ from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSumma
 from profkit.model import Host, Manifest, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.iterations import change_object, model_object
+from profkit.report.jsonvalues import json_number, json_text, json_texts
 from profkit.report.machine import machine_object
 from profkit.report.pools import inventory_object, need_object
 from profkit.report.ranges import change_objects, range_objects
@@ -53,36 +54,19 @@ def _dumps(value: object) -> str:
     return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
-def _number(value: float | None) -> float | None:
-    """Finite numbers as they are, NaN, infinities and ``None`` as null."""
-    if value is None:
-        return None
-    number = float(value)
-    return number if math.isfinite(number) else None
-
-
-def _text(value: str) -> str:
-    r"""Spell lone surrogates (undecodable bytes) as ``\udcXX``: strict JSON readers reject them."""
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _texts(values: tuple[str, ...]) -> list[str]:
-    return [_text(value) for value in values]
-
-
 def _plain(value: object) -> Any:
     """Anything that a manifest's open mappings may hold, as JSON values."""
     if isinstance(value, str):
-        return _text(value)
+        return json_text(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        return _number(value)
+        return json_number(value)
     if isinstance(value, Mapping):
-        return {_text(str(key)): _plain(item) for key, item in value.items()}
+        return {json_text(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return _text(str(value))
+    return json_text(str(value))
 
 
 def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
@@ -94,16 +78,16 @@ def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
         "baseline": _side(diff.baseline),
         "candidate": _side(diff.candidate),
         "comparability": {
-            "score": _number(diff.comparability.score),
-            "warnings": _texts(diff.comparability.warnings),
+            "score": json_number(diff.comparability.score),
+            "warnings": json_texts(diff.comparability.warnings),
         },
         "verdict": _verdict(diff.verdict),
         "ranking": {
             "by": diff.ranking.by,
-            "rbo": _number(diff.ranking.rbo),
-            "total_variation": _number(diff.ranking.total_variation),
+            "rbo": json_number(diff.ranking.rbo),
+            "total_variation": json_number(diff.ranking.total_variation),
             "reordered": bool(diff.ranking.reordered),
-            "noise_floor": _number(diff.ranking.noise_floor),
+            "noise_floor": json_number(diff.ranking.noise_floor),
             "rbo_interval": _interval(*diff.ranking.rbo_interval),
             "displacement": None
             if diff.ranking.displacement is None
@@ -118,37 +102,37 @@ def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
         "residue": {
             "baseline_only": int(diff.residue.baseline_only),
             "candidate_only": int(diff.residue.candidate_only),
-            "baseline_only_share": _number(diff.residue.baseline_only_share),
-            "candidate_only_share": _number(diff.residue.candidate_only_share),
+            "baseline_only_share": json_number(diff.residue.baseline_only_share),
+            "candidate_only_share": json_number(diff.residue.candidate_only_share),
         },
         "settings": [
             {
-                "kind": _text(setting.kind),
-                "name": _text(setting.name),
-                "baseline": _text(setting.baseline),
-                "candidate": _text(setting.candidate),
+                "kind": json_text(setting.kind),
+                "name": json_text(setting.name),
+                "baseline": json_text(setting.baseline),
+                "candidate": json_text(setting.candidate),
             }
             for setting in diff.settings
         ],
-        "warnings": _texts(diff.warnings),
+        "warnings": json_texts(diff.warnings),
     }
 
 
 def _side(side: SideSummary) -> dict[str, Any]:
     return {
-        "label": _text(side.label),
+        "label": json_text(side.label),
         "runs": side.runs,
-        "files": _texts(side.files),
-        "wall_s": _number(side.wall_s),
-        "cpu_s": _number(side.cpu_s),
-        "total_s": _number(side.total_s),
-        "run_queue_wait_s": _number(side.run_queue_wait_s),
-        "host": None if side.host is None else _text(side.host),
-        "python": None if side.python is None else _text(side.python),
+        "files": json_texts(side.files),
+        "wall_s": json_number(side.wall_s),
+        "cpu_s": json_number(side.cpu_s),
+        "total_s": json_number(side.total_s),
+        "run_queue_wait_s": json_number(side.run_queue_wait_s),
+        "host": None if side.host is None else json_text(side.host),
+        "python": None if side.python is None else json_text(side.python),
         "processes": side.processes,
-        "skipped": _texts(side.skipped),
+        "skipped": json_texts(side.skipped),
         "inventory": None if side.inventory is None else inventory_object(side.inventory),
-        "command": _texts(side.command),
+        "command": json_texts(side.command),
     }
 
 
@@ -156,51 +140,51 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
         "cause": verdict.cause,
         "kind": verdict.kind,
-        "confidence": _number(verdict.confidence),
-        "summary": _text(verdict.summary),
+        "confidence": json_number(verdict.confidence),
+        "summary": json_text(verdict.summary),
         "evidence": [_evidence(item) for item in verdict.evidence],
-        "advice": _texts(verdict.advice),
+        "advice": json_texts(verdict.advice),
         "findings": [_finding(finding) for finding in verdict.findings],
     }
 
 
 def _evidence(item: Evidence) -> dict[str, Any]:
     return {
-        "signal": _text(item.signal),
-        "baseline": _text(item.baseline),
-        "candidate": _text(item.candidate),
-        "says": _text(item.says),
+        "signal": json_text(item.signal),
+        "baseline": json_text(item.baseline),
+        "candidate": json_text(item.candidate),
+        "says": json_text(item.says),
     }
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
-        "rule": _text(finding.rule),
+        "rule": json_text(finding.rule),
         "cause": finding.cause,
         "kind": finding.kind,
-        "confidence": _number(finding.confidence),
-        "severity": _number(finding.severity),
-        "summary": _text(finding.summary),
+        "confidence": json_number(finding.confidence),
+        "severity": json_number(finding.severity),
+        "summary": json_text(finding.summary),
         "evidence": [_evidence(item) for item in finding.evidence],
-        "advice": _texts(finding.advice),
+        "advice": json_texts(finding.advice),
     }
 
 
 def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:
     return {
-        "name": _text(table.name[row]),
-        "file": _text(table.file[row]),
+        "name": json_text(table.name[row]),
+        "file": json_text(table.file[row]),
         "line": int(table.line[row]),
         "root": table.keys[row].root,
-        "path": _text(table.keys[row].path),
+        "path": json_text(table.keys[row].path),
         "match": table.match[row],
         "same_source": table.same_source[row],
         "anomalous": bool(table.anomalous[row]),
-        "reason": _text(table.reason[row]),
+        "reason": json_text(table.reason[row]),
         "baseline": _diff_side(table.baseline, row),
         "candidate": _diff_side(table.candidate, row),
-        "per_call_ratio": _number(table.per_call_ratio[row]),
-        "p_value": _number(table.p_value[row]),
+        "per_call_ratio": json_number(table.per_call_ratio[row]),
+        "p_value": json_number(table.p_value[row]),
     }
 
 
@@ -211,11 +195,11 @@ def _diff_side(side: SideTable, row: int) -> dict[str, Any] | None:
         "rank": int(side.rank[row]),
         "ncalls": int(side.ncalls[row]),
         "primitive_calls": int(side.primitive_calls[row]),
-        "tottime": _number(side.tottime[row]),
-        "cumtime": _number(side.cumtime[row]),
-        "share": _number(side.share[row]),
-        "wait": None if side.wait is None else _number(side.wait[row]),
-        "cumwait": None if side.cumwait is None else _number(side.cumwait[row]),
+        "tottime": json_number(side.tottime[row]),
+        "cumtime": json_number(side.cumtime[row]),
+        "share": json_number(side.share[row]),
+        "wait": None if side.wait is None else json_number(side.wait[row]),
+        "cumwait": None if side.cumwait is None else json_number(side.cumwait[row]),
     }
 
 
@@ -236,7 +220,7 @@ def show_object(
     taken = inventory(run)
     return {
         "schema": SHOW_SCHEMA,
-        "file": _text(run.path),
+        "file": json_text(run.path),
         "manifest": None if run.manifest is None else _manifest(run.manifest),
         "verdict": None if verdict is None else _verdict(verdict),
         "processes_total": len(run.processes),
@@ -251,20 +235,20 @@ def show_object(
         "ranges": range_objects(ranges, range_functions(run), limit),
         "iterations": model_object(iteration_model(run, names)),
         "machine": None if run.machine is None else machine_object(run.machine),
-        "machines": {_text(name): machine_object(machine) for name, machine in run.machines.items()},
-        "warnings": _texts(run.warnings),
+        "machines": {json_text(name): machine_object(machine) for name, machine in run.machines.items()},
+        "warnings": json_texts(run.warnings),
     }
 
 
 def _manifest(manifest: Manifest) -> dict[str, Any]:
     return {
-        "schema": _text(manifest.schema),
-        "profkit": _text(manifest.profkit),
-        "command": _texts(manifest.command),
-        "cwd": _text(manifest.cwd),
+        "schema": json_text(manifest.schema),
+        "profkit": json_text(manifest.profkit),
+        "command": json_texts(manifest.command),
+        "cwd": json_text(manifest.cwd),
         "exit_status": manifest.exit_status,
-        "started": _text(manifest.started),
-        "wall_s": _number(manifest.wall_s),
+        "started": json_text(manifest.started),
+        "wall_s": json_number(manifest.wall_s),
         "host": _host(manifest.host),
         "environment": _plain(manifest.environment),
         "packages": _plain(manifest.packages),
@@ -277,12 +261,12 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
 
 def _host(host: Host) -> dict[str, Any]:
     return {
-        "name": _text(host.name),
-        "system": _text(host.system),
-        "cpu_model": _text(host.cpu_model),
+        "name": json_text(host.name),
+        "system": json_text(host.system),
+        "cpu_model": json_text(host.cpu_model),
         "cpus": host.cpus,
         "affinity": host.affinity,
-        "quota_cpus": _number(host.quota_cpus),
+        "quota_cpus": json_number(host.quota_cpus),
     }
 
 
@@ -291,17 +275,17 @@ def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
     return {
         "pid": process.pid,
         "parent": process.parent,
-        "role": _text(process.role),
+        "role": json_text(process.role),
         "rank": process.rank,
-        "command": _texts(process.command),
-        "exit": _text(process.exit),
-        "python": _text(process.python),
-        "wall_s": _number(process.wall_s),
-        "cpu_s": _number(process.cpu_s),
-        "run_queue_wait_s": _number(process.run_queue_wait_s),
+        "command": json_texts(process.command),
+        "exit": json_text(process.exit),
+        "python": json_text(process.python),
+        "wall_s": json_number(process.wall_s),
+        "cpu_s": json_number(process.cpu_s),
+        "run_queue_wait_s": json_number(process.run_queue_wait_s),
         "voluntary_switches": process.voluntary_switches,
         "involuntary_switches": process.involuntary_switches,
-        "notes": _texts(process.notes),
+        "notes": json_texts(process.notes),
         "profiled": process.profiled,
         "peak_threads": process.peak_threads,
         "threads_total": len(process.threads),
@@ -314,21 +298,23 @@ def _thread(process: Process, thread: Thread, limit: int, by: str) -> dict[str, 
     p = thread.profile
     return {
         "tid": thread.tid,
-        "name": _text(thread.name),
-        "run_s": _number(thread.run_s),
-        "run_queue_wait_s": _number(thread.run_queue_wait_s),
-        "user_s": _number(thread.user_s),
-        "system_s": _number(thread.system_s),
+        "name": json_text(thread.name),
+        "run_s": json_number(thread.run_s),
+        "run_queue_wait_s": json_number(thread.run_queue_wait_s),
+        "user_s": json_number(thread.user_s),
+        "system_s": json_number(thread.system_s),
         "voluntary_switches": thread.voluntary_switches,
         "involuntary_switches": thread.involuntary_switches,
         "functions_total": len(functions),
         "functions": _functions(functions, limit),
         "open_calls": [
             {
-                "name": _text(p.strings[int(p.qualname[c.function])] or p.strings[int(p.name[c.function])]),
-                "file": _text(p.strings[int(p.file[c.function])]),
+                "name": json_text(
+                    p.strings[int(p.qualname[c.function])] or p.strings[int(p.name[c.function])]
+                ),
+                "file": json_text(p.strings[int(p.file[c.function])]),
                 "line": int(p.line[c.function]),
-                "cumtime": _number(c.cumtime),
+                "cumtime": json_number(c.cumtime),
             }
             for c in thread.open_calls
         ],
@@ -339,20 +325,20 @@ def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:
     return [
         {
             "rank": row.rank,
-            "name": _text(row.name),
-            "file": _text(row.file),
+            "name": json_text(row.name),
+            "file": json_text(row.file),
             "line": row.line,
             "root": row.key.root,
-            "path": _text(row.key.path),
+            "path": json_text(row.key.path),
             "ncalls": row.ncalls,
             "primitive_calls": row.primitive_calls,
-            "tottime": _number(row.tottime),
-            "cumtime": _number(row.cumtime),
-            "share": _number(row.share),
-            "wait": _number(row.wait),
-            "blocked": _number(row.blocked),
-            "cumwait": _number(row.cumwait),
-            "cumblocked": _number(row.cumblocked),
+            "tottime": json_number(row.tottime),
+            "cumtime": json_number(row.cumtime),
+            "share": json_number(row.share),
+            "wait": json_number(row.wait),
+            "blocked": json_number(row.blocked),
+            "cumwait": json_number(row.cumwait),
+            "cumblocked": json_number(row.cumblocked),
         }
         for row in functions.rows(limit)
     ]
@@ -365,7 +351,7 @@ def _interval(low: float, high: float) -> list[float] | None:
 def _estimate(found: Estimate) -> dict[str, Any]:
     """A figure, its 95 % interval, and the p-value of no difference."""
     return {
-        "value": _number(found.value),
+        "value": json_number(found.value),
         "interval": _interval(found.low, found.high),
-        "p_value": _number(found.p_value),
+        "p_value": json_number(found.p_value),
     }

@@ -5,7 +5,6 @@ Used by the documents of show and diff and by the JSON output; which numbers the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.model import Pool, Run
 from profkit.model.pools import whole_number
 from profkit.report.document import Column, Note, Row, Section, Table
+from profkit.report.jsonvalues import json_number, json_text
 from profkit.report.text import clean
 from profkit.report.wording import cut_note
 
@@ -217,11 +217,11 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
         entry = pools.setdefault(tuple(of_pool.values()), {**of_pool, "processes": 0})
         entry["processes"] += 1
     return {
-        "expected_cores": _number(taken.expected_cores),
-        "observed_cores": _number(taken.observed_cores),
-        "demand_cores": _number(taken.demand_cores),
-        "available_cpus": _number(taken.available_cpus),
-        "oversubscription": _number(taken.oversubscription),
+        "expected_cores": json_number(taken.expected_cores),
+        "observed_cores": json_number(taken.observed_cores),
+        "demand_cores": json_number(taken.demand_cores),
+        "available_cpus": json_number(taken.available_cpus),
+        "oversubscription": json_number(taken.oversubscription),
         "workers": taken.workers,
         "ranks": taken.ranks,
         "pools": list(pools.values()),
@@ -233,9 +233,9 @@ def need_object(need: ProcessNeed) -> dict[str, Any]:
     """Build the fields of a process that tell of its pools."""
     return {
         "expected_cores": need.expected_cores,
-        "observed_cores": _number(need.observed_cores),
-        "demand_cores": _number(need.demand_cores),
-        "available_cpus": _number(need.available_cpus),
+        "observed_cores": json_number(need.observed_cores),
+        "demand_cores": json_number(need.demand_cores),
+        "available_cpus": json_number(need.available_cpus),
         "pools": None if need.pools is None else [pool_object(pool) for pool in need.pools],
     }
 
@@ -243,23 +243,15 @@ def need_object(need: ProcessNeed) -> dict[str, Any]:
 def pool_object(pool: Pool) -> dict[str, Any]:
     """Build the object of one pool."""
     return {
-        "library": _text(pool.library),
+        "library": json_text(pool.library),
         "threads": pool.threads,
-        "origin": _text(pool.origin),
-        "variable": _text(pool.variable),
-        "version": _text(pool.version),
-        "file": _text(pool.file),
+        "origin": json_text(pool.origin),
+        "variable": json_text(pool.variable),
+        "version": json_text(pool.version),
+        "file": json_text(pool.file),
         "peak": pool.peak,
     }
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: _text(environment[name]) for name in sorted(THREAD_VARIABLES & {*environment})}
-
-
-def _text(value: str) -> str:
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
+    return {name: json_text(environment[name]) for name in sorted(THREAD_VARIABLES & {*environment})}

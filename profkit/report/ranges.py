@@ -12,6 +12,7 @@ from profkit.analysis.range_functions import InsideRanges, RangeFunctions
 from profkit.analysis.ranges import RangeChange, RangeKey, RangeRow
 from profkit.report import units
 from profkit.report.document import Column, Pair, Row, Section, Table
+from profkit.report.jsonvalues import json_text
 from profkit.report.text import clean
 from profkit.report.wording import cut_note, display_name, location
 
@@ -54,12 +55,6 @@ def range_sections(
         Column("parent", "text", 3),
         Column("unbalanced", "count", 4),
     )
-    cells = [_cells(row) for row in shown]
-    filled = [
-        i
-        for i, column in enumerate(columns)
-        if column.priority == 0 or any(c[i] not in (None, "") for c in cells)
-    ]
     notes = [cut_note(len(shown), len(rows), "ranges")]
     if any(row.unbalanced for row in shown):
         notes.append("Unbalanced: began but never ended; their time is in no column.")
@@ -71,12 +66,9 @@ def range_sections(
     if unmatched:
         one = "1 end had" if unmatched == 1 else f"{unmatched:,} ends had"
         notes.append(f"{one} no beginning.")
-    table = Table(
-        tuple(columns[i] for i in filled),
-        tuple(Row(tuple(c[i] for i in filled)) for c in cells),
-        " ".join(note for note in notes if note),
-    )
-    return [Section("NVTX ranges", (table,))]
+    cells = tuple(Row(_cells(row)) for row in shown)
+    table = Table(columns, cells, " ".join(note for note in notes if note))
+    return [Section("NVTX ranges", (table.without_empty(),))]
 
 
 def _cells(row: RangeRow) -> tuple[str | int | float | None, ...]:
@@ -185,12 +177,7 @@ def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]
         Column("count", "count", 4),
         Column("share of parent", "share", 5),
     )
-    rows = [_change_row(change) for change in shown]
-    filled = [
-        i
-        for i, column in enumerate(columns)
-        if column.priority == 0 or any(row.cells[i] not in (None, "") for row in rows)
-    ]
+    rows = tuple(_change_row(change) for change in shown)
     notes = [cut_note(len(shown), len(changes), "ranges")]
     if any(change.slower is not None for change in shown):
         notes.append(
@@ -200,12 +187,8 @@ def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]
         notes.append("Queued: share of the ranges' time in which their thread waited for a CPU.")
     if any(row.marked for row in rows):
         notes.append(f"● hardly overlap: beyond {units.share(HARDLY_OVERLAP)} either way.")
-    table = Table(
-        tuple(columns[i] for i in filled),
-        tuple(Row(tuple(row.cells[i] for i in filled), row.marked, row.tone) for row in rows),
-        " ".join(note for note in notes if note),
-    )
-    return [Section("NVTX ranges whose total changed most", (table,))]
+    table = Table(columns, rows, " ".join(note for note in notes if note))
+    return [Section("NVTX ranges whose total changed most", (table.without_empty(),))]
 
 
 def _change_row(change: RangeChange) -> Row:
@@ -244,11 +227,11 @@ def _inside(found: RangeFunctions | None, limit: int) -> dict[str, Any]:
     return {
         "opened_by": [
             {
-                "name": _text(opener.name),
-                "file": _text(opener.file),
+                "name": json_text(opener.name),
+                "file": json_text(opener.file),
                 "line": opener.line,
                 "root": opener.key.root,
-                "path": _text(opener.key.path),
+                "path": json_text(opener.key.path),
                 "count": opener.count,
             }
             for opener in found.opened_by
@@ -256,11 +239,11 @@ def _inside(found: RangeFunctions | None, limit: int) -> dict[str, Any]:
         "functions_total": len(found.functions),
         "functions": [
             {
-                "name": _text(function.name),
-                "file": _text(function.file),
+                "name": json_text(function.name),
+                "file": json_text(function.file),
                 "line": function.line,
                 "root": function.key.root,
-                "path": _text(function.key.path),
+                "path": json_text(function.key.path),
                 "ncalls": function.ncalls,
                 "tottime": function.tottime,
                 "share": function.share,
@@ -276,8 +259,8 @@ def change_objects(changes: Sequence[RangeChange], limit: int) -> list[dict[str,
     """Return the rows of ``ranges`` in ``profkit.diff/1``."""
     return [
         {
-            "name": _text(change.key.name),
-            "domain": _text(change.key.domain),
+            "name": json_text(change.key.name),
+            "domain": json_text(change.key.domain),
             "baseline": None if change.baseline is None else _numbers(change.baseline),
             "candidate": None if change.candidate is None else _numbers(change.candidate),
             "median_ratio": change.median_ratio,
@@ -290,7 +273,11 @@ def change_objects(changes: Sequence[RangeChange], limit: int) -> list[dict[str,
 
 
 def _named(key: RangeKey) -> dict[str, Any]:
-    return {"name": _text(key.name), "domain": _text(key.domain), "kind": "mark" if key.mark else "range"}
+    return {
+        "name": json_text(key.name),
+        "domain": json_text(key.domain),
+        "kind": "mark" if key.mark else "range",
+    }
 
 
 def _numbers(row: RangeRow) -> dict[str, Any]:
@@ -299,15 +286,10 @@ def _numbers(row: RangeRow) -> dict[str, Any]:
         "total_s": row.total_s,
         "median_s": row.median_s,
         "p95_s": row.p95_s,
-        "parent": None if row.parent is None else _text(row.parent.name),
+        "parent": None if row.parent is None else json_text(row.parent.name),
         "share_of_parent": row.share_of_parent,
         "wait_s": row.wait_s,
         "wait_share": row.wait_share,
         "unbalanced": row.unbalanced,
         "names": row.names,
     }
-
-
-def _text(value: str) -> str:
-    r"""Spell what UTF-8 cannot hold as ``\udcXX``."""
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")

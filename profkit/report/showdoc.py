@@ -229,17 +229,8 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
     )
     if any(row.marked for row in rows):
         note += f" ● waited for more than {units.share(CONTENDED_WAIT)} of its time."
-    return [
-        Section(
-            "Processes",
-            (
-                Table(
-                    *_without_empty(columns, rows),
-                    f"{note} {cut_note(len(shown), len(processes), 'processes')}".strip(),
-                ),
-            ),
-        )
-    ]
+    note = f"{note} {cut_note(len(shown), len(processes), 'processes')}".strip()
+    return [Section("Processes", (Table(columns, rows, note).without_empty(),))]
 
 
 def _process_row(process: Process) -> Row:
@@ -348,23 +339,8 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         )
         for process, thread in shown
     )
-    known = _without_empty(columns, rows)
-    return [Section("Threads", (Table(*known, cut_note(len(shown), len(every), "threads")),), detail=True)]
-
-
-def _without_empty(
-    columns: Sequence[Column], rows: Sequence[Row]
-) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """Leave out columns that no row can fill, as on systems that do not count waiting."""
-    filled = [
-        i
-        for i, column in enumerate(columns)
-        if column.priority == 0 or any(row.cells[i] not in (None, "") for row in rows)
-    ]
-    return (
-        tuple(columns[i] for i in filled),
-        tuple(Row(tuple(row.cells[i] for i in filled), row.marked, row.tone) for row in rows),
-    )
+    table = Table(columns, rows, cut_note(len(shown), len(every), "threads")).without_empty()
+    return [Section("Threads", (table,), detail=True)]
 
 
 def _open_calls(processes: Sequence[Process], limit: int) -> list[Section]:

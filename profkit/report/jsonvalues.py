@@ -1,0 +1,26 @@
+"""Single values as strict JSON holds them; used by whatever builds a part of the JSON output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+__all__ = ["json_number", "json_text", "json_texts"]
+
+
+def json_number(value: float | None) -> float | None:
+    """Finite numbers as they are, NaN, infinities and ``None`` as null."""
+    if value is None:
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def json_text(value: str) -> str:
+    r"""Spell lone surrogates (undecodable bytes) as ``\udcXX``: strict JSON readers reject them."""
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def json_texts(values: Iterable[str]) -> list[str]:
+    """Spell each as `json_text` does."""
+    return [json_text(value) for value in values]
