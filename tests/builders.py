@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from profkit.model import Edges, Host, Machine, Manifest, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.model import Edges, Host, Machine, Manifest, Process, Profile, Ranges, Roots, Run, RunSet, Thread
+from profkit.model.ranges import OPEN, PUSHED
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,41 @@ def profile(rows: Sequence[Row], edges: Sequence[tuple[int, int, int, float]] | 
         edges=built,
         wait=None if any(w is None for w in waits) or not waits else np.array(waits, np.float64),
         cumwait=None if None in cumwaits or not rows else np.array(cumwaits, np.float64),
+    ).validate()
+
+
+class Told(NamedTuple):
+    """One NVTX range as a program told it; times are nanoseconds."""
+
+    name: str
+    begin: int
+    end: int = OPEN
+    kind: int = PUSHED
+    thread: int = 10
+    domain: str = ""
+    category: str = ""
+    color: int = 0
+    payload: tuple[int, int] = (0, 0)
+    parent: int = -1
+
+
+def ranges(rows: Sequence[Told]) -> Ranges:
+    """Build the ranges of a process, in the order given."""
+    texts = dict.fromkeys(["", *(text for row in rows for text in (row.name, row.domain, row.category))])
+    at = {text: i for i, text in enumerate(texts)}
+    return Ranges(
+        strings=tuple(texts),
+        name=np.array([at[row.name] for row in rows], np.int32),
+        domain=np.array([at[row.domain] for row in rows], np.int32),
+        category=np.array([at[row.category] for row in rows], np.int32),
+        kind=np.array([row.kind for row in rows], np.uint8),
+        thread=np.array([row.thread for row in rows], np.int64),
+        begin_ns=np.array([row.begin for row in rows], np.int64),
+        end_ns=np.array([row.end for row in rows], np.int64),
+        parent=np.array([row.parent for row in rows], np.int32),
+        color=np.array([row.color for row in rows], np.uint32),
+        payload_type=np.array([row.payload[0] for row in rows], np.uint8),
+        payload=np.array([row.payload[1] for row in rows], np.uint64),
     ).validate()
 
 

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from profkit.capture.native import nvtx_library
 from profkit.model import Process
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from tests.requirements import require
+
+
+def require_collector() -> None:
+    """Skip the calling test where the collector was not compiled."""
+    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
 
 
 def install_nvtx(directory: Path, python: str, package: str = "nvtx") -> Path:

@@ -7,18 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from profkit.capture.native import nvtx_library
 from tests.integration.capturing import PROGRAMS, captured, environment, run_capture
-from tests.integration.nvtx_ranges import check, install_nvtx, ranges_of, rows
+from tests.integration.nvtx_ranges import check, install_nvtx, ranges_of, require_collector, rows
 from tests.interpreters import interpreter
-from tests.requirements import require
 
 PROGRAM = str(PROGRAMS / "annotated.py")
 
 
 @pytest.fixture(autouse=True)
 def built() -> None:
-    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    require_collector()
 
 
 def test_everything_that_the_nvtx_package_can_do(tmp_path: Path) -> None:
@@ -44,44 +42,6 @@ def test_on_every_python(tmp_path: Path, version: str) -> None:
     check(run.processes[0])
     env = environment(PYTHONPATH=packages, PROFKIT_NO_NATIVE="1")
     check(captured(tmp_path, python, PROGRAM, env=env).processes[0])
-
-
-@pytest.mark.parametrize(
-    ("end", "code"),
-    [("os._exit(3)", 3), ("os.kill(os.getpid(), 9)", -9), ("ctypes.string_at(0)", -11)],
-)
-def test_nothing_is_lost_however_the_process_ends(tmp_path: Path, end: str, code: int) -> None:
-    program = (
-        "import ctypes, nvtx, os\n"
-        "for i in range(1000):\n"
-        "    with nvtx.annotate('step'): pass\n"
-        "nvtx.push_range('the last')\n"
-        f"{end}\n"
-    )
-    done = run_capture(tmp_path, sys.executable, "-c", program)
-    assert done.returncode in (code, 128 - code), done.stderr
-    from profkit.formats import load_run
-
-    (process,) = load_run(tmp_path / "run.prof").processes
-    assert [name for name, _, _ in rows(process)] == ["step"] * 1000 + ["the last"]
-
-
-def test_pool_workers_have_their_own(tmp_path: Path) -> None:
-    program = (
-        "import multiprocessing, nvtx, os\n"
-        "def work(i):\n"
-        "    with nvtx.annotate(f'work {i}', domain='pool'): return os.getpid()\n"
-        "if __name__ == '__main__':\n"
-        "    with nvtx.annotate('parent'):\n"
-        "        with multiprocessing.get_context('fork').Pool(2) as pool:\n"
-        "            pool.map(work, range(40), chunksize=1)\n"
-    )
-    (tmp_path / "program.py").write_text(program)
-    run = captured(tmp_path, sys.executable, "program.py")
-    main, *workers = run.processes
-    assert [name for name, _, _ in rows(main)] == ["parent"]
-    done = [name for worker in workers if worker.ranges is not None for name, _, _ in rows(worker)]
-    assert sorted(done) == sorted(f"work {i}" for i in range(40))
 
 
 def test_another_tool_is_not_put_aside(tmp_path: Path) -> None:

@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.capture.native import nvtx_library
-from profkit.formats import load_run
 from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, calls, captured, environment, profkit_command, run_capture
-from tests.integration.nvtx_ranges import check, content, install_nvtx, rows
-from tests.requirements import require
+from tests.integration.nvtx_ranges import check, content, install_nvtx, require_collector, rows
 
 PROGRAM = str(PROGRAMS / "annotated.py")
 
@@ -32,7 +29,7 @@ def test_it_records_what_the_collector_records(tmp_path: Path) -> None:
     assert not [name for name in calls(process) if "pack_into" in name or "_more_room" in name], (
         "the recorder is no function of the target's"
     )
-    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    require_collector()
     (compared,) = captured(tmp_path, sys.executable, PROGRAM).processes
     assert content(process) == content(compared)
     show = subprocess.run(
@@ -43,7 +40,7 @@ def test_it_records_what_the_collector_records(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["", "==0.2.8", "==0.2.10", "==0.2.11", "==0.2.13"])
 def test_with_other_versions_of_the_package(tmp_path: Path, version: str) -> None:
-    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    require_collector()
     packages = str(install_nvtx(tmp_path / "packages", sys.executable, "nvtx" + version))
     program = str(PROGRAMS / "annotated_plainly.py")
     (ours,) = patched(tmp_path, sys.executable, program, PYTHONPATH=packages).processes
@@ -51,44 +48,6 @@ def test_with_other_versions_of_the_package(tmp_path: Path, version: str) -> Non
     (collected,) = captured(tmp_path, sys.executable, program, env=env).processes
     assert content(ours) == content(collected)
     assert len(rows(ours)) > 10
-
-
-@pytest.mark.parametrize(
-    ("end", "code"),
-    [("os._exit(3)", 3), ("os.kill(os.getpid(), 9)", -9), ("ctypes.string_at(0)", -11)],
-)
-def test_nothing_is_lost_however_the_process_ends(tmp_path: Path, end: str, code: int) -> None:
-    program = (
-        "import ctypes, nvtx, os\n"
-        "for i in range(1000):\n"
-        "    with nvtx.annotate('step'): pass\n"
-        "nvtx.push_range('the last')\n"
-        f"{end}\n"
-    )
-    env = environment(PROFKIT_NO_NATIVE="1")
-    done = run_capture(tmp_path, sys.executable, "-c", program, env=env)
-    assert done.returncode in (code, 128 - code), done.stderr
-    (process,) = load_run(tmp_path / "run.prof").processes
-    assert [name for name, _, _ in rows(process)] == ["step"] * 1000 + ["the last"]
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_pool_workers_have_their_own(tmp_path: Path, method: str) -> None:
-    program = (
-        "import multiprocessing, nvtx, os\n"
-        "def work(i):\n"
-        "    with nvtx.annotate(f'work {i}', domain='pool'): return os.getpid()\n"
-        "if __name__ == '__main__':\n"
-        "    with nvtx.annotate('parent'):\n"
-        f"        with multiprocessing.get_context({method!r}).Pool(2) as pool:\n"
-        "            pool.map(work, range(40), chunksize=1)\n"
-    )
-    (tmp_path / "program.py").write_text(program)
-    main, *others = patched(tmp_path, sys.executable, "program.py").processes
-    assert [name for name, _, _ in rows(main)] == ["parent"]
-    done = [row for worker in others if worker.ranges is not None for row in rows(worker)]
-    assert sorted(name for name, _, _ in done) == sorted(f"work {i}" for i in range(40))
-    assert {domain for _, domain, _ in done} == {"pool"}
 
 
 def test_the_target_sees_no_difference(tmp_path: Path) -> None:

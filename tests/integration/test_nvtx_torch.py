@@ -7,9 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from profkit.capture.native import nvtx_library
 from profkit.formats import load_run
 from profkit.model.ranges import MARK, PUSHED, STARTED
 from tests.integration.capturing import PROGRAMS, captured, environment, run_capture
@@ -34,14 +31,6 @@ def torch_python() -> str:
     code = "import torch, sys; sys.exit(hasattr(torch._C, '_nvtx'))"
     require("torch", subprocess.run([found, "-c", code]).returncode == 0, "this torch has NVTX of its own")
     return found
-
-
-@pytest.fixture(params=["collector", "python"])
-def how(request: pytest.FixtureRequest) -> dict[str, str]:
-    if request.param == "python":
-        return {"PROFKIT_NO_NATIVE": "1"}
-    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
-    return {}
 
 
 def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path, how: dict[str, str]) -> None:

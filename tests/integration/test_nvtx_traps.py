@@ -1,4 +1,7 @@
-"""Traps of NVTX: XLA's domain, leaked ranges, profile functions, names of threads, programs without Python."""
+"""Traps of NVTX: XLA's domain, leaked ranges, processes that die, pools, profile functions, names of threads.
+
+Also programs without Python.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from profkit.capture.native import nvtx_library
 from profkit.formats import load_run
 from profkit.model.ranges import OPEN
 from tests.integration.capturing import captured, environment, profkit_command, run_capture
-from tests.integration.nvtx_ranges import ranges_of, rows
+from tests.integration.nvtx_ranges import ranges_of, require_collector, rows
 from tests.requirements import require
 
 NATIVE = Path(__file__).parents[1] / "native"
@@ -22,7 +25,7 @@ NATIVE = Path(__file__).parents[1] / "native"
 
 def compiled(directory: Path, source: str, *flags: str) -> str:
     """Compile one of the C clients, and return what came of it."""
-    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    require_collector()
     compiler = shutil.which("cc") or shutil.which("gcc")
     require("compiler", compiler is not None, "no C compiler")
     target = directory / "compiled"
@@ -35,15 +38,6 @@ def shown(directory: Path, *words: str) -> str:
     done = subprocess.run(profkit_command("show", *words), cwd=directory, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.fixture(params=["collector", "python"])
-def how(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Variables for a capture with the compiled collector, and for one without."""
-    if request.param == "python":
-        return {"PROFKIT_NO_NATIVE": "1"}
-    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
-    return {}
 
 
 @pytest.mark.parametrize("wanted", ["", "0", "1"])
@@ -107,6 +101,45 @@ def test_a_forked_child_may_pop_what_its_parent_pushed(tmp_path: Path, how: dict
     assert ranges_of(child).ended.all()
 
 
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("os._exit(3)", 3), ("os.kill(os.getpid(), 9)", -9), ("ctypes.string_at(0)", -11)],
+)
+def test_nothing_is_lost_however_the_process_ends(
+    tmp_path: Path, how: dict[str, str], end: str, code: int
+) -> None:
+    program = (
+        "import ctypes, nvtx, os\n"
+        "for i in range(1000):\n"
+        "    with nvtx.annotate('step'): pass\n"
+        "nvtx.push_range('the last')\n"
+        f"{end}\n"
+    )
+    done = run_capture(tmp_path, sys.executable, "-c", program, env=environment(**how))
+    assert done.returncode in (code, 128 - code), done.stderr
+    (process,) = load_run(tmp_path / "run.prof").processes
+    assert [name for name, _, _ in rows(process)] == ["step"] * 1000 + ["the last"]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_pool_workers_have_their_own(tmp_path: Path, how: dict[str, str], method: str) -> None:
+    program = (
+        "import multiprocessing, nvtx, os\n"
+        "def work(i):\n"
+        "    with nvtx.annotate(f'work {i}', domain='pool'): return os.getpid()\n"
+        "if __name__ == '__main__':\n"
+        "    with nvtx.annotate('parent'):\n"
+        f"        with multiprocessing.get_context({method!r}).Pool(2) as pool:\n"
+        "            pool.map(work, range(40), chunksize=1)\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    main, *others = captured(tmp_path, sys.executable, "program.py", env=environment(**how)).processes
+    assert [name for name, _, _ in rows(main)] == ["parent"]
+    done = [row for worker in others if worker.ranges is not None for row in rows(worker)]
+    assert sorted(name for name, _, _ in done) == sorted(f"work {i}" for i in range(40))
+    assert {domain for _, domain, _ in done} == {"pool"}
+
+
 def test_names_with_numbers_are_one_row(tmp_path: Path, how: dict[str, str]) -> None:
     program = "import nvtx\nfor i in range(500):\n    with nvtx.annotate(f'step {i} of 500'): pass\n"
     captured(tmp_path, sys.executable, "-c", program, env=environment(**how))
@@ -116,7 +149,7 @@ def test_names_with_numbers_are_one_row(tmp_path: Path, how: dict[str, str]) -> 
 
 def test_nvtxs_own_profiler_is_let_through(tmp_path: Path) -> None:
     """`nvtx.Profile` takes the place of a profile function: its ranges are there, and what is missing is said."""
-    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    require_collector()
     program = (
         "import nvtx\n"
         "def work(): return sum(range(10))\n"
@@ -183,11 +216,10 @@ def test_a_command_that_knows_nothing_of_nvtx(tmp_path: Path) -> None:
 def test_the_collectors_functions_answer_where_nothing_can_be_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = nvtx_library()
-    require("native", path is not None, "profkit is installed without its NVTX collector")
+    require_collector()
     program = (
         "import ctypes\n"
-        f"library = ctypes.PyDLL({str(path)!r})\n"
+        f"library = ctypes.PyDLL({str(nvtx_library())!r})\n"
         "library.profkit_nvtx_start.restype = ctypes.c_uint64\n"
         "library.profkit_nvtx_end.argtypes = [ctypes.c_uint64]\n"
         "print(library.profkit_nvtx_push(b'x'), library.profkit_nvtx_pop(), library.profkit_nvtx_start(b'x'))\n"

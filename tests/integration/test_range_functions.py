@@ -14,9 +14,9 @@ from profkit.analysis.iterations import iteration_model
 from profkit.analysis.range_functions import InsideRanges, RangeFunctions, range_functions
 from profkit.analysis.ranges import RangeKey, fold_names, pattern_of, range_rows
 from profkit.capture.agent import native
-from profkit.capture.native import nvtx_library
 from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, captured, environment
+from tests.integration.nvtx_ranges import require_collector
 from tests.interpreters import interpreter
 from tests.requirements import require
 
@@ -25,7 +25,7 @@ PROGRAM = str(PROGRAMS / "ranges_around.py")
 
 @pytest.fixture(autouse=True)
 def built() -> None:
-    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+    require_collector()
     require("native", native.load() is not None, "profkit is installed without its tracer for this Python")
 
 

@@ -6,10 +6,9 @@ import gzip
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,46 +20,10 @@ from profkit.errors import FormatError
 from profkit.formats import chrome_trace, speedscope_file, write_run
 from profkit.formats.chrome import OWN_NUMBERS
 from profkit.formats.speedscope import evented
-from profkit.model import Host, Manifest, Process, Ranges, Run, Series, Thread, ThreadSamples
-from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
-from tests.builders import Row, profile
+from profkit.model import Host, Manifest, Process, Run, Series, Thread, ThreadSamples
+from profkit.model.ranges import MARK, PUSHED, STARTED
+from tests.builders import Row, Told, profile, ranges
 from tests.report_builders import HOSTILE, hostile_run
-
-
-class Told(NamedTuple):
-    """One range as a program told it."""
-
-    name: str
-    begin: int
-    end: int = OPEN
-    kind: int = PUSHED
-    thread: int = 10
-    domain: str = ""
-    category: str = ""
-    color: int = 0
-    payload: tuple[int, int] = (0, 0)
-
-
-def ranges(rows: Sequence[Told], **fields: int) -> Ranges:
-    """Build the ranges of a process, ordered by thread and begin."""
-    rows = sorted(rows, key=lambda row: (row.thread, row.begin))
-    texts = dict.fromkeys(["", *(text for row in rows for text in (row.name, row.domain, row.category))])
-    at = {text: i for i, text in enumerate(texts)}
-    return Ranges(
-        strings=tuple(texts),
-        name=np.array([at[row.name] for row in rows], np.int32),
-        domain=np.array([at[row.domain] for row in rows], np.int32),
-        category=np.array([at[row.category] for row in rows], np.int32),
-        kind=np.array([row.kind for row in rows], np.uint8),
-        thread=np.array([row.thread for row in rows], np.int64),
-        begin_ns=np.array([row.begin for row in rows], np.int64),
-        end_ns=np.array([row.end for row in rows], np.int64),
-        parent=np.full(len(rows), -1, np.int32),
-        color=np.array([row.color for row in rows], np.uint32),
-        payload_type=np.array([row.payload[0] for row in rows], np.uint8),
-        payload=np.array([row.payload[1] for row in rows], np.uint64),
-        **fields,
-    ).validate()
 
 
 def run_of(*processes: Process, **fields: Any) -> Run:
@@ -69,7 +32,10 @@ def run_of(*processes: Process, **fields: Any) -> Run:
 
 def told(*rows: Told, pid: int = 10, **fields: Any) -> Process:
     main_thread = Thread(profile([]), pid, "MainThread")
-    return Process(pid, command=("python", "train.py"), threads=(main_thread,), ranges=ranges(rows), **fields)
+    ordered = sorted(rows, key=lambda row: (row.thread, row.begin))
+    return Process(
+        pid, command=("python", "train.py"), threads=(main_thread,), ranges=ranges(ordered), **fields
+    )
 
 
 def refuse(constant: str) -> None:

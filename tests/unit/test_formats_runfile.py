@@ -36,6 +36,7 @@ from profkit.model import (
     Thread,
 )
 from tests.requirements import require
+from tests.run_files import member_of, npy, rewritten
 
 WAITING = ("wait", "blocked", "cumwait", "cumblocked")
 COLUMNS = ("line", "ncalls", "primitive_calls", "tottime", "cumtime", *WAITING)
@@ -299,37 +300,14 @@ def test_no_directory_to_write_to(tmp_path: Path) -> None:
         write_run(tmp_path / "none" / "run.prof", sample_run())
 
 
-def rewritten(path: Path, changes: dict[str, bytes | None]) -> Path:
-    """Replace members of a run file; ``None`` takes one out."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-        start = min(info.header_offset for info in archive.infolist())
-    front = path.read_bytes()[:start]
-    with open(path, "wb") as file:
-        file.write(front)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, data in {**members, **changes}.items():
-                if data is not None:
-                    archive.writestr(name, data)
-    return path
-
-
 def manifest_with(path: Path, **changes: Any) -> bytes:
-    with zipfile.ZipFile(path) as archive:
-        return json.dumps({**json.loads(archive.read("manifest.json")), **changes}).encode()
+    return json.dumps({**member_of(path, "manifest.json"), **changes}).encode()
 
 
 def processes_with(path: Path, key: str, value: Any, *, thread: bool = False) -> bytes:
-    with zipfile.ZipFile(path) as archive:
-        processes = json.loads(archive.read("processes.json"))
+    processes = member_of(path, "processes.json")
     (processes[0]["threads"][0] if thread else processes[0])[key] = value
     return json.dumps(processes).encode()
-
-
-def npy(values: Any) -> bytes:
-    out = io.BytesIO()
-    np.save(out, values, allow_pickle=True)
-    return out.getvalue()
 
 
 def test_unknown_members_and_fields_are_ignored(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from tests.builders import Row
 from tests.builders import profile as build_profile
+from tests.run_files import member_of, npy, rewritten
 from tests.unit.test_ranges import ranges_of
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -186,36 +186,34 @@ def test_a_run_without_any_has_none_of_the_members(tmp_path: Path) -> None:
         assert "range_calls" not in json.loads(archive.read("processes.json"))[0]["threads"][0]
 
 
-def npy(*values: int) -> bytes:
-    out = io.BytesIO()
-    np.save(out, np.array(values, "<i4"))
-    return out.getvalue()
+def column(*values: int) -> bytes:
+    return npy(np.array(values, "<i4"))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A run file with such sums."""
+    write_run(tmp_path / "run.prof", run_of(Thread(profile(), range_calls=calls_of(TABLE))))
+    return tmp_path / "run.prof"
 
 
 @pytest.mark.parametrize(
     ("member", "data", "says"),
     [
-        ("range_contexts/parent.npy", npy(0, 0, 1), "inside a later one"),
-        ("range_contexts/parent.npy", npy(-1, 0), "different lengths"),
-        ("range_contexts/name.npy", npy(1, 2, 1000), "name points outside"),
-        ("range_contexts/opener.npy", npy(0, 1, 3), "opener points outside"),
-        ("range_functions/context.npy", npy(0, 0, 1, 1, 3), "context points outside"),
-        ("range_functions/function.npy", npy(0, 0, 1, 1, -1), "function points outside"),
+        ("range_contexts/parent.npy", column(0, 0, 1), "inside a later one"),
+        ("range_contexts/parent.npy", column(-1, 0), "different lengths"),
+        ("range_contexts/name.npy", column(1, 2, 1000), "name points outside"),
+        ("range_contexts/opener.npy", column(0, 1, 3), "opener points outside"),
+        ("range_functions/context.npy", column(0, 0, 1, 1, 3), "context points outside"),
+        ("range_functions/function.npy", column(0, 0, 1, 1, -1), "function points outside"),
         ("range_functions/tottime.npy", None, "missing"),
-        ("range_contexts/count.npy", npy(1, 1, 1), "numbers of type"),
+        ("range_contexts/count.npy", column(1, 1, 1), "numbers of type"),
     ],
 )
-def test_members_that_contradict_each_other(
-    tmp_path: Path, member: str, data: bytes | None, says: str
-) -> None:
-    write_run(tmp_path / "good.prof", run_of(Thread(profile(), range_calls=calls_of(TABLE))))
-    with zipfile.ZipFile(tmp_path / "good.prof") as good, zipfile.ZipFile(tmp_path / "bad.prof", "w") as bad:
-        for name in good.namelist():
-            held = data if name == member else good.read(name)
-            if held is not None:
-                bad.writestr(name, held)
+def test_members_that_contradict_each_other(path: Path, member: str, data: bytes | None, says: str) -> None:
+    rewritten(path, {member: data})
     with pytest.raises(FormatError, match=says):
-        load_run(tmp_path / "bad.prof")
+        load_run(path)
 
 
 @pytest.mark.parametrize(
@@ -228,18 +226,12 @@ def test_members_that_contradict_each_other(
         {"contexts": "x", "functions": [0, 1]},
     ],
 )
-def test_a_field_that_is_none(tmp_path: Path, field: object) -> None:
-    write_run(tmp_path / "good.prof", run_of(Thread(profile(), range_calls=calls_of(TABLE))))
-    with zipfile.ZipFile(tmp_path / "good.prof") as good, zipfile.ZipFile(tmp_path / "bad.prof", "w") as bad:
-        for name in good.namelist():
-            data = good.read(name)
-            if name == "processes.json":
-                document = json.loads(data)
-                document[0]["threads"][0]["range_calls"] = field
-                data = json.dumps(document).encode()
-            bad.writestr(name, data)
+def test_a_field_that_is_none(path: Path, field: object) -> None:
+    document = member_of(path, "processes.json")
+    document[0]["threads"][0]["range_calls"] = field
+    rewritten(path, {"processes.json": json.dumps(document).encode()})
     with pytest.raises(FormatError, match="range_calls"):
-        load_run(tmp_path / "bad.prof")
+        load_run(path)
 
 
 @pytest.mark.parametrize(

@@ -11,28 +11,27 @@ import pytest
 from profkit.analysis.ranges import RangeKey, RangeRow, compare_ranges, fold_names, range_rows
 from profkit.model import ProfileError
 from profkit.model.ranges import MARK, OPEN, PUSHED, Ranges
+from tests.builders import Told, ranges
 
 Row = tuple[str, float, float | None, int]
 
 
 def ranges_of(rows: Sequence[Row], *, kind: int = PUSHED, domain: str = "") -> Ranges:
     """Build ranges from (name, begin, end or None, parent), in seconds."""
-    strings = tuple(dict.fromkeys(["", domain, *(row[0] for row in rows)]))
-    n = len(rows)
-    return Ranges(
-        strings=strings,
-        name=np.array([strings.index(row[0]) for row in rows], np.int32),
-        domain=np.full(n, strings.index(domain), np.int32),
-        category=np.zeros(n, np.int32),
-        kind=np.full(n, kind, np.uint8),
-        thread=np.ones(n, np.int64),
-        begin_ns=np.array([round(row[1] * 1e9) for row in rows], np.int64),
-        end_ns=np.array([OPEN if row[2] is None else round(row[2] * 1e9) for row in rows], np.int64),
-        parent=np.array([row[3] for row in rows], np.int32),
-        color=np.zeros(n, np.uint32),
-        payload_type=np.zeros(n, np.uint8),
-        payload=np.zeros(n, np.uint64),
-    ).validate()
+    return ranges(
+        [
+            Told(
+                name,
+                round(begin * 1e9),
+                OPEN if end is None else round(end * 1e9),
+                kind,
+                thread=1,
+                domain=domain,
+                parent=parent,
+            )
+            for name, begin, end, parent in rows
+        ]
+    )
 
 
 def by_name(rows: Sequence[RangeRow]) -> dict[str, RangeRow]:

@@ -9,14 +9,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from profkit.model import Process, Ranges, Run, Series, Thread, ThreadSamples
-from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
+from profkit.model import Process, Run, Series, Thread, ThreadSamples
+from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline, wholetable
 from profkit.report.drawing import bar_shares
 from profkit.report.multiples import MOST_PANELS, multiples
 from profkit.report.slopes import MOST_LABELS, slopes
 from profkit.report.wording import display_name
 from tests import report_builders as build
+from tests.builders import Told, ranges
 
 SECOND = 1_000_000_000
 
@@ -76,27 +77,6 @@ def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     assert slopes(replace(diff, table=build.table([]))) is None
 
 
-def ranges(rows: list[tuple[str, int, int, int, int]]) -> Ranges:
-    """Build ranges of name, kind, begin, end and parent on thread 7."""
-    names = tuple(dict.fromkeys(["", *(row[0] for row in rows)]))
-    n = len(rows)
-    zero = np.zeros(n, np.int32)
-    return Ranges(
-        names,
-        np.array([names.index(row[0]) for row in rows], np.int32),
-        zero,
-        zero,
-        np.array([row[1] for row in rows], np.uint8),
-        np.full(n, 7, np.int64),
-        np.array([row[2] for row in rows], np.int64),
-        np.array([row[3] for row in rows], np.int64),
-        np.array([row[4] for row in rows], np.int32),
-        np.zeros(n, np.uint32),
-        np.zeros(n, np.uint8),
-        np.zeros(n, np.uint64),
-    ).validate()
-
-
 def thread(tid: int, name: str) -> Thread:
     return Thread(build.profile(build.TRAIN), tid, name)
 
@@ -125,14 +105,16 @@ def test_waiting_in_a_bin_is_what_the_counter_grew_by() -> None:
 
 def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:
     rows = [
-        ("step", PUSHED, 0, 100, -1),
-        ("forward", PUSHED, 10, 40, 0),
-        ("matmul", PUSHED, 20, 30, 1),
-        ("async", STARTED, 5, 90, -1),
-        ("here", MARK, 50, 50, -1),
-        ("never ended", PUSHED, 60, OPEN, 0),
+        Told("step", 0, 100),
+        Told("forward", 10, 40, parent=0),
+        Told("matmul", 20, 30, parent=1),
+        Told("async", 5, 90, STARTED),
+        Told("here", 50, 50, MARK),
+        Told("never ended", 60, OPEN, parent=0),
     ]
-    run = Run("r", (Process(7, threads=(thread(7, ""),), ranges=ranges(rows)),))
+    run = Run(
+        "r", (Process(7, threads=(thread(7, ""),), ranges=ranges([row._replace(thread=7) for row in rows])),)
+    )
     side = timeline.timeline_side("", run)
     assert side is not None
     (track,) = side.tracks
@@ -157,14 +139,14 @@ def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:
 
 def test_of_very_many_ranges_the_longest_are_drawn_and_the_others_counted() -> None:
     n = timeline.MOST_RANGES + 500
-    rows = [("step", PUSHED, 1000 * i, 1000 * i + 1 + i % 997, -1) for i in range(n)]
+    rows = [Told("step", 1000 * i, 1000 * i + 1 + i % 997, thread=7) for i in range(n)]
     run = Run("r", (Process(7, threads=(thread(7, ""),), ranges=ranges(rows)),))
     side = timeline.timeline_side("", run)
     assert side is not None
     (track,) = side.tracks
     assert len(track.begin_s) + track.left_out == n
     assert timeline.MOST_RANGES <= len(track.begin_s) <= timeline.MOST_RANGES + 5
-    took = np.sort([row[3] - row[2] for row in rows])[::-1]
+    took = np.sort([row.end - row.begin for row in rows])[::-1]
     drawn = np.sort(np.rint((track.end_s - track.begin_s) * 1e9))[::-1]
     assert drawn.tolist() == took[: len(drawn)].tolist()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
 from dataclasses import replace
@@ -20,6 +19,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.jsondoc import diff_object, show_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
+from tests.run_files import member_of, npy, rewritten
 from tests.unit.test_ranges import ranges_of, spread
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -67,28 +67,15 @@ def test_a_run_without_ranges_has_none_of_their_members(tmp_path: Path) -> None:
     assert load_run(tmp_path / "run.prof").processes[0].ranges is None
 
 
-def rewritten(tmp_path: Path, changes: dict[str, bytes | None]) -> Path:
-    """A run file with members replaced or left out."""
-    write_run(tmp_path / "good.prof", run_of(steps()))
-    target = tmp_path / "bad.prof"
-    with zipfile.ZipFile(tmp_path / "good.prof") as good, zipfile.ZipFile(target, "w") as bad:
-        for name in good.namelist():
-            data = changes.get(name, good.read(name))
-            if data is not None:
-                bad.writestr(name, data)
-    return target
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A run file with ranges."""
+    write_run(tmp_path / "run.prof", run_of(steps()))
+    return tmp_path / "run.prof"
 
 
-def npy(values: np.ndarray) -> bytes:
-    out = io.BytesIO()
-    np.save(out, values)
-    return out.getvalue()
-
-
-def processes_with(tmp_path: Path, **fields: object) -> bytes:
-    write_run(tmp_path / "template.prof", run_of(steps()))
-    with zipfile.ZipFile(tmp_path / "template.prof") as archive:
-        document = json.loads(archive.read("processes.json"))
+def processes_with(path: Path, **fields: object) -> bytes:
+    document = member_of(path, "processes.json")
     document[0]["ranges"].update(fields)
     return json.dumps(document).encode()
 
@@ -105,10 +92,8 @@ def processes_with(tmp_path: Path, **fields: object) -> bytes:
         ("ranges/string_offsets.npy", np.array([0, 99], np.int64), "does not fit"),
     ],
 )
-def test_damaged_columns_are_one_line(
-    tmp_path: Path, member: str, values: np.ndarray | None, says: str
-) -> None:
-    path = rewritten(tmp_path, {member: None if values is None else npy(values)})
+def test_damaged_columns_are_one_line(path: Path, member: str, values: np.ndarray | None, says: str) -> None:
+    rewritten(path, {member: None if values is None else npy(values)})
     with pytest.raises(FormatError, match=says):
         load_run(path)
 
@@ -121,8 +106,8 @@ def test_damaged_columns_are_one_line(
         ({"lost": "many"}, "not a whole number"),
     ],
 )
-def test_damaged_fields_are_one_line(tmp_path: Path, fields: dict[str, object], says: str) -> None:
-    path = rewritten(tmp_path, {"processes.json": processes_with(tmp_path, **fields)})
+def test_damaged_fields_are_one_line(path: Path, fields: dict[str, object], says: str) -> None:
+    rewritten(path, {"processes.json": processes_with(path, **fields)})
     with pytest.raises(FormatError, match=says):
         load_run(path)
 

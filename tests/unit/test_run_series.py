@@ -15,7 +15,7 @@ from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.model import Manifest, Process, Profile, Run, Series, Thread, ThreadSamples
 from profkit.model.run import Host, Machine
-from tests.unit.test_run_ranges import npy
+from tests.run_files import member_of, npy, rewritten
 
 
 def series(n: int = 5) -> Series:
@@ -90,16 +90,11 @@ def test_a_run_that_nobody_sampled_has_none_of_their_members(tmp_path: Path) -> 
     assert found.processes[0].samples is None
 
 
-def rewritten(tmp_path: Path, changes: dict[str, bytes | None]) -> Path:
-    """A run file with members replaced or left out."""
-    write_run(tmp_path / "good.prof", run_of(samples(10), whole=series()))
-    target = tmp_path / "bad.prof"
-    with zipfile.ZipFile(tmp_path / "good.prof") as good, zipfile.ZipFile(target, "w") as bad:
-        for name in [*good.namelist(), *(name for name in changes if name not in good.namelist())]:
-            data = changes[name] if name in changes else good.read(name)
-            if data is not None:
-                bad.writestr(name, data)
-    return target
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A run file with both."""
+    write_run(tmp_path / "run.prof", run_of(samples(10), whole=series()))
+    return tmp_path / "run.prof"
 
 
 @pytest.mark.parametrize(
@@ -115,28 +110,22 @@ def rewritten(tmp_path: Path, changes: dict[str, bytes | None]) -> Path:
         ("series/time_ns.npy", np.arange(5, 0, -1, dtype=np.int64), "backwards"),
     ],
 )
-def test_damaged_columns_are_one_line(
-    tmp_path: Path, member: str, values: np.ndarray | None, says: str
-) -> None:
-    path = rewritten(tmp_path, {member: None if values is None else npy(values)})
+def test_damaged_columns_are_one_line(path: Path, member: str, values: np.ndarray | None, says: str) -> None:
+    rewritten(path, {member: None if values is None else npy(values)})
     with pytest.raises(FormatError, match=says):
         load_run(path)
 
 
-def test_rows_outside_are_one_line(tmp_path: Path) -> None:
-    write_run(tmp_path / "template.prof", run_of(samples(10)))
-    with zipfile.ZipFile(tmp_path / "template.prof") as archive:
-        document = json.loads(archive.read("processes.json"))
+def test_rows_outside_are_one_line(path: Path) -> None:
+    document = member_of(path, "processes.json")
     document[0]["samples"] = [0, 9]
-    path = rewritten(tmp_path, {"processes.json": json.dumps(document).encode()})
+    rewritten(path, {"processes.json": json.dumps(document).encode()})
     with pytest.raises(FormatError, match="not a range of its 8 rows"):
         load_run(path)
 
 
-def test_columns_of_a_later_version_are_kept_and_other_members_ignored(tmp_path: Path) -> None:
-    path = rewritten(
-        tmp_path, {"series/voltage.npy": npy(np.ones(5)), "series/../x.npy": b"", "series/UPPER.npy": b"x"}
-    )
+def test_columns_of_a_later_version_are_kept_and_other_members_ignored(path: Path) -> None:
+    rewritten(path, {"series/voltage.npy": npy(np.ones(5)), "series/../x.npy": b"", "series/UPPER.npy": b"x"})
     found = load_run(path).series
     assert found is not None
     assert found.columns.keys() == {"busy_s", "runnable", "voltage"}
