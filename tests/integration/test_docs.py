@@ -1,6 +1,6 @@
 """The manual's examples are run: commands print what the page shows, Python blocks run as they stand.
 
-``pytest --update-golden`` writes what is printed now into the pages.
+``pytest --update-golden`` writes what is printed now into the pages and the terminal's picture.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from docs import pictures
 from tests.integration.capturing import ROOT, environment, profkit_command
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "sample_profiles" / "README.md"])
@@ -80,6 +81,19 @@ def test_python_examples_run(page: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_the_picture_of_the_terminal_shows_what_is_printed(request: pytest.FixtureRequest) -> None:
+    now = pictures.terminal()
+    if request.config.getoption("--update-golden"):
+        pictures.TERMINAL.write_text(now, encoding="utf-8")
+    # How rich draws differs between its versions; what it draws does not.
+    assert written_in(pictures.TERMINAL.read_text(encoding="utf-8")) == written_in(now)
+
+
+def written_in(svg: str) -> list[str]:
+    """The texts of an SVG, in order."""
+    return re.findall(r"<text [^>]*>(.*?)</text>", svg, re.DOTALL)
 
 
 def test_links_lead_somewhere() -> None:
