@@ -45,9 +45,13 @@ def render(document: Document) -> str:
     verdict = _first(document, VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = next((figure for figure in document.figures if isinstance(figure, Slopes)), None)
-    left = _evidence(document)
-    if left is None:
+    evidence = _first_evidence(document)
+    if evidence is None:
         left = _functions(document)
+    else:
+        left = _evidence(evidence)
+        if len(_sides(evidence)) < 2:  # of one run, which has no slopes beside it
+            left = _below(left, _functions(document))
     right = _Part("", 0.0)
     if slopes is not None:
         right = _Part(slopegraph(slopes), slopes_height(slopes))
@@ -152,23 +156,36 @@ def _facts(document: Document) -> _Part:
     return _Part("".join(parts), y - 10)
 
 
-def _evidence(document: Document) -> _Part | None:
-    """Evidence as paired bars, ``None`` where there is none."""
-    table = next(
-        (b for s in document.sections if s.role == "evidence" for b in s.blocks if isinstance(b, Table)), None
-    )
-    if table is None or not table.rows:
-        return None
+def _first_evidence(document: Document) -> Table | None:
+    """Table of what the verdict rests on: what was measured, on each side, and what it says."""
+    found = (b for s in document.sections if s.role == "evidence" for b in s.blocks if isinstance(b, Table))
+    table = next(found, None)
+    return table if table is not None and table.rows else None
+
+
+def _sides(evidence: Table) -> list[str]:
+    """Titles of its sides: baseline and candidate, or one run."""
+    return [column.title for column in evidence.columns[1:-1]]
+
+
+def _below(upper: _Part, lower: _Part) -> _Part:
+    if not lower.height:
+        return upper
+    top = upper.height + _GAP
+    return _Part(upper.markup + _at(0, top, lower.markup), top + lower.height)
+
+
+def _evidence(table: Table) -> _Part:
+    """Evidence as paired bars; of one run as text."""
+    sides = _sides(table)
     parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
     y = 40.0
     for row in table.rows:
-        signal, before, after, says = map(str, row.cells)
-        shares = bar_shares(before, after)
+        signal, *values, says = map(str, row.cells)
+        shares = bar_shares(*values) if len(values) == 2 else None
         parts.append(element("text", escape(shorten_middle(signal, 54)), x=0, y=y, class_="signal"))
         y += 8
-        for side, text, share in zip(
-            ("baseline", "candidate"), (before, after), shares or (None, None), strict=True
-        ):
+        for side, text, share in zip(sides, values, shares or (None,) * len(sides), strict=True):
             x = 74.0
             parts.append(element("text", side, x=0, y=y + 11, class_="muted"))
             if share is not None:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.analysis.types import Diff
+from profkit.analysis.types import Diff, Verdict
 from profkit.report import svg
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
@@ -25,19 +25,22 @@ def picture(diff: Diff) -> str:
     return svg.render(replace(diff_document(diff), figures=diff_figures(diff, run, run)))
 
 
-def of_run(hostile: bool) -> str:
+def of_run(hostile: bool, verdict: Verdict | None = None) -> str:
     run = build.hostile_run() if hostile else build.captured_run()
-    return svg.render(replace(show_document(run), figures=run_figures(run, "tottime")))
+    document = show_document(run, verdict=verdict)
+    return svg.render(replace(document, figures=run_figures(run, "tottime")))
 
 
 PICTURES: dict[str, Callable[[], str]] = {
     "diff-contended": lambda: picture(build.contended()),
     "diff-quiet": lambda: picture(build.quiet()),
     "show-captured": lambda: of_run(False),
+    "show-verdict": lambda: of_run(False, build.contended().verdict),
 }
 HOSTILE: dict[str, Callable[[], str]] = {
     "diff": lambda: picture(build.hostile()),
     "show": lambda: of_run(True),
+    "show-verdict": lambda: of_run(True, build.hostile().verdict),
 }
 
 
