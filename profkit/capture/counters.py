@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from profkit.capture.agent import facts
 from profkit.capture.proc_files import read_stat
 from profkit.model import Host, Machine, Process, Profile, Series, Thread, ThreadSamples
 
-__all__ = ["Sampled", "attach", "is_alive", "kernel_of", "of_task", "read_sampled", "unseen"]
+__all__ = ["Sampled", "attach", "is_alive", "kernel_of", "known", "of_task", "read_sampled", "unseen"]
+
+_Value = TypeVar("_Value")
 
 #: Threads of one process that are listed; the rest, those that ran least, are summed up in one row.
 MOST_LISTED = 1_000
@@ -302,7 +304,7 @@ def _unprofiled(
     # The main thread first, as everywhere.
     counted = sorted(seen["threads"], key=lambda thread: thread["tid"] != seen["pid"])
     threads = _listed(counted, seen["folded"])
-    waits = _known(thread.run_queue_wait_s for thread in threads)
+    waits = known(thread.run_queue_wait_s for thread in threads)
     wall = launch.get("wall_s") if root else (seen["last_ns"] - seen["first_ns"]) / 1e9
     if seen["alive"] and is_alive(sampled.kernel, seen["pid"], seen["born"]):
         state = "running"
@@ -317,7 +319,7 @@ def _unprofiled(
         command=_command(seen, launch if root else {}),
         exit=state,
         wall_s=wall or None,
-        cpu_s=max(seen["cpu_s"], sum(_known(thread.run_s for thread in threads))),
+        cpu_s=max(seen["cpu_s"], sum(known(thread.run_s for thread in threads))),
         run_queue_wait_s=sum(waits) if waits else None,
         voluntary_switches=_sum(thread.voluntary_switches for thread in threads),
         involuntary_switches=_sum(thread.involuntary_switches for thread in threads),
@@ -336,13 +338,14 @@ def _command(seen: Mapping[str, Any], launch: Mapping[str, Any]) -> tuple[str, .
     return tuple(launched if alone else words)
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
+def known(values: Iterable[_Value | None]) -> list[_Value]:
+    """Return what is known of some values."""
     return [value for value in values if value is not None]
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    counts = known(values)
+    return sum(counts) if counts else None
 
 
 def _samples(seen: Mapping[str, Any], hidden: set[int]) -> ThreadSamples | None:
@@ -393,7 +396,7 @@ def _less(process: Process, before: Process) -> Process:
         else thread
         for thread in process.threads
     )
-    waits = _known(thread.run_queue_wait_s for thread in threads)
+    waits = known(thread.run_queue_wait_s for thread in threads)
     return replace(
         process,
         threads=threads,
@@ -409,7 +412,7 @@ def unseen(machine: Machine | None, processes: Sequence[Process]) -> str | None:
     """Say what CPU time nobody was seen to use; the parents know it exactly of the children they waited for."""
     if machine is None or machine.tree_cpu_s is None:
         return None
-    rest = machine.tree_cpu_s - sum(_known(process.cpu_s for process in processes))
+    rest = machine.tree_cpu_s - sum(known(process.cpu_s for process in processes))
     if rest < max(UNSEEN_S, UNSEEN_SHARE * machine.tree_cpu_s):
         return None
     return f"{rest:.1f} s of CPU were used by processes that lived too shortly to be seen"

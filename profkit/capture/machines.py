@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from profkit.capture import host as host_facts
 from profkit.capture.agent import facts
-from profkit.capture.counters import Sampled, kernel_of
+from profkit.capture.counters import Sampled, kernel_of, known
 from profkit.model import Host, Machine, Series
 
 __all__ = ["by_host", "of_run"]
@@ -69,11 +69,6 @@ def _greatest(series: Series, name: str) -> float | None:
 def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     column = series.columns.get(name)
     return np.zeros(0) if column is None else column[~np.isnan(column)]
-
-
-def known(values: Iterable[float | None]) -> list[float]:
-    """Return what is known of some values."""
-    return [value for value in values if value is not None]
 
 
 def by_host(machine: Machine | None, host: Host, records: Sequence[Mapping[str, Any]]) -> dict[str, Machine]:
