@@ -1,22 +1,53 @@
-"""Switches of the test suite: ``pytest --update-golden`` writes the expected outputs anew."""
+"""Switches of the test suite: ``pytest --update-golden`` writes the expected outputs anew.
+
+``pytest -n 2`` runs two tests at a time, except those marked ``alone``.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.shared import VARIABLE, held
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the directory that the workers share, and set the signals of programs under test."""
+    if VARIABLE not in os.environ:
+        shared = tempfile.TemporaryDirectory(prefix="profkit-tests-")
+        os.environ[VARIABLE] = shared.name
+        config.add_cleanup(shared.cleanup)
+        config.add_cleanup(lambda: os.environ.pop(VARIABLE))
+    usual_signals()
+
+
+def usual_signals() -> None:
     """Give programs under test the signals that a user's have: background jobs of a shell ignore two."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGQUIT"):
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put last what runs alone: few tests then wait for another to end."""
+    items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Run a test beside those of other workers, or alone, fixtures included."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with held(Path(__file__), alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

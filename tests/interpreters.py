@@ -1,6 +1,7 @@
-"""Other CPythons on this machine, for tests that need what another version really writes.
+"""Other CPythons on this machine, for tests that need what another version really writes, and packages for them.
 
-Found under ``~/.pyenv/versions`` and on ``PATH``, never by a fixed place.
+Interpreters are found under ``~/.pyenv/versions`` and on ``PATH``, never by a fixed place; packages come from the
+index that pip is configured for.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.requirements import require
+from tests.shared import made_once
 
-__all__ = ["find", "interpreter"]
+__all__ = ["VARIABLE", "find", "having", "interpreter", "packages"]
+
+#: Interpreters, separated as in ``PATH``, in whose environments the libraries of some tests are.
+VARIABLE = "PROFKIT_TEST_PYTHONS"
 
 
 @functools.cache
@@ -44,3 +50,37 @@ def interpreter(version: str) -> str:
     require("interpreters", found is not None, f"no CPython {version} on this machine")
     assert found is not None
     return found
+
+
+@functools.cache
+def having(module: str, version: str = "") -> str | None:
+    """Return an interpreter, of any version or of this one, that has a module; those in `VARIABLE` come first."""
+    named = os.environ.get(VARIABLE, "").split(os.pathsep)
+    script = (
+        "import importlib.util, sys\n"
+        "if sys.argv[2] not in ('', '%d.%d' % sys.version_info[:2]): sys.exit(1)\n"
+        "sys.exit(importlib.util.find_spec(sys.argv[1]) is None)\n"
+    )
+    there = [python for python in named if python and Path(python).exists()]
+    for python in [*there, sys.executable, find(version) if version else None]:
+        if python and subprocess.run([python, "-c", script, module, version], check=False).returncode == 0:
+            return python
+    return None
+
+
+def packages(python: str, requirement: str) -> Path:
+    """Install a package without what it depends on, once, for an interpreter; skip the calling test if it cannot be.
+
+    Returns
+    -------
+    Path
+        A directory for the interpreter's ``PYTHONPATH``, not to be changed.
+    """
+
+    def install(directory: Path) -> None:
+        words = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        done = subprocess.run([*words, "--target", directory, requirement], capture_output=True, text=True)
+        why = f"{requirement} cannot be installed for {python}: {done.stderr.strip()[-200:]}"
+        require("index", done.returncode == 0, why)
+
+    return made_once((python, requirement), install)

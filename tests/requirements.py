@@ -6,11 +6,14 @@ A test that needs an MPI, say, skips with a reason on a laptop without one. On a
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
+from types import ModuleType
 
 import pytest
 
-__all__ = ["VARIABLE", "require", "required"]
+__all__ = ["VARIABLE", "imported", "require", "required"]
 
 #: Names, separated by commas, of the requirements that may not be missing; ``all`` stands for every one.
 VARIABLE = "PROFKIT_REQUIRE"
@@ -38,3 +41,10 @@ def require(name: str, available: bool, why: str) -> None:
     if required() & {name, "all"}:
         pytest.fail(f"{VARIABLE} promises {name}, but: {why}", pytrace=False)
     pytest.skip(f"{name}: {why}")
+
+
+def imported(name: str) -> ModuleType:
+    """Return a library, such as ``snakeviz.stats``, or skip the calling test; it is promised by its first word."""
+    package = name.partition(".")[0]
+    require(package, importlib.util.find_spec(package) is not None, f"{package} is not installed")
+    return importlib.import_module(name)

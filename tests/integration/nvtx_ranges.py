@@ -1,9 +1,6 @@
-"""What the NVTX tests look at in a run, and how they get the nvtx package for another interpreter."""
+"""What the NVTX tests look at in a run."""
 
 from __future__ import annotations
-
-import subprocess
-from pathlib import Path
 
 import numpy as np
 
@@ -16,16 +13,6 @@ from tests.requirements import require
 def require_collector() -> None:
     """Skip the calling test where the collector was not compiled."""
     require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
-
-
-def install_nvtx(directory: Path, python: str, package: str = "nvtx") -> Path:
-    """Install the nvtx package for an interpreter into a directory, or skip the calling test."""
-    words = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    done = subprocess.run([*words, "--target", str(directory), package], capture_output=True, text=True)
-    require(
-        "index", done.returncode == 0, f"{package} cannot be installed for {python}: {done.stderr[-200:]}"
-    )
-    return directory
 
 
 def ranges_of(process: Process) -> Ranges:

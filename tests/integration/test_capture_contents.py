@@ -246,6 +246,7 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
     assert (tmp_path / "run-4.prof").exists()
 
 
+@pytest.mark.alone
 def test_waiting_is_charged_to_functions(tmp_path: Path) -> None:
     """Two busy programs share one CPU: what the functions waited is what the kernel says of the thread."""
     env = tracer_environment(compiled=True)
@@ -271,6 +272,7 @@ def test_waiting_is_charged_to_functions(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.alone
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
 def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path, version: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.capturing import PROGRAMS, captured, environment, run_capture
-from tests.integration.nvtx_ranges import check, install_nvtx, ranges_of, require_collector, rows
-from tests.interpreters import interpreter
+from tests.integration.nvtx_ranges import check, ranges_of, require_collector, rows
+from tests.interpreters import interpreter, packages
 
 PROGRAM = str(PROGRAMS / "annotated.py")
 
@@ -37,10 +37,10 @@ def test_everything_that_the_nvtx_package_can_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
 def test_on_every_python(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
-    packages = str(install_nvtx(tmp_path / "packages", python))
-    run = captured(tmp_path, python, PROGRAM, env=environment(PYTHONPATH=packages))
+    path = str(packages(python, "nvtx"))
+    run = captured(tmp_path, python, PROGRAM, env=environment(PYTHONPATH=path))
     check(run.processes[0])
-    env = environment(PYTHONPATH=packages, PROFKIT_NO_NATIVE="1")
+    env = environment(PYTHONPATH=path, PROFKIT_NO_NATIVE="1")
     check(captured(tmp_path, python, PROGRAM, env=env).processes[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, calls, captured, environment, profkit_command, run_capture
-from tests.integration.nvtx_ranges import check, content, install_nvtx, require_collector, rows
+from tests.integration.nvtx_ranges import check, content, require_collector, rows
+from tests.interpreters import packages
 
 PROGRAM = str(PROGRAMS / "annotated.py")
 
@@ -41,10 +43,10 @@ def test_it_records_what_the_collector_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["", "==0.2.8", "==0.2.10", "==0.2.11", "==0.2.13"])
 def test_with_other_versions_of_the_package(tmp_path: Path, version: str) -> None:
     require_collector()
-    packages = str(install_nvtx(tmp_path / "packages", sys.executable, "nvtx" + version))
+    path = str(packages(sys.executable, "nvtx" + version))
     program = str(PROGRAMS / "annotated_plainly.py")
-    (ours,) = patched(tmp_path, sys.executable, program, PYTHONPATH=packages).processes
-    env = environment(PYTHONPATH=packages)
+    (ours,) = patched(tmp_path, sys.executable, program, PYTHONPATH=path).processes
+    env = environment(PYTHONPATH=path)
     (collected,) = captured(tmp_path, sys.executable, program, env=env).processes
     assert content(ours) == content(collected)
     assert len(rows(ours)) > 10
@@ -108,7 +110,7 @@ def test_a_package_that_was_imported_before_the_agent(tmp_path: Path) -> None:
 
     venv.create(tmp_path / "venv", with_pip=False)
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
-    install_nvtx(site, sys.executable)
+    shutil.copytree(packages(sys.executable, "nvtx"), site, dirs_exist_ok=True)
     (site / "early.pth").write_text("import nvtx; nvtx.get_domain(None); nvtx.get_domain('my library')\n")
     python = str(tmp_path / "venv" / "bin" / "python")
     check(patched(tmp_path, python, PROGRAM).processes[0])

@@ -10,8 +10,8 @@ from pathlib import Path
 from profkit.formats import load_run
 from profkit.model.ranges import MARK, PUSHED, STARTED
 from tests.integration.capturing import PROGRAMS, captured, environment, run_capture
-from tests.integration.nvtx_ranges import install_nvtx, ranges_of, rows
-from tests.integration.tracing import NEW, OLD, python_with
+from tests.integration.nvtx_ranges import ranges_of, rows
+from tests.interpreters import having, packages
 from tests.requirements import require
 
 PROGRAM = str(PROGRAMS / "torch_annotated.py")
@@ -25,7 +25,7 @@ EXPECTED = [
 @functools.cache
 def torch_python() -> str:
     """Return an interpreter whose PyTorch was built without CUDA, or skip the calling test."""
-    found = next((p for p in (python_with(version, "torch") for version in (*OLD, *NEW)) if p), None)
+    found = having("torch")
     require("torch", found is not None, "no interpreter with torch")
     assert found is not None
     code = "import torch, sys; sys.exit(hasattr(torch._C, '_nvtx'))"
@@ -53,7 +53,6 @@ def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path, how: dict[str,
 
 def test_it_nests_with_the_nvtx_package(tmp_path: Path, how: dict[str, str]) -> None:
     python = torch_python()
-    packages = str(install_nvtx(tmp_path / "packages", python))
     program = (
         "import nvtx, torch\n"
         "torch.cuda.nvtx.range_push('outer')\n"
@@ -61,7 +60,7 @@ def test_it_nests_with_the_nvtx_package(tmp_path: Path, how: dict[str, str]) -> 
         "torch.cuda.nvtx.range_pop()\n"
     )
     (tmp_path / "program.py").write_text(program)
-    env = environment(PYTHONPATH=packages, **how)
+    env = environment(PYTHONPATH=str(packages(python, "nvtx")), **how)
     (process,) = captured(
         tmp_path, python, "program.py", options=("--nvtx-shim",), env=env, timeout=120
     ).processes

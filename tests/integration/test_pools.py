@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from profkit.model import Pool, Process
 from tests.integration.capturing import captured, environment
-from tests.interpreters import interpreter
+from tests.interpreters import VARIABLE, having, interpreter, packages
 from tests.requirements import require
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
-#: Interpreters, separated as in ``PATH``, in whose environments the libraries of these tests may be.
-VARIABLE = "PROFKIT_TEST_PYTHONS"
 
-
-def python_with(*modules: str, version: str = "") -> str:
-    """Return an interpreter, of this version, that has all of these modules; skip without one."""
-    candidates = [sys.executable, *os.environ.get(VARIABLE, "").split(os.pathsep)]
-    script = (
-        "import importlib.util as u, sys\n"
-        "if sys.argv[1] not in ('', '%d.%d' % sys.version_info[:2]): sys.exit(1)\n"
-        "sys.exit(not all(u.find_spec(m) for m in sys.argv[2:]))"
-    )
-    for python in filter(None, candidates):
-        if subprocess.run([python, "-c", script, version, *modules], check=False).returncode == 0:
-            return python
-    names = " and ".join([*modules, *([f"Python {version}"] if version else [])])
-    require(modules[0], False, f"no interpreter with {names}; name some in {VARIABLE}")
-    raise AssertionError
+def python_with(module: str) -> str:
+    """Return an interpreter that has this module; skip without one."""
+    python = having(module)
+    require(module, python is not None, f"no interpreter with {module}; name some in {VARIABLE}")
+    assert python is not None
+    return python
 
 
 def pools(process: Process) -> dict[str, Pool]:
@@ -126,23 +113,23 @@ def test_torch_and_its_loader_s_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "modules", "work", "variables", "threads"),
+    ("library", "module", "work", "variables", "threads"),
     [
-        ("opencv", ("cv2",), "import cv2; cv2.setNumThreads(5)", {}, 5),
-        ("opencv", ("cv2",), "import cv2", {"OPENCV_FOR_THREADS_NUM": "3"}, 3),
-        ("numexpr", ("numexpr",), "import numexpr", {"NUMEXPR_NUM_THREADS": "3", "NUMEXPR_MAX_THREADS": "8"}, 3),
-        ("libgomp", ("sklearn",), "import sklearn.cluster", {"OMP_NUM_THREADS": "6"}, 6),
-        ("polars", ("polars",), "import polars; polars.DataFrame({'a': [1]}).lazy().sum().collect()",
+        ("opencv", "cv2", "import cv2; cv2.setNumThreads(5)", {}, 5),
+        ("opencv", "cv2", "import cv2", {"OPENCV_FOR_THREADS_NUM": "3"}, 3),
+        ("numexpr", "numexpr", "import numexpr", {"NUMEXPR_NUM_THREADS": "3", "NUMEXPR_MAX_THREADS": "8"}, 3),
+        ("libgomp", "sklearn", "import sklearn.cluster", {"OMP_NUM_THREADS": "6"}, 6),
+        ("polars", "polars", "import polars; polars.DataFrame({'a': [1]}).lazy().sum().collect()",
          {"POLARS_MAX_THREADS": "3"}, 3),
-        ("numba", ("numba",), ("import numba\n@numba.njit(parallel=True)\ndef f():\n    s = 0\n"
+        ("numba", "numba", ("import numba\n@numba.njit(parallel=True)\ndef f():\n    s = 0\n"
          "    for i in numba.prange(9):\n        s += i\n    return s\nf()\nnumba.set_num_threads(2)"),
          {"NUMBA_NUM_THREADS": "4"}, 2),
     ],
 )  # fmt: skip
 def test_libraries(
-    tmp_path: Path, library: str, modules: tuple[str, ...], work: str, variables: dict[str, str], threads: int
+    tmp_path: Path, library: str, module: str, work: str, variables: dict[str, str], threads: int
 ) -> None:
-    python = python_with(*modules)
+    python = python_with(module)
     run = captured(tmp_path, python, script(tmp_path, work + "\n"), env=environment(**variables))
     assert pools(run.processes[0])[library].threads == threads
 
@@ -167,8 +154,10 @@ def test_a_program_without_libraries_has_no_pools(tmp_path: Path, version: str) 
 @pytest.mark.parametrize("version", ["3.8", "3.13"])
 def test_other_pythons(tmp_path: Path, version: str) -> None:
     """The agent of the oldest and the newest Python, with a NumPy of their time."""
-    python = python_with("numpy", version=version)
-    program = "import numpy\nprint(numpy.ones((9, 9)) @ numpy.ones(9))\n"
+    python = interpreter(version)
+    # Not by PYTHONPATH, where profkit's own interpreter would find it too.
+    path = str(packages(python, "numpy"))
+    program = f"import sys; sys.path.insert(0, {path!r})\nimport numpy; numpy.ones((9, 9)) @ numpy.ones(9)\n"
     run = captured(tmp_path, python, script(tmp_path, program), env=environment(OPENBLAS_NUM_THREADS="1"))
     assert run.processes[0].python.startswith(version + ".")
     assert [pool.threads for pool in pools(run.processes[0]).values() if pool.library == "openblas"] == [1]

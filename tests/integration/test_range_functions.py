@@ -17,7 +17,7 @@ from profkit.capture.agent import native
 from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, captured, environment
 from tests.integration.nvtx_ranges import require_collector
-from tests.interpreters import interpreter
+from tests.interpreters import interpreter, packages
 from tests.requirements import require
 
 PROGRAM = str(PROGRAMS / "ranges_around.py")
@@ -127,22 +127,8 @@ def test_functions_inside_ranges(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
 def test_on_later_pythons(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
-    packages = tmp_path / "packages"
-    words = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--only-binary",
-        ":all:",
-        "--target",
-        str(packages),
-        "nvtx",
-    ]
-    done = subprocess.run(words, capture_output=True, text=True)
-    require("index", done.returncode == 0, f"nvtx cannot be installed for {version}: {done.stderr[-200:]}")
-    run = captured(tmp_path, python, "-W", "ignore", PROGRAM, env=environment(PYTHONPATH=str(packages)))
+    env = environment(PYTHONPATH=str(packages(python, "nvtx")))
+    run = captured(tmp_path, python, "-W", "ignore", PROGRAM, env=env)
     check(run)
     check_sums(run)
 
@@ -188,6 +174,7 @@ def test_more_names_than_are_told_apart(tmp_path: Path) -> None:
     assert inside_of(found, "aaa").functions
 
 
+@pytest.mark.alone
 def test_the_iterations_of_real_loops(tmp_path: Path) -> None:
     program = str(PROGRAMS / "loads_and_trains.py")
     in_turn = iteration_model(captured(tmp_path, sys.executable, program, "in_turn", "20", "10"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.tracing import NEW, OLD, check, python_with
+from tests.integration.tracing import NEW, OLD, check
+from tests.interpreters import having, interpreter, packages
 from tests.requirements import require
 
 #: Programs and the least number of functions that they run through; of tracer_workloads and _stdlib.
@@ -21,9 +22,6 @@ PROGRAMS = {
     "small_things": 180,
 }
 
-#: Interpreters with more libraries than the standard one, tried in this order.
-ENVIRONMENTS = {"numeric": ("numpy", 100), "torch_step": ("torch", 150)}
-
 
 @pytest.mark.interpreters
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -36,16 +34,22 @@ def test_calls_and_edges_equal_cprofiles(version: str, program: str) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("program", ENVIRONMENTS)
-def test_calls_and_edges_equal_cprofiles_in_libraries(program: str) -> None:
-    module, functions = ENVIRONMENTS[program]
-    pythons = [python_with(version, module) for version in NEW + OLD]
-    candidates = [(v, p) for v, p in zip(NEW + OLD, pythons, strict=True) if p is not None]
-    require(module, bool(candidates), f"no interpreter with {module}")
-    for version, python in candidates:
-        found = check(version, "parity", program, python=python)
-        assert found["different"] == []
-        assert found["functions"] >= functions
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
+def test_calls_and_edges_equal_cprofiles_in_numpy(version: str) -> None:
+    found = check(version, "parity", "numeric", packages=packages(interpreter(version), "numpy"))
+    assert found["different"] == []
+    assert found["functions"] >= 100
+
+
+@pytest.mark.interpreters
+def test_calls_and_edges_equal_cprofiles_in_torch() -> None:
+    pythons = {version: having("torch", version) for version in NEW + OLD}
+    require("torch", any(pythons.values()), "no interpreter with torch")
+    for version, python in pythons.items():
+        if python is not None:
+            found = check(version, "parity", "torch_step", python=python)
+            assert found["different"] == []
+            assert found["functions"] >= 150
 
 
 @pytest.mark.interpreters

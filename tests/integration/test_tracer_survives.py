@@ -7,9 +7,8 @@ import subprocess
 
 import pytest
 
-from tests.integration.tracing import NEW, OLD, TARGET, binary_for, check, python_with
-from tests.interpreters import interpreter
-from tests.requirements import require
+from tests.integration.tracing import NEW, OLD, TARGET, binary_for, check
+from tests.interpreters import interpreter, packages
 
 pytestmark = pytest.mark.interpreters
 
@@ -67,10 +66,7 @@ def test_one_place_for_a_profiler(version: str) -> None:
     assert found["leaf"] == 1
 
 
-def test_greenlets() -> None:
-    found = {version: python_with(version, "greenlet") for version in OLD + NEW}
-    require("greenlet", any(found.values()), "no interpreter with greenlet")
-    for version, python in found.items():
-        if python is not None:
-            told = check(version, "greenlets", python=python)
-            assert told == {"leaf": 1020, "chatter": 20, "open": 0}
+@pytest.mark.parametrize("version", OLD + NEW)
+def test_greenlets(version: str) -> None:
+    told = check(version, "greenlets", packages=packages(interpreter(version), "greenlet"))
+    assert told == {"leaf": 1020, "chatter": 20, "open": 0}

@@ -8,14 +8,20 @@ from tests.integration.tracing import NEW, OLD, check
 
 pytestmark = pytest.mark.interpreters
 
+#: In seconds: the tracer's clock and Python's are compared to some 50 ns; this allows for what that makes in a run.
+CLOCKS = 1e-4
+
 
 @pytest.mark.parametrize("version", OLD + NEW)
 def test_cumulative_time_of_each_thread_is_its_wall_time(version: str) -> None:
     found = check(version, "threads")
     assert len(found["ours"]) == 4
-    assert found["ours"] == pytest.approx([1.0] * 4, rel=0.02)
+    for cumulative, inside, around in found["ours"]:
+        assert inside - CLOCKS <= cumulative <= around + CLOCKS
     if version in NEW:
-        assert not 0.98 < found["cprofile"] < 1.02, "cProfile tells threads apart by now: say so in the docs"
+        cumulative, inside, around = found["cprofile"]
+        apart = 0.98 * inside <= cumulative <= 1.02 * around
+        assert not apart, "cProfile tells threads apart by now: say so in the docs"
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
@@ -23,13 +29,14 @@ def test_open_calls_are_exact_when_read_from_another_thread(version: str) -> Non
     seen = check(version, "read_while_running")["seen"]
     assert len(seen) == 40
     assert any("inner" in names[names.index("outer") :] for *_, names in seen)
-    for elapsed, wall, own, names in seen:
-        assert elapsed == pytest.approx(wall, abs=0.005)
+    for elapsed, least, most, own, alive, names in seen:
+        assert least - CLOCKS <= elapsed <= most + CLOCKS
         # Booked and open self time together are all the time of the thread, which began a little earlier.
-        assert elapsed - 1e-6 <= own < elapsed + 0.01
+        assert elapsed - 1e-6 <= own <= alive + CLOCKS
         assert names.count("outer") == 1
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
 def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
     found = check(version, "waiting", "2", "2")

@@ -40,6 +40,7 @@ def capture(
     return load_run(directory / "run.prof").processes[0], said
 
 
+@pytest.mark.alone
 @pytest.mark.interpreters
 @pytest.mark.parametrize(
     ("version", "compiled"),
@@ -66,6 +67,7 @@ def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version:
     assert any("waiting was sampled about" in note for note in process.notes) == (not compiled)
 
 
+@pytest.mark.alone
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
 def test_threads_are_sampled_apart(tmp_path: Path, version: str) -> None:
@@ -102,6 +104,7 @@ def test_a_sleep_that_never_ended_is_told(tmp_path: Path, version: str) -> None:
     assert value(profile, "doze", "cumwait") < 0.5
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
 def test_a_forked_child_is_sampled_for_itself(tmp_path: Path, version: str) -> None:
     program = (
@@ -126,6 +129,7 @@ def test_a_forked_child_is_sampled_for_itself(tmp_path: Path, version: str) -> N
     assert value(child.threads[0].profile, "child", "cumblocked") == pytest.approx(slept[1], rel=0.01)
 
 
+@pytest.mark.alone
 def test_what_runs_under_the_targets_own_profiler_is_left_out(tmp_path: Path) -> None:
     program = (
         "import cProfile, time\n"

@@ -7,13 +7,13 @@ import json
 import os
 import subprocess
 import sysconfig
-import tempfile
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 from tests.interpreters import interpreter
 from tests.requirements import require
+from tests.shared import made_once
 
 SOURCES = Path(__file__).parents[2] / "profkit" / "capture" / "native" / "tracer"
 TARGET = Path(__file__).parent / "programs" / "tracer_target.py"
@@ -22,9 +22,6 @@ FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", 
 #: Those that have a binary each, and those that share one.
 OLD = ("3.8", "3.9", "3.10", "3.11")
 NEW = ("3.12", "3.13")
-
-#: Kept while this object is, that is to the end of the tests.
-_directory = tempfile.TemporaryDirectory(prefix="profkit-tracer-")
 
 
 @functools.cache
@@ -46,26 +43,15 @@ def compiler() -> str:
 def build(headers: str, limited: bool, flags: tuple[str, ...] = (), directory_of: Path = SOURCES) -> Path:
     """Compile against an interpreter's headers, once; the binary for one version or for all from 3.12 on."""
     require("compiler", Path(headers, "Python.h").is_file(), f"no Python headers in {headers}")
-    directory = Path(tempfile.mkdtemp(dir=_directory.name))
-    binary = directory / ("_tracer_abi3.so" if limited else "_tracer.so")
+    name = "_tracer_abi3.so" if limited else "_tracer.so"
     other = "hook_profile.c" if limited else "hook_monitoring.c"
     sources = sorted(str(path) for path in directory_of.glob("*.c") if path.name != other)
-    subprocess.run(
-        [
-            compiler(),
-            *FLAGS,
-            *flags,
-            *(("-DPROFKIT_ABI3",) if limited else ()),
-            f"-I{headers}",
-            "-shared",
-            *sources,
-            "-o",
-            str(binary),
-            "-pthread",
-        ],
-        check=True,
-    )
-    return binary
+    words = [compiler(), *FLAGS, *flags, *(("-DPROFKIT_ABI3",) if limited else ()), f"-I{headers}"]
+
+    def compiled(directory: Path) -> None:
+        subprocess.run([*words, "-shared", *sources, "-o", str(directory / name), "-pthread"], check=True)
+
+    return made_once((*words, *sources), compiled) / name
 
 
 def binary_for(version: str) -> Path:
@@ -75,8 +61,27 @@ def binary_for(version: str) -> Path:
     return build(include_directory(interpreter(version)), False)
 
 
-def check(version: str, name: str, *arguments: str, python: str | None = None, timeout: float = 60) -> Any:
-    """Run a check of tracer_target.py in an interpreter's development mode and return what it says."""
+def check(
+    version: str,
+    name: str,
+    *arguments: str,
+    python: str | None = None,
+    packages: Path | None = None,
+    timeout: float = 60,
+) -> Any:
+    """Run a check of tracer_target.py in an interpreter's development mode and return what it says.
+
+    Parameters
+    ----------
+    version, name, arguments
+        The Python, and the check with its arguments.
+    python
+        The interpreter to use instead of the plain one of that version.
+    packages
+        A directory of libraries that the check imports.
+    timeout
+        In seconds.
+    """
     done = subprocess.run(
         [
             python or interpreter(version),
@@ -89,6 +94,7 @@ def check(version: str, name: str, *arguments: str, python: str | None = None, t
             name,
             *arguments,
         ],
+        env={**os.environ, "PYTHONPATH": str(packages or "")},
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -96,19 +102,3 @@ def check(version: str, name: str, *arguments: str, python: str | None = None, t
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)
-
-
-def has_module(python: str, module: str) -> bool:
-    """Whether an interpreter has a library."""
-    return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
-
-
-def python_with(version: str, module: str) -> str | None:
-    """Return an interpreter that has a library: the plain one, or one that PROFKIT_TEST_PYTHONS names."""
-    extra = os.environ.get("PROFKIT_TEST_PYTHONS", "").split(os.pathsep)
-    for python in [interpreter(version), *(p for p in extra if p and Path(p).exists())]:
-        code = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
-        said = subprocess.run([python, "-c", code], capture_output=True, text=True).stdout
-        if said == version and has_module(python, module):
-            return python
-    return None

@@ -19,6 +19,7 @@ from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
 from profkit.capture.watched import WatchedThread
 from profkit.model import Host, Machine, Process, Profile, Series, Thread
+from tests.requirements import imported
 
 HERE = Host(name="here", cpus=4)
 SECOND = 10**9
@@ -331,7 +332,7 @@ def test_gpus_that_nvml_does_not_give(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_driver_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml = pytest.importorskip("pynvml")
+    nvml = imported("pynvml")
     monkeypatch.setattr(gpu, "_DEVICE", str(tmp_path))
     found = gpu.Gpus()
     try:

@@ -20,7 +20,7 @@ from profkit.formats.pstats_columns import parse_columns
 from profkit.formats.pstats_file import PstatsFile, read_padded
 from profkit.model import Profile
 from tests.interpreters import find, interpreter
-from tests.requirements import require
+from tests.requirements import imported
 
 PROGRAM = """
 import sys
@@ -182,10 +182,7 @@ def test_sampled_profile(tmp_path: Path) -> None:
 
 
 def test_yappi_export(tmp_path: Path) -> None:
-    try:
-        import yappi
-    except ImportError:
-        require("yappi", False, "yappi is not installed")
+    yappi = imported("yappi")
     yappi.set_clock_type("cpu")
     yappi.start(builtins=False, profile_threads=False)
     fib(6)
@@ -399,8 +396,6 @@ outer()()()
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.11", "3.12", "3.13"])
 def test_profile_of_a_script_names_a_row_by_its_code(version: str, tmp_path: Path) -> None:
     """``python -m profile script.py`` has a code object in a key, laid out as that Python lays out code."""
-    if find(version) is None:
-        pytest.skip(f"no CPython {version}")
     (tmp_path / "nested.py").write_text(NESTED, encoding="utf-8")
     out = tmp_path / "out.prof"
     command = [interpreter(version), "-m", "profile", "-o", str(out), str(tmp_path / "nested.py")]

@@ -35,7 +35,7 @@ from profkit.model import (
     Run,
     Thread,
 )
-from tests.requirements import require
+from tests.requirements import imported, require
 from tests.run_files import member_of, npy, rewritten
 
 WAITING = ("wait", "blocked", "cumwait", "cumblocked")
@@ -235,7 +235,7 @@ def test_pstats_shows_all_threads_of_the_first_process(path: Path) -> None:
 
 
 def test_gprof2dot_opens_it(path: Path) -> None:
-    pytest.importorskip("gprof2dot")
+    imported("gprof2dot")
     command = [sys.executable, "-m", "gprof2dot", "-f", "pstats", "-n0", "-e0", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -244,7 +244,7 @@ def test_gprof2dot_opens_it(path: Path) -> None:
 
 
 def test_flameprof_opens_it(path: Path) -> None:
-    pytest.importorskip("flameprof")
+    imported("flameprof")
     command = [sys.executable, "-m", "flameprof", "--format=log", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -252,7 +252,7 @@ def test_flameprof_opens_it(path: Path) -> None:
 
 
 def test_snakeviz_opens_it(path: Path) -> None:
-    snakeviz = pytest.importorskip("snakeviz.stats")
+    snakeviz = imported("snakeviz.stats")
     rows = snakeviz.table_rows(pstats.Stats(str(path)))
     assert any("(f1)" in row[5] for row in rows)
     tree = json.loads(json.dumps(snakeviz.json_stats(pstats.Stats(str(path)))))

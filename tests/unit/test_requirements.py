@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.requirements import VARIABLE, require
+from tests.requirements import VARIABLE, imported, require
 
 Failed = pytest.fail.Exception
 Skipped = pytest.skip.Exception
@@ -26,3 +26,13 @@ def test_what_is_missing_though_promised_fails(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv(VARIABLE, promised)
     with pytest.raises(Failed, match="promises mpi, but: no mpirun"):
         require("mpi", False, "no mpirun")
+
+
+def test_a_library_is_promised_by_its_packages_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "no_such_package")
+    assert imported("json.decoder").JSONDecoder
+    with pytest.raises(Failed, match="promises no_such_package, but: no_such_package is not installed"):
+        imported("no_such_package.part")
+    monkeypatch.setenv(VARIABLE, "")
+    with pytest.raises(Skipped, match="no_such_package is not installed"):
+        imported("no_such_package")

@@ -19,6 +19,7 @@ from profkit.cli import main
 from profkit.formats import write_run
 from profkit.model import Process, Run, Thread
 from tests import report_builders as build
+from tests.requirements import imported
 
 SAMPLE = Path(__file__).parents[2] / "sample_profiles" / "train_mlp" / "oversubscribed.prof"
 
@@ -26,7 +27,7 @@ SAMPLE = Path(__file__).parents[2] / "sample_profiles" / "train_mlp" / "oversubs
 @contextmanager
 def viewing(*arguments: str | Path, code: int = 0) -> Iterator[str]:
     """Start the server, give its address, interrupt it, and see how it ended."""
-    pytest.importorskip("snakeviz")
+    imported("snakeviz")
     command = [sys.executable, "-m", "profkit", "view", *map(str, arguments), "--no-browser"]
     # A group of its own: the interrupt must not reach the tests.
     with subprocess.Popen(

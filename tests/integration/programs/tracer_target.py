@@ -138,7 +138,7 @@ def leaf(x):
 
 
 def run_threads(n, seconds, collector_type=None):
-    """Each thread's native id, wall time and, where a collector is a thread's, that collector."""
+    """Each thread's native id, wall time inside and around `work` and, where it has one, its collector."""
     found = []
 
     def run(i):
@@ -146,10 +146,12 @@ def run_threads(n, seconds, collector_type=None):
         if collector_type is not None and not NEW:
             collector = collector_type()
             collector.enable()
-        wall = work(seconds + 0.1 * i)
+        begin = time.perf_counter()
+        inside = work(seconds + 0.1 * i)
+        around = time.perf_counter() - begin
         if collector is not None:
             collector.disable()
-        found.append((threading.get_native_id(), wall, collector))
+        found.append((threading.get_native_id(), (inside, around), collector))
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
     for thread in threads:
@@ -160,7 +162,7 @@ def run_threads(n, seconds, collector_type=None):
 
 
 def threads(module):
-    """Cumulative time of `work` in each of four threads against its wall time, ours and cProfile's."""
+    """Cumulative time of `work` in each of four threads, and the wall times that bound it; cProfile's for all."""
     collector = module.Collector()
     if NEW:
         collector.enable()
@@ -170,7 +172,7 @@ def threads(module):
         tables = {thread[0]: thread[5] for thread in collector.getstats()}
     else:
         tables = {native: only_thread(own)[5] for native, _, own in found}
-    ours = [by_name(tables[native])["work"][3] / wall for native, wall, _ in found]
+    ours = [(by_name(tables[native])["work"][3], *walls) for native, walls, _ in found]
     theirs = None
     if NEW:
         profiler = _lsprof.Profiler(subcalls=True, builtins=True)
@@ -178,16 +180,17 @@ def threads(module):
         found = run_threads(4, 0.5)
         profiler.disable()
         entry = by_name(profiler.getstats())["work"]
-        theirs = entry[3] / sum(wall for _, wall, _ in found)
+        theirs = [entry[3], *(sum(walls[i] for _, walls, _ in found) for i in (0, 1))]
     return {"ours": ours, "cprofile": theirs}
 
 
 def read_while_running(module):
     """Read a thread's table from another while it runs, again and again."""
-    collectors, seen, ends = [], [], []
+    collectors, seen, begins = [], [], []
     stop = []
 
     def outer():
+        begins.append(time.perf_counter())
         while not stop:
             inner()
 
@@ -201,26 +204,29 @@ def read_while_running(module):
         collectors.append(collector)
         if not NEW:
             collector.enable()
-        ends.append(time.perf_counter())
+        begins.append(time.perf_counter())
         outer()
-        ends.append(time.perf_counter())
         collector.disable()
 
     shared = module.Collector()
     if NEW:
         shared.enable()
     thread = threading.Thread(target=run)
+    begins.append(time.perf_counter())
     thread.start()
-    time.sleep(0.05)
+    while len(begins) < 3:
+        time.sleep(0.01)
     collector = shared if NEW else collectors[0]
     for _ in range(40):
-        now = time.perf_counter()
+        before = time.perf_counter()
         tables = [table for table in collector.getstats() if table[1] == thread.ident]
         names = [name_of(call[0]) for call in tables[0][6]]
         outer_call = next(call for call in tables[0][6] if name_of(call[0]) == "outer")
         booked = by_name(tables[0][5])
         own = sum(entry[4] for entry in booked.values()) + sum(call[2] for call in tables[0][6])
-        seen.append([outer_call[1], now - ends[0], own, names])
+        after = time.perf_counter()
+        # What bounds the call of `outer`, and all that its thread did: clocks are read around what they measure.
+        seen.append([outer_call[1], before - begins[2], after - begins[1], own, after - begins[0], names])
         time.sleep(0.01)
     stop.append(True)
     thread.join()

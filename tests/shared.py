@@ -1,0 +1,46 @@
+"""What the tests make once, whichever of pytest-xdist's workers is first: compiled binaries, installed packages.
+
+conftest.py makes the directory for it, and removes it at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+__all__ = ["VARIABLE", "held", "made_once"]
+
+#: Names the directory to the workers, which inherit it.
+VARIABLE = "PROFKIT_TEST_SHARED"
+
+
+@contextlib.contextmanager
+def held(path: Path, alone: bool) -> Iterator[None]:
+    """Hold a file that is there together with others, or alone; wait until that can be."""
+    import fcntl
+
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            # Not left to closing: a process that a test forked may have the file open for longer.
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def made_once(what: tuple[object, ...], make: Callable[[Path], None]) -> Path:
+    """Return the directory that `make` filled for this key, in this worker or in another; not to be changed."""
+    shared = Path(os.environ[VARIABLE])
+    directory = shared / hashlib.sha256(repr(what).encode()).hexdigest()[:16]
+    lock = directory.with_suffix(".lock")
+    lock.touch()
+    with held(lock, alone=True):
+        if not directory.exists():
+            made = Path(tempfile.mkdtemp(dir=shared))
+            make(made)
+            made.rename(directory)
+    return directory
