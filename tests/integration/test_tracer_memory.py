@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.tracing import NEW, SOURCES, TARGET, build, compiler, include_directory
+from tests.integration.tracing import NEW, SOURCES, TARGET, binary_for, build, compiler, include_directory
 from tests.interpreters import interpreter
 from tests.requirements import require
 
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.interpreters
 VERSIONS = ("3.11", "3.13")
 SANITIZED = (
     "-O1",
-    "-g",
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
     "-fno-omit-frame-pointer",
@@ -45,11 +44,11 @@ def sanitizer() -> Path:
     return runtime.resolve()
 
 
-def binary(version: str, flags: tuple[str, ...] = ()) -> Path:
+def sanitized(version: str) -> Path:
     limited = version in NEW
     # Of the limited interface one binary is for all: its oldest headers, as in a release.
     headers = include_directory(interpreter("3.12" if limited else version))
-    return build(headers, limited, flags)
+    return build(headers, limited, SANITIZED)
 
 
 def under_sanitizer() -> dict[str, str]:
@@ -80,7 +79,7 @@ CHECKS = [
 @pytest.mark.parametrize("words", CHECKS, ids=lambda words: words[0])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_under_the_sanitizers(version: str, words: tuple[str, ...]) -> None:
-    command = [interpreter(version), str(TARGET), str(binary(version, SANITIZED)), *words]
+    command = [interpreter(version), str(TARGET), str(sanitized(version)), *words]
     assert checked(command, under_sanitizer())
 
 
@@ -106,7 +105,7 @@ def under_valgrind(version: str, tracer: Path, *words: str) -> subprocess.Comple
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_under_valgrind(version: str) -> None:
-    done = under_valgrind(version, binary(version, ("-g",)), "fork")
+    done = under_valgrind(version, binary_for(version), "fork")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["parent"] == 2
     assert reports_of_the_tracer(done.stderr) == []
@@ -127,5 +126,5 @@ def test_a_defect_of_the_tracer_is_seen(tmp_path: Path) -> None:
     done = subprocess.run(command, env=under_sanitizer(), capture_output=True, text=True)
     assert done.returncode == 9
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
-    found = under_valgrind("3.11", build(headers, False, ("-g",), sources), "deep")
+    found = under_valgrind("3.11", build(headers, False, (), sources), "deep")
     assert any("Invalid write" in report for report in reports_of_the_tracer(found.stderr))

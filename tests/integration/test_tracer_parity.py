@@ -55,7 +55,8 @@ def test_calls_and_edges_equal_cprofiles_in_torch() -> None:
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", OLD + NEW)
 def test_tottime_is_of_the_same_size(version: str) -> None:
-    found = [check(version, "parity", "documents")["tottime"] for _ in range(3)]
-    # Ours is less: the time between the events is the interpreter's own. The bounds allow for a busy machine.
-    ratio = sorted(ours / theirs for theirs, ours in found)[1]
-    assert 0.3 < ratio < 1.2
+    # Each as a part of its own run's wall time: on a busy machine one of the two runs may take longer.
+    theirs, ours = check(version, "parity", "documents")["tottime"]
+    assert 0.3 < ours < 1.001
+    # Ours is less: the time between the events is the interpreter's own.
+    assert 0.3 < ours / theirs < 1.2

@@ -17,7 +17,8 @@ from tests.shared import made_once
 
 SOURCES = Path(__file__).parents[2] / "profkit" / "capture" / "native" / "tracer"
 TARGET = Path(__file__).parent / "programs" / "tracer_target.py"
-FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+#: With what valgrind needs to name lines.
+FLAGS = ("-std=c11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
 
 #: Those that have a binary each, and those that share one.
 OLD = ("3.8", "3.9", "3.10", "3.11")
