@@ -20,10 +20,10 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # mpi4py is of use only beside an MPI; without one its tests skip and say why.
-comma := ,
-TEST_EXTRAS := test$(if $(shell command -v mpirun 2>/dev/null),$(comma)mpi)
+TEST_EXTRAS := test$(if $(shell command -v mpirun 2>/dev/null), mpi)
 # How an environment was made is part of the names of its stamps: another choice makes it anew.
-TEST_READY := $(VENV)/.ready-$(subst $(comma),-,$(TEST_EXTRAS))
+empty :=
+TEST_READY := $(VENV)/.ready-$(subst $(empty) ,-,$(TEST_EXTRAS))
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -58,10 +58,10 @@ $(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard profkit/capture/native/
 
 $(TEST_READY): $(VENV)/.ready
 	@echo "Installing what the tests need ($(TEST_EXTRAS))."
-	@$(PIP) install --quiet --editable '.[$(TEST_EXTRAS)]'
+	@extras=$$($(BIN)/python .ci/extras $(TEST_EXTRAS)) && $(PIP) install --quiet $$extras
 	@touch $@
 
 $(VENV)/.ready-lint: $(VENV)/.ready
 	@echo "Installing the linters."
-	@$(PIP) install --quiet --editable '.[test,lint]'
+	@extras=$$($(BIN)/python .ci/extras test lint) && $(PIP) install --quiet $$extras
 	@touch $@
