@@ -405,7 +405,8 @@ def captured_run() -> Run:
     )
     roots = Roots(("/usr/lib/python3.11",), ("/usr/lib/python3.11/site-packages",), ("/home/ann/job",))
     loader = Thread(profile(TRAIN[3:], traced=True), 4243, "loader", 0.4, 0.02)
-    main = Thread(profile(TRAIN, traced=True), 4242, "MainThread", 5.1, 0.3, None, (OpenCall(0, 9.5),))
+    main = Thread(profile(TRAIN, traced=True), 4242, "MainThread", 5.1, 0.3)
+    killed = Thread(profile(TRAIN, traced=True), 4250, "MainThread", 4.0, 5.9, None, (OpenCall(0, 9.5),))
     command = ("python", "train.py", "--note", "two words")
     ranks = (
         Process(
@@ -438,7 +439,7 @@ def captured_run() -> Run:
             5.9,
             1790,
             20311,
-            (Thread(profile(TRAIN, traced=True), 4250, "MainThread", 4.0, 5.9),),
+            (killed,),
             roots,
             host,
             notes=("its last state is a snapshot from 1.2 s before its end",),

@@ -33,9 +33,10 @@ _CODE: Mapping[str, str] = {
 _OTHER_CODE = "threadpoolctl.threadpool_limits({n})"
 
 #: Options that say how many workers or jobs a program starts, as programs of this field spell them.
+#: ``--trainer.num_workers=4`` and Hydra's ``trainer.num_workers=4`` among them.
 _WORKER_OPTION = re.compile(
-    r"(?:-j|--(?:n[_-]?)?jobs|--(?:num[_-]|n[_-]|data(?:loader)?[_-])*workers|--workers[_-]per[_-]\w+"
-    r"|--(?:num[_-]|n[_-])?(?:procs|processes))"
+    r"(?:-j|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:(?:n[_-]?)?jobs|(?:num[_-]|n[_-]|data(?:loader)?[_-])*workers"
+    r"|workers[_-]per[_-]\w+|(?:num[_-]|n[_-])?(?:procs|processes)))"
 )
 #: Options of launchers that say how many ranks there are.
 _RANK_OPTION = re.compile(r"-{1,2}(?:n|np|c|ntasks|nproc[_-]per[_-]node)")
@@ -44,12 +45,17 @@ _LAUNCHERS = frozenset(
 )
 
 
+#: Cores that a process asked for over its life from which workers cannot have its CPU: half of one.
+_BUSY_CORES = 0.5
+
+
 class _Share(NamedTuple):
-    """What one process may take on its machine."""
+    """What one process may take on its machine; `busy` is how many compute there beside the workers."""
 
     threads: int
     processes: int
     host: HostNeed
+    busy: int
 
 
 def limit_advice(
@@ -119,7 +125,11 @@ def _share(inventory: Inventory) -> _Share | None:
     bound = [p.available_cpus for p in inventory.processes if p.available_cpus and not p.idle]
     if bound:  # each rank on CPUs of its own
         threads = max(1, min(threads, math.floor(min(bound))))
-    return _Share(threads, cpus, host)
+    busy = sum(
+        p.host == host.name and p.role != "worker" and not p.idle and (p.demand_cores or 1.0) >= _BUSY_CORES
+        for p in inventory.processes
+    )
+    return _Share(threads, cpus, host, busy)
 
 
 def _too_large(inventory: Inventory, threads: int) -> list[Pool]:
@@ -200,7 +210,8 @@ def _start_fewer(share: _Share) -> str:
         f"# {host.working} processes share {host.available_cpus:g} CPUs: start at most {share.processes}"
     )
     if host.workers:
-        workers = max(1, share.processes - (host.working - host.workers > 0))
+        # The parent of a pool only waits for it, that of a loader computes.
+        workers = max(1, share.processes - min(1, share.busy))
         return f"{counted}; workers: DataLoader(…, num_workers={workers}), Pool(processes={workers})"
     return f"{counted} of them"
 

@@ -32,20 +32,20 @@ from profkit.report.pools import pool_differences
 from profkit.report.ranges import change_sections
 from profkit.report.surroundings import reproduce_section, setting_sections
 from profkit.report.text import clean
-from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
+from profkit.report.wording import (
+    SMALL_SHARE,
+    WAITING_NOTE,
+    advice_blocks,
+    cut_note,
+    display_name,
+    location,
+    verdict_block,
+)
 
-__all__ = ["SMALL_SHARE", "diff_document"]
-
-#: Share of the self time on either side (1) below which a function that did not move beyond the noise is
-#: counted instead of listed: a fifth of the 0.5 % below which rankings say nothing (DETECTION §2).
-SMALL_SHARE = 0.001
+__all__ = ["diff_document"]
 
 #: Functions that are told of in a sentence; the others are in the table.
 MOST_SENTENCES = 10
-_WAITING = (
-    "They wait by purpose (locks, pipes, polls, pool threads): their time follows everybody else's, and is no cause "
-    "by itself."
-)
 #: Rungs on which a match needs no explanation.
 _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
@@ -226,7 +226,7 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
         sections = [Section(title, (_moved_table(diff, chosen[~waits], limit, note if small else ""),))]
     if waits.any():
         sections.append(
-            Section("Waiting", (_moved_table(diff, chosen[waits], limit, _WAITING),), detail=True)
+            Section("Waiting", (_moved_table(diff, chosen[waits], limit, WAITING_NOTE),), detail=True)
         )
     return sections
 

@@ -32,6 +32,8 @@ _LEAST = {"name": 20, "path": 20, "prose": 20, "text": 11}
 _MOST = {"name": 60, "prose": 70, "text": 34, "path": 40}
 #: Columns that a short text gets before prose beside it.
 _SOME_WORDS = 18
+#: … and up to this many where a word of it would be broken: names of variables.
+_LONG_WORD = 24
 _ROW_TONES = {"bad": "red", "good": "green", "": ""}
 
 
@@ -120,11 +122,19 @@ def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitt
     # Names first, then short texts up to a few words, then prose; what is then left, to whoever can use it.
     for kinds, most in ((("name",), _MOST), (("text",), {"text": _SOME_WORDS}), (tuple(_MOST), _MOST)):
         for item in (item for kind in kinds for item in fitted if item.column.kind == kind):
-            spare -= _widen(item, min(spare, most[item.column.kind] - item.width))
+            limit = most[item.column.kind]
+            if item.column.kind == "text":
+                limit = max(limit, min(_LONG_WORD, _longest_word(item)))
+            spare -= _widen(item, min(spare, limit - item.width))
     for item in (item for item in fitted if item.column.kind in _MOST):
         spare -= _widen(item, spare)
     dropped.sort(key=lambda f: f.index)
     return fitted, dropped
+
+
+def _longest_word(item: _Fitted) -> int:
+    """Columns of the longest word in a column's cells."""
+    return max((cell_width(word) for cell in item.cells for word in cell.split()), default=0)
 
 
 def _widen(item: _Fitted, room: int) -> int:

@@ -5,7 +5,7 @@ Used by the documents of show and diff and by the JSON output; which numbers the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from profkit.analysis.inventory import Inventory, ProcessNeed, inventory
@@ -173,7 +173,9 @@ def _sizes(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
     """Pools by library; only where both sides were asked."""
     if not (_was_asked(a) and _was_asked(b)):
         return
-    of_a, of_b = _by_library(a), _by_library(b)
+    # Whether a process works or waits may differ where no setting does: what works on either side counts on both.
+    roles = {process.role for side in (a, b) for process in side.processes if not process.idle}
+    of_a, of_b = _by_library(a, roles), _by_library(b, roles)
     for library in sorted({*of_a, *of_b}):
         yield f"{clean(library)} threads", of_a.get(library, "none"), of_b.get(library, "none")
 
@@ -182,10 +184,10 @@ def _was_asked(side: Inventory) -> bool:
     return any(process.pools is not None for process in side.processes)
 
 
-def _by_library(side: Inventory) -> dict[str, str]:
+def _by_library(side: Inventory, roles: Collection[str]) -> dict[str, str]:
     found: dict[str, dict[str, None]] = {}
     for process in side.processes:
-        for pool in () if process.idle else process.pools or ():
+        for pool in (process.pools or ()) if process.role in roles else ():
             found.setdefault(pool.library, {})[_pool(pool).removeprefix(pool.library).strip()] = None
     return {library: clean(", ".join(sorted(texts))) for library, texts in found.items()}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from profkit.analysis.identity import function_keys
 from profkit.analysis.iterations import IterationNames, iteration_model
 from profkit.analysis.range_functions import range_functions
 from profkit.analysis.range_waiting import waiting_of
@@ -16,14 +15,19 @@ from profkit.analysis.ranges import range_rows
 from profkit.analysis.types import Verdict
 from profkit.model import Host, Process, Run
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Column, Document, Facts, Note, Row, Section, Table
-from profkit.report.functions import FunctionRow, Ranked, ranked_run
+from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
+from profkit.report.functions import Ranked, ranked_run
+from profkit.report.functiontables import function_sections, open_call_sections
 from profkit.report.iterations import model_sections
 from profkit.report.machine import machine_items
 from profkit.report.pools import pool_sections
 from profkit.report.ranges import inside_sections, range_sections
 from profkit.report.text import clean
-from profkit.report.wording import advice_blocks, cut_note, display_name, location, verdict_block
+from profkit.report.wording import (
+    advice_blocks,
+    cut_note,
+    verdict_block,
+)
 
 __all__ = ["show_document", "wait_fraction"]
 
@@ -33,8 +37,6 @@ CONTENDED_WAIT = 0.15
 #: Seconds on a CPU or queueing for one from which a process can be called contended: one that only starts
 #: queues once, and a scheduler's slice of 3 ms is then most of its time.
 CONTENDED_ACTIVE_S = 0.1
-#: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
-NOTICEABLE_WAIT = 0.01
 
 
 def wait_fraction(run_s: float | None, wait_s: float | None) -> float | None:
@@ -74,11 +76,11 @@ def show_document(
     sections += _processes(run.processes, limit)
     sections += pool_sections(run, limit)
     if not run.processes or any(process.profiled for process in run.processes):
-        sections.append(_functions(functions, limit, by))
+        sections += function_sections(functions, limit, by)
     sections += model_sections(iteration_model(run, names))
     sections += _ranges(run, limit)
     sections += _threads(run.processes, limit)
-    sections += _open_calls(run.processes, limit)
+    sections += open_call_sections(run, limit)
     if verdict is not None and verdict.advice:
         sections.append(Section("What to do next", advice_blocks(verdict.advice), role="advice"))
     return Document("profkit show", tuple(sections))
@@ -258,55 +260,6 @@ def _process_row(process: Process) -> Row:
     )
 
 
-def _functions(functions: Ranked, limit: int, by: str) -> Section:
-    shown = list(functions.rows(limit))
-    waits = functions.profile.wait
-    # Columns of waiting earn their room where there was some.
-    traced = waits is not None and float(waits.sum()) >= NOTICEABLE_WAIT * functions.profile.total
-    # What a function and its callees waited belongs to its cumtime; a file of an older profkit does not have it.
-    within = traced and by == "cumtime" and functions.profile.cumwait is not None
-    columns = [
-        Column("rank", "rank"),
-        Column("function", "name"),
-        Column("tottime", "seconds"),
-        Column("share", "share"),
-        Column("cumtime", "seconds", 3 if by == "tottime" else 0),
-        Column("calls", "count", 4),
-        Column("per call", "seconds", 5),
-        *((Column("cum. queue", "seconds", 1), Column("cum. off CPU", "seconds", 6)) if within else ()),
-        *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),
-        Column("where", "path", 2),
-    ]
-    if not shown:
-        return Section("Functions", (Note("The profile holds no function."),))
-    rows = tuple(_function_row(row, traced, within) for row in shown)
-    note = cut_note(len(shown), len(functions), "functions")
-    if within:
-        note = f"cum. queue: the part of cumtime spent queued for a CPU. {note}".strip()
-    title = "Functions by self time" if by == "tottime" else "Functions by cumtime"
-    return Section(title, (Table(tuple(columns), rows, note),))
-
-
-def _function_row(row: FunctionRow, traced: bool, within: bool) -> Row:
-    calls: str | int = row.ncalls
-    if row.primitive_calls != row.ncalls:
-        calls = f"{units.count(row.ncalls)}/{units.count(row.primitive_calls)}"
-    return Row(
-        (
-            row.rank,
-            display_name(row.name),
-            row.tottime,
-            row.share,
-            row.cumtime,
-            calls,
-            row.tottime / row.ncalls if row.ncalls else None,
-            *((row.cumwait, row.cumblocked) if within else ()),
-            *((row.wait, row.blocked) if traced else ()),
-            location(row.key, row.file, row.line),
-        )
-    )
-
-
 def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
     """List threads only where some process has more than one: else the processes have said it."""
     if not any(len(process.threads) > 1 for process in processes):
@@ -341,40 +294,3 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
     )
     table = Table(columns, rows, cut_note(len(shown), len(every), "threads")).without_empty()
     return [Section("Threads", (table,), detail=True)]
-
-
-def _open_calls(processes: Sequence[Process], limit: int) -> list[Section]:
-    every = [
-        (call.cumtime, process, thread.profile, call.function)
-        for process in processes
-        for thread in process.threads
-        for call in thread.open_calls
-    ]
-    if not every:
-        return []
-    every.sort(key=lambda entry: -entry[0])
-    shown = every[:limit] if limit else every
-    columns = (
-        Column("function", "name"),
-        Column("open for at least", "seconds"),
-        Column("pid", "pid", 1),
-        Column("where", "path", 2),
-    )
-    rows = tuple(
-        Row(
-            (
-                clean(profile.strings[int(profile.qualname[at])] or profile.strings[int(profile.name[at])]),
-                cumtime,
-                "" if process.pid is None else str(process.pid),
-                location(
-                    function_keys(profile, process.roots).key(at),
-                    profile.strings[int(profile.file[at])],
-                    int(profile.line[at]),
-                ),
-            )
-        )
-        for cumtime, process, profile, at in shown
-    )
-    note = "Not returned when the process was last read; their times are lower bounds."
-    cut = cut_note(len(shown), len(every), "open calls")
-    return [Section("Calls that had not returned", (Table(columns, rows, f"{note} {cut}".strip()),))]

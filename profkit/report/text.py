@@ -20,6 +20,12 @@ _UNSAFE = re.compile(
 )
 
 
+#: A space between a number and its unit, at which no line is broken, and what stands for it meanwhile: `clean` leaves
+#: no control character in a text.
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns)(?![\w%]))")
+_KEPT = "\x01"
+
+
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match.group())
     named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
@@ -86,9 +92,13 @@ def _take(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break prose into lines of at most `width` columns, between words where that is possible."""
+    """Break prose into lines of at most `width` columns, between words where possible and never before a unit."""
     if cell_width(text) <= width:
         return [text]
+    return [line.replace(_KEPT, " ") for line in _wrapped(_UNIT.sub(_KEPT, text), width)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
     if text.isascii():
         return textwrap.wrap(text, max(1, width), break_on_hyphens=False) or [""]
     lines: list[str] = []

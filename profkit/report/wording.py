@@ -13,7 +13,25 @@ from profkit.model import FunctionKey
 from profkit.report.document import Block, Bullets, VerdictBlock
 from profkit.report.text import clean
 
-__all__ = ["advice_blocks", "cut_note", "display_name", "location", "verdict_block"]
+__all__ = [
+    "SMALL_SHARE",
+    "WAITING_NOTE",
+    "advice_blocks",
+    "cut_note",
+    "display_name",
+    "location",
+    "verdict_block",
+]
+
+#: Share of the self time (1) below which a function that did not move beyond the noise is counted instead of
+#: listed: a fifth of the 0.5 % below which rankings say nothing (DETECTION §2).
+SMALL_SHARE = 0.001
+
+#: What is to be known of functions that wait.
+WAITING_NOTE = (
+    "They wait by design (locks, pipes, polls, pool threads): their time follows everybody else's, and is no cause "
+    "by itself."
+)
 
 _HEADLINES = {
     "no-change": ("No change beyond the noise", "good"),

@@ -129,6 +129,8 @@ class TestAdvice:
             ("python train.py -j16 --epochs 20", "python train.py -j8 --epochs 20"),
             ("python train.py --num_workers=16", "python train.py --num_workers=8"),
             ("python train.py --num-workers 16 -n 50", "python train.py --num-workers 8 -n 50"),
+            ("python train.py --trainer.num_workers=16", "python train.py --trainer.num_workers=8"),
+            ("python train.py data.num_workers=16 n=50", "python train.py data.num_workers=8 n=50"),
             ("mpirun -np 16 python train.py -n 50", "mpirun -np 8 python train.py -n 50"),
         ],
     )
@@ -139,6 +141,14 @@ class TestAdvice:
     def test_workers_that_the_command_does_not_name(self) -> None:
         lines = self.advice(*[process(BLAS)] * 16)
         assert lines[-1].startswith("# 16 processes share 8 CPUs: start at most 8; workers: ")
+
+    def test_a_parent_that_only_waits_leaves_its_cpu_to_the_workers(self) -> None:
+        workers = [process()] * 16
+        waits = self.advice(process(role="main", cpu=1.0, wait=1.0), *workers)
+        computes = self.advice(process(role="main"), *workers)
+        assert [lines[-1].rpartition("; ")[2] for lines in (waits, computes)] == [
+            f"workers: DataLoader(…, num_workers={n}), Pool(processes={n})" for n in (8, 7)
+        ]
 
     def test_ranks_are_bound(self) -> None:
         ranks = [process(BLAS, role="rank")] * 4
@@ -205,6 +215,12 @@ class TestReports:
             ("cores used", "0.5", "1.5"),
             ("cores demanded (used, and queued for)", "1", "3"),
         ]
+
+    def test_who_works_and_who_waits_is_no_difference_of_settings(self) -> None:
+        idle, busy = (process(TORCH, cpu=cpu, wait=0.0) for cpu in (0.1, 5.0))
+        main = process(BLAS, role="main")
+        working, waiting = (inventory(run([main, *[worker] * 2])) for worker in (busy, idle))
+        assert pool_differences(working, waiting) == []
 
     def test_json_counts_like_pools(self) -> None:
         found = inventory_object(inventory(run([process(BLAS)] * 3, environment={"OMP_PLACES": "cores"})))

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from profkit.analysis.types import CAUSES, Diff
+from profkit.model import Run
 from profkit.report import markdown, terminal
 from profkit.report.diffdoc import diff_document
-from profkit.report.document import Document, Table
+from profkit.report.document import Column, Document, Row, Section, Table
 from profkit.report.showdoc import show_document, wait_fraction
 from profkit.report.text import cell_width
 from profkit.report.wording import display_name
@@ -240,6 +241,38 @@ def test_waiting_does_not_stand_among_the_work() -> None:
     text = [terminal.render(Document("", (document.sections[i],))) for i in (work, waiting)]
     assert "_thread.lock.acquire" not in text[0]
     assert "_thread.lock.acquire" in text[1]
+
+
+def test_a_run_tells_work_and_waiting_apart() -> None:
+    sections = {s.title: s for s in show_document(build.foreign_run()).sections}
+    names = {
+        title: [str(row.cells[1]) for block in sections[title].blocks for row in block.rows]  # type: ignore[union-attr]
+        for title in ("Functions by self time", "Waiting")
+    }
+    assert names["Waiting"] == ["_thread.lock.acquire"]
+    assert names["Functions by self time"][0] == "solve"
+    assert not {*names["Waiting"]} & {*names["Functions by self time"]}
+
+
+def test_open_calls_are_those_of_processes_that_were_ended() -> None:
+    def told(run: Run) -> bool:
+        return "Calls that had not returned" in [section.title for section in show_document(run).sections]
+
+    run = build.captured_run()
+    first, killed = run.processes
+    assert run.manifest is not None
+    well = replace(run.manifest, exit_status=0)
+    pool = replace(killed, role="worker")
+    assert told(run)
+    assert not told(replace(run, processes=(first, replace(killed, exit="exited"))))
+    assert not told(replace(run, manifest=well, processes=(first, pool)))
+    assert told(replace(run, processes=(first, pool)))
+
+
+def test_a_name_of_usual_length_is_not_broken() -> None:
+    rows = (Row(("OPENBLAS_NUM_THREADS", "1", "8")), Row(("x" * 40, "a few more words", "and others beside")))
+    table = Table((Column("", "text"), Column("baseline", "prose"), Column("candidate", "prose")), rows)
+    assert "OPENBLAS_NUM_THREADS " in terminal.render(Document("", (Section("", (table,)),)), width=60)
 
 
 def test_what_moved_is_told_in_sentences_and_not_again_in_the_table() -> None:

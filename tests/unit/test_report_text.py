@@ -48,6 +48,12 @@ def test_wrapped_text_fits_and_loses_nothing(text: str, width: int) -> None:
     assert "".join(lines) == text
 
 
+def test_a_number_keeps_its_unit() -> None:
+    assert wrap("it waited 57 % of it", 13) == ["it waited", "57 % of it"]
+    assert wrap("– took 3.5 µs of it", 12) == ["– took", "3.5 µs of it"]
+    assert wrap("step 12 shows a", 8) == ["step 12", "shows a"]
+
+
 def test_a_text_of_many_lines_is_cut_in_its_middle() -> None:
     assert wrap_some("a b c d e f", 1, 4) == ["a", "b", "…", "f"]
     assert wrap_some("a b", 1, 4) == ["a", "b"]

@@ -1,0 +1,139 @@
+"""Tables of one run's functions: those that work, those that wait, and the calls that had not returned.
+
+Sections of the document that `showdoc` lays out; their order is ``report.functions``'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.analysis.identity import function_keys
+from profkit.analysis.movement import is_wait
+from profkit.model import Run
+from profkit.report import units
+from profkit.report.document import Column, Note, Row, Section, Table
+from profkit.report.functions import FunctionRow, Ranked
+from profkit.report.wording import SMALL_SHARE, WAITING_NOTE, cut_note, display_name, location
+
+__all__ = ["function_sections", "open_call_sections"]
+
+#: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
+NOTICEABLE_WAIT = 0.01
+
+
+def function_sections(functions: Ranked, limit: int, by: str) -> list[Section]:
+    """List the functions that work, then those that wait by purpose; ranks and shares are among all of them."""
+    title = "Functions by self time" if by == "tottime" else "Functions by cumtime"
+    if not len(functions):
+        return [Section("Functions", (Note("The profile holds no function."),))]
+    work, waiting = _by_purpose(functions, limit)
+    shown = len(work) + len(waiting)
+    rest = cut_note(shown, len(functions), "functions")
+    if not work:
+        return [Section(title, (_function_table(functions, waiting, by, rest),))]
+    sections = [Section(title, (_function_table(functions, work, by, rest),))]
+    if waiting:
+        sections.append(Section("Waiting", (_function_table(functions, waiting, by, WAITING_NOTE),)))
+    return sections
+
+
+def _by_purpose(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[FunctionRow]]:
+    """Take `limit` functions that work, and those above the last of them that wait by purpose."""
+    work: list[FunctionRow] = []
+    waiting: list[FunctionRow] = []
+    for row in functions.rows():
+        if is_wait(row.name, row.key.root):
+            waiting.append(row)
+        else:
+            work.append(row)
+            if len(work) == limit:
+                break
+    # Below what is worth a row a wait is one function among many.
+    return work, [row for row in waiting if not limit or row.share >= SMALL_SHARE][: limit or None]
+
+
+def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, note: str) -> Table:
+    waits = functions.profile.wait
+    # Columns of waiting earn their room where there was some.
+    traced = waits is not None and float(waits.sum()) >= NOTICEABLE_WAIT * functions.profile.total
+    # What a function and its callees waited belongs to its cumtime; a file of an older profkit does not have it.
+    within = traced and by == "cumtime" and functions.profile.cumwait is not None
+    columns = [
+        Column("rank", "rank"),
+        Column("function", "name"),
+        Column("tottime", "seconds"),
+        Column("share", "share"),
+        Column("cumtime", "seconds", 3 if by == "tottime" else 0),
+        Column("calls", "count", 4),
+        Column("per call", "seconds", 5),
+        *((Column("cum. queue", "seconds", 1), Column("cum. off CPU", "seconds", 6)) if within else ()),
+        *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),
+        Column("where", "path", 2),
+    ]
+    rows = tuple(_function_row(row, traced, within) for row in shown)
+    if within and note != WAITING_NOTE:
+        note = f"cum. queue: the part of cumtime spent queued for a CPU. {note}".strip()
+    return Table(tuple(columns), rows, note)
+
+
+def _function_row(row: FunctionRow, traced: bool, within: bool) -> Row:
+    calls: str | int = row.ncalls
+    if row.primitive_calls != row.ncalls:
+        calls = f"{units.count(row.ncalls)}/{units.count(row.primitive_calls)}"
+    return Row(
+        (
+            row.rank,
+            display_name(row.name),
+            row.tottime,
+            row.share,
+            row.cumtime,
+            calls,
+            row.tottime / row.ncalls if row.ncalls else None,
+            *((row.cumwait, row.cumblocked) if within else ()),
+            *((row.wait, row.blocked) if traced else ()),
+            location(row.key, row.file, row.line),
+        )
+    )
+
+
+def open_call_sections(run: Run, limit: int) -> list[Section]:
+    """Where processes were when somebody ended them: not the helper threads of one that ended by itself."""
+    ended_well = run.manifest is not None and run.manifest.exit_status == 0
+    every = [
+        (call.cumtime, process, thread.profile, call.function)
+        for process in run.processes
+        # A pool ends its workers by a signal when it is closed: that is no news of a run that went well.
+        if process.exit != "exited" and not (ended_well and process.role == "worker")
+        for thread in process.threads
+        for call in thread.open_calls
+    ]
+    if not every:
+        return []
+    every.sort(key=lambda entry: -entry[0])
+    shown = every[:limit] if limit else every
+    columns = (
+        Column("function", "name"),
+        Column("open for at least", "seconds"),
+        Column("pid", "pid", 1),
+        Column("where", "path", 2),
+    )
+    rows = tuple(
+        Row(
+            (
+                display_name(
+                    profile.strings[int(profile.qualname[at])] or profile.strings[int(profile.name[at])]
+                ),
+                cumtime,
+                "" if process.pid is None else str(process.pid),
+                location(
+                    function_keys(profile, process.roots).key(at),
+                    profile.strings[int(profile.file[at])],
+                    int(profile.line[at]),
+                ),
+            )
+        )
+        for cumtime, process, profile, at in shown
+    )
+    note = "Not returned when the process was last read; their times are lower bounds."
+    cut = cut_note(len(shown), len(every), "open calls")
+    return [Section("Calls that had not returned", (Table(columns, rows, f"{note} {cut}".strip()),))]
