@@ -72,7 +72,7 @@ def test_a_run_is_summed_over_its_threads() -> None:
     assert (solve["name"], solve["ncalls"], solve["path"]) == ("solve", 80, "numpy/linalg/_linalg.py")
     assert solve["tottime"] == pytest.approx(2 * 2.9391)
     assert value["machine"]["psi_some"] == pytest.approx(7.2 / 12.4)
-    thread = value["processes"][0]["threads"][0]
+    thread = value["processes"][1]["threads"][0]
     assert thread["open_calls"] == [
         {"name": "train_one_epoch", "file": "/home/ann/job/train.py", "line": 40, "cumtime": 9.5}
     ]
