@@ -183,10 +183,10 @@ def _facts(options: argparse.Namespace) -> None:
 def _learn(judged: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
     """Write what was learnt on all programs: the weights, and how often each rule was right on others."""
     from benchmarks.verdict.calibrate import fit
-    from benchmarks.verdict.learn import examples, learn_both, write, write_steps
+    from benchmarks.verdict.learn import examples, learn, write, write_steps
 
     found = list(examples(pairs))
-    write(MODULES / "weights.py", *learn_both(found))
+    write(MODULES / "weights.py", learn(found))
     tables = {
         f"{arm}, {'several' if several else 'one'}": fit(
             j for j in judged if j.arm == arm and (j.runs > 1) is several

@@ -16,7 +16,7 @@ from benchmarks.verdict.pairs import Pair
 from profkit.analysis import diff as comparison
 from profkit.analysis.diagnose import diagnose
 from profkit.analysis.facts import Facts
-from profkit.analysis.starvation import Starvation, starvation
+from profkit.analysis.starvation import starvation
 from profkit.analysis.types import DiffTable, Verdict
 from profkit.analysis.weights import Weights
 from profkit.model import Run, RunSet
@@ -67,26 +67,18 @@ class Judgement:
         return "inconclusive" if self.cause == "inconclusive" else "wrong"
 
 
-#: Learnt weights for one run a side and for several.
-BothWeights = tuple[Weights, Weights]
-
-
 def judge(
     pairs: Iterable[Pair],
     arms: Iterable[str] = tuple(ARMS),
-    weights: Mapping[str, BothWeights] | None = None,
+    weights: Mapping[str, Weights] | None = None,
 ) -> Iterator[Judgement]:
     """Compare every pair in every arm; plain profiles with the weights given for their program, if any."""
     for pair in pairs:
         for arm in arms:
             facts, verdict = compared(pair, arm)
             if weights is not None and arm == "plain" and pair.workload in weights:
-                verdict = diagnose(replace(facts, starved=_weighed(facts, weights[pair.workload])))
+                verdict = diagnose(replace(facts, starved=starvation(facts.signs, weights[pair.workload])))
             yield _judgement(pair, arm, verdict)
-
-
-def _weighed(facts: Facts, weights: BothWeights) -> Starvation:
-    return starvation(facts.signs, facts.movement.noise_log_ratio, facts.repeats, *weights)
 
 
 def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:

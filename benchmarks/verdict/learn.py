@@ -20,21 +20,20 @@ from benchmarks.verdict.calibrate import Table
 from benchmarks.verdict.pairs import Pair
 from profkit.analysis import noise
 from profkit.analysis.signs import SIGNS
-from profkit.analysis.starvation import INPUTS, inputs
 from profkit.analysis.weights import Weights
 
-__all__ = ["Example", "examples", "learn", "learn_both", "learn_without", "write", "write_steps"]
+__all__ = ["Example", "examples", "learn", "learn_without", "write", "write_steps"]
 
 Floats = npt.NDArray[np.float64]
 
 #: Strength of the penalty on standardised inputs, relative to one example of average weight.
 PENALTY = 3.0
 #: Part of the other pairs that may pass.
-ALARMS = 0.01
+ALARMS = 0.02
 #: Least probability from which starvation is said.
-LEAST = 0.5
+LEAST = 0.2
 #: No second machine is in the corpus: clean pairs are also learnt from as if the candidate's were so much slower.
-SLOWER_MACHINES = (1.5, 2.0, 3.0)
+SLOWER_MACHINE = 1.5
 #: Signs that a common factor moves.
 FOLLOW_THE_FACTOR = ("slower", "python_median", "python_upper", "native_median", "native_upper")
 #: Labels that are not learnt from.
@@ -46,26 +45,21 @@ class Example:
     """One pair: what the model reads of it, and whether the candidate was contended."""
 
     workload: str
-    several: bool
     values: Floats
     contended: bool
 
 
 def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
-    """Read what the model sees of every pair that may be learnt from."""
+    """Read what the model sees of every pair of single runs that may be learnt from."""
     from benchmarks.verdict.judge import compared
 
     for pair in pairs:
-        if pair.truth.label in LUMPS_OF_OTHERS:
+        if pair.truth.label in LUMPS_OF_OTHERS or pair.runs >= noise.MIN_RUNS_NOISE:
             continue
-        facts = compared(pair, "plain")[0]
-        runs = min(facts.baseline.runs, facts.candidate.runs)
-        several = runs >= noise.MIN_RUNS_NOISE
-        values = inputs(facts.signs, facts.movement.noise_log_ratio, runs)
-        yield Example(pair.workload, several, values, pair.truth.contended)
+        values = compared(pair, "plain")[0].signs
+        yield Example(pair.workload, values, pair.truth.contended)
         if not pair.truth.contended and pair.form == "null":
-            for factor in SLOWER_MACHINES:
-                yield Example(pair.workload, several, _slower(values, factor), False)
+            yield Example(pair.workload, _slower(values, SLOWER_MACHINE), False)
 
 
 def _slower(values: Floats, factor: float) -> Floats:
@@ -75,19 +69,11 @@ def _slower(values: Floats, factor: float) -> Floats:
     return scaled
 
 
-def learn_both(found: Sequence[Example]) -> tuple[Weights, Weights]:
-    """Return the weights for one run a side and for several."""
-    return (
-        learn([e for e in found if not e.several]),
-        learn([e for e in found if e.several]),
-    )
-
-
-def learn_without(pairs: Iterable[Pair]) -> dict[str, tuple[Weights, Weights]]:
+def learn_without(pairs: Iterable[Pair]) -> dict[str, Weights]:
     """Return, for every program, the weights that were learnt on all others."""
     found = list(examples(pairs))
     return {
-        workload: learn_both([e for e in found if e.workload != workload])
+        workload: learn([e for e in found if e.workload != workload])
         for workload in sorted({e.workload for e in found})
     }
 
@@ -135,24 +121,17 @@ def _probability(weights: Weights, values: Floats) -> float:
     return float(1 / (1 + np.exp(-np.clip(score + weights.intercept, -50, 50))))
 
 
-def write(path: Path, one: Weights, several: Weights) -> None:
+def write(path: Path, weights: Weights) -> None:
     """Write the module that the analysis reads."""
-    blocks = []
-    for name, names, weights in (("ONE_RUN", SIGNS, one), ("SEVERAL_RUNS", INPUTS, several)):
-        rows = {
-            "centre": weights.centre,
-            "scale": weights.scale,
-            "weight": weights.weight,
-        }
-        lines = [f"{name} = Weights("]
-        for field, values in rows.items():
-            lines.append(f"    {field}=(")
-            lines += [f"        {value:.6g},  # {of}" for of, value in zip(names, values, strict=True)]
-            lines.append("    ),")
-        lines += [f"    intercept={weights.intercept:.6g},", f"    threshold={weights.threshold:.4g},", ")"]
-        blocks.append("\n".join(lines))
+    rows = {"centre": weights.centre, "scale": weights.scale, "weight": weights.weight}
+    lines = ["ONE_RUN = Weights("]
+    for field, values in rows.items():
+        lines.append(f"    {field}=(")
+        lines += [f"        {value:.6g},  # {of}" for of, value in zip(SIGNS, values, strict=True)]
+        lines.append("    ),")
+    lines += [f"    intercept={weights.intercept:.6g},", f"    threshold={weights.threshold:.4g},", ")"]
     head = path.read_text(encoding="utf-8").partition("\nONE_RUN = ")[0]
-    path.write_text("\n".join([head, *blocks]) + "\n", encoding="utf-8")
+    path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
 
 
 def write_steps(path: Path, tables: Mapping[str, Table]) -> None:

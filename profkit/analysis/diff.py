@@ -28,14 +28,14 @@ from profkit.analysis.identity import infer_python
 from profkit.analysis.intervals import ratio_estimate
 from profkit.analysis.inventory import inventory
 from profkit.analysis.iterations import IterationModel, IterationNames, iteration_model, typical_model
-from profkit.analysis.movement import movement, noise_log_ratio
+from profkit.analysis.movement import movement
 from profkit.analysis.range_waiting import RangeWaiting, waiting_of
 from profkit.analysis.ranges import RangeChange, compare_ranges
 from profkit.analysis.rank import location_and_spread
 from profkit.analysis.ranking import ranking_of
 from profkit.analysis.select import select_pair, select_processes, select_profile
 from profkit.analysis.sides import Side, gather
-from profkit.analysis.signs import lump_size, matched, signs
+from profkit.analysis.signs import lump_size, matched, noisier, signs
 from profkit.analysis.starvation import starvation
 from profkit.analysis.table import build_table, busy_seconds, stopped_seconds
 from profkit.analysis.types import Alignment, Diff, Residue, SideSummary
@@ -103,7 +103,6 @@ def diff(
         table,
         busy_a,
         busy_b,
-        _noise_ratio(found, a, b),
         python_differs=other_python,
         within=busy_seconds(a.profile, b.profile, rows, cumulative=True),
         stopped=stopped_seconds(a.profile, b.profile, rows),
@@ -134,7 +133,8 @@ def diff(
         threads_differ=threads_mixed(baseline) != threads_mixed(candidate),
         total_scatter=_total_scatter(totals_a, totals_b),
         signs=shown,
-        starved=starvation(shown, moved.noise_log_ratio, min(a.runs, b.runs)),
+        starved=starvation(shown),
+        noisier=noisier(both),
         lump_s=lump_size(both),
         ranges=changes,
         iterations=models,
@@ -246,20 +246,6 @@ def _residue(found: Alignment, a: Side, b: Side) -> Residue:
         baseline_only_share=share(a, found.baseline_only),
         candidate_only_share=share(b, found.candidate_only),
     )
-
-
-def _noise_ratio(found: Alignment, a: Side, b: Side) -> float:
-    if min(a.runs, b.runs) < noise.MIN_RUNS_NOISE:
-        return float("nan")
-    rows_a, rows_b = found.baseline, found.candidate
-    share_a = a.profile.tottime[rows_a] / max(a.profile.total, 1e-12)
-    share_b = b.profile.tottime[rows_b] / max(b.profile.total, 1e-12)
-
-    def per_call(side: Side, rows: Index) -> npt.NDArray[np.float64]:
-        return side.tottime[:, rows] / np.maximum(side.ncalls[:, rows], 1.0)
-
-    heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
-    return noise_log_ratio(per_call(a, rows_a), per_call(b, rows_b), heavy)
 
 
 def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:

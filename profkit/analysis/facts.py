@@ -55,6 +55,8 @@ class Facts:
         What the two rankings show of starvation, by `profkit.analysis.signs.SIGNS`.
     starved
         How likely those numbers are with and without starvation, weighed by what was learnt on labelled runs.
+    noisier
+        Mean over functions of ln of the candidate's scatter over the baseline's, over repeats; NaN without.
     ranges, iterations
         NVTX ranges of both sides, and how their iterations go; empty and ``None`` where nothing tells.
     lump_s
@@ -81,6 +83,7 @@ class Facts:
     total_scatter: float
     signs: npt.NDArray[np.float64]
     starved: Starvation
+    noisier: float
     lump_s: float
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)

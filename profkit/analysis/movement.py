@@ -17,7 +17,7 @@ from profkit.analysis.rank import location_and_spread, log_ratios
 from profkit.analysis.types import DiffTable
 from profkit.model import PROJECT, STDLIB
 
-__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "Movement", "is_wait", "movement", "noise_log_ratio"]
+__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "Movement", "is_wait", "movement"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,8 +65,6 @@ class Movement:
         all gains that they hold together, and seconds; −1 where no source is known to differ.
     busy_total, gains
         Baseline's busy seconds, and the sum of all functions' gains in them.
-    noise_log_ratio
-        Median over functions of ln(scatter of candidate / scatter of baseline); NaN without replicates.
     below_row, below_part
         Of the functions whose source differs and that are not the root of everything: the one whose busy time
         including callees gained most, and that gain's part of all gains; −1 where there is none.
@@ -87,7 +85,6 @@ class Movement:
     changed_gain: float
     busy_total: float
     gains: float
-    noise_log_ratio: float
     below_row: int = -1
     below_part: float = 0.0
     stopped_work: float = float("nan")
@@ -107,7 +104,6 @@ def movement(
     table: DiffTable,
     busy_a: Floats,
     busy_b: Floats,
-    noise_log_ratio: float,
     *,
     python_differs: bool = False,
     within: tuple[Floats, Floats] | None = None,
@@ -121,8 +117,6 @@ def movement(
         All functions of both sides.
     busy_a, busy_b : float64 array, shape (n,)
         Seconds on a CPU where that was measured, self time elsewhere.
-    noise_log_ratio
-        From the replicates; NaN without.
     python_differs
         Whether library functions are new and changed for that reason.
     within : two float64 arrays, shape (n,), optional
@@ -180,7 +174,6 @@ def movement(
         changed_gain=in_changed,
         busy_total=total_a,
         gains=gains,
-        noise_log_ratio=noise_log_ratio,
         below_row=below_row,
         below_part=below_part,
         stopped_work=_stopped_work(table, stopped),
@@ -218,23 +211,3 @@ def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> fl
         return float("nan")
     work = sum(float(grown[i]) for i in rows.tolist() if not is_wait(table.name[i], table.keys[i].root))
     return work / whole
-
-
-def noise_log_ratio(
-    times_a: npt.NDArray[np.float64], times_b: npt.NDArray[np.float64], heavy: npt.NDArray[np.bool_]
-) -> float:
-    """Median over functions of ln(scatter of candidate / scatter of baseline), NaN below 3 runs a side.
-
-    Parameters
-    ----------
-    times_a, times_b : float64 array, shape (runs of that side, n)
-        Self time per call of functions that both sides have.
-    heavy : bool array, shape (n,)
-        Which of them count.
-    """
-    if min(len(times_a), len(times_b)) < noise.MIN_RUNS_NOISE or not heavy.any():
-        return float("nan")
-    scatter_a, scatter_b = noise.log_scatter(times_a[:, heavy]), noise.log_scatter(times_b[:, heavy])
-    ratio = np.log(scatter_b) - np.log(scatter_a)
-    ratio = ratio[np.isfinite(ratio)]
-    return float(np.median(ratio)) if len(ratio) else float("nan")

@@ -20,6 +20,7 @@ __all__ = [
     "CLIMB_P99",
     "MIN_RUNS_NOISE",
     "MIN_RUNS_TEST",
+    "MIN_SCATTER",
     "MIN_SECONDS",
     "MIN_SHARE",
     "NEARLY_EQUAL",

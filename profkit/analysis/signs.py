@@ -21,7 +21,7 @@ from profkit.analysis.sides import Side
 from profkit.analysis.types import Alignment
 from profkit.model import BUILTIN
 
-__all__ = ["SIGNS", "Matched", "lump_size", "matched", "signs"]
+__all__ = ["SIGNS", "Matched", "lump_size", "matched", "noisier", "signs"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -59,6 +59,8 @@ LUMP_PART = 0.5
 FEWEST = 5
 #: Share of self time from which a function is among the large ones.
 LARGE = 0.02
+#: Share of self time, on either side, from which a function's scatter over repeats is looked at.
+SCATTER_SHARE = 1e-3
 #: Bounds of logarithms of ratios: what lies beyond says no more.
 MOST_LOG = 3.0
 #: Functions that the rank-biased overlap looks at.
@@ -142,6 +144,48 @@ def lump_size(both: Matched) -> float:
         [_lumps(*_ratios(both, i, j), both.native | ~both.native) for i, j in _pairs(both)]
     )
     return float(np.median(lumps)) if len(lumps) > 1 else float("nan")
+
+
+def noisier(both: Matched) -> float:
+    """Return how much more the candidate's repeats scatter than the baseline's.
+
+    Parameters
+    ----------
+    both
+        Of any numbers of runs.
+
+    Returns
+    -------
+    float
+        Mean over functions of ln(s_b / s_a), where s is the standard deviation over repeats of the logarithm of self
+        time per call, each run's common factor taken out; NaN below `noise.MIN_RUNS_NOISE` runs a side, and where
+        fewer than `FEWEST` functions tell.
+    """
+    if min(len(both.total_a), len(both.total_b)) < noise.MIN_RUNS_NOISE:
+        return float("nan")
+    share = np.maximum(
+        (both.time_a / np.maximum(both.total_a, 1e-12)[:, None]).mean(axis=0),
+        (both.time_b / np.maximum(both.total_b, 1e-12)[:, None]).mean(axis=0),
+    )
+    everywhere = (both.time_a > 0).all(axis=0) & (both.time_b > 0).all(axis=0)
+    told = everywhere & ~both.waits & (share >= SCATTER_SHARE)
+    if np.count_nonzero(told) < FEWEST:
+        return float("nan")
+    # A lump that hits one run of five is an outlier that a median of deviations would not see.
+    before, after = (
+        _deviation(times[:, told] / np.maximum(calls[:, told], 1.0))
+        for times, calls in ((both.time_a, both.calls_a), (both.time_b, both.calls_b))
+    )
+    return float(np.mean(np.log(after / before)))
+
+
+def _deviation(per_call: Floats) -> Floats:
+    """Standard deviation over runs of the logarithm of each function's time, at least `noise.MIN_SCATTER`."""
+    logs = np.log(per_call)
+    logs = logs - logs.mean(axis=0)
+    logs = logs - np.median(logs, axis=1, keepdims=True)
+    deviation: Floats = np.maximum(logs.std(axis=0, ddof=1), noise.MIN_SCATTER)
+    return deviation
 
 
 def _pairs(both: Matched) -> Sequence[tuple[int, int]]:
