@@ -152,4 +152,9 @@ PROGRAMS: Mapping[str, Program] = {
     "pipeline_mpi": Program(60, ("rank-hog", "changed", "work2", "size"), ranks=4),
     "digests": Program(70, ("bursty", "hogs-2x", "pinned", "changed", "stopped")),
     "stream_nvtx": Program(500, ("hogs-1x", "slow-store", "changed", "work2"), single=True, store=True),
+    # Written after the rules: see docs/verdict.md.
+    "neighbours_np": Program(10, ("hogs-1x", "bursty", "isa", "changed", "work2"), isa=OPENBLAS),
+    "puzzles": Program(200, ("hogs-2x", "quota", "changed", "work2", "pinned-hog"), single=True),
+    "archive_pool": Program(30, ("hogs-1x", "workers", "changed", "size", "stopped")),
+    "train_conv": Program(15, ("hogs-1x", "threads", "isa", "changed", "size"), isa=TORCH),
 }

@@ -105,4 +105,30 @@ CHANGES = {
         "    data = read_object(key, SIDE * SIDE)\n"
         "    return np.array([float(value) for value in data]).reshape(SIDE, SIDE)\n",
     ),
+    "neighbours_np": Change(
+        "nearest",
+        "sorts all distances",
+        "    return np.argpartition(table, k, axis=1)[:, :k]\n",
+        '    return np.argsort(table, axis=1, kind="stable")[:, :k]\n',
+    ),
+    "puzzles": Change(
+        "checksum",
+        "reduces by every position's own modulus",
+        "        total = (total * 11 + position * value) % 1000003\n",
+        "        for part in (3, 7, 11, 13):\n"
+        "            total = (total * part + position * value) % (1000003 + position)\n",
+    ),
+    "archive_pool": Change(
+        "squeeze",
+        "tries a slower preset as well",
+        "    return min(len(bz2.compress(data)), len(lzma.compress(data, preset=0)))\n",
+        "    return min(len(bz2.compress(data)), *(len(lzma.compress(data, preset=p)) for p in (0, 3, 6)))\n",
+    ),
+    "train_conv": Change(
+        "augment",
+        "turns every image by itself",
+        "    flipped = images.flip(3)\n",
+        "    flipped = torch.stack([torch.stack([row.flip(0) for row in image]).flip(1) for image in images])\n"
+        "    flipped = flipped.flip(2)\n",
+    ),
 }
