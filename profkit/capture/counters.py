@@ -415,4 +415,7 @@ def unseen(machine: Machine | None, processes: Sequence[Process]) -> str | None:
     rest = machine.tree_cpu_s - sum(known(process.cpu_s for process in processes))
     if rest < max(UNSEEN_S, UNSEEN_SHARE * machine.tree_cpu_s):
         return None
-    return f"{rest:.1f} s of CPU were used by processes that lived too shortly to be seen"
+    # A large program takes a while to end (a second of PyTorch's), after it was read for the last time.
+    return (
+        f"{rest:.1f} s of CPU were used by processes that lived too shortly to be seen, or while they ended"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +36,10 @@ def merge(
         write_run(output, runs[0] if len(runs) == 1 else join_ranks(runs))
     except OSError as error:
         raise UsageError(f"-o {output}: cannot be written there, {error.strerror}") from error
+    joined = f" from {len(runs)} files" if len(runs) > 1 else ""
+    typer.echo(
+        f"profkit: wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}", err=True
+    )
 
 
 def _read(path: Path) -> Run:

@@ -9,7 +9,9 @@ Writing is in `pstats_write`.
 
 from __future__ import annotations
 
+import glob
 import os
+import shlex
 import stat
 from dataclasses import dataclass
 
@@ -59,6 +61,16 @@ class PstatsFile:
     warnings: tuple[str, ...] = ()
 
 
+def _where_it_is(path: str | os.PathLike[str]) -> str:
+    """Say where what a capture has recorded is, if it was killed before it wrote this file."""
+    folder, name = os.path.split(os.fspath(path))
+    left = glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.spool-*", "launch.json"))
+    if not left:
+        return "check the path"
+    spool = shlex.quote(os.path.dirname(max(left, key=os.path.getmtime)))
+    return f"a capture to it still runs, or was killed; then run profkit merge {spool} -o {shlex.quote(str(path))}"
+
+
 def read_padded(path: str | os.PathLike[str]) -> Bytes:
     """Read a file with the padding that `tokens` wants behind it.
 
@@ -71,7 +83,7 @@ def read_padded(path: str | os.PathLike[str]) -> Bytes:
         # Not blocking: a pipe without a writer must not hang the command.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
-        raise FormatError(path, "there is no such file", "check the path") from None
+        raise FormatError(path, "there is no such file", _where_it_is(path)) from None
     except (OSError, ValueError) as error:
         raise FormatError(path, f"cannot be opened: {_reason(error)}", "check path and permissions") from None
     try:

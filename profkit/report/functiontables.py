@@ -105,11 +105,12 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
         # A pool ends its workers by a signal when it is closed: that is no news of a run that went well.
         if process.exit != "exited" and not (ended_well and process.role == "worker")
         for thread in process.threads
-        for call in thread.open_calls
+        for call in sorted(thread.open_calls, key=lambda call: -call.cumtime)
     ]
     if not every:
         return []
-    every.sort(key=lambda entry: -entry[0])
+    # One stack after the other from the outside in, those of the program itself before its workers'.
+    every.sort(key=lambda entry: entry[1].role == "worker")
     shown = every[:limit] if limit else every
     columns = (
         Column("function", "name"),

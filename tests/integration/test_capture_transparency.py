@@ -231,6 +231,17 @@ def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
     run = load_run(tmp_path / "saved.prof")
     assert run.processes[0].exit == "killed"
     assert any("profkit itself was killed" in w for w in run.warnings)
+    # Who asks for the file that was never written is told.
+    shown = subprocess.run(
+        profkit_command("show", "run.prof"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 2
+    assert f"profkit merge {spool.name} -o run.prof" in shown.stderr
 
 
 @pytest.mark.parametrize(("command", "code"), [(["/nonexistent/program"], 127), (["/etc/passwd"], 126)])

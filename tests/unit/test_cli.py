@@ -293,7 +293,9 @@ def test_capture_leaves_the_targets_arguments_alone(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert "--repeat" in shown.stdout
     merged = tmp_path / "merged.prof"
-    assert run("merge", target, "-o", merged).returncode == 0
+    done = run("merge", target, "-o", merged)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"profkit: wrote {merged}; see it with: profkit show " in done.stderr
     assert run("show", merged, "--format", "json").returncode == 0
 
 

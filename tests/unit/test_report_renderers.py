@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from profkit.analysis.types import CAUSES, Diff
-from profkit.model import Run
+from profkit.model import OpenCall, Process, Run
 from profkit.report import markdown, terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Column, Document, Row, Section, Table
@@ -267,6 +267,22 @@ def test_open_calls_are_those_of_processes_that_were_ended() -> None:
     assert not told(replace(run, processes=(first, replace(killed, exit="exited"))))
     assert not told(replace(run, manifest=well, processes=(first, pool)))
     assert told(replace(run, processes=(first, pool)))
+
+
+def test_the_stack_of_a_killed_program_stands_before_its_workers() -> None:
+    run = build.captured_run()
+    killed = run.processes[1]
+    (thread,) = killed.threads
+
+    def ended(role: str, *seconds: float) -> Process:
+        calls = tuple(OpenCall(at, s) for at, s in enumerate(seconds))
+        return replace(killed, role=role, threads=(replace(thread, open_calls=calls),))
+
+    document = show_document(replace(run, processes=(ended("worker", 9.0, 8.0), ended("main", 1.0, 7.0))))
+    (section,) = (s for s in document.sections if s.title == "Calls that had not returned")
+    (table,) = section.blocks
+    assert isinstance(table, Table)
+    assert [row.cells[1] for row in table.rows] == [7.0, 1.0, 9.0, 8.0]
 
 
 def test_a_name_of_usual_length_is_not_broken() -> None:
