@@ -305,7 +305,11 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
         rows, left = _one_sided_rows(table, side, side.present & ~other.present, diff.ranking.by, limit)
         if not rows:
             sections.append(
-                Section(title, (Note(f"{text} None of them took noticeable time."),), detail=True)
+                Section(
+                    title,
+                    (Note(f"{text} {'It took no' if count == 1 else 'None of them took'} noticeable time."),),
+                    detail=True,
+                )
             )
             continue
         columns = (
@@ -339,7 +343,7 @@ def _one_sided_rows(
         )
         for i in map(int, shown)
     )
-    return rows, cut_note(len(shown), int(only.sum()), "of them")
+    return rows, cut_note(len(shown), int(only.sum()))
 
 
 def _trust(diff: Diff) -> list[Section]:

@@ -36,6 +36,7 @@ from profkit.report.figures import CallGraph, FunctionTable, Multiples, Slopes, 
 from profkit.report.htmlfigures import calls_section, functions_section, multiples_section, timeline_section
 from profkit.report.markup import element, escape
 from profkit.report.pagedata import page_json
+from profkit.report.text import unbroken
 
 __all__ = ["render"]
 
@@ -223,9 +224,9 @@ def _block(block: Block) -> str:
             return element(
                 "pre", "\n".join(element("code", escape(item)) for item in block.items), tabindex=0
             )
-        return element("ul", *(element("li", escape(item)) for item in block.items))
+        return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
     if isinstance(block, Note):
-        return element("p", escape(block.text), class_=f"note {block.tone}".strip())
+        return element("p", escape(unbroken(block.text)), class_=f"note {block.tone}".strip())
     raise AssertionError(f"no such block: {block!r}")
 
 
@@ -246,7 +247,7 @@ def _verdict(block: VerdictBlock) -> str:
         sign,
         element("h1", _headline(block.headline)),
         sure,
-        element("p", escape(block.summary), class_="summary"),
+        element("p", escape(unbroken(block.summary)), class_="summary"),
         class_=f"verdict {block.tone}",
     )
 
@@ -261,7 +262,7 @@ def _headline(text: str) -> str:
 
 def _table(table: Table) -> str:
     if not table.rows:
-        return element("p", escape(table.note), class_="note") if table.note else ""
+        return element("p", escape(unbroken(table.note)), class_="note") if table.note else ""
     marks = any(row.marked for row in table.rows)
     heads = (
         [element("th", element("span", "moved", class_="hear"), class_="mark", scope="col")] if marks else []
@@ -276,7 +277,7 @@ def _table(table: Table) -> str:
     ]
     rows = "".join(_row(table.columns, row, marks) for row in table.rows)
     body = element("table", element("thead", element("tr", *heads)), element("tbody", rows), class_="said")
-    note = element("p", escape(table.note), class_="note") if table.note else ""
+    note = element("p", escape(unbroken(table.note)), class_="note") if table.note else ""
     # What is wider than the window can be moved by keyboard too.
     return element("div", body, class_="wide", tabindex=0, role="region", aria_label="table") + note
 

@@ -11,7 +11,7 @@ import re
 import textwrap
 import unicodedata
 
-__all__ = ["cell_width", "clean", "pad", "shorten_middle", "shorten_start", "wrap", "wrap_some"]
+__all__ = ["cell_width", "clean", "pad", "shorten_middle", "shorten_start", "unbroken", "wrap", "wrap_some"]
 
 #: C0 and C1 controls, DEL, surrogates, line and paragraph separators, and the invisible characters that
 #: reorder what stands around them (bidirectional controls) or hide in it (zero width, byte order mark).
@@ -118,6 +118,11 @@ def _wrapped(text: str, width: int) -> list[str]:
     if line:
         lines.append(line)
     return lines or [""]
+
+
+def unbroken(text: str) -> str:
+    """Return prose for who breaks lines himself: no-break spaces between numbers and their units."""
+    return _UNIT.sub("\u00a0", text)
 
 
 def wrap_some(text: str, width: int, most: int) -> list[str]:

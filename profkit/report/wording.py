@@ -98,8 +98,9 @@ def location(key: FunctionKey, file: str, line: int) -> str:
     return clean(f"{path}:{line}" if line else path)
 
 
-def cut_note(shown: int, total: int, what: str) -> str:
+def cut_note(shown: int, total: int, what: str = "") -> str:
     """Say how many rows were left out, and how to see them; empty when none were."""
     if shown >= total:
         return ""
-    return f"{shown:,} of {total:,} {what} shown (--limit 0 lists all)."
+    of = f"{total:,} {what}".rstrip()
+    return f"{shown:,} of {of} shown (--limit 0 lists all)."

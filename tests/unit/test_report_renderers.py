@@ -12,9 +12,10 @@ import pytest
 
 from profkit.analysis.types import CAUSES, Diff
 from profkit.model import OpenCall, Process, Run
+from profkit.report import html as page
 from profkit.report import markdown, terminal
 from profkit.report.diffdoc import diff_document
-from profkit.report.document import Column, Document, Row, Section, Table
+from profkit.report.document import Bullets, Column, Document, Note, Row, Section, Table
 from profkit.report.showdoc import show_document, wait_fraction
 from profkit.report.text import cell_width
 from profkit.report.wording import display_name
@@ -283,6 +284,12 @@ def test_the_stack_of_a_killed_program_stands_before_its_workers() -> None:
     (table,) = section.blocks
     assert isinstance(table, Table)
     assert [row.cells[1] for row in table.rows] == [7.0, 1.0, 9.0, 8.0]
+
+
+def test_a_page_keeps_numbers_and_units_together() -> None:
+    text = "queued in 57 % of 3.5 s, 2 sides"
+    document = Document("", (Section("", (Note(text), Bullets((text,)))),))
+    assert page.render(document).count("queued in 57\u00a0% of 3.5\u00a0s, 2 sides") == 2
 
 
 def test_a_name_of_usual_length_is_not_broken() -> None:
