@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from benchmarks.verdict.corpus import Sample
     from benchmarks.verdict.judge import Judgement
     from benchmarks.verdict.pairs import Pair
 
@@ -103,9 +104,8 @@ def _take(options: argparse.Namespace) -> None:
     take(options.directory, options.environment, wanted, quiet=not options.noisy)
 
 
-def _pairs(options: argparse.Namespace):  # type: ignore[no-untyped-def]
+def _samples(options: argparse.Namespace) -> list[Sample]:
     from benchmarks.verdict.corpus import read_corpus
-    from benchmarks.verdict.pairs import make_pairs
 
     directories = [*options.directory, *options.corpus]
     if not directories:
@@ -113,11 +113,18 @@ def _pairs(options: argparse.Namespace):  # type: ignore[no-untyped-def]
     samples = [s for directory in directories for s in read_corpus(directory)]
     if options.programs:
         samples = [s for s in samples if s.workload in options.programs]
+    return samples
+
+
+def _pairs(options: argparse.Namespace):  # type: ignore[no-untyped-def]
+    from benchmarks.verdict.pairs import make_pairs
+
     arms = (options.arm,) if options.arm else ("counters", "plain")
-    return (*make_pairs(samples), arms)
+    return (*make_pairs(_samples(options)), arms)
 
 
 def _report(options: argparse.Namespace) -> None:
+    from benchmarks.verdict.alone import alone
     from benchmarks.verdict.judge import judge
     from benchmarks.verdict.learn import learn_without
     from benchmarks.verdict.tables import report
@@ -131,7 +138,7 @@ def _report(options: argparse.Namespace) -> None:
         judged.append(verdict)
         if sys.stderr.isatty() and len(judged) % 20 == 0:
             print(f"\r{len(judged)} of {len(pairs) * len(arms)}", end="", file=sys.stderr)
-    text = report(judged, left_out)
+    text = report(judged, left_out, alone(_samples(options)))
     if options.output:
         options.output.write_text(text, encoding="utf-8")
     if options.summary:

@@ -154,7 +154,7 @@ PROGRAMS: Mapping[str, Program] = {
     "stream_nvtx": Program(500, ("hogs-1x", "slow-store", "changed", "work2"), single=True, store=True),
     # Written after the rules: see docs/verdict.md.
     "neighbours_np": Program(10, ("hogs-1x", "bursty", "isa", "changed", "work2"), isa=OPENBLAS),
-    "puzzles": Program(200, ("hogs-2x", "quota", "changed", "work2", "pinned-hog"), single=True),
+    "puzzles": Program(200, ("hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True),
     "archive_pool": Program(30, ("hogs-1x", "workers", "changed", "size", "stopped")),
     "train_conv": Program(15, ("hogs-1x", "threads", "isa", "changed", "size"), isa=TORCH),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.verdict.alone import Alone, counts
 from benchmarks.verdict.calibrate import held_out
 from benchmarks.verdict.judge import Judgement
 from benchmarks.verdict.score import Share, calibration, confusion, figures
@@ -25,8 +26,8 @@ def groups(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
     )
 
 
-def report(judged: Sequence[Judgement], left_out: int) -> str:
-    """Everything that is said of a set of verdicts."""
+def report(judged: Sequence[Judgement], left_out: int, single: Sequence[Alone] = ()) -> str:
+    """Everything that is said of a set of verdicts, and of runs alone."""
     parts = groups(judged)
     workloads = sorted({j.workload for j in judged})
     lines = [
@@ -37,6 +38,8 @@ def report(judged: Sequence[Judgement], left_out: int) -> str:
         "",
         *_table(_HEAD, [_row(title, part) for title, part in parts.items()]),
     ]
+    if single:
+        lines += ["", "### One run alone, as `profkit show` judges it", "", *_alone(single)]
     for title, part in parts.items():
         lines += ["", f"### By program: {title}", ""]
         rows = [_row(w, [j for j in part if j.workload == w]) for w in workloads]
@@ -53,6 +56,16 @@ def report(judged: Sequence[Judgement], left_out: int) -> str:
             ]
         lines += _table(["", "confidence", "mean", "verdicts", "right"], rows)
     return "\n".join(lines) + "\n"
+
+
+def _alone(single: Sequence[Alone]) -> list[str]:
+    table = counts(single)
+    causes = [c for c in CAUSES if any(row[c] for row in table.values())]
+    rows = [
+        [label, *(str(row[c] or "") for c in causes), str(row[""] or "")]
+        for label, row in sorted(table.items())
+    ]
+    return _table(["label", *causes, "nothing"], rows)
 
 
 _HEAD = [

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from profkit.analysis.advice import limit_threads, look_for_others, raise_quota
 from profkit.analysis.counters import SideFacts, side_facts
 from profkit.analysis.rules_common import UNTOLD, WAIT, WORKING, by_whom
-from profkit.analysis.rules_counters import OTHERS, SELF_DEMAND, STEAL, THROTTLED
+from profkit.analysis.rules_counters import SELF_DEMAND, SOME_WAIT, STEAL, THROTTLED
 from profkit.analysis.types import Evidence, Finding, Verdict
 from profkit.analysis.wording import cores, percent, seconds
 from profkit.model import Process, Run, RunSet
@@ -22,6 +22,10 @@ __all__ = ["diagnose_run"]
 STARVING = 0.3
 #: Part of the main threads' life off the CPU from which it is what the run does.
 IDLE = 0.5
+#: Cores that others use from which they take what the run waited for: there is no other side to compare with.
+OTHERS = 0.4
+#: Wait / (run + wait) of the worst rank from which more ranks than CPUs compete.
+RANKS_WAIT = 0.3
 #: Seconds of wall below which a run is mostly its own start.
 LEAST_S = 0.5
 
@@ -85,13 +89,16 @@ def _starved(side: SideFacts) -> Finding | None:
     waits_for_them = (side.off_cpu_fraction or 0.0) >= STARVING and (side.rest_run_s or 0.0) > 0
     hidden = rest if waits_for_them else 0.0
     part = max(main, worst, hidden)
-    if part < WAIT:
-        return None
-    itself = (side.demand_cores or 0.0) > SELF_DEMAND * (side.available_cpus or float("inf"))
+    cpus = side.available_cpus or float("inf")
+    itself = (side.demand_cores or 0.0) > SELF_DEMAND * cpus or (side.mains > cpus and worst >= RANKS_WAIT)
     others = (side.others_cores or 0.0) >= OTHERS or (side.steal_cores or 0.0) >= STEAL
-    kind = None
-    if itself or others:
-        kind = "self-oversubscription" if itself else "external-load"
+    # Threads that hand data to each other queue on an idle machine, too: somebody must have wanted the CPUs.
+    unknown = side.others_cores is None and not (itself or others)
+    if not (itself or others or unknown) or (
+        max(main, worst) < (WAIT if unknown else SOME_WAIT) and hidden < WAIT
+    ):
+        return None
+    kind = "self-oversubscription" if itself else "external-load" if others else None
     who, said = "main thread", main
     if worst > main:
         who, said = "worst rank's main thread", worst
@@ -101,7 +108,7 @@ def _starved(side: SideFacts) -> Finding | None:
         rule="run-queue-wait",
         cause="contention",
         kind=kind,
-        confidence=0.95 if part >= 2 * WAIT else 0.85,
+        confidence=0.6 if unknown else 0.95 if part >= 2 * WAIT else 0.85,
         severity=part,
         summary=(
             f"The run was starved of CPU {by_whom(kind, itself, others)}: its {who} queued for a CPU in "
@@ -130,8 +137,9 @@ def _waits_for_data(side: SideFacts) -> Finding | None:
     life = sum(v or 0.0 for v in (side.main_off_s, side.main_run_s, side.main_wait_s))
     if off is None or not waited or life <= 0 or min(waited, off) < STARVING * life:
         return None
-    if (side.rest_wait_fraction or 0.0) >= WAIT:
-        return None  # the loaders themselves lack CPUs
+    used = (side.own_cores or 0.0) + (side.others_cores or 0.0)
+    if (side.rest_wait_fraction or 0.0) >= WAIT or used > (side.available_cpus or float("inf")) - WORKING:
+        return None  # the loaders themselves lack CPUs, or use all there are
     return Finding(
         rule="off-cpu",
         cause="data-starvation",

@@ -23,6 +23,7 @@ __all__ = [
     "WAIT_GROWTH",
     "WORKING",
     "by_whom",
+    "changed_below",
     "drift",
     "machines_differ",
     "same_calls",
@@ -105,6 +106,13 @@ def same_calls(facts: Facts) -> bool:
 def source_differs(facts: Facts) -> bool:
     """Whether functions with another source hold most of the gain."""
     return facts.movement.changed_row >= 0 and facts.movement.changed_part > DOMINATES
+
+
+def changed_below(facts: Facts) -> bool:
+    """Whether a function with another source gained most of what was gained, with what it calls."""
+    moved = facts.movement
+    least = noise.TV_P95 * moved.busy_total
+    return moved.below_row >= 0 and moved.below_part > DOMINATES and moved.below_part * moved.gains > least
 
 
 def machines_differ(facts: Facts) -> tuple[Evidence, ...]:

@@ -83,16 +83,18 @@ def contention(facts: Facts) -> Finding | None:
     if not facts.counters or throttling(facts) is not None:
         return None
     a, b = facts.baseline, facts.candidate
-    part = _starved_part(facts)
     if facts.log_slowdown < NOTICED and not _lost_anyway(facts):
         return None
     kind, itself, others = _kind(a, b)
+    spun = _spun(facts) if itself else 0.0
+    part = min(1.0, _starved_part(facts) + spun)
     much, least = (MUCH_KNOWN, LEAST) if itself or others else (MUCH, MOST)
     main = _queues(a.wait_fraction, b.wait_fraction, part >= much)
     # One rank of several, or the workers that the main thread waits for.
     one = _queues(a.worst_wait_fraction, b.worst_wait_fraction, part >= much) if b.mains > 1 else False
     rest = (
-        _queues(a.rest_wait_fraction, b.rest_wait_fraction, part >= much) and _hidden(facts) >= LEAST_HIDDEN
+        _queues(a.rest_wait_fraction, b.rest_wait_fraction, part >= much)
+        and max(_hidden(facts), spun) >= LEAST_HIDDEN
     )
     if not (main or one or rest) or part < least:
         return None
@@ -277,6 +279,21 @@ def _queues(before: float | None, after: float | None, explains_much: bool) -> b
 def _hidden(facts: Facts) -> float:
     growth = facts.growth
     return 0.0 if growth is None else growth.hidden_wait
+
+
+def _spun(facts: Facts) -> float:
+    """Part of the added time in which main threads ran while more threads than before queued: they wait spinning."""
+    growth = facts.growth
+    before, after = facts.baseline.rest_wait_s, facts.candidate.rest_wait_s
+    if (
+        growth is None
+        or before is None
+        or after is None
+        or not _more_threads(facts.baseline, facts.candidate)
+    ):
+        return 0.0
+    queued = (after - before) / (growth.seconds * max(1, facts.candidate.mains))
+    return max(0.0, min(growth.run, queued))
 
 
 def _starved_part(facts: Facts) -> float:

@@ -23,6 +23,7 @@ from profkit.analysis.rules_common import (
     SLOWER,
     UNTOLD,
     WAIT,
+    changed_below,
     same_calls,
     share,
     source_differs,
@@ -86,7 +87,7 @@ def workload_change(facts: Facts) -> Finding | None:
     ]
     evidence += _top_calls(facts)
     # Another source that holds the gains, in itself or below it, calls others differently, too.
-    if (not everywhere and _some_source_differs(facts)) or _changed_below(facts) or _spared_by_source(facts):
+    if (not everywhere and _some_source_differs(facts)) or changed_below(facts) or _spared_by_source(facts):
         return None
     return Finding(
         rule="call-counts",
@@ -121,7 +122,7 @@ def code_change(facts: Facts) -> Finding | None:
     if moved.changed_row >= 0 and moved.changed_part > DOMINATES and moved.changed_gain > least:
         confidence = 0.95 if facts.counters else 0.85
         return _code_finding(facts, moved.changed_row, moved.changed_part, confidence, known=True)
-    if _changed_below(facts):
+    if changed_below(facts):
         return _code_finding(facts, moved.below_row, moved.below_part, 0.85, known=True, below=True)
     if (
         moved.changed_row >= 0
@@ -143,13 +144,6 @@ def code_change(facts: Facts) -> Finding | None:
     if not alone or not others_same or (waiting is not None and waiting >= WAIT):
         return None
     return _code_finding(facts, row, moved.top_part, 0.85 if facts.counters else 0.6, known=False)
-
-
-def _changed_below(facts: Facts) -> bool:
-    """Whether a function with another source gained most of what was gained, with what it calls."""
-    moved = facts.movement
-    least = noise.TV_P95 * moved.busy_total
-    return moved.below_row >= 0 and moved.below_part > DOMINATES and moved.below_part * moved.gains > least
 
 
 def _spared_by_source(facts: Facts) -> bool:

@@ -18,6 +18,7 @@ from profkit.analysis.rules_common import (
     SLOWER,
     WAIT,
     WAIT_GROWTH,
+    changed_below,
     drift,
     machines_differ,
     same_calls,
@@ -60,7 +61,8 @@ def longer_calls(facts: Facts) -> Finding | None:
         return None
     before, waiting = facts.baseline.wait_fraction, facts.candidate.wait_fraction
     queues = waiting is None or before is None or (waiting >= WAIT and waiting - before >= WAIT_GROWTH)
-    if queues or source_differs(facts) or throttling(facts) is not None or contention(facts) is not None:
+    changed = source_differs(facts) or changed_below(facts)
+    if queues or changed or throttling(facts) is not None or contention(facts) is not None:
         return None
     uniform = moved.spread <= 2 * noise.R_SPREAD_P95
     if not machines and not inputs:
@@ -236,7 +238,11 @@ def unchanged(facts: Facts) -> Finding | None:
 
 def _same_total(facts: Facts) -> Finding | None:
     """Functions moved, and the candidate is as fast: what some gained others lost."""
-    if not facts.counters or abs(facts.log_slowdown) > NOTICED or facts.unmatched > ANOTHER_PROGRAM:
+    if (
+        not facts.counters
+        or not -drift(facts) <= facts.log_slowdown <= NOTICED
+        or facts.unmatched > ANOTHER_PROGRAM
+    ):
         return None
     waits = (percent(facts.baseline.wait_fraction), percent(facts.candidate.wait_fraction))
     return Finding(

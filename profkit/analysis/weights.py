@@ -23,74 +23,74 @@ class Weights:
 
 ONE_RUN = Weights(
     centre=(
-        0.103548,  # shares_apart
-        0.107501,  # busy_shares_apart
-        0.149792,  # rankings_apart
-        0.173399,  # slower
-        0.293152,  # spread
-        0.409275,  # quartiles
-        0.151281,  # python_median
-        0.414382,  # python_upper
-        0.137659,  # native_median
-        0.334606,  # native_upper
-        0.020917,  # python_hit
-        0.15793,  # python_excess
-        0.0262872,  # all_hit
-        0.17694,  # all_excess
-        1.23525,  # hits
-        0.0570262,  # python_gap
-        0.453593,  # greatest_gain
-        1.00358,  # gaining
-        0.535291,  # python_gain
-        0.976139,  # range_of_large
-        0.0370664,  # calls_changed
+        0.100359,  # shares_apart
+        0.105801,  # busy_shares_apart
+        0.153651,  # rankings_apart
+        0.169707,  # slower
+        0.315638,  # spread
+        0.440602,  # quartiles
+        0.151749,  # python_median
+        0.431226,  # python_upper
+        0.138982,  # native_median
+        0.348918,  # native_upper
+        0.0213466,  # python_hit
+        0.157218,  # python_excess
+        0.0267601,  # all_hit
+        0.179282,  # all_excess
+        1.29281,  # hits
+        0.0546191,  # python_gap
+        0.449672,  # greatest_gain
+        1.01319,  # gaining
+        0.537516,  # python_gain
+        1.01781,  # range_of_large
+        0.0377586,  # calls_changed
     ),
     scale=(
-        0.111599,  # shares_apart
-        0.111255,  # busy_shares_apart
-        0.110999,  # rankings_apart
-        0.568055,  # slower
-        0.348336,  # spread
-        0.469749,  # quartiles
-        0.587726,  # python_median
-        0.772979,  # python_upper
-        0.463684,  # native_median
-        0.533031,  # native_upper
-        0.0413257,  # python_hit
-        0.459338,  # python_excess
-        0.0470725,  # all_hit
-        0.409109,  # all_excess
-        1.06924,  # hits
-        0.452103,  # python_gap
-        0.289153,  # greatest_gain
-        0.762792,  # gaining
-        0.300619,  # python_gain
-        1.09434,  # range_of_large
-        0.165447,  # calls_changed
+        0.105667,  # shares_apart
+        0.105796,  # busy_shares_apart
+        0.11363,  # rankings_apart
+        0.554499,  # slower
+        0.377401,  # spread
+        0.515342,  # quartiles
+        0.608255,  # python_median
+        0.796474,  # python_upper
+        0.491242,  # native_median
+        0.569639,  # native_upper
+        0.0419446,  # python_hit
+        0.43519,  # python_excess
+        0.0472588,  # all_hit
+        0.39477,  # all_excess
+        1.09774,  # hits
+        0.441009,  # python_gap
+        0.284925,  # greatest_gain
+        0.754628,  # gaining
+        0.297483,  # python_gain
+        1.14808,  # range_of_large
+        0.16873,  # calls_changed
     ),
     weight=(
-        -0.232788,  # shares_apart
-        0.176124,  # busy_shares_apart
-        0.169718,  # rankings_apart
-        0.188812,  # slower
-        -0.149319,  # spread
-        0.0436664,  # quartiles
-        0.190752,  # python_median
-        0.534001,  # python_upper
-        0.60888,  # native_median
-        -0.284215,  # native_upper
-        -0.235656,  # python_hit
-        0.0545262,  # python_excess
-        1.49651,  # all_hit
-        0.136271,  # all_excess
-        0.148111,  # hits
-        1.0075,  # python_gap
-        0.115198,  # greatest_gain
-        -0.39093,  # gaining
-        -0.518373,  # python_gain
-        -0.44406,  # range_of_large
-        -0.553045,  # calls_changed
+        -0.227522,  # shares_apart
+        0.102854,  # busy_shares_apart
+        0.19362,  # rankings_apart
+        0.190784,  # slower
+        -0.175912,  # spread
+        0.0575895,  # quartiles
+        0.354603,  # python_median
+        0.389257,  # python_upper
+        0.553048,  # native_median
+        -0.204066,  # native_upper
+        -0.29571,  # python_hit
+        0.182722,  # python_excess
+        1.53865,  # all_hit
+        0.115821,  # all_excess
+        0.189184,  # hits
+        1.09928,  # python_gap
+        0.0948846,  # greatest_gain
+        -0.380122,  # gaining
+        -0.571873,  # python_gain
+        -0.309025,  # range_of_large
+        -0.557244,  # calls_changed
     ),
-    intercept=-3.40223,
-    threshold=0.374,
+    intercept=-3.52945,
+    threshold=0.3389,
 )

@@ -11,7 +11,7 @@ from profkit.analysis.diagnose import RULES
 from profkit.analysis.diff import diff
 from profkit.analysis.movement import is_wait
 from profkit.analysis.types import CAUSES, Diff
-from profkit.model import BUILTIN, PROJECT, STDLIB, Profile, Run, RunSet
+from profkit.model import BUILTIN, PROJECT, STDLIB, Pool, Profile, Run, RunSet, Thread
 from tests.builders import Row, captured, foreign, profile
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
@@ -137,6 +137,68 @@ def test_one_factor_on_another_cpu_is_a_slower_machine() -> None:
     assert verdict.cause == "slower-machine"
     assert verdict.confidence >= 0.7
     assert "1.80×" in verdict.summary
+
+
+def test_one_factor_is_a_slower_machine_where_nothing_else_shows() -> None:
+    verdict = judged(run(scaled(1.0)), run(scaled(1.8))).verdict
+    assert (verdict.cause, verdict.findings[0].rule) == ("slower-machine", "one-factor")
+    uneven = judged(run(scaled(1.0)), run(scaled(1.2, 1.2, 2.4, 1.2, 2.4, 3.0)))
+    assert uneven.verdict.cause == "inconclusive"
+    drifted = judged(run(scaled(1.0)), run(scaled(1.3))).verdict
+    assert drifted.cause == "no-change"
+
+
+def test_an_instruction_set_needs_no_more_than_a_noticeable_loss() -> None:
+    a, b = run(scaled(1.0)), run(scaled(1.2), environment={"OPENCV_CPU_DISABLE": "AVX2"})
+    assert judged(a, b).verdict.cause == "slower-machine"
+
+
+def test_time_that_moved_and_was_not_lost_is_no_change() -> None:
+    verdict = judged(run(scaled(1.0)), run(scaled(2.2, 0.2, 1.9, 0.3, 1.0))).verdict
+    assert (verdict.cause, verdict.findings[0].rule) == ("no-change", "same-total")
+    assert "none was lost" in verdict.summary
+    lost = judged(run(scaled(1.0)), run(scaled(2.6, 0.4, 2.6, 0.5, 1.2))).verdict
+    assert lost.cause == "inconclusive"
+
+
+def test_more_memory_throughout_the_repeats_is_a_larger_input() -> None:
+    def side(factor: float, *memory: int) -> RunSet:
+        runs = [run(scaled(factor, 1.0, factor, 1.0, factor)) for _ in memory]
+        return RunSet(
+            "side",
+            tuple(
+                replace(r, processes=(replace(r.processes[0], peak_memory_bytes=m),))
+                for r, m in zip(runs, memory, strict=True)
+            ),
+        )
+
+    clean = side(1.0, 200_000_000, 201_000_000, 203_000_000)
+    assert diff(clean, side(1.6, 210_000_000, 211_000_000, 212_000_000)).verdict.cause == "workload-change"
+    assert diff(clean, side(1.6, 202_000_000, 211_000_000, 212_000_000)).verdict.cause == "inconclusive"
+
+
+def test_queueing_that_nobody_caused_must_explain_most_of_the_loss() -> None:
+    a = run(scaled(1.0), wait=0.2)
+    mostly_computing = run(scaled(1.5), wait=0.9)
+    assert judged(a, mostly_computing).verdict.cause != "contention"
+    assert judged(a, run(scaled(1.5), wait=1.6)).verdict.cause == "contention"
+    beside_others = run(scaled(1.5), wait=0.9, busy=4.8 - 0.9 + 2.4)
+    assert judged(a, beside_others).verdict.kind == "external-load"
+
+
+def test_less_code_is_not_less_work() -> None:
+    rows = [Row("m.py", 0, "main", 1, 0.01, 4.1), Row("m.py", 9, "slow", 10, 0.1, 2.4, source="old")]
+    rows += [Row("m.py", 20 + i, f"inner{i}", 4000, 0.6, source="s") for i in range(4)]
+    rows += [Row("m.py", 90, "other", 10, 1.5, source="o")]
+    fewer = [replace(r, ncalls=1000, tottime=0.15) if r.name.startswith("inner") else r for r in rows]
+    fewer[0] = replace(fewer[0], cumtime=2.3)
+    fewer[1] = replace(fewer[1], source="new", cumtime=0.7)
+    assert judged(run(profile(rows)), run(profile(fewer))).verdict.cause == "faster"
+    same = replace(fewer[1], source="old")
+    assert (
+        judged(run(profile(rows)), run(profile([fewer[0], same, *fewer[2:]]))).verdict.cause
+        == "workload-change"
+    )
 
 
 def test_less_time_is_faster() -> None:
@@ -347,3 +409,26 @@ def test_a_main_thread_that_waits_for_its_own_workers_is_not_blocked() -> None:
     waiting = scaled(*[1.0] * 10, 40.0, rows=rows)
     assert judged(a, run(waiting, off=3.8, children=[(4.0, 0.0)])).verdict.cause != "blocked"
     assert judged(a, run(waiting, off=3.8, children=[(0.5, 0.0)])).verdict.cause == "blocked"
+
+
+def test_a_main_thread_that_spins_while_its_team_queues_is_contended() -> None:
+    def side(factor: float, team: int, rest_wait: float) -> Run:
+        made = run(scaled(factor), wait=0.1)
+        main = made.processes[0]
+        threads = tuple(
+            Thread(Profile.empty(), tid=200 + i, run_s=1.0, run_queue_wait_s=rest_wait / team)
+            for i in range(team)
+        )
+        pool = Pool("libgomp", threads=team + 1)
+        grown = replace(
+            main,
+            threads=(*main.threads, *threads),
+            pools=(pool,),
+            cpu_s=(main.cpu_s or 0.0) + team,
+            run_queue_wait_s=(main.run_queue_wait_s or 0.0) + rest_wait,
+        )
+        return replace(made, processes=(grown,))
+
+    verdict = judged(side(1.0, 1, 0.1), side(1.5, 7, 6.0)).verdict
+    assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
+    assert judged(side(1.0, 1, 0.1), side(1.5, 1, 0.2)).verdict.cause != "contention"

@@ -39,6 +39,30 @@ def test_others_above_the_cpus() -> None:
     assert (verdict.cause, verdict.kind) == ("contention", "external-load")
 
 
+def test_queueing_that_nobody_caused_is_how_threads_hand_over() -> None:
+    run = captured(profile(ROWS), wall=8.0, run=2.0, wait=1.0, children=[(2.0, 1.0)])
+    assert said(run) is None
+    assert run.machine is not None
+    unknown = said(replace(run, machine=replace(run.machine, busy_s=None)))
+    assert unknown is not None
+    assert (unknown.cause, unknown.kind) == ("contention", None)
+    assert unknown.confidence < 0.7
+
+
+def test_more_ranks_than_cpus() -> None:
+    run = captured(profile(ROWS), wall=8.0, run=2.0, wait=2.0)
+    ranks = tuple(replace(run.processes[0], pid=100 + i, rank=i, role="rank") for i in range(4))
+    verdict = said(replace(run, processes=ranks))
+    assert verdict is not None
+    assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
+
+
+def test_workers_that_use_every_cpu_do_not_starve_their_consumer() -> None:
+    rows = [*ROWS, Row("/usr/lib/python3.11/multiprocessing/pool.py", 96, "get", 50, 0.0, 7.0)]
+    run = captured(profile(rows), wall=8.0, run=0.5, wait=0.0, children=[(7.5, 0.2), (7.0, 0.2)])
+    assert said(run) is None
+
+
 def test_a_quota_is_named_before_waiting() -> None:
     verdict = said(captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, throttled=(30, 80)))
     assert verdict is not None
