@@ -48,9 +48,10 @@ def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
     assert cumulative_wait == pytest.approx(found["wait"], rel=0.001)
     assert cumulative_blocked == pytest.approx(found["blocked"], rel=0.001)
     assert own_wait < 0.05 * cumulative_wait
-    assert own_blocked < 0.05 * cumulative_blocked
+    # What a virtual machine's host takes is in no counter of the thread's, and looks like being blocked anywhere.
+    assert own_blocked < 0.05 * cumulative_blocked + 0.015
     assert found["computing"] > 0.7 * found["wait"]
-    assert found["slept_blocked"] > 0.9 * found["blocked"]
+    assert found["slept_blocked"] > 0.9 * found["blocked"] - 0.015
     assert found["impossible"] == []
 
 

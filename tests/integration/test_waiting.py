@@ -15,8 +15,8 @@ from tests.integration.test_capture_contents import tracer_environment
 from tests.interpreters import interpreter
 from tests.requirements import require
 
-#: Two seconds of work on one CPU with this many busy processes.
-SECONDS, COMPETITORS = 3.0, 3
+#: Seconds of work and naps on one CPU with this many busy processes; of one nap in programs/queues.py.
+SECONDS, COMPETITORS, NAP = 3.0, 3, 0.5
 
 
 def value(profile: Profile, function: str, column: str) -> float:
@@ -57,7 +57,7 @@ def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version:
     assert 0.97 * wait <= profile.wait.sum() <= 1.02 * kernel
     assert profile.blocked.sum() >= 0.95 * blocked
     assert value(profile, "heavy", "wait") >= 0.8 * wait
-    slept = 0.25 * value(profile, "nap", "ncalls")
+    slept = NAP * value(profile, "nap", "ncalls")
     assert value(profile, "<built-in method time.sleep>", "blocked") >= 0.8 * slept
     assert value(profile, "nap", "cumblocked") >= 0.8 * slept
     # A sample may come late to tell the work's begin and end from what is around it.
