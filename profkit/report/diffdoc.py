@@ -74,7 +74,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
         *_trust(diff),
         *_other_findings(diff.verdict),
         *setting_sections(diff, limit),
-        *_advice(diff.verdict),
+        *_advice(diff),
         reproduce_section(diff, attachment),
     ]
     return Document("profkit diff", tuple(sections))
@@ -387,7 +387,8 @@ def _finding(finding: Finding) -> str:
     )
 
 
-def _advice(verdict: Verdict) -> list[Section]:
-    return (
-        [Section("What to do next", advice_blocks(verdict.advice), role="advice")] if verdict.advice else []
-    )
+def _advice(diff: Diff) -> list[Section]:
+    if not diff.verdict.advice:
+        return []
+    file = diff.candidate.files[0] if diff.candidate.files else ""
+    return [Section("What to do next", advice_blocks(diff.verdict.advice, file), role="advice")]

@@ -82,7 +82,7 @@ def show_document(
     sections += _threads(run.processes, limit)
     sections += open_call_sections(run, limit)
     if verdict is not None and verdict.advice:
-        sections.append(Section("What to do next", advice_blocks(verdict.advice), role="advice"))
+        sections.append(Section("What to do next", advice_blocks(verdict.advice, run.path), role="advice"))
     return Document("profkit show", tuple(sections))
 
 

@@ -6,6 +6,7 @@ Takes results, returns blocks of a document; formats nothing for a particular ou
 from __future__ import annotations
 
 import re
+import shlex
 
 from profkit.analysis.types import Verdict
 from profkit.analysis.wording import readable_name
@@ -51,6 +52,8 @@ _KINDS = {
     "cpu-quota": "by a CPU quota",
 }
 
+#: What the analysis, which knows no files, writes for the run that is to be looked at.
+_PLACEHOLDER = re.compile(r"^(profkit show )(?:RUN|CANDIDATE)\b")
 #: Advice that is a sentence; all other advice is a command to paste, or a comment among such.
 _SENTENCE = re.compile(r"[A-Z][a-z]* .*[.!?]")
 
@@ -68,10 +71,14 @@ def verdict_block(verdict: Verdict) -> VerdictBlock:
     return VerdictBlock(headline, confidence, clean(verdict.summary), tone)
 
 
-def advice_blocks(advice: tuple[str, ...]) -> tuple[Block, ...]:
-    """Keep the order of the advice; runs of commands become lists that are never wrapped."""
+def advice_blocks(advice: tuple[str, ...], file: str) -> tuple[Block, ...]:
+    """Keep the order of the advice; runs of commands become lists that are never wrapped.
+
+    The analysis says ``profkit show RUN`` or ``CANDIDATE``: `file` takes its place, so that it can be pasted.
+    """
     blocks: list[Block] = []
-    for text in map(clean, advice):
+    for line in advice:
+        text = clean(_PLACEHOLDER.sub(lambda match: match[1] + shlex.quote(file), line) if file else line)
         commands = not _SENTENCE.fullmatch(text)
         last = blocks[-1] if blocks else None
         if isinstance(last, Bullets) and last.commands == commands:

@@ -286,6 +286,16 @@ def test_the_stack_of_a_killed_program_stands_before_its_workers() -> None:
     assert [row.cells[1] for row in table.rows] == [7.0, 1.0, 9.0, 8.0]
 
 
+def test_advice_names_the_file_that_was_read() -> None:
+    diff = build.contended()
+    told = replace(diff.verdict, advice=("profkit show CANDIDATE --by cumtime  # what it waited in",))
+    side = replace(diff.candidate, files=("my run.prof",))
+    text = terminal.render(diff_document(replace(diff, verdict=told, candidate=side)))
+    assert "    profkit show 'my run.prof' --by cumtime  # what it waited in\n" in text
+    one = replace(told, advice=("profkit show RUN",))
+    assert "    profkit show run.prof\n" in terminal.render(show_document(build.captured_run(), verdict=one))
+
+
 def test_a_page_keeps_numbers_and_units_together() -> None:
     text = "queued in 57 % of 3.5 s, 2 sides"
     document = Document("", (Section("", (Note(text), Bullets((text,)))),))
