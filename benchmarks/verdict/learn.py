@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 #: Strength of the penalty on standardised inputs, relative to one example of average weight.
 PENALTY = 3.0
 #: Part of the other pairs that may pass.
-ALARMS = 0.02
+ALARMS = 0.015
 #: Least probability from which starvation is said.
 LEAST = 0.2
 #: No second machine is in the corpus: clean pairs are also learnt from as if the candidate's were so much slower.

@@ -96,7 +96,8 @@ def _calibrated(finding: Finding, facts: Facts) -> Finding:
         counters=facts.counters,
         several=facts.repeats >= noise.MIN_RUNS_NOISE,
     )
-    return replace(finding, confidence=confidence)
+    # What a rule says stays said: its threshold decides that, and the confidence tells how much it is worth.
+    return replace(finding, confidence=max(confidence, min(finding.confidence, TOO_LITTLE)))
 
 
 def _weight(finding: Finding) -> float:

@@ -90,8 +90,9 @@ def _starved(side: SideFacts) -> Finding | None:
     hidden = rest if waits_for_them else 0.0
     part = max(main, worst, hidden)
     cpus = side.available_cpus or float("inf")
-    itself = (side.demand_cores or 0.0) > SELF_DEMAND * cpus or (side.mains > cpus and worst >= RANKS_WAIT)
     others = (side.others_cores or 0.0) >= OTHERS or (side.steal_cores or 0.0) >= STEAL
+    many = side.mains > cpus and worst >= RANKS_WAIT and not others
+    itself = (side.demand_cores or 0.0) > SELF_DEMAND * cpus or many
     # Threads that hand data to each other queue on an idle machine, too: somebody must have wanted the CPUs.
     unknown = side.others_cores is None and not (itself or others)
     if not (itself or others or unknown) or (

@@ -63,6 +63,9 @@ class Movement:
     changed_row, changed_part, changed_gain
         Of the functions whose source differs or that are new with it: the one that gained most, the part of
         all gains that they hold together, and seconds; −1 where no source is known to differ.
+    changed_beyond
+        The part that they hold of what was gained beyond the common factor `ratio`: a machine that drifted made
+        everything slower.
     busy_total, gains
         Baseline's busy seconds, and the sum of all functions' gains in them.
     below_row, below_part
@@ -82,6 +85,7 @@ class Movement:
     top_gain: float
     changed_row: int
     changed_part: float
+    changed_beyond: float
     changed_gain: float
     busy_total: float
     gains: float
@@ -159,6 +163,9 @@ def movement(
         np.bool_,
     )
     in_changed = float(gain[changed].sum()) if named.any() else 0.0
+    common = math.exp(max(0.0, location)) if math.isfinite(location) else 1.0
+    beyond = np.maximum(busy_b - common * busy_a, 0.0)[heavy]
+    beyond_changed = float(beyond[changed].sum()) if named.any() else 0.0
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
     below_row, below_part = _below_changed(table, within, gains, python_differs)
     return Movement(
@@ -171,6 +178,7 @@ def movement(
         top_gain=float(gain.max()) if gains > 0 else 0.0,
         changed_row=changed_row,
         changed_part=in_changed / gains if gains > 0 else 0.0,
+        changed_beyond=beyond_changed / float(beyond.sum()) if beyond_changed > 0 else 0.0,
         changed_gain=in_changed,
         busy_total=total_a,
         gains=gains,

@@ -126,7 +126,7 @@ def code_change(facts: Facts) -> Finding | None:
         return _code_finding(facts, moved.below_row, moved.below_part, 0.85, known=True, below=True)
     if (
         moved.changed_row >= 0
-        and moved.changed_part > NOTABLE
+        and max(moved.changed_part, moved.changed_beyond) > NOTABLE
         and moved.changed_gain > NOTABLE_GAIN * moved.busy_total
     ):
         return _code_finding(facts, moved.changed_row, moved.changed_part, 0.8, known=True)
@@ -242,7 +242,7 @@ def starved(facts: Facts) -> Finding | None:
             "signs of starvation, weighed",
             UNTOLD,
             percent(facts.starved.probability),
-            f"at most 1 in 50 other pairs reaches {percent(facts.starved.threshold)}",
+            f"at most 15 in 1000 other pairs reach {percent(facts.starved.threshold)}",
         ),
         Evidence(
             "time that sits in other functions",

@@ -28,7 +28,7 @@ class Starvation:
     probability
         That the candidate was denied CPU where the baseline was not, 0 to 1.
     threshold
-        From where on it is said: chosen so that at most one in fifty other pairs passes.
+        From where on it is said: chosen so that at most 15 in a thousand other pairs pass.
     """
 
     probability: float

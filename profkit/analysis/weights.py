@@ -92,5 +92,5 @@ ONE_RUN = Weights(
         -0.557244,  # calls_changed
     ),
     intercept=-3.52945,
-    threshold=0.3389,
+    threshold=0.4023,
 )

@@ -47,7 +47,7 @@ _HEADLINES = {
 }
 
 _KINDS = {
-    "self-oversubscription": "by its own threads",
+    "self-oversubscription": "by the program itself",
     "external-load": "by other processes",
     "cpu-quota": "by a CPU quota",
 }

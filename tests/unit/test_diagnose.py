@@ -432,3 +432,14 @@ def test_a_main_thread_that_spins_while_its_team_queues_is_contended() -> None:
     verdict = judged(side(1.0, 1, 0.1), side(1.5, 7, 6.0)).verdict
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
     assert judged(side(1.0, 1, 0.1), side(1.5, 1, 0.2)).verdict.cause != "contention"
+
+
+def test_changed_source_is_named_on_a_machine_that_drifted() -> None:
+    rows = [*BASE[1:], Row("~", 0, "<built-in method backward>", 100, 0.32)]
+    a = run(profile([replace(BASE[0], tottime=0.3), *rows]))
+    slower = [replace(r, tottime=1.3 * r.tottime) for r in rows[:-1]]
+    b = [replace(BASE[0], source="other", tottime=1.4), *slower, replace(rows[-1], tottime=1.6)]
+    found = judged(a, run(profile(b)))
+    assert found.verdict.cause == "code-change"
+    equal = [replace(b[0], source=BASE[0].source), *b[1:]]
+    assert judged(a, run(profile(equal))).verdict.cause == "inconclusive"
