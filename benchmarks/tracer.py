@@ -8,14 +8,16 @@ so is the run-queue wait. The training step needs NumPy: ``PROFKIT_TEST_PYTHONS`
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 from pathlib import Path
 
 from benchmarks.__main__ import CALL_HEAVY
 from benchmarks.measuring import seconds
-from tests.integration.tracing import binary_for, has_module, python_with
-from tests.interpreters import find
+from tests import shared
+from tests.integration.tracing import binary_for
+from tests.interpreters import find, having
 
 #: Most that ours may add, as a part of what cProfile adds.
 BAR = 1.0
@@ -149,14 +151,15 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'':<5} {'':<28} {'plain/ms':>8} {'cProfile+':>9} {'ours+':>9}  ratio of what is added")
     with tempfile.TemporaryDirectory() as directory:
+        os.environ[shared.VARIABLE] = directory  # for the tracers that are compiled
         for version in options.versions:
             if find(version) is None:
                 print(f"{version:<5} no such interpreter on this machine")
                 continue
             for name in PROGRAMS:
-                python = python_with(version, "numpy") or find(version)
-                assert python is not None
-                if name.endswith("NumPy") and not has_module(python, "numpy"):
+                with_numpy = having("numpy", version)
+                python = with_numpy or str(find(version))
+                if name.endswith("NumPy") and with_numpy is None:
                     print(f"{version:<5} {name:<28} no NumPy there")
                     continue
                 print(measure(version, python, name, Path(directory), options.repeats), flush=True)
