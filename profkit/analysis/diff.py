@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,7 @@ from profkit.analysis.fold import fold_comprehensions, needs_folding
 from profkit.analysis.identity import infer_python
 from profkit.analysis.intervals import ratio_estimate
 from profkit.analysis.inventory import inventory
-from profkit.analysis.iterations import IterationModel, IterationNames, iteration_model, typical_model
 from profkit.analysis.movement import movement
-from profkit.analysis.range_waiting import RangeWaiting, waiting_of
-from profkit.analysis.ranges import RangeChange, compare_ranges
 from profkit.analysis.rank import location_and_spread
 from profkit.analysis.ranking import ranking_of
 from profkit.analysis.select import select_pair, select_processes, select_profile
@@ -41,6 +38,11 @@ from profkit.analysis.table import build_table, busy_seconds, stopped_seconds
 from profkit.analysis.types import Alignment, Diff, Residue, SideSummary
 from profkit.errors import UsageError
 from profkit.model import Profile, Ranges, Roots, RunSet
+
+if TYPE_CHECKING:
+    from profkit.analysis.iterations import IterationModel, IterationNames
+    from profkit.analysis.range_waiting import RangeWaiting
+    from profkit.analysis.ranges import RangeChange
 
 __all__ = ["diff"]
 
@@ -160,7 +162,16 @@ def diff(
     )
 
 
+def _has_ranges(side: RunSet) -> bool:
+    """Whether any run recorded NVTX ranges; what is done with them is not imported elsewhere."""
+    return any(process.ranges is not None for run in side.runs for process in run.processes)
+
+
 def _iterations(side: RunSet, selector: str | None, names: IterationNames | None) -> IterationModel | None:
+    if names is None and not _has_ranges(side):
+        return None
+    from profkit.analysis.iterations import iteration_model, typical_model
+
     return typical_model(
         [iteration_model(replace(run, processes=select_processes(run, selector)), names) for run in side.runs]
     )
@@ -169,6 +180,10 @@ def _iterations(side: RunSet, selector: str | None, names: IterationNames | None
 def _compared_ranges(
     baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None
 ) -> tuple[RangeChange, ...]:
+    if not _has_ranges(baseline) and not _has_ranges(candidate):
+        return ()
+    from profkit.analysis.ranges import compare_ranges
+
     a, waits_a = _ranges(baseline, selector_a)
     b, waits_b = _ranges(candidate, selector_b)
     return compare_ranges(a, b, (waits_a, waits_b))
@@ -176,6 +191,8 @@ def _compared_ranges(
 
 def _ranges(side: RunSet, selector: str | None) -> tuple[list[list[Ranges]], list[list[RangeWaiting | None]]]:
     """NVTX ranges of the selected processes of every run that recorded any, and what they waited."""
+    from profkit.analysis.range_waiting import waiting_of
+
     runs = [[p for p in select_processes(run, selector) if p.ranges is not None] for run in side.runs]
     runs = [run for run in runs if run]
     return [[p.ranges for p in run if p.ranges is not None] for run in runs], [

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.analysis import noise
 from profkit.analysis.counters import SideFacts
-from profkit.analysis.iterations import IterationModel
 from profkit.analysis.movement import Movement
-from profkit.analysis.ranges import RangeChange
 from profkit.analysis.starvation import Starvation
 from profkit.analysis.types import DiffTable
+
+if TYPE_CHECKING:
+    from profkit.analysis.iterations import IterationModel
+    from profkit.analysis.ranges import RangeChange
 
 __all__ = ["Facts", "Growth"]
 

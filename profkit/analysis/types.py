@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,11 @@ from profkit.analysis.calls import CallTable
 from profkit.analysis.environment import Setting
 from profkit.analysis.intervals import UNKNOWN, Estimate
 from profkit.analysis.inventory import Inventory
-from profkit.analysis.iterations import IterationModel
-from profkit.analysis.ranges import RangeChange
 from profkit.model import FunctionKey
+
+if TYPE_CHECKING:
+    from profkit.analysis.iterations import IterationModel
+    from profkit.analysis.ranges import RangeChange
 
 __all__ = [
     "CAUSES",

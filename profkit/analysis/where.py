@@ -6,14 +6,17 @@ Read by the rules of contention: want of CPUs is also *where* it hurt. Nothing i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from profkit.analysis.facts import Facts
 from profkit.analysis.inventory import Inventory
-from profkit.analysis.ranges import RangeChange
 from profkit.analysis.types import Evidence
 from profkit.analysis.wording import percent, readable_name, seconds
+
+if TYPE_CHECKING:
+    from profkit.analysis.ranges import RangeChange
 
 __all__ = ["what_asked", "where_it_fell"]
 

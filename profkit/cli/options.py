@@ -95,8 +95,10 @@ BatchSizeOption = Annotated[
 
 def iteration_names(
     iteration: list[str] | None, load: list[str] | None, compute: list[str] | None, batch_size: int | None
-) -> IterationNames:
-    """Return what the user said of the ranges."""
+) -> IterationNames | None:
+    """Return what the user said of the ranges; ``None`` where nothing was said."""
+    if not (iteration or load or compute or batch_size):
+        return None
     from profkit.analysis.iterations import IterationNames
 
     return IterationNames(tuple(iteration or ()), tuple(load or ()), tuple(compute or ()), batch_size)

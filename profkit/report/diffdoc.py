@@ -27,9 +27,7 @@ from profkit.report.document import (
     Section,
     Table,
 )
-from profkit.report.iterations import change_sections as iteration_sections
 from profkit.report.pools import pool_differences
-from profkit.report.ranges import change_sections
 from profkit.report.surroundings import reproduce_section, setting_sections
 from profkit.report.text import clean
 from profkit.report.wording import (
@@ -69,8 +67,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
         *_story(diff, limit),
         *_moved(diff, limit),
         *_one_sided(diff, limit),
-        *iteration_sections(diff.iterations),
-        *change_sections(diff.ranges, limit),
+        *_ranges(diff, limit),
         *_trust(diff),
         *_other_findings(diff.verdict),
         *setting_sections(diff, limit),
@@ -78,6 +75,16 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
         reproduce_section(diff, attachment),
     ]
     return Document("profkit diff", tuple(sections))
+
+
+def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
+    """NVTX ranges and iterations, where there are any: most comparisons need not import what tells of them."""
+    if not diff.ranges and diff.iterations == (None, None):
+        return ()
+    from profkit.report.iterations import change_sections as iteration_sections
+    from profkit.report.ranges import change_sections
+
+    return (*iteration_sections(diff.iterations), *change_sections(diff.ranges, limit))
 
 
 def _sides(diff: Diff) -> Table:
