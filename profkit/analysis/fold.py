@@ -101,17 +101,29 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
 
 
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:
-    """Whether one side runs comprehensions as functions and the other inlines them.
+    """Whether one side runs comprehensions as functions and the other inlines them, or cannot tell them apart.
 
     Where that is so, both sides are folded: the inlining side may keep a few (class bodies in 3.12), which
-    would have no partner otherwise.
+    would have no partner otherwise. A plain profile tells functions by file, line and name: of a comprehension
+    within another on one line it holds one, with the calls of either.
 
     Parameters
     ----------
     baseline, candidate
         Profiles to be aligned.
     """
-    return _inlines(baseline, candidate) != _inlines(candidate, baseline)
+    if _inlines(baseline, candidate) != _inlines(candidate, baseline):
+        return True
+    return _mixed_up(baseline, candidate) or _mixed_up(candidate, baseline)
+
+
+def _mixed_up(profile: Profile, other: Profile) -> bool:
+    """Whether `other` knows no qualified names, and so not all comprehensions of `profile`."""
+    if other.qualname.any() or not profile.qualname.any():
+        return False
+    rows = comprehension_rows(profile)
+    places = np.stack([profile.file[rows], profile.line[rows], profile.name[rows]])
+    return bool(np.unique(places, axis=1).shape[1] < len(rows))
 
 
 def _inlines(profile: Profile, other: Profile) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -324,6 +325,22 @@ def test_folding_is_asked_for_across_versions_only() -> None:
     assert needs_folding(
         profile([Row("m.py", 1, "f"), Row("m.py", 2, "<listcomp>")]), profile([Row("m.py", 1, "f")])
     )
+
+
+def test_folding_is_asked_for_where_a_plain_profile_mixes_comprehensions_up() -> None:
+    inner = "load.<locals>.<listcomp>"
+    told = [
+        Row("m.py", 2, "load", 60, 0.1, qualname="load"),
+        Row("m.py", 3, "<listcomp>", 60, 0.1, qualname=inner),
+        Row("m.py", 3, "<listcomp>", 12_000, 0.8, qualname=f"{inner}.<locals>.<listcomp>"),
+    ]
+    mixed = [Row("m.py", 2, "load", 60, 0.1), Row("m.py", 3, "<listcomp>", 12_000, 0.8)]
+    assert needs_folding(profile(told), profile(mixed))
+    assert needs_folding(profile(mixed), profile(told))
+    assert not needs_folding(profile(told), profile(told))
+    assert not needs_folding(profile(mixed), profile(mixed))
+    assert not needs_folding(profile(told[:2]), profile([mixed[0], replace(mixed[1], ncalls=60)]))
+    assert fold_comprehensions(profile(told))[0].ncalls.tolist() == [60]
 
 
 def test_folded_rows_say_so() -> None:
