@@ -56,7 +56,9 @@ def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version:
     assert kernel is not None
     assert 0.97 * wait <= profile.wait.sum() <= 1.02 * kernel
     assert profile.blocked.sum() >= 0.95 * blocked
-    assert value(profile, "heavy", "wait") >= 0.8 * wait
+    # A sample that comes late charges what waited before a nap to the nap; the tracer reads at every switch.
+    assert value(profile, "heavy", "wait") >= (0.8 if compiled else 0.6) * wait
+    assert value(profile, "light", "wait") < 0.2 * value(profile, "heavy", "wait")
     slept = NAP * value(profile, "nap", "ncalls")
     assert value(profile, "<built-in method time.sleep>", "blocked") >= 0.8 * slept
     assert value(profile, "nap", "cumblocked") >= 0.8 * slept
