@@ -72,12 +72,7 @@ def longer_calls(facts: Facts) -> Finding | None:
     factor = moved.ratio if moved.ratio > 0 else slow
     evidence = (
         *(machines or inputs),
-        Evidence(
-            "time per call, median over functions",
-            times(1.0),
-            times(math.exp(moved.ratio)),
-            f"scatter over functions {number(moved.spread)}",
-        ),
+        _per_call(facts),
         Evidence(
             "run-queue wait fraction",
             percent(before),
@@ -132,12 +127,7 @@ def _one_factor(facts: Facts) -> Finding | None:
             "waiting for a CPU: it did less per second (clock, memory, other guests of its host)."
         ),
         evidence=(
-            Evidence(
-                "time per call, median over functions",
-                times(1.0),
-                times(math.exp(moved.ratio)),
-                f"scatter over functions {number(moved.spread)}: one factor",
-            ),
+            _per_call(facts, ": one factor"),
             Evidence(
                 "time that sits in other functions",
                 percent(0.0),
@@ -148,6 +138,13 @@ def _one_factor(facts: Facts) -> Finding | None:
         ),
         advice=more_runs(facts),
     )
+
+
+def _per_call(facts: Facts, says: str = "") -> Evidence:
+    """How much longer a call takes, and how evenly."""
+    moved = facts.movement
+    scatter = f"scatter over functions {number(moved.spread)}{says}"
+    return Evidence("time per call, median over functions", times(1.0), times(math.exp(moved.ratio)), scatter)
 
 
 def _larger_input(facts: Facts) -> tuple[Evidence, ...]:
