@@ -131,4 +131,22 @@ CHANGES = {
         "    flipped = torch.stack([torch.stack([row.flip(0) for row in image]).flip(1) for image in images])\n"
         "    flipped = flipped.flip(2)\n",
     ),
+    "poll_pool": Change(
+        "weigh",
+        "goes over the values four times, with another base",
+        "    for value in values:\n        total = (total * 31 + value) % 999983\n",
+        "    for base in (31, 37, 41, 43):\n        for value in values:\n            total = (total * base + value) % 999983\n",
+    ),
+    "poll_fetch": Change(
+        "entropy",
+        "counts every fourth byte instead of every 16th",
+        "    for value in body[::16]:\n",
+        "    for value in body[::4]:\n",
+    ),
+    "poll_queue": Change(
+        "relax",
+        "eighteen rounds instead of six",
+        "    for _ in range(6):\n",
+        "    for _ in range(18):\n",
+    ),
 }

@@ -276,6 +276,7 @@ def _measure(
         "label": condition.label,
         "baseline": condition.baseline,
         "measured": {k: round(v, 5) for k, v in dataclasses.asdict(measured).items()},
+        "processes": watch.by_process(),
         "waiting": round(measured.waiting, 4),
         "foreign_cores": round(max(0.0, busy - ours - known) / took, 4),
         "command_s": round(took, 3),

@@ -99,6 +99,22 @@ class Watch:
         rows = [row for row in self._seen.values() if row[0] or not target]
         return sum(row[1] for row in rows) * 1e-9, sum(row[2] for row in rows) * 1e-9
 
+    def by_process(self) -> list[tuple[int, int, float, float, float, float]]:
+        """The target's processes: pid, threads seen, seconds run and waited, and those of its first thread."""
+        found: dict[int, list[float]] = {}
+        for (pid, tid), (target, run, wait) in sorted(self._seen.items()):
+            if target:
+                row = found.setdefault(pid, [0, 0.0, 0.0, 0.0, 0.0])
+                row[0] += 1
+                row[1] += run * 1e-9
+                row[2] += wait * 1e-9
+                if tid == pid:
+                    row[3:] = [run * 1e-9, wait * 1e-9]
+        return [
+            (pid, int(row[0]), *(round(v, 4) for v in row[1:]))  # type: ignore[misc]
+            for pid, row in found.items()
+        ]
+
     def _loop(self) -> None:
         while not self._over.wait(PERIOD_S):
             self._read()
