@@ -11,20 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profkit.analysis.environment import Setting
-from profkit.analysis.ranges import RangeChange, RangeKey, RangeRow
-from profkit.analysis.types import (
-    Comparability,
-    Diff,
-    DiffTable,
-    Evidence,
-    Finding,
-    Ranking,
-    Residue,
-    SideSummary,
-    SideTable,
-    Verdict,
-)
+from profkit.measure.settings import Setting
+from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
+from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary, SideTable
+from profkit.verdict.types import Diff, Evidence, Finding, Verdict
 from profkit.model import (
     FunctionKey,
     Host,

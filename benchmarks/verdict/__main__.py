@@ -22,7 +22,7 @@ MARKS = ("<!-- table: written by `python -m benchmarks.verdict report --doc` -->
 
 
 #: Where what was learnt is written.
-MODULES = Path("profkit/analysis")
+MODULES = Path("profkit")
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
     commands.choices["report"].add_argument(
         "--learn",
         action="store_true",
-        help="write what was learnt into profkit/analysis/{weights,calibration}.py",
+        help="write what was learnt into profkit/measure/weights.py and profkit/verdict/calibration.py",
     )
 
     command = commands.add_parser("setup", help="make the programs' environment")
@@ -193,7 +193,7 @@ def _learn(judged: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
     from benchmarks.verdict.learn import examples, learn, write, write_steps
 
     found = list(examples(pairs))
-    write(MODULES / "weights.py", learn(found))
+    write(MODULES / "measure" / "weights.py", learn(found))
     tables = {
         f"{arm}, {'several' if several else 'one'}": fit(
             j for j in judged if j.arm == arm and (j.runs > 1) is several
@@ -201,7 +201,7 @@ def _learn(judged: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
         for arm in ("counters", "plain")
         for several in (False, True)
     }
-    write_steps(MODULES / "calibration.py", tables)
+    write_steps(MODULES / "verdict" / "calibration.py", tables)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from benchmarks.verdict.corpus import Sample, full_run
 from benchmarks.verdict.truth import of_pair, summary
-from profkit.analysis.diagnose_run import diagnose_run
+from profkit.verdict.alone import diagnose_run
 
 __all__ = ["Alone", "alone", "counts"]
 

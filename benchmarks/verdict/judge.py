@@ -13,12 +13,13 @@ from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
 from benchmarks.verdict.pairs import Pair
-from profkit.analysis import diff as comparison
-from profkit.analysis.diagnose import diagnose
-from profkit.analysis.facts import Facts
-from profkit.analysis.starvation import starvation
-from profkit.analysis.types import DiffTable, Verdict
-from profkit.analysis.weights import Weights
+from profkit.verdict import comparison
+from profkit.verdict.judge import diagnose
+from profkit.measure.signals import Facts
+from profkit.measure.starvation import starvation
+from profkit.measure.tables import DiffTable
+from profkit.verdict.types import Verdict
+from profkit.measure.weights import Weights
 from profkit.model import Run, RunSet
 
 __all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]

@@ -1,4 +1,4 @@
-"""Weights of `profkit.analysis.starvation`, learnt on labelled pairs of plain profiles.
+"""Weights of `profkit.measure.starvation`, learnt on labelled pairs of plain profiles.
 
 A logistic regression with a quadratic penalty (Hoerl and Kennard 1970; Newton's method), every program weighing the
 same. The threshold is the one that at most `ALARMS` of the pairs without contention pass, each judged by weights that
@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from benchmarks.verdict.calibrate import Table
 from benchmarks.verdict.pairs import Pair
-from profkit.analysis import noise
-from profkit.analysis.signs import SIGNS
-from profkit.analysis.weights import Weights
+from profkit.measure import noise
+from profkit.measure.signs import SIGNS
+from profkit.measure.weights import Weights
 
 __all__ = ["Example", "examples", "learn", "learn_without", "write", "write_steps"]
 

@@ -8,7 +8,7 @@ from benchmarks.verdict.alone import Alone, counts
 from benchmarks.verdict.calibrate import held_out
 from benchmarks.verdict.judge import Judgement
 from benchmarks.verdict.score import Share, calibration, confusion, figures
-from profkit.analysis.types import CAUSES
+from profkit.verdict.types import CAUSES
 
 __all__ = ["groups", "report"]
 

@@ -59,7 +59,7 @@ def diff(
     """Say why one run is slower than another."""
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
-    from profkit.analysis.diff import diff as compare
+    from profkit.verdict.comparison import diff as compare
     from profkit.cli.destination import destination
     from profkit.cli.output import masker
     from profkit.formats.load import files_of, load_side
@@ -114,7 +114,7 @@ def _causes(fail_on: str | None) -> frozenset[str]:
     """Read ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower."""
     if fail_on is None:
         return frozenset()
-    from profkit.analysis.types import CAUSES
+    from profkit.verdict.types import CAUSES
     from profkit.errors import UsageError
 
     named = [cause.strip() for cause in fail_on.split(",")]

@@ -37,7 +37,7 @@ def export(
     """Write a run for Perfetto, chrome://tracing or speedscope."""
     from dataclasses import replace
 
-    from profkit.analysis.select import select_processes
+    from profkit.measure.select import select_processes
     from profkit.cli.output import emit_chunks, keep_inputs
     from profkit.errors import UsageError
     from profkit.formats import chrome_trace, load_run, speedscope_file

@@ -18,7 +18,7 @@ def extract(
     process: ProcessOption = None,
 ) -> None:
     """Write one process as a plain pstats file."""
-    from profkit.analysis.select import select_profile
+    from profkit.measure.select import select_profile
     from profkit.cli.output import emit_bytes, keep_inputs
     from profkit.formats import load_run, write_pstats
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:  # numpy, which ``profkit --help`` does not need
-    from profkit.analysis.iterations import IterationNames
+    from profkit.measure.iterations import IterationNames
 
 __all__ = [
     "BatchSizeOption",
@@ -99,7 +99,7 @@ def iteration_names(
     """Return what the user said of the ranges; ``None`` where nothing was said."""
     if not (iteration or load or compute or batch_size):
         return None
-    from profkit.analysis.iterations import IterationNames
+    from profkit.measure.iterations import IterationNames
 
     return IterationNames(tuple(iteration or ()), tuple(load or ()), tuple(compute or ()), batch_size)
 

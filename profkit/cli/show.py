@@ -45,8 +45,8 @@ def show(
 ) -> None:
     """Show one run: processes, waiting, top functions."""
     gc.disable()  # as in ``profkit diff``
-    from profkit.analysis.diagnose_run import diagnose_run
-    from profkit.analysis.select import select_processes
+    from profkit.verdict.alone import diagnose_run
+    from profkit.measure.select import select_processes
     from profkit.cli.destination import destination
     from profkit.cli.output import masker
     from profkit.formats import load_run

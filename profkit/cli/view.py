@@ -36,7 +36,7 @@ def view(
     ] = 0,
 ) -> None:
     """Open one process of a run in snakeviz."""
-    from profkit.analysis.select import select_profile
+    from profkit.measure.select import select_profile
     from profkit.formats import load_run
 
     # As in ``profkit extract``: what viewers see of the run file itself.

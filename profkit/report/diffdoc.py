@@ -11,9 +11,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from profkit.analysis import noise
-from profkit.analysis.movement import is_wait
-from profkit.analysis.types import Diff, DiffTable, Finding, SideSummary, SideTable, Verdict
+from profkit.measure import noise
+from profkit.measure.movement import is_wait
+from profkit.measure.tables import DiffTable, SideSummary, SideTable
+from profkit.verdict.types import Diff, Finding, Verdict
 from profkit.report import units
 from profkit.report.document import (
     Block,

@@ -29,7 +29,7 @@ _NAME = 19
 #: Ranks that the picture shows at least, so that a few labels do not stretch over all of it.
 _LEAST_RANKS = 20
 
-#: How a number and its unit begin a text of evidence, as `profkit.analysis.wording` writes them.
+#: How a number and its unit begin a text of evidence, as `profkit.verdict.wording` writes them.
 _QUANTITY = re.compile(r"(-?[\d,]+(?:\.\d+)?) ?(ns|µs|ms|s|%|×|cores?)?(?![\w/.])")
 _SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 

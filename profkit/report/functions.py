@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.analysis.identity import FunctionKeys, function_keys
-from profkit.analysis.select import select_profile
+from profkit.identity.keys import FunctionKeys, function_keys
+from profkit.measure.select import select_profile
 from profkit.model import FunctionKey, Profile, Roots, Run
 
 __all__ = ["FunctionRow", "Ranked", "ranked", "ranked_run"]

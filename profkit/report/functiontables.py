@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.analysis.identity import function_keys
-from profkit.analysis.movement import is_wait
+from profkit.identity.keys import function_keys
+from profkit.measure.movement import is_wait
 from profkit.model import Run
 from profkit.report import units
 from profkit.report.document import Column, Note, Row, Section, Table

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from profkit.analysis.iterations import IterationModel, Spread
+from profkit.measure.iterations import IterationModel, Spread
 from profkit.report import units
 from profkit.report.document import Block, Cell, Column, Facts, Note, Pair, Row, Section, Table
 from profkit.report.jsonvalues import json_text, json_texts

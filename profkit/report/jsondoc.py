@@ -11,13 +11,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from profkit.analysis.intervals import Estimate
-from profkit.analysis.inventory import inventory
-from profkit.analysis.iterations import IterationNames, iteration_model
-from profkit.analysis.range_functions import range_functions
-from profkit.analysis.range_waiting import waiting_of
-from profkit.analysis.ranges import range_rows
-from profkit.analysis.types import Diff, DiffTable, Evidence, Finding, SideSummary, SideTable, Verdict
+from profkit.measure.intervals import Estimate
+from profkit.measure.inventory import inventory
+from profkit.measure.iterations import IterationNames, iteration_model
+from profkit.measure.range_functions import range_functions
+from profkit.measure.range_waiting import waiting_of
+from profkit.measure.range_stats import range_rows
+from profkit.measure.tables import DiffTable, SideSummary, SideTable
+from profkit.verdict.types import Diff, Evidence, Finding, Verdict
 from profkit.model import Host, Manifest, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.iterations import change_object, model_object

@@ -5,7 +5,7 @@ Puts together what `slopes`, `wholetable`, `timeline` and `multiples` lay out. O
 
 from __future__ import annotations
 
-from profkit.analysis.types import Diff
+from profkit.verdict.types import Diff
 from profkit.model import Run
 from profkit.report.figures import Figure
 from profkit.report.functions import ranked_run

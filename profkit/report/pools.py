@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from profkit.analysis.inventory import Inventory, ProcessNeed, inventory
+from profkit.measure.inventory import Inventory, ProcessNeed, inventory
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.model import Pool, Run
 from profkit.model.pools import whole_number

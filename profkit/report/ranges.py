@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from profkit.analysis.range_functions import InsideRanges, RangeFunctions
-from profkit.analysis.ranges import RangeChange, RangeKey, RangeRow
+from profkit.measure.range_functions import InsideRanges, RangeFunctions
+from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
 from profkit.report import units
 from profkit.report.document import Column, Pair, Row, Section, Table
 from profkit.report.jsonvalues import json_text
@@ -31,7 +31,7 @@ def range_sections(
     Parameters
     ----------
     rows
-        As `profkit.analysis.ranges.range_rows` returns them.
+        As `profkit.measure.range_stats.range_rows` returns them.
     unmatched
         Ends without a beginning, over all processes.
     limit
@@ -104,9 +104,9 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
     Parameters
     ----------
     rows
-        As `profkit.analysis.ranges.range_rows` returns them.
+        As `profkit.measure.range_stats.range_rows` returns them.
     inside
-        As `profkit.analysis.range_functions.range_functions` returns it.
+        As `profkit.measure.range_functions.range_functions` returns it.
     limit
         Most ranges, 0 for all.
     """
@@ -158,7 +158,7 @@ def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]
     Parameters
     ----------
     changes
-        As `profkit.analysis.ranges.compare_ranges` returns them.
+        As `profkit.measure.range_stats.compare_ranges` returns them.
     limit
         Most rows; 0 lists all.
     """

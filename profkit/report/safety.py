@@ -18,9 +18,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from profkit.analysis.environment import Setting
-from profkit.analysis.paths import normalise, rooted
-from profkit.analysis.types import Diff, DiffTable
+from profkit.measure.settings import Setting
+from profkit.identity.paths import normalise, rooted
+from profkit.measure.tables import DiffTable
+from profkit.verdict.types import Diff
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Profile, Roots, Run
 from profkit.report.secrets import MASK, is_plain_name, masked_text, masked_words, secret_values
@@ -433,6 +434,6 @@ def _paths(run: Run) -> list[str]:
 
 
 def _inferred_projects(profiles: Sequence[Profile]) -> tuple[str, ...]:
-    from profkit.analysis.identity import infer_roots
+    from profkit.identity.keys import infer_roots
 
     return tuple(dict.fromkeys(d for profile in profiles for d in infer_roots(profile).project))

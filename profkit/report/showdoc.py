@@ -8,11 +8,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from profkit.analysis.iterations import IterationNames, iteration_model
-from profkit.analysis.range_functions import range_functions
-from profkit.analysis.range_waiting import waiting_of
-from profkit.analysis.ranges import range_rows
-from profkit.analysis.types import Verdict
+from profkit.measure.iterations import IterationNames, iteration_model
+from profkit.measure.range_functions import range_functions
+from profkit.measure.range_waiting import waiting_of
+from profkit.measure.range_stats import range_rows
+from profkit.verdict.types import Verdict
 from profkit.model import Host, Process, Run
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from profkit.analysis.movement import is_wait
-from profkit.analysis.types import Diff
+from profkit.measure.movement import is_wait
+from profkit.verdict.types import Diff
 from profkit.report.figures import Slope, Slopes
 from profkit.report.wording import display_name
 

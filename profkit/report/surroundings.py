@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import shlex
 
-from profkit.analysis.environment import set_by_hand
-from profkit.analysis.types import Diff
+from profkit.measure.settings import set_by_hand
+from profkit.verdict.types import Diff
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Note, Row, Section, Table
 from profkit.report.text import clean

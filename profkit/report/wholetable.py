@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from profkit.analysis.calls import CallTable
-from profkit.analysis.movement import is_wait
-from profkit.analysis.types import Diff, SideTable
+from profkit.measure.calls import CallTable
+from profkit.measure.movement import is_wait
+from profkit.measure.tables import SideTable
+from profkit.verdict.types import Diff
 from profkit.model import FunctionKey, Profile
 from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
 from profkit.report.functions import Ranked

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import shlex
 
-from profkit.analysis.types import Verdict
-from profkit.analysis.wording import readable_name
+from profkit.verdict.types import Verdict
+from profkit.identity.readable import readable_name
 from profkit.model import FunctionKey
 from profkit.report.document import Block, Bullets, VerdictBlock
 from profkit.report.text import clean

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from benchmarks import big_profiles
-from profkit.analysis.calls import CallSide, CallTable
-from profkit.analysis.types import Diff
+from profkit.measure.calls import CallSide, CallTable
+from profkit.verdict.types import Diff
 from profkit.cli import main
 from profkit.formats import load_run
 from profkit.model import Run, Series, ThreadSamples

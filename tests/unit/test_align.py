@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.align import align
-from profkit.analysis.fold import fold_comprehensions, needs_folding
-from profkit.analysis.types import RUNGS, Alignment
+from profkit.identity.align import align
+from profkit.identity.fold import fold_comprehensions, needs_folding
+from profkit.identity.alignment import RUNGS, Alignment
 from profkit.model import Profile, Roots
 from tests.builders import Row, profile
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.analysis.diff import diff
+from profkit.verdict.comparison import diff
 from profkit.formats.load import load_side
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 

@@ -21,7 +21,7 @@ import jsonschema
 import pytest
 
 from profkit import __version__
-from profkit.analysis.types import CAUSES
+from profkit.verdict.types import CAUSES
 from profkit.cli import main
 from profkit.cli.app import COMMANDS
 from profkit.cli.output import choose_format, default_limit

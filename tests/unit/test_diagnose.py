@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.analysis.diagnose import RULES
-from profkit.analysis.diff import diff
-from profkit.analysis.movement import is_wait
-from profkit.analysis.types import CAUSES, Diff
+from profkit.verdict.judge import RULES
+from profkit.verdict.comparison import diff
+from profkit.measure.movement import is_wait
+from profkit.verdict.types import CAUSES, Diff
 from profkit.model import BUILTIN, PROJECT, STDLIB, Pool, Profile, Run, RunSet, Thread
 from tests.builders import Row, captured, foreign, profile
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.analysis.diagnose_run import diagnose_run
-from profkit.analysis.types import Verdict
+from profkit.verdict.alone import diagnose_run
+from profkit.verdict.types import Verdict
 from profkit.model import Run
 from tests.builders import Row, captured, foreign, profile
 

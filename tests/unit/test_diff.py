@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.analysis.diff import diff
-from profkit.analysis.select import FIRST, select_pair, select_profile
-from profkit.analysis.types import Diff
+from profkit.verdict.comparison import diff
+from profkit.measure.select import FIRST, select_pair, select_profile
+from profkit.verdict.types import Diff
 from profkit.errors import UsageError
 from profkit.model import Process, Profile, Roots, Run, RunSet, Thread
 from tests.builders import Row, captured, foreign, profile

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from profkit.analysis.intervals import displacement, estimate, permutation_p, ratio_estimate
+from profkit.measure.intervals import displacement, estimate, permutation_p, ratio_estimate
 
 
 def test_darwins_plants() -> None:

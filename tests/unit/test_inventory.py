@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from profkit.analysis.inventory import inventory
-from profkit.analysis.inventory_advice import limit_advice
+from profkit.measure.inventory import inventory
+from profkit.verdict.limits import limit_advice
 from profkit.model import Host, Manifest, Pool, Process, Profile, Run, Thread
 from profkit.report.document import Note, Table
 from profkit.report.pools import inventory_object, pool_differences, pool_sections

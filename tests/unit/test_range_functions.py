@@ -12,8 +12,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.analysis.range_functions import RangeFunctions, range_functions
-from profkit.analysis.ranges import RangeKey
+from profkit.measure.range_functions import RangeFunctions, range_functions
+from profkit.measure.range_stats import RangeKey
 from profkit.capture.range_tables import name_ranges, range_calls
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run

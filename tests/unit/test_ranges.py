@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.analysis.ranges import RangeKey, RangeRow, compare_ranges, fold_names, range_rows
+from profkit.measure.range_stats import RangeKey, RangeRow, compare_ranges, fold_names, range_rows
 from profkit.model import ProfileError
 from profkit.model.ranges import MARK, OPEN, PUSHED, Ranges
 from tests.builders import Told, ranges

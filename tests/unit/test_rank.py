@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.noise import adjusted, log_scatter, rank_sum_p
-from profkit.analysis.rank import (
+from profkit.measure.noise import adjusted, log_scatter, rank_sum_p
+from profkit.measure.rank import (
     location_and_spread,
     log_ratios,
     ranks,

@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from profkit.analysis.types import CAUSES, RUNGS
+from profkit.identity.alignment import RUNGS
+from profkit.verdict.types import CAUSES
 from profkit.model import ROOTS
 from profkit.report.jsondoc import diff_json, show_json
 from tests import report_builders as build

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.analysis.types import CAUSES, Diff
+from profkit.verdict.types import CAUSES, Diff
 from profkit.model import OpenCall, Process, Run
 from profkit.report import html as page
 from profkit.report import markdown, terminal

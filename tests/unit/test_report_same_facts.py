@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.analysis.diff import diff
-from profkit.analysis.types import Diff
+from profkit.verdict.comparison import diff
+from profkit.verdict.types import Diff
 from profkit.formats.load import load_side
 from profkit.report import html, markdown, svg, terminal
 from profkit.report.diffdoc import diff_document

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.analysis.types import Diff, Verdict
+from profkit.verdict.types import Diff, Verdict
 from profkit.report import svg
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document

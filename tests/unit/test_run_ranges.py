@@ -11,7 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.analysis.diff import diff
+from profkit.verdict.comparison import diff
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.model import Process, Ranges, Run, RunSet

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.diff import diff as compare
+from profkit.verdict.comparison import diff as compare
 from profkit.cli import main
 from profkit.cli.output import FORMATS
 from profkit.formats import load_run, load_side, write_run

@@ -1,0 +1,341 @@
+"""Which function of one profile is which of the other: one to one, with how surely, and what is left over.
+
+Takes two profiles and returns the `Alignment` that everything behind it builds on. A function keeps its
+identity when the checkout, the environment, the Python version or the line moves; a guess that would give one
+function two partners is never made. Comprehensions that one Python inlines are handled in `fold`, before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.files import match_files
+from profkit.identity.keys import clean_name
+from profkit.identity.nearest import pair_nearest
+from profkit.identity.paths import ANYWHERE
+from profkit.identity.alignment import RUNGS, Alignment
+from profkit.model import FunctionKey, Profile, Roots
+
+__all__ = ["Joined", "align", "align_joined", "join"]
+
+Index = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+
+_EXACT, _ROOTED, _SAME_SOURCE, _NEAREST, _FOLDED = range(len(RUNGS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """One side's rows in numbers common to both sides; entry 0 of the strings stands for "not known"."""
+
+    raw_file: Index
+    raw_name: Index
+    file: Index
+    line: Index
+    name: Index
+    qualname: Index
+    source_hash: Index
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """Both sides in common numbering.
+
+    Attributes
+    ----------
+    baseline, candidate : Columns
+    strings : tuple of str
+        Common string table; names are without addresses.
+    files
+        ``(root, path)`` by common file number.
+    """
+
+    baseline: Columns
+    candidate: Columns
+    strings: tuple[str, ...]
+    files: tuple[tuple[str, str], ...]
+
+    def key(self, side: Columns, row: int) -> FunctionKey:
+        """Identity of a row of either side."""
+        root, path = self.files[side.file[row]]
+        return FunctionKey(root, path, self.strings[side.qualname[row] or side.name[row]])
+
+
+def join(
+    baseline: Profile, candidate: Profile, baseline_roots: Roots = ANYWHERE, candidate_roots: Roots = ANYWHERE
+) -> Joined:
+    """Number strings and files of two profiles in common.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Validated profiles.
+    baseline_roots, candidate_roots
+        Directories of either run; empty ones are inferred.
+
+    Returns
+    -------
+    Joined
+    """
+    table: dict[str, int] = {"": 0}
+    place_a = _number(baseline.strings, table)
+    place_b = _number(candidate.strings, table)
+    strings = tuple(table)
+    name_a, qual_a, name_b, qual_b = _names(
+        strings,
+        place_a[baseline.name],
+        place_a[baseline.qualname],
+        place_b[candidate.name],
+        place_b[candidate.qualname],
+        table,
+    )
+    files = match_files(baseline, candidate, baseline_roots, candidate_roots, name_a, name_b)
+    hash_a, hash_b = place_a[baseline.source_hash], place_b[candidate.source_hash]
+    return Joined(
+        Columns(
+            place_a[baseline.file],
+            place_a[baseline.name],
+            files.baseline,
+            baseline.line,
+            name_a,
+            qual_a,
+            hash_a,
+        ),
+        Columns(
+            place_b[candidate.file],
+            place_b[candidate.name],
+            files.candidate,
+            candidate.line,
+            name_b,
+            qual_b,
+            hash_b,
+        ),
+        tuple(table),
+        files.keys,
+    )
+
+
+def align(
+    baseline: Profile,
+    candidate: Profile,
+    baseline_roots: Roots = ANYWHERE,
+    candidate_roots: Roots = ANYWHERE,
+    *,
+    baseline_folded: Index | None = None,
+    candidate_folded: Index | None = None,
+) -> Alignment:
+    """Match the functions of two profiles.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Validated profiles, of one process or summed over several.
+    baseline_roots, candidate_roots
+        Directories of either run; empty ones are inferred.
+    baseline_folded, candidate_folded : int32 array, optional
+        Rows that took in the time of comprehensions (see `fold.fold_comprehensions`); their pairs say so.
+
+    Returns
+    -------
+    Alignment
+        Pairs in order of the baseline's rows; every row of either side occurs once, paired or in the residue.
+    """
+    joined = join(baseline, candidate, baseline_roots, candidate_roots)
+    return align_joined(
+        joined, baseline, candidate, baseline_folded=baseline_folded, candidate_folded=candidate_folded
+    )
+
+
+def align_joined(
+    joined: Joined,
+    baseline: Profile,
+    candidate: Profile,
+    *,
+    baseline_folded: Index | None = None,
+    candidate_folded: Index | None = None,
+) -> Alignment:
+    """As `align`, for profiles whose strings and files are numbered in common already."""
+    a, b = joined.baseline, joined.candidate
+    n, m = len(baseline), len(candidate)
+    partner = np.full(n, -1, np.int32)
+    rung = np.full(n, _ROOTED, np.int8)
+    free_b = np.ones(m, np.bool_)
+
+    def take(rows_a: npt.NDArray[np.integer], rows_b: npt.NDArray[np.integer], how: int) -> None:
+        partner[rows_a] = rows_b
+        rung[rows_a] = how
+        free_b[rows_b] = False
+
+    group_a, group_b = _groups(a, b)
+    size = int(max(group_a.max(initial=-1), group_b.max(initial=-1))) + 1
+    count_a, count_b = np.bincount(group_a, minlength=size), np.bincount(group_b, minlength=size)
+    single = (count_a == 1) & (count_b == 1)
+    rows_a, rows_b = np.flatnonzero(single[group_a]), np.flatnonzero(single[group_b])
+    by_group = np.empty(size, np.int64)
+    by_group[group_b[rows_b]] = rows_b
+    take(rows_a, by_group[group_a[rows_a]], _ROOTED)
+
+    shared = (count_a > 0) & (count_b > 0) & ~single
+    free_a = shared[group_a]
+    # A unique source within the group is better evidence than a place in it.
+    take(*_unique_pairs(group_a, a.source_hash, group_b, b.source_hash, free_a, shared[group_b]), _ROOTED)
+    left_a, left_b = np.flatnonzero(free_a & (partner < 0)), np.flatnonzero(shared[group_b] & free_b)
+    on_both = np.intersect1d(a.raw_file[left_a], b.raw_file[left_b])
+    letters = _letters(joined, left_a, left_b)
+    order_a = _order(left_a, group_a, a, baseline, on_both, letters)
+    order_b = _order(left_b, group_b, b, candidate, on_both, letters)
+    count_a = np.bincount(group_a[order_a], minlength=size)
+    count_b = np.bincount(group_b[order_b], minlength=size)
+    equal = count_a == count_b
+    take(order_a[equal[group_a[order_a]]], order_b[equal[group_b[order_b]]], _ROOTED)
+    both = (count_a > 0) & (count_b > 0) & (count_a != count_b)
+    rest_a, rest_b = order_a[both[group_a[order_a]]], order_b[both[group_b[order_b]]]
+    if len(rest_a):
+        matched = np.flatnonzero(partner >= 0)
+        anchors = (a.file[matched], a.line[matched], b.line[partner[matched]])
+        take(
+            *pair_nearest(
+                rest_a, group_a[rest_a], a.file[rest_a], a.line[rest_a],
+                rest_b, group_b[rest_b], b.file[rest_b], b.line[rest_b], anchors,
+            ),
+            _NEAREST,
+        )  # fmt: skip
+    take(*_same_source(a, b, partner < 0, free_b), _SAME_SOURCE)
+
+    left = np.flatnonzero(partner >= 0).astype(np.int32)
+    right = partner[left]
+    same = (
+        (a.raw_file[left] == b.raw_file[right])
+        & (a.line[left] == b.line[right])
+        & (a.raw_name[left] == b.raw_name[right])
+    )
+    how = np.where(same, np.int8(_EXACT), rung[left]).astype(np.int8)
+    for folded, rows in ((baseline_folded, left), (candidate_folded, right)):
+        if folded is not None and len(folded):
+            how[np.isin(rows, folded)] = _FOLDED
+    return Alignment(
+        baseline=left,
+        candidate=right,
+        rung=how,
+        baseline_only=np.flatnonzero(partner < 0).astype(np.int32),
+        candidate_only=np.flatnonzero(free_b).astype(np.int32),
+    )
+
+
+def _number(strings: tuple[str, ...], table: dict[str, int]) -> Index:
+    """Place of each string in the common table, which grows by what it lacks."""
+    return np.array([table.setdefault(s, len(table)) for s in strings], np.int32)
+
+
+def _names(
+    strings: tuple[str, ...],
+    name_a: Index,
+    qual_a: Index,
+    name_b: Index,
+    qual_b: Index,
+    table: dict[str, int],
+) -> tuple[Index, Index, Index, Index]:
+    """The four name columns with addresses taken out; names that become equal get the same number."""
+    place: Index | None = None
+    for i, text in enumerate(strings):
+        if " at 0x" in text:
+            clean = clean_name(text)
+            if place is None:
+                place = np.arange(len(strings), dtype=np.int32)
+            place[i] = table.setdefault(clean, len(table))
+    if place is None:
+        return name_a, qual_a, name_b, qual_b
+    return place[name_a], place[qual_a], place[name_b], place[qual_b]
+
+
+def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
+    """Number the groups of rows that may be the same function: same file and name, and qualname where known.
+
+    A group is told apart by qualified names only where every one of its rows on both sides has one: a foreign
+    profile has none, and then the plain name must do.
+    """
+    n = len(a.file)
+    plain = _dense(np.concatenate([a.file, b.file]), np.concatenate([a.name, b.name]))
+    qualname = np.concatenate([a.qualname, b.qualname])
+    if not qualname.any():
+        return plain[:n], plain[n:]
+    lacking = np.bincount(plain[qualname == 0], minlength=int(plain.max(initial=-1)) + 1)
+    group = _dense(plain, np.where(lacking[plain] == 0, qualname, 0))
+    return group[:n], group[n:]
+
+
+def _dense(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Index:
+    """Number pairs from 0 on, equal pairs alike."""
+    pairs = (first.astype(np.int64) << 32) | second.astype(np.int64)
+    dense: Index = np.unique(pairs, return_inverse=True)[1].reshape(len(pairs)).astype(np.int32)
+    return dense
+
+
+def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
+    """Place of the strings of these rows in alphabetic order: their numbers depend on which side came first."""
+    used = np.unique(
+        np.concatenate(
+            [
+                column[rows]
+                for side, rows in ((joined.baseline, rows_a), (joined.candidate, rows_b))
+                for column in (side.raw_file, side.source_hash, side.qualname)
+            ]
+        )
+    )
+    place = np.zeros(len(joined.strings), np.int32)
+    place[sorted(used.tolist(), key=joined.strings.__getitem__)] = np.arange(len(used), dtype=np.int32)
+    return place
+
+
+def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: Index, letters: Index) -> Ints:
+    """Order rows by group, then line; what still ties is ordered by what repeats from run to run.
+
+    Two copies of one module that count as the same file are told apart by their raw names where both sides have
+    them (`on_both`). Two methods that a library generates from text share file, line and name; the calls they
+    got tell them apart as well as anything can.
+    """
+    raw_file = np.where(np.isin(side.raw_file, on_both), side.raw_file, 0)
+    calls = (profile.tottime, profile.primitive_calls, profile.ncalls)
+    texts = (letters[raw_file[rows]], letters[side.source_hash[rows]], letters[side.qualname[rows]])
+    columns = (*(column[rows] for column in calls), *texts, side.line[rows], group[rows])
+    return rows[np.lexsort(columns)]
+
+
+def _unique_pairs(
+    group_a: Index,
+    value_a: Index,
+    group_b: Index,
+    value_b: Index,
+    free_a: npt.NDArray[np.bool_],
+    free_b: npt.NDArray[np.bool_],
+) -> tuple[Ints, Ints]:
+    """Free rows whose (group, value) is known and occurs exactly once among the free of either side."""
+    rows_a = np.flatnonzero((value_a != 0) & free_a)
+    rows_b = np.flatnonzero((value_b != 0) & free_b)
+    if not len(rows_a) or not len(rows_b):
+        none = np.zeros(0, np.int64)
+        return none, none
+    key = _dense(
+        np.concatenate([group_a[rows_a], group_b[rows_b]]), np.concatenate([value_a[rows_a], value_b[rows_b]])
+    )
+    key_a, key_b = key[: len(rows_a)], key[len(rows_a) :]
+    size = int(max(key_a.max(), key_b.max())) + 1
+    once_a, once_b = np.bincount(key_a, minlength=size) == 1, np.bincount(key_b, minlength=size) == 1
+    once = once_a & once_b
+    at_b = np.zeros(len(once), np.int64)
+    at_b[key_b] = rows_b
+    chosen = once[key_a]
+    return rows_a[chosen], at_b[key_a[chosen]]
+
+
+def _same_source(
+    a: Columns, b: Columns, free_a: npt.NDArray[np.bool_], free_b: npt.NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
+    """Functions that moved to another file: same name, same source, each the only one of its whole side."""
+    everywhere_a, everywhere_b = np.ones_like(free_a), np.ones_like(free_b)
+    rows_a, rows_b = _unique_pairs(a.name, a.source_hash, b.name, b.source_hash, everywhere_a, everywhere_b)
+    both = free_a[rows_a] & free_b[rows_b]
+    return rows_a[both], rows_b[both]

@@ -1,0 +1,223 @@
+"""Which file of one side is which of the other: the first half of the alignment.
+
+Files of the standard library, of installed packages and generated code have the same `FunctionKey` path
+wherever they ran. A project has another prefix in every checkout, and a foreign profile does not say which;
+this module finds the prefix pairs by vote. What stays ambiguous is left alone: a wrong pair would compare two
+different functions, a missing one is shown as residue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.keys import unique_files
+from profkit.identity.paths import rooted
+from profkit.model import PROJECT, SITE, Profile, Roots
+
+__all__ = ["FileMatch", "match_files"]
+
+Index = npt.NDArray[np.int32]
+
+#: Two files vote for their directories to be the same only where they share at least this part of the smaller
+#: one's function names; below it they are two files that happen to be called alike (``utils.py``).
+MIN_SHARED_NAMES = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileMatch:
+    """Files of both sides under common numbers.
+
+    Attributes
+    ----------
+    baseline, candidate : int32 array, shape (rows of that side,)
+        Common number of each row's file; equal numbers are the same file.
+    keys
+        ``(root, path)`` by common number.
+    """
+
+    baseline: Index
+    candidate: Index
+    keys: tuple[tuple[str, str], ...]
+
+
+def match_files(
+    baseline: Profile,
+    candidate: Profile,
+    baseline_roots: Roots,
+    candidate_roots: Roots,
+    baseline_names: Index,
+    candidate_names: Index,
+) -> FileMatch:
+    """Give the same file the same number on both sides.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Profiles with raw files.
+    baseline_roots, candidate_roots
+        Directories of either run; empty ones are found by vote.
+    baseline_names, candidate_names : int32 array
+        Each row's function name in numbering common to both sides: the evidence of a vote.
+
+    Returns
+    -------
+    FileMatch
+    """
+    files_a, of_row_a = unique_files(baseline)
+    files_b, of_row_b = unique_files(candidate)
+    keys_a = [rooted(baseline.strings[f], baseline_roots) for f in files_a.tolist()]
+    keys_b = [rooted(candidate.strings[f], candidate_roots) for f in files_b.tolist()]
+
+    # Sorted, so that the numbers (and every tie that they break later) do not depend on the order of rows.
+    numbers = {key: i for i, key in enumerate(sorted(set(keys_a) | set(keys_b)))}
+    keys = sorted(numbers)
+    left_a = _leftover(keys_a, keys_b)
+    left_b = _leftover(keys_b, keys_a)
+    if left_a and left_b:
+        names_a = _names_by_file(of_row_a, baseline_names, keys_a, set(left_a))
+        names_b = _names_by_file(of_row_b, candidate_names, keys_b, set(left_b))
+        for key_a, key_b, common in _vote(left_a, left_b, names_a, names_b):
+            root = SITE if SITE in (key_a[0], key_b[0]) else PROJECT
+            numbers[key_a] = numbers[key_b] = len(keys)
+            keys.append((root, common))
+    number_a = np.array([numbers[k] for k in keys_a], np.int32)
+    number_b = np.array([numbers[k] for k in keys_b], np.int32)
+    return FileMatch(
+        number_a[of_row_a] if len(number_a) else of_row_a,
+        number_b[of_row_b] if len(number_b) else of_row_b,
+        tuple(keys),
+    )
+
+
+def _leftover(mine: Sequence[tuple[str, str]], theirs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Files of the project or of packages that the other side has under no such path, in order."""
+    return sorted({k for k in mine if k[0] in (PROJECT, SITE)} - set(theirs))
+
+
+def _names_by_file(
+    of_row: Index, names: Index, keys: Sequence[tuple[str, str]], wanted: set[tuple[str, str]]
+) -> dict[tuple[str, str], set[int]]:
+    order = np.argsort(of_row, kind="stable")
+    bounds = np.searchsorted(of_row[order], np.arange(len(keys) + 1)).tolist()
+    ordered = names[order].tolist()
+    found: dict[tuple[str, str], set[int]] = {}
+    for i, key in enumerate(keys):
+        if key in wanted:
+            found.setdefault(key, set()).update(ordered[bounds[i] : bounds[i + 1]])
+    return found
+
+
+def _vote(
+    left_a: list[tuple[str, str]],
+    left_b: list[tuple[str, str]],
+    names_a: dict[tuple[str, str], set[int]],
+    names_b: dict[tuple[str, str], set[int]],
+) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
+    """Pair files by the pairs of prefixes that most functions vote for; ``(key_a, key_b, common path)``."""
+    votes: dict[tuple[str, str, str, str], int] = {}
+    for key_a, key_b, common in _longest_suffixes(left_a, left_b):
+        if key_a[0] == SITE and key_b[0] == SITE:
+            continue
+        ours, theirs = names_a[key_a], names_b[key_b]
+        shared = len(ours & theirs)
+        if shared < MIN_SHARED_NAMES * min(len(ours), len(theirs)):
+            continue
+        pair = (key_a[0], key_a[1][: -len(common)], key_b[0], key_b[1][: -len(common)])
+        votes[pair] = votes.get(pair, 0) + shared
+
+    inside_a = _by_prefix(left_a, {(p[0], p[1]) for p in votes})
+    there = set(left_b)
+    taken_a: set[tuple[str, str]] = set()
+    taken_b: set[tuple[str, str]] = set()
+    matched: list[tuple[tuple[str, str], tuple[str, str], str]] = []
+    by_weight: dict[int, list[tuple[str, str, str, str]]] = {}
+    for pair, weight in votes.items():
+        by_weight.setdefault(weight, []).append(pair)
+    for weight in sorted(by_weight, reverse=True):
+        proposals: list[tuple[tuple[str, str], tuple[str, str], str]] = []
+        seen: set[tuple[tuple[str, str], tuple[str, str]]] = set()
+        for root_a, prefix_a, root_b, prefix_b in sorted(by_weight[weight]):
+            for key_a in inside_a[root_a, prefix_a]:
+                common = key_a[1][len(prefix_a) :]
+                key_b = (root_b, prefix_b + common)
+                free = key_a not in taken_a and key_b in there and key_b not in taken_b
+                if free and (key_a, key_b) not in seen:
+                    seen.add((key_a, key_b))
+                    proposals.append((key_a, key_b, common))
+        wishes_a: dict[tuple[str, str], int] = {}
+        wishes_b: dict[tuple[str, str], int] = {}
+        for key_a, key_b, _ in proposals:
+            wishes_a[key_a] = wishes_a.get(key_a, 0) + 1
+            wishes_b[key_b] = wishes_b.get(key_b, 0) + 1
+        for key_a, key_b, common in proposals:
+            # Equal votes for two partners decide nothing, and fewer votes for a third must not either.
+            taken_a.add(key_a)
+            taken_b.add(key_b)
+            if wishes_a[key_a] == 1 and wishes_b[key_b] == 1:
+                matched.append((key_a, key_b, common))
+    return matched
+
+
+def _longest_suffixes(
+    left_a: list[tuple[str, str]], left_b: list[tuple[str, str]]
+) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
+    """Pairs whose longest common path suffix belongs to no other file of either side."""
+    endings_a, endings_b = _endings(left_a), _endings(left_b)
+    pairs = []
+    for key_a in left_a:
+        path = key_a[1]
+        best = ""
+        at = len(path)
+        while at >= 0:
+            at = path.rfind("/", 0, at) if at else -1
+            suffix = path[at + 1 :]
+            if suffix not in endings_b:
+                break
+            best = suffix
+            if at < 0:
+                break
+        if not best:
+            continue
+        key_b = endings_b[best]
+        if key_b is not None and endings_a[best] is not None:
+            pairs.append((key_a, key_b, best))
+    return pairs
+
+
+def _endings(keys: list[tuple[str, str]]) -> dict[str, tuple[str, str] | None]:
+    """Every path suffix that ends a file of ``keys``: the file, or ``None`` where several end so."""
+    found: dict[str, tuple[str, str] | None] = {}
+    for key in keys:
+        path = key[1]
+        at = len(path)
+        while at >= 0:
+            at = path.rfind("/", 0, at) if at else -1
+            suffix = path[at + 1 :]
+            found[suffix] = None if suffix in found else key
+            if at <= 0:
+                break
+        if path.startswith("/"):
+            found[path] = None if path in found and found[path] != key else key
+    return found
+
+
+def _by_prefix(
+    keys: list[tuple[str, str]], prefixes: set[tuple[str, str]]
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Files under each prefix; found by cutting each file at its separators, not by trying every prefix."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {p: [] for p in prefixes}
+    for key in keys:
+        root, path = key
+        at = -1
+        while True:
+            members = found.get((root, path[: at + 1]))
+            if members is not None:
+                members.append(key)
+            at = path.find("/", at + 1)
+            if at < 0:
+                break
+    return found

@@ -1,0 +1,184 @@
+"""Comprehensions that one Python runs as functions and another inlines (PEP 709, from 3.12 on).
+
+Before two such profiles are compared, the time of ``<listcomp>``, ``<dictcomp>`` and ``<setcomp>`` rows is
+added to the function that encloses them, where the newer Python has it anyway. Generator expressions stay:
+they are functions in every version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.keys import infer_python
+from profkit.model import Edges, Profile
+from profkit.model.profile import Floats
+
+__all__ = ["comprehension_rows", "fold_comprehensions", "needs_folding"]
+
+Index = npt.NDArray[np.int32]
+
+COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")
+#: The first Python that inlines comprehensions.
+INLINED_FROM = (3, 12)
+#: Without versions: a side with at most this part of the other's comprehension rows is taken to inline them.
+#: 3.12 still keeps those in class bodies, so the part is not zero.
+FEW = 0.1
+
+
+def comprehension_rows(profile: Profile) -> Index:
+    """Rows that are list, dict or set comprehensions."""
+    wanted = np.array([s in COMPREHENSIONS for s in profile.strings], np.bool_)
+    return np.flatnonzero(wanted[profile.name]).astype(np.int32)
+
+
+def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
+    """Add the self time of comprehensions to the functions that enclose them.
+
+    Parameters
+    ----------
+    profile
+        With or without edges.
+
+    Returns
+    -------
+    profile : Profile
+        Without the folded rows. Self time, ``wait`` and ``blocked`` move to the enclosing function; its calls
+        and its cumulative times stay, which included the comprehension already. Edges of the comprehension
+        become edges of the function.
+    folded : mapping of int to int
+        Row of the comprehension in the *given* profile to row of its function in the *returned* one. A
+        comprehension whose function is not in the profile stays and is not mentioned.
+    """
+    inner = comprehension_rows(profile)
+    target = np.arange(len(profile), dtype=np.int32)
+    for row in inner.tolist():
+        target[row] = _enclosing(profile, row, inner)
+    # A comprehension inside a comprehension leads to the function in as many steps as they are nested.
+    for _ in range(len(inner)):
+        further = target[target]
+        if np.array_equal(further, target):
+            break
+        target = further
+    gone = inner[(target[inner] != inner) & ~np.isin(target[inner], inner)]
+    if not len(gone):
+        return profile, {}
+    moved = np.arange(len(profile), dtype=np.int32)
+    moved[gone] = target[gone]
+    keep = np.ones(len(profile), np.bool_)
+    keep[gone] = False
+    place = (np.cumsum(keep) - 1).astype(np.int32)
+
+    def gathered(values: Floats | None) -> Floats | None:
+        if values is None:
+            return None
+        return np.bincount(moved, weights=values, minlength=len(profile)).astype(np.float64)[keep]
+
+    tottime = gathered(profile.tottime)
+    assert tottime is not None
+    folded = replace(
+        profile,
+        file=profile.file[keep],
+        line=profile.line[keep],
+        name=profile.name[keep],
+        qualname=profile.qualname[keep],
+        module=profile.module[keep],
+        source_hash=profile.source_hash[keep],
+        ncalls=profile.ncalls[keep],
+        primitive_calls=profile.primitive_calls[keep],
+        tottime=tottime,
+        cumtime=profile.cumtime[keep],
+        wait=gathered(profile.wait),
+        blocked=gathered(profile.blocked),
+        cumwait=None if profile.cumwait is None else profile.cumwait[keep],
+        cumblocked=None if profile.cumblocked is None else profile.cumblocked[keep],
+        edges=_fold_edges(profile.edges, keep, place[moved]),
+    )
+    return folded, dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))
+
+
+def needs_folding(baseline: Profile, candidate: Profile) -> bool:
+    """Whether one side runs comprehensions as functions and the other inlines them, or cannot tell them apart.
+
+    Where that is so, both sides are folded: the inlining side may keep a few (class bodies in 3.12), which
+    would have no partner otherwise. A plain profile tells functions by file, line and name: of a comprehension
+    within another on one line it holds one, with the calls of either.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Profiles to be aligned.
+    """
+    if _inlines(baseline, candidate) != _inlines(candidate, baseline):
+        return True
+    return _mixed_up(baseline, candidate) or _mixed_up(candidate, baseline)
+
+
+def _mixed_up(profile: Profile, other: Profile) -> bool:
+    """Whether `other` knows no qualified names, and so not all comprehensions of `profile`."""
+    if other.qualname.any() or not profile.qualname.any():
+        return False
+    rows = comprehension_rows(profile)
+    places = np.stack([profile.file[rows], profile.line[rows], profile.name[rows]])
+    return bool(np.unique(places, axis=1).shape[1] < len(rows))
+
+
+def _inlines(profile: Profile, other: Profile) -> bool:
+    """Whether a profile's Python inlines comprehensions, by its version where both tell theirs."""
+    version, of_other = infer_python(profile), infer_python(other)
+    if version is not None and of_other is not None:
+        return version >= INLINED_FROM
+    mine, theirs = len(comprehension_rows(profile)), len(comprehension_rows(other))
+    return mine < theirs and mine <= FEW * theirs
+
+
+def _enclosing(profile: Profile, row: int, inner: Index) -> int:
+    """Row of the function around a comprehension, the row itself where it cannot be told."""
+    same_file = profile.file == profile.file[row]
+    edges = profile.edges
+    if edges is not None and len(edges):
+        calls = np.flatnonzero((edges.callee == row) & (edges.caller != row))
+        calls = calls[same_file[edges.caller[calls]]]
+        if len(calls):
+            best = np.lexsort((-edges.ncalls[calls], -edges.tottime[calls]))[0]
+            return int(edges.caller[calls[best]])
+    candidates = np.flatnonzero(same_file)
+    outer_name, is_nested, _ = profile.strings[profile.qualname[row]].rpartition(".<locals>.")
+    if profile.qualname[row]:
+        names = [profile.strings[q] for q in profile.qualname[candidates].tolist()]
+        wanted = [i for i, name in enumerate(names) if name == (outer_name if is_nested else "<module>")]
+        if wanted:
+            lines = profile.line[candidates[wanted]]
+            above = np.where(lines <= profile.line[row], lines, -1)
+            return int(candidates[wanted[int(above.argmax())]])
+    candidates = candidates[~np.isin(candidates, inner) & (profile.line[candidates] <= profile.line[row])]
+    if not len(candidates):
+        return row
+    return int(candidates[np.argmax(profile.line[candidates])])
+
+
+def _fold_edges(edges: Edges | None, keep: npt.NDArray[np.bool_], place: Index) -> Edges | None:
+    """Edges between the rows that stay: what a folded row called, its function calls."""
+    if edges is None:
+        return None
+    stays = keep[edges.callee]
+    caller, callee = place[edges.caller[stays]], place[edges.callee[stays]]
+    pair = (caller.astype(np.int64) << 32) | callee
+    pairs, of = np.unique(pair, return_inverse=True)
+    of = of.reshape(len(pair))
+
+    def summed(values: npt.NDArray[np.generic]) -> Floats:
+        weights = values[stays].astype(np.float64)
+        return np.bincount(of, weights=weights, minlength=len(pairs)).astype(np.float64)
+
+    return Edges(
+        caller=(pairs >> 32).astype(np.int32),
+        callee=(pairs & 0xFFFFFFFF).astype(np.int32),
+        ncalls=np.rint(summed(edges.ncalls)).astype(np.int64),
+        primitive_calls=np.rint(summed(edges.primitive_calls)).astype(np.int64),
+        tottime=summed(edges.tottime),
+        cumtime=summed(edges.cumtime),
+    )

@@ -1,0 +1,192 @@
+"""Identity of functions: the columns of a profile as `FunctionKey`s, free of machine, user and version.
+
+Stands between a `Profile` and its alignment. Works on unique files and names, so that the cost is that of the
+string table and not of the rows. Which of two equal keys is which is not decided here but in `align`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.paths import ANYWHERE, normalise, rooted
+from profkit.model import PROJECT, ROOTS, FunctionKey, Profile, Roots
+from profkit.model.versions import python_of_paths
+
+__all__ = [
+    "FunctionKeys",
+    "clean_name",
+    "function_keys",
+    "infer_python",
+    "infer_roots",
+    "rooted",
+    "unique_files",
+]
+
+Index = npt.NDArray[np.int32]
+
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+#: A project root with fewer parts than this names no project (``/``, ``/home``, ``c:/Users``).
+MIN_ROOT_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionKeys:
+    """Keys of a profile's rows as columns.
+
+    Attributes
+    ----------
+    root : int8 array, shape (n,)
+        Index into `profkit.model.ROOTS`.
+    path : int32 array, shape (n,)
+        Index into `paths`.
+    name : int32 array, shape (n,)
+        Index into `names`.
+    paths, names : tuple of str
+        Tables; names are qualified where the profile knows it.
+    """
+
+    root: npt.NDArray[np.int8]
+    path: Index
+    name: Index
+    paths: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    def key(self, row: int) -> FunctionKey:
+        """Key of one row."""
+        return FunctionKey(ROOTS[self.root[row]], self.paths[self.path[row]], self.names[self.name[row]])
+
+    def keys(self) -> tuple[FunctionKey, ...]:
+        """Keys of all rows, in their order."""
+        paths, names = self.paths, self.names
+        columns = zip(self.root.tolist(), self.path.tolist(), self.name.tolist(), strict=True)
+        return tuple(FunctionKey(ROOTS[r], paths[p], names[k]) for r, p, k in columns)
+
+
+def clean_name(name: str) -> str:
+    """Take object addresses out of a name: they differ between identical runs."""
+    return _ADDRESS.sub("", name) if " at 0x" in name else name
+
+
+def unique_files(profile: Profile) -> tuple[Index, Index]:
+    """Find the files that occur, and each row's place among them.
+
+    Returns
+    -------
+    files : int32 array, shape (f,)
+        String indices of the files.
+    of_row : int32 array, shape (n,)
+        Index into `files`.
+    """
+    seen = np.zeros(len(profile.strings), np.bool_)
+    seen[profile.file] = True
+    files = np.flatnonzero(seen).astype(np.int32)
+    place = np.zeros(len(profile.strings), np.int32)
+    place[files] = np.arange(len(files), dtype=np.int32)
+    return files, place[profile.file]
+
+
+def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
+    """Compute the key of every row.
+
+    Parameters
+    ----------
+    profile
+        Rows with raw files and names.
+    roots
+        Directories of the run; where its project is not known it is inferred, so that no key names a home.
+
+    Returns
+    -------
+    FunctionKeys
+    """
+    if not roots.project:
+        roots = Roots(roots.stdlib, roots.site, infer_roots(profile).project)
+    files, of_row = unique_files(profile)
+    pairs = [rooted(profile.strings[f], roots) for f in files.tolist()]
+    root_of = {root: i for i, root in enumerate(ROOTS)}
+    root = np.array([root_of[r] for r, _ in pairs], np.int8)
+    named = np.where(profile.qualname != 0, profile.qualname, profile.name)
+    used, name = np.unique(named, return_inverse=True)
+    names = tuple(clean_name(profile.strings[i]) for i in used.tolist())
+    return FunctionKeys(
+        root=root[of_row] if len(root) else np.zeros(0, np.int8),
+        path=of_row,
+        name=name.astype(np.int32).reshape(len(profile)),
+        paths=tuple(path for _, path in pairs),
+        names=names,
+    )
+
+
+def infer_roots(profile: Profile) -> Roots:
+    """Guess the directories of a foreign profile from the files it names.
+
+    Parameters
+    ----------
+    profile
+        Any profile.
+
+    Returns
+    -------
+    Roots
+        ``stdlib`` and ``site`` as the prefixes in front of what their form recognises; ``project`` as the
+        deepest directories that hold the remaining files, several where they have nothing in common.
+    """
+    stdlib: set[str] = set()
+    site: set[str] = set()
+    project: list[list[str]] = []
+    for f in unique_files(profile)[0].tolist():
+        file = profile.strings[f]
+        root, inside = rooted(file)
+        if root == PROJECT:
+            parts = inside.split("/")[:-1]
+            if parts:
+                project.append(parts)
+        elif root in ("stdlib", "site") and not file.startswith("<"):
+            prefix = normalise(file).removesuffix(inside).rstrip("/")
+            (stdlib if root == "stdlib" else site).add(prefix)
+    return Roots(tuple(sorted(stdlib)), tuple(sorted(site)), tuple(sorted(_project_roots(project))))
+
+
+def infer_python(profile: Profile) -> tuple[int, int] | None:
+    """Python's major and minor version as most of the library paths tell it, ``None`` where none does."""
+    return python_of_paths([profile.strings[f] for f in unique_files(profile)[0].tolist()])
+
+
+def _project_roots(directories: list[list[str]]) -> set[str]:
+    """Deepest common directories; split by first parts while what is common is too shallow."""
+    roots: set[str] = set()
+    pending = [directories]
+    while pending:
+        group = pending.pop()
+        if not group:
+            continue
+        common = _common(group)
+        shallow = len(common) < MIN_ROOT_PARTS and any(len(parts) > len(common) for parts in group)
+        absolute = common[:1] == [""] or common[:1] == [] or common[0].endswith(":")
+        if not (shallow and absolute):
+            if common and common != [""]:
+                roots.add("/".join(common))
+            continue
+        split: dict[str, list[list[str]]] = {}
+        for parts in group:
+            if len(parts) > len(common):
+                split.setdefault(parts[len(common)], []).append(parts)
+            elif common and common != [""]:
+                roots.add("/".join(common))
+        pending.extend(split.values())
+    return roots
+
+
+def _common(group: list[list[str]]) -> list[str]:
+    low, high = min(group), max(group)
+    n = 0
+    while n < min(len(low), len(high)) and low[n] == high[n]:
+        n += 1
+    return low[:n]

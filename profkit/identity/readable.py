@@ -1,0 +1,25 @@
+"""Names of functions as people read them: built-in ones without the words that cProfile puts around them."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["readable_name"]
+
+_METHOD = re.compile(r"<method '([^']+)' of '([^']+)' objects>")
+_BUILTIN = re.compile(
+    r"<built-in method ([^\s>]+)(?: of (?:type object|(\S+) object))?(?: at 0x[0-9A-Fa-f]+)?>"
+)
+
+
+def readable_name(name: str) -> str:
+    """Name of a function without the words that cProfile puts around built-in ones.
+
+    ``<method 'sort' of 'list' objects>`` becomes ``list.sort`` and ``<built-in method torch.conv2d>`` becomes
+    ``torch.conv2d``.
+    """
+    match = _METHOD.fullmatch(name) or _BUILTIN.fullmatch(name)
+    if match is None:
+        return name
+    function, owner = match.groups()
+    return f"{owner}.{function}" if owner else str(function)

@@ -1,0 +1,192 @@
+"""How far two sides can be compared at all: a score, and in words what differs besides the code.
+
+Reads what the runs say of themselves and the outcome of the alignment; judges nothing about speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from profkit.identity.keys import infer_python
+from profkit.measure.select import is_foreign
+from profkit.measure.tables import Comparability, Residue
+from profkit.model import Profile, Run, RunSet
+
+__all__ = ["MUCH_RESIDUE", "comparability", "same_capture", "sampled", "threads_mixed", "versions_differ"]
+
+#: What each difference leaves of the score; products of them. They order the cases by how much of a ranking
+#: the difference can explain alone, and are conventions, not measurements.
+SAMPLED = 0.3
+CUMTIME_ONLY = 0.3
+THREADS = 0.5
+WORKLOAD = 0.5
+COMMAND = 0.7
+PROCESSES = 0.7
+PYTHON = 0.8
+CPU_MODEL = 0.8
+CPUS = 0.9
+HOST = 0.95
+#: Share of self time in functions that only one side has, above which the sides ran different things.
+MUCH_RESIDUE = 0.1
+#: Factor of all calls between the sides above which the workload differs.
+CALLS_FACTOR = 1.1
+
+
+def same_capture(baseline: Run, candidate: Run) -> bool:
+    """Whether both runs hold the same profiles to the last bit: clocks never repeat a whole run."""
+    profiles_a = [t.profile for p in baseline.processes for t in p.threads]
+    profiles_b = [t.profile for p in candidate.processes for t in p.threads]
+    if len(profiles_a) != len(profiles_b) or not any(len(p) for p in profiles_a):
+        return False
+    return all(_same_columns(a, b) for a, b in zip(profiles_a, profiles_b, strict=True))
+
+
+def comparability(
+    baseline: RunSet,
+    candidate: RunSet,
+    profile_a: Profile,
+    profile_b: Profile,
+    residue: Residue,
+    calls_factor: float,
+    warnings: Sequence[str] = (),
+) -> Comparability:
+    """Score how alike the sides are in all that is known of them.
+
+    Parameters
+    ----------
+    baseline, candidate
+        The sides.
+    profile_a, profile_b
+        What was compared of them.
+    residue
+        What only one side has.
+    calls_factor
+        Candidate's calls over the baseline's, weighted by time; NaN where unknown.
+    warnings
+        What the selection has to say.
+
+    Returns
+    -------
+    Comparability
+    """
+    score = 1.0
+    said = list(warnings)
+
+    def differs(part: float, text: str) -> None:
+        nonlocal score
+        score *= part
+        said.append(text)
+
+    if any(same_capture(a, b) for a in baseline.runs for b in candidate.runs):
+        said.append("Both sides hold the same capture, to the last bit: this compares a file with itself.")
+    sampled_a, sampled_b = sampled(baseline), sampled(candidate)
+    if sampled_a != sampled_b:
+        differs(
+            SAMPLED, f"The {'baseline' if sampled_a else 'candidate'} was sampled, the other side was traced."
+        )
+    mixed_a, mixed_b = threads_mixed(baseline), threads_mixed(candidate)
+    if mixed_a != mixed_b:
+        differs(
+            THREADS,
+            f"The {'baseline' if mixed_a else 'candidate'} holds all threads in one stack, the other side one.",
+        )
+    for side, profile in (("baseline", profile_a), ("candidate", profile_b)):
+        if len(profile) and not profile.tottime.any() and profile.cumtime.any():
+            differs(
+                CUMTIME_ONLY, f"The {side} has cumulative times only; functions cannot be told from callees."
+            )
+    python_a, python_b = _python(baseline, profile_a), _python(candidate, profile_b)
+    if versions_differ(baseline, candidate, profile_a, profile_b):
+        differs(
+            PYTHON,
+            f"Python {python_a} against {python_b}: library functions differ, comprehensions are folded.",
+        )
+    known_a, known_b = baseline.runs[0].manifest, candidate.runs[0].manifest
+    if known_a and known_b:
+        host_a, host_b = known_a.host, known_b.host
+        if host_a.cpu_model != host_b.cpu_model and host_a.cpu_model and host_b.cpu_model:
+            differs(CPU_MODEL, f"CPU model {host_a.cpu_model} against {host_b.cpu_model}.")
+        elif host_a.name != host_b.name and host_a.name and host_b.name:
+            differs(HOST, f"Host {host_a.name} against {host_b.name}.")
+        cpus_a, cpus_b = host_a.available_cpus, host_b.available_cpus
+        if cpus_a and cpus_b and cpus_a != cpus_b:
+            differs(CPUS, f"{cpus_a:g} available CPUs against {cpus_b:g}.")
+        if _arguments(known_a.command) != _arguments(known_b.command):
+            differs(COMMAND, f"Command “{' '.join(known_a.command)}” against “{' '.join(known_b.command)}”.")
+    one, other = (_middle(len(r.processes) for r in side.runs) for side in (baseline, candidate))
+    if one != other and is_foreign(baseline.runs[0]) == is_foreign(candidate.runs[0]):
+        differs(PROCESSES, f"{one} processes against {other}.")
+    if np.isfinite(calls_factor) and not 1 / CALLS_FACTOR <= calls_factor <= CALLS_FACTOR:
+        differs(
+            WORKLOAD,
+            f"The candidate makes {calls_factor:.2f} times the baseline's calls where the time is spent.",
+        )
+    for side, share in (
+        ("baseline", residue.baseline_only_share),
+        ("candidate", residue.candidate_only_share),
+    ):
+        if share > MUCH_RESIDUE:
+            differs(1 - share, f"{share:.0%} of the {side}'s self time is in functions that only it has.")
+    if len(baseline.runs) == 1 or len(candidate.runs) == 1:
+        alone = [n for n, s in (("baseline", baseline), ("candidate", candidate)) if len(s.runs) == 1]
+        said.append(
+            f"One run {'on either side' if len(alone) == 2 else f'of the {alone[0]}'} tells nothing of its own "
+            "noise; what clean repeats of other programs show is used instead."
+        )
+    return Comparability(max(0.0, score), tuple(said))
+
+
+def _same_columns(a: Profile, b: Profile) -> bool:
+    if len(a) != len(b):
+        return False
+    numbers = ("line", "ncalls", "primitive_calls", "tottime", "cumtime")
+    if not all(np.array_equal(getattr(a, c), getattr(b, c)) for c in numbers):
+        return False
+    if a.strings is b.strings or a.strings == b.strings:
+        return np.array_equal(a.name, b.name)
+    return [a.strings[i] for i in a.name.tolist()] == [b.strings[i] for i in b.name.tolist()]
+
+
+def sampled(side: RunSet) -> bool:
+    """Whether a side's times come from samples: readers say so in a warning, the columns do not tell."""
+    return any("sampl" in w.lower() for run in side.runs for w in run.warnings)
+
+
+def threads_mixed(side: RunSet) -> bool:
+    """Whether a side holds the calls of all threads where cProfile before 3.12 holds one; as with `sampled`."""
+    return any("threads in one stack" in w for run in side.runs for w in run.warnings)
+
+
+def versions_differ(baseline: RunSet, candidate: RunSet, profile_a: Profile, profile_b: Profile) -> bool:
+    """Whether both sides' Python is known and differs in its minor version."""
+    python_a, python_b = _python(baseline, profile_a), _python(candidate, profile_b)
+    return bool(python_a) and bool(python_b) and _minor(python_a) != _minor(python_b)
+
+
+def _python(side: RunSet, profile: Profile) -> str:
+    for process in side.runs[0].processes:
+        if process.python:
+            return process.python
+    inferred = infer_python(profile)
+    return f"{inferred[0]}.{inferred[1]}" if inferred else ""
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _arguments(command: Sequence[str]) -> tuple[str, ...]:
+    """A command without what a machine puts in front: the interpreter's directory, the script's directory."""
+    words = [
+        w.replace("\\", "/").rstrip("/").rpartition("/")[2] if i < 2 or w.startswith("/") else w
+        for i, w in enumerate(command)
+    ]
+    if words and words[0].startswith("python"):
+        words[0] = "python"
+    return tuple(words)
+
+
+def _middle(counts: Iterable[int]) -> int:
+    return int(np.median(list(counts)))

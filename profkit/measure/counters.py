@@ -1,0 +1,327 @@
+"""One side's counters: what the kernel counted for its runs, as medians over them.
+
+Read by every rule of the diagnosis through `Facts`; what was not measured is ``None``, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profkit.measure.inventory import Inventory, inventory
+from profkit.model import Host, Process, Run, RunSet, Thread
+
+__all__ = ["WORKS", "SideFacts", "side_facts"]
+
+#: Part of the wall that a thread runs or queues from which it counts as one that works.
+WORKS = 0.05
+#: Functions in which a consumer waits for what loaders, pools and queues bring, by the end of their file's path.
+_DELIVERIES = {
+    "torch/utils/data/dataloader.py": ("_next_data", "_get_data", "_try_get_data"),
+    "multiprocessing/queues.py": ("get",),
+    "multiprocessing/pool.py": ("get", "next", "__next__", "wait"),
+    "concurrent/futures/_base.py": ("result", "as_completed", "wait", "result_iterator"),
+    "queue.py": ("get",),
+    "chainer/iterators/multiprocess_iterator.py": ("__next__", "next", "get"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SideFacts:
+    """One side's counters, medians over its runs; ``None`` where some run lacks them.
+
+    Attributes
+    ----------
+    wall_s, total_s
+        Wall-clock seconds of the command, and the sum of self times that was compared.
+    main_run_s, main_wait_s, main_off_s
+        On a CPU, queueing for one, and neither: main threads of the main process or of all ranks.
+    mains
+        How many those are.
+    worst_wait_fraction
+        The greatest wait / (run + wait) of any of them that works.
+    rest_run_s, rest_wait_s
+        On a CPU and queueing: all other threads and processes of the program.
+    delivery_s
+        Seconds that the main threads waited in functions that hand over what loaders and workers bring.
+    all_wait_fraction
+        wait / (run + wait) over all threads of all processes.
+    demand_cores
+        (run + wait) of the whole process tree per second of wall: cores it would have used if it could.
+    own_cores, others_cores
+        CPU used per second by the process tree, and by everything else on the machine.
+    steal_cores
+        CPU per second that the hypervisor gave to other machines while this one wanted it.
+    throttled
+        Throttled part of the cgroup's enforcement periods.
+    psi_share
+        Part of the wall in which some task of the machine waited for a CPU.
+    working_threads
+        Threads that ran or queued in at least `WORKS` of the wall.
+    pool_threads
+        Sizes of the largest thread pool of every process that works, summed.
+    memory_bytes, read_bytes
+        Most memory of any process at once, and what all read by system calls.
+    memory_least, memory_most
+        Of the runs' `memory_bytes`.
+    probe, probe_s
+        A fixed piece of work, and the CPU seconds that it took just before the runs.
+    inventory
+        Thread pools, workers and cores of its first run.
+    """
+
+    label: str
+    runs: int
+    wall_s: float | None
+    total_s: float
+    main_run_s: float | None
+    main_wait_s: float | None
+    main_off_s: float | None
+    mains: int
+    worst_wait_fraction: float | None
+    rest_run_s: float | None
+    rest_wait_s: float | None
+    delivery_s: float | None
+    all_wait_fraction: float | None
+    demand_cores: float | None
+    own_cores: float | None
+    others_cores: float | None
+    steal_cores: float | None
+    throttled: float | None
+    psi_share: float | None
+    available_cpus: float | None
+    working_threads: float | None
+    pool_threads: float | None
+    memory_bytes: float | None
+    memory_least: float | None
+    memory_most: float | None
+    read_bytes: float | None
+    processes: int
+    threads: int
+    cpu_model: str
+    host: str
+    probe: str
+    probe_s: float | None
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    inventory: Inventory
+
+    @property
+    def wait_fraction(self) -> float | None:
+        """Main threads' wait / (run + wait), ``None`` without counters."""
+        return _fraction(self.main_run_s, self.main_wait_s)
+
+    @property
+    def rest_wait_fraction(self) -> float | None:
+        """The same of all other threads and processes."""
+        return _fraction(self.rest_run_s, self.rest_wait_s)
+
+    @property
+    def own_run_s(self) -> float | None:
+        """CPU seconds of the whole process tree."""
+        return self.own_cores * self.wall_s if self.own_cores is not None and self.wall_s else None
+
+    @property
+    def off_cpu_fraction(self) -> float | None:
+        """Part of their lives in which the main threads neither ran nor queued."""
+        if self.main_off_s is None or self.main_run_s is None or self.main_wait_s is None:
+            return None
+        whole = self.main_off_s + self.main_run_s + self.main_wait_s
+        return self.main_off_s / whole if whole > 0 else None
+
+
+def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[Process]]) -> SideFacts:
+    """Reduce the counters of a side's runs to medians.
+
+    Parameters
+    ----------
+    side
+        Its runs.
+    total_s
+        Sum of self times that is compared.
+    selected
+        Which processes of a run are compared.
+    """
+    each = [_run_facts(run, selected(run)) for run in side.runs]
+    known = {key: _median([facts[key] for facts in each]) for key in each[0]}
+    memory = [m for facts in each if (m := facts["memory_bytes"]) is not None]
+    run = side.runs[0]
+    host = _host(run)
+    return SideFacts(
+        label=side.label,
+        runs=len(side.runs),
+        total_s=total_s,
+        mains=len(_mains(selected(run))),
+        processes=len(run.processes),
+        threads=sum(len(p.threads) for p in run.processes),
+        cpu_model=host.cpu_model if host else "",
+        host=host.name if host else "",
+        probe=host.probe if host else "",
+        command=run.manifest.command if run.manifest else (),
+        environment=run.manifest.environment if run.manifest else {},
+        inventory=inventory(run),
+        memory_least=min(memory) if len(memory) == len(each) else None,
+        memory_most=max(memory) if len(memory) == len(each) else None,
+        **known,
+    )
+
+
+def _fraction(run_s: float | None, wait_s: float | None) -> float | None:
+    if run_s is None or wait_s is None:
+        return None
+    return wait_s / (run_s + wait_s) if run_s + wait_s > 0 else None
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return float(np.median(known)) if known and len(known) == len(values) else None
+
+
+def _host(run: Run) -> Host | None:
+    return run.manifest.host if run.manifest else next((p.host for p in run.processes if p.host), None)
+
+
+def _mains(selected: Sequence[Process]) -> list[Process]:
+    """Processes whose first thread sets the pace."""
+    return [p for p in selected if p.role in ("main", "rank") and p.profiled] or list(selected[:1])
+
+
+def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]:
+    machine = run.machine
+    wall = run.manifest.wall_s if run.manifest else None
+    if wall is None:
+        wall = next((p.wall_s for p in run.processes if p.wall_s), None)
+    mains = _mains(selected)
+    main_runs = [_main_thread(p, "run_s") for p in mains]
+    main_waits = [_main_thread(p, "run_queue_wait_s") for p in mains]
+    main_run, main_wait = _sum(main_runs), _sum(main_waits)
+    run_s = _sum([_process(p, "cpu_s", "run_s") for p in run.processes])
+    tree_s = machine.tree_cpu_s if machine else None
+    if run_s is not None and tree_s is not None:
+        run_s = max(run_s, tree_s)  # with what lived too shortly to be seen
+    wait_s = _sum([_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
+    own = run_s / wall if run_s is not None and wall else None
+    demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
+    lives = _sum([p.wall_s if p.wall_s is not None else wall for p in mains])
+    off = None
+    if lives is not None and main_run is not None and main_wait is not None:
+        off = max(0.0, lives - main_run - main_wait)
+
+    def per_second(name: str) -> float | None:
+        value = getattr(machine, name) if machine else None
+        return value / machine.wall_s if value is not None and machine and machine.wall_s else None
+
+    busy = per_second("busy_s")
+    worst = [
+        fraction
+        for r, w in zip(main_runs, main_waits, strict=True)
+        if (fraction := _fraction(r, w)) is not None and wall and (r or 0.0) + (w or 0.0) >= WORKS * wall
+    ]
+    host = _host(run)
+    available = [host.available_cpus if host else None, machine.quota_cpus if machine else None]
+    if host is None and machine and machine.cpus:
+        available.append(float(machine.cpus))
+    cpus = [c for c in available if c]
+    return {
+        "wall_s": wall,
+        "main_run_s": main_run,
+        "main_wait_s": main_wait,
+        "main_off_s": off,
+        "worst_wait_fraction": max(worst) if worst else None,
+        "rest_run_s": _rest(run_s, main_run),
+        "rest_wait_s": _rest(wait_s, main_wait),
+        "delivery_s": _sum([_delivery(p) for p in mains]),
+        "all_wait_fraction": _fraction(run_s, wait_s),
+        "demand_cores": demand,
+        "own_cores": own,
+        "others_cores": max(0.0, busy - own) if busy is not None and own is not None else None,
+        "steal_cores": per_second("steal_s"),
+        "throttled": machine.throttled_periods / machine.periods
+        if machine and machine.periods and machine.throttled_periods is not None
+        else None,
+        "psi_share": per_second("psi_some_s"),
+        "available_cpus": min(cpus) if cpus else None,
+        "working_threads": _working(run, wall),
+        "probe_s": host.probe_s if host else None,
+        "pool_threads": _pools(run, wall),
+        "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
+        "read_bytes": _sum([None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]),
+    }
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+def _rest(whole: float | None, part: float | None) -> float | None:
+    return None if whole is None or part is None else max(0.0, whole - part)
+
+
+def _first_thread(process: Process) -> Thread | None:
+    """The thread that the process started with; its only thread where ids are not known."""
+    for thread in process.threads:
+        if thread.tid is not None and thread.tid == process.pid:
+            return thread
+    return process.threads[0] if process.threads else None
+
+
+def _main_thread(process: Process, field: str) -> float | None:
+    thread = _first_thread(process)
+    return None if thread is None else getattr(thread, field)
+
+
+def _process(process: Process, own: str, of_threads: str) -> float | None:
+    value: float | None = getattr(process, own)
+    return value if value is not None else _sum([getattr(t, of_threads) for t in process.threads])
+
+
+def _working(run: Run, wall: float | None) -> float | None:
+    """Threads that work; the threads of a process whose own are not known count as one."""
+    if not wall:
+        return None
+    count = 0.0
+    known = False
+    for process in run.processes:
+        active = [
+            (t.run_s or 0.0) + (t.run_queue_wait_s or 0.0) for t in process.threads if t.run_s is not None
+        ]
+        if active:
+            known = True
+            count += sum(seconds >= WORKS * wall for seconds in active)
+        elif process.cpu_s is not None:
+            count += process.cpu_s >= WORKS * wall
+    return count if known else None
+
+
+def _pools(run: Run, wall: float | None) -> float | None:
+    """Threads that the libraries of all working processes use for one call each."""
+    sizes = []
+    for process in run.processes:
+        working = not wall or process.cpu_s is None or process.cpu_s >= WORKS * wall
+        if process.pools is not None and working:
+            sizes.append(max([pool.threads or 1 for pool in process.pools], default=1))
+    return float(sum(sizes)) if sizes else None
+
+
+def _delivery(process: Process) -> float | None:
+    """Seconds in the deepest reaching of `_DELIVERIES` on the first thread, off the CPU where that was measured.
+
+    Deliveries lie within each other (a loader's queue in the loader): the greatest is taken, not the sum.
+    """
+    thread = _first_thread(process)
+    if thread is None or not len(thread.profile):
+        return None
+    profile = thread.profile
+    times = profile.cumblocked if profile.cumblocked is not None else profile.cumtime
+    best = 0.0
+    wanted = {name for names in _DELIVERIES.values() for name in names}
+    named = np.flatnonzero(np.isin(profile.name, [i for i, s in enumerate(profile.strings) if s in wanted]))
+    for row in named.tolist():
+        path = profile.strings[profile.file[row]].replace("\\", "/")
+        name = profile.strings[profile.name[row]]
+        if any(path.endswith(f"/{end}") and name in names for end, names in _DELIVERIES.items()):
+            best = max(best, float(times[row]))
+    return best

@@ -1,0 +1,372 @@
+"""Iterations of a training loop from its NVTX ranges: what bounds them, and how long the consumer waits for data.
+
+A loop that loads and computes in turn takes the sum of both; one whose loader runs beside it, in other threads or
+processes, the longer of the two. Which of these a program is, is seen from where its loading ranges are. Pure
+functions over `profkit.model.Run`; which range is what is decided in `range_roles`, and nothing is said of a run
+whose ranges do not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, WAIT, IterationNames
+from profkit.measure.role_parts import RolePart, new_time, role_parts
+from profkit.errors import UsageError
+from profkit.model import Process, Run
+
+__all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Iterations from which a median says something.
+MIN_ITERATIONS = 5
+#: A first iteration that takes this many times what nine of ten take in the second half is still warming up:
+#: repeats of one program vary by up to 1.36× (DETECTION §2, total-time ratio of null pairs). Nine of ten, since the
+#: iterations of a loop that waits for its loader now and then are of two kinds.
+WARM_UP_FACTOR = 1.5
+#: Largest part (1) of the iterations that warming up can be; more would be the loop itself becoming faster.
+WARM_UP_MOST = 0.25
+#: Share (1) of an iteration from which waiting for the loader is more than handing over a batch.
+NOTICEABLE_WAIT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A time per iteration, seconds; of an overlapped loader, whose batches are nobody's in particular, the mean."""
+
+    mean_s: float
+    median_s: float | None
+    p95_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class IterationModel:
+    """How the iterations of one consumer thread go.
+
+    Attributes
+    ----------
+    pid, rank, thread
+        Of the consumer; `thread` is its name, or its number.
+    consumers
+        Threads of the run that compute; this is the one whose iterations take longest.
+    iteration
+        Name of the ranges that are iterations, or of the range that begins each.
+    delimited
+        Whether there are ranges around whole iterations; else one reaches from the end of the last computing
+        range of the previous one to its own.
+    loads, computes, waits
+        Names that were taken for each.
+    count, left_out, why_left_out
+        Iterations that the numbers are about; those left out at the start, with the reason.
+    duration
+        From the end of the previous iteration to its own.
+    compute
+        In computing ranges; without any, what is neither loading nor waiting.
+    load
+        Spent in loading for one iteration: of an overlapped loader the mean, divided by the number of loaders.
+        ``None`` where nothing names it.
+    wait
+        For which the consumer waited for its loader: its own loading or waiting ranges. ``None`` where nothing
+        names it.
+    outside
+        In none of these.
+    loaders
+        Other threads that load; 0 if the consumer loads itself.
+    overlapped
+        Loading happens beside the computing.
+    bound
+        ``sum`` (in turn), ``loading`` or ``compute`` (overlapped, and that is the longer one); ``None`` where nothing
+        names the loading.
+    waited
+        Iterations in which the consumer waited for at least `NOTICEABLE_WAIT` of their time, ``None`` as for `wait`.
+    consumer_wait_share
+        Part (1) of all these iterations' time that the consumer waited.
+    predicted_s
+        What the model says an iteration takes on average: the sum, or the longer of computing and loading.
+    steps_per_s
+        Iterations in a second.
+    batch, batch_from, samples_per_s
+        Samples of an iteration, where that is known from (``--batch-size`` or ``payload``), and their rate.
+    """
+
+    pid: int | None
+    rank: int | None
+    thread: str
+    consumers: int
+    iteration: str
+    delimited: bool
+    loads: tuple[str, ...]
+    computes: tuple[str, ...]
+    waits: tuple[str, ...]
+    count: int
+    left_out: int
+    why_left_out: str
+    duration: Spread
+    compute: Spread
+    load: Spread | None
+    wait: Spread | None
+    outside: Spread
+    loaders: int
+    overlapped: bool
+    bound: str | None
+    waited: int | None
+    consumer_wait_share: float | None
+    predicted_s: float | None
+    steps_per_s: float
+    batch: float | None = None
+    batch_from: str = ""
+    samples_per_s: float | None = None
+
+
+def iteration_model(run: Run, names: IterationNames | None = None) -> IterationModel | None:
+    """Describe the iterations of a run.
+
+    Parameters
+    ----------
+    run
+        With the processes that are to be looked at.
+    names
+        What the user said of the ranges.
+
+    Returns
+    -------
+    IterationModel or None
+        ``None`` where there are no ranges, or they do not show at least `MIN_ITERATIONS` iterations.
+
+    Raises
+    ------
+    UsageError
+        A range that the user named does not exist.
+    """
+    said = names or IterationNames()
+    parts = role_parts(run, said)
+    consumers = _consumers(parts)
+    models = [
+        model
+        for index, thread in consumers
+        if (model := _model(parts, index, thread, consumers, said)) is not None
+    ]
+    if not models:
+        if said.iteration:
+            raise UsageError(
+                f"--iteration {said.iteration[0]}: {run.path} has fewer than {MIN_ITERATIONS} of them in any thread"
+            )
+        return None
+    slowest = max(models, key=lambda model: model.duration.mean_s)
+    return replace(slowest, consumers=len(models))
+
+
+def typical_model(models: Sequence[IterationModel | None]) -> IterationModel | None:
+    """Of several runs of one program, return the model of the one with the median rate."""
+    known = sorted((m for m in models if m is not None), key=lambda m: m.steps_per_s)
+    return known[(len(known) - 1) // 2] if known else None
+
+
+def _consumers(parts: Sequence[RolePart]) -> list[tuple[int, int]]:
+    """Find the threads that compute, else those that have iterations, as (part, thread)."""
+    for role in (COMPUTE, ITERATION):
+        found = [
+            (i, tid) for i, part in enumerate(parts) for tid in np.unique(part.of(None, role).thread).tolist()
+        ]
+        if found:
+            return found
+    return []
+
+
+def _model(
+    parts: Sequence[RolePart],
+    index: int,
+    thread: int,
+    consumers: Sequence[tuple[int, int]],
+    said: IterationNames,
+) -> IterationModel | None:
+    own = parts[index].of(thread, ITERATION, LOAD, COMPUTE, WAIT)
+    cycle = _iterations(own)
+    if cycle is None or len(cycle.end) < MIN_ITERATIONS:
+        return None
+    computing, loading, waiting = (own.of(None, role) for role in (COMPUTE, LOAD, WAIT))
+    n = len(cycle.end)
+    first = min(cycle.begin, int(own.begin.min()))
+    edges = np.concatenate([[first], cycle.end])
+    duration = np.diff(edges) / 1e9
+    compute = _per_iteration(computing, cycle.end)
+    # Together, since a range named ``next batch`` may have the loading inside it.
+    away = _per_iteration(own.of(None, LOAD, WAIT), cycle.end)
+    left_out = _warm_up(duration)
+    used = slice(left_out, None)
+    loaders = _loaders(parts, index, thread, consumers, int(edges[left_out]), int(edges[-1]))
+    names = [loading.names(), computing.names(), waiting.names()]
+    waited = away if len(loading) or len(waiting) else None
+    outside = np.maximum(duration - compute - away, 0.0)
+    if not len(computing):
+        compute, outside = outside, np.zeros(n)
+    spent: Spread | None
+    if loaders.threads:
+        # What the consumer itself calls loading is where it waits for those who load.
+        spent = Spread(loaders.seconds / loaders.threads / (n - left_out), None, None)
+        names = [loaders.names, names[1], tuple(dict.fromkeys([*names[0], *names[2]]))]
+    else:
+        # A waiting range beside nobody who was seen loading: its loader is there, and names nothing.
+        spent = None if waited is None else _spread(waited[used])
+    share = None if waited is None else float(waited[used].sum() / duration[used].sum())
+    overlapped = loaders.threads > 0
+    usual = float(compute[used].mean())
+    if spent is None:
+        bound, predicted = None, None
+    elif not overlapped:
+        bound, predicted = "sum", usual + spent.mean_s
+    else:
+        starved = share >= NOTICEABLE_WAIT if share is not None else spent.mean_s > usual
+        bound, predicted = "loading" if starved else "compute", max(usual, spent.mean_s)
+    rate = float((n - left_out) / duration[used].sum())
+    batch, batch_from = _batch(cycle.batch[used], said)
+    return IterationModel(
+        pid=parts[index].process.pid,
+        rank=parts[index].process.rank,
+        thread=_thread_name(parts[index].process, thread),
+        consumers=1,
+        iteration=cycle.name,
+        delimited=cycle.delimited,
+        loads=names[0],
+        computes=names[1],
+        waits=names[2],
+        count=n - left_out,
+        left_out=left_out,
+        why_left_out=_why(duration, left_out),
+        duration=_spread(duration[used]),
+        compute=_spread(compute[used]),
+        load=spent,
+        wait=None if waited is None else _spread(waited[used]),
+        outside=_spread(outside[used]),
+        loaders=loaders.threads,
+        overlapped=overlapped,
+        bound=bound,
+        waited=None if waited is None else int((waited[used] >= NOTICEABLE_WAIT * duration[used]).sum()),
+        consumer_wait_share=share,
+        predicted_s=predicted,
+        steps_per_s=rate,
+        batch=batch,
+        batch_from=batch_from,
+        samples_per_s=None if batch is None else batch * rate,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cycle:
+    """Where the iterations of a thread end, and where the first begins; nanoseconds."""
+
+    name: str
+    delimited: bool
+    begin: int
+    end: Ints
+    batch: Floats
+
+
+def _iterations(own: RolePart) -> _Cycle | None:
+    whole = own.of(None, ITERATION)
+    if len(whole):
+        # Of several names the one with most time: a step inside an iteration is not the iteration.
+        names, which = np.unique(whole.label.astype(str), return_inverse=True)
+        seconds = np.bincount(which.reshape(-1), (whole.end - whole.begin) / 1e9)
+        name = str(names[int(seconds.argmax())])
+        whole = whole.take(whole.label == name)
+        if len(whole) >= MIN_ITERATIONS:
+            whole = whole.take(new_time(whole.begin, whole.end) > 0)  # one inside another of its name is none
+            return _Cycle(name, True, int(whole.begin[0]), np.maximum.accumulate(whole.end), whole.batch)
+    computing = own.of(None, COMPUTE)
+    computing = computing.take(new_time(computing.begin, computing.end) > 0)
+    if not len(computing):
+        return None
+    starts = np.flatnonzero(computing.label == computing.label[0])
+    ends = np.maximum.reduceat(computing.end, starts)
+    return _Cycle(
+        str(computing.label[0]),
+        False,
+        int(computing.begin[0]),
+        np.maximum.accumulate(ends),
+        computing.batch[starts],
+    )
+
+
+def _per_iteration(part: RolePart, ends: Ints) -> Floats:
+    """Seconds that the ranges cover, each counted where it ends."""
+    index = np.searchsorted(ends, part.end, "left")
+    sums = np.bincount(index, new_time(part.begin, part.end) / 1e9, len(ends) + 1)
+    seconds: Floats = np.asarray(sums[: len(ends)], float)  # what ends after the last is no iteration's
+    return seconds
+
+
+def _warm_up(duration: Floats) -> int:
+    """Return how many iterations at the start took markedly longer than those of the second half."""
+    usual = float(np.percentile(duration[len(duration) // 2 :], 90))
+    usually = np.flatnonzero(duration <= WARM_UP_FACTOR * usual)
+    lead = int(usually[0]) if len(usually) else 0
+    return lead if lead <= WARM_UP_MOST * len(duration) and len(duration) - lead >= MIN_ITERATIONS else 0
+
+
+def _why(duration: Floats, left_out: int) -> str:
+    if not left_out:
+        return ""
+    times = float(np.median(duration[:left_out]) / np.median(duration[left_out:]))
+    return f"warming up: {times:.1f} times as long as the others"
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaders:
+    threads: int
+    seconds: float
+    names: tuple[str, ...]
+
+
+def _loaders(
+    parts: Sequence[RolePart],
+    index: int,
+    thread: int,
+    consumers: Sequence[tuple[int, int]],
+    begin: int,
+    end: int,
+) -> _Loaders:
+    """Sum up what other threads and processes loaded for this consumer while its iterations lasted."""
+    threads, seconds, names = 0, 0.0, dict[str, None]()
+    own = parts[index]
+    alone = len({parts[i].process.pid for i, _ in consumers}) == 1
+    for i, part in enumerate(parts):
+        # Clocks of two hosts have nothing to do with each other.
+        if part.host != own.host or not (alone or i == index or part.process.parent == own.process.pid):
+            continue
+        loading = part.of(None, LOAD)
+        loading = loading.take((loading.end > begin) & (loading.begin < end))
+        for tid in np.unique(loading.thread).tolist():
+            if (i, tid) in consumers or (i == index and tid == thread):
+                continue
+            mine = loading.take(loading.thread == tid)
+            clipped = new_time(np.maximum(mine.begin, begin), np.minimum(mine.end, end))
+            threads += 1
+            seconds += float(clipped.sum()) / 1e9
+            names.update(dict.fromkeys(mine.names()))
+    return _Loaders(threads, seconds, tuple(names))
+
+
+def _spread(seconds: Floats) -> Spread:
+    return Spread(float(seconds.mean()), float(np.median(seconds)), float(np.percentile(seconds, 95)))
+
+
+def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:
+    """Return the samples of an iteration, and what says so."""
+    if said.batch_size is not None:
+        return float(said.batch_size), "--batch-size"
+    if not len(payload) or np.isnan(payload).any() or (payload <= 0).any():
+        return None, ""
+    if len(payload) > 1 and (np.diff(payload) > 0).all():
+        return None, ""  # it counts the iterations
+    return float(payload.mean()), "payload"
+
+
+def _thread_name(process: Process, tid: int) -> str:
+    return next((thread.name for thread in process.threads if thread.tid == tid and thread.name), str(tid))

@@ -1,0 +1,221 @@
+"""How the table of functions moved as a whole: calls, times per call, where the gains sit, replicates' scatter.
+
+Numbers for the rules of the diagnosis; NaN where something cannot be known. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure import noise
+from profkit.measure.rank import location_and_spread, log_ratios
+from profkit.measure.tables import DiffTable
+from profkit.model import PROJECT, STDLIB
+
+__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "Movement", "is_wait", "movement"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Native functions whose self time is waiting by purpose; their time and calls follow everybody else's speed.
+#: The types are named for verbs that other types use for computing (``str.join``, ``dict.get``).
+_NATIVE_WAITS = re.compile(
+    r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|_?accept|connect|fsync|fdatasync|flock|"
+    r"wait\w*|sigtimedwait|posix\.read\w*|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
+    r"|'(?:get|put)' of '_queue\.|'__enter__' of '_(?:multiprocessing|thread)\."
+    r"|'read\w*' of '_io\.|'join' of '_thread"
+)
+#: Python functions that do nothing but wait; those of a pool's threads loop over blocking calls of native
+#: iterators, which no profile shows.
+_WAITS = frozenset(
+    ("wait", "_wait", "_wait_for_tstate_lock", "sleep", "_handle_workers", "_handle_tasks", "_handle_results")
+)
+
+
+#: Part of the baseline's time in functions that the candidate has too, below which it is another program.
+STILL_THERE = 0.5
+#: Rows that are looked at for a changed function with much below it.
+MOST_BELOW = 200
+#: Part of the greatest cumulative time from which a function is a root of everything: all gains are below it.
+ROOT_SHARE = 0.8
+#: Calls of a function that differ by more than this part have changed.
+CALLS_CHANGED = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """How the table moved as a whole.
+
+    Attributes
+    ----------
+    calls_factor
+        What the baseline's time would become if only calls changed, over what it was; waits left out.
+    calls_changed
+        Part of the time in functions whose calls changed by more than `CALLS_CHANGED`; waits left out.
+    ratio, spread
+        Median and scaled MAD of the logarithm of self time per call, heavy functions without waits.
+    top_row, top_part, top_gain
+        Row with the greatest gain in busy seconds, its part of all gains, and seconds; −1 and NaN without any.
+    changed_row, changed_part, changed_gain
+        Of the functions whose source differs or that are new with it: the one that gained most, the part of
+        all gains that they hold together, and seconds; −1 where no source is known to differ.
+    changed_beyond
+        The part that they hold of what was gained beyond the common factor `ratio`: a machine that drifted made
+        everything slower.
+    busy_total, gains
+        Baseline's busy seconds, and the sum of all functions' gains in them.
+    below_row, below_part
+        Of the functions whose source differs and that are not the root of everything: the one whose busy time
+        including callees gained most, and that gain's part of all gains; −1 where there is none.
+    stopped_work
+        Part of the growth of time off the CPU that fell on functions which do not wait by purpose: they were
+        stopped. NaN where it was not measured.
+    """
+
+    calls_factor: float
+    calls_changed: float
+    ratio: float
+    spread: float
+    top_row: int
+    top_part: float
+    top_gain: float
+    changed_row: int
+    changed_part: float
+    changed_beyond: float
+    changed_gain: float
+    busy_total: float
+    gains: float
+    below_row: int = -1
+    below_part: float = 0.0
+    stopped_work: float = float("nan")
+
+
+def is_wait(name: str, root: str) -> bool:
+    """Whether a function's self time is waiting by purpose (``acquire``, ``poll``, ``recv`` …).
+
+    A function in Python is believed to wait only in the standard library: a project's own ``wait`` may compute.
+    """
+    if name.startswith("<"):
+        return _NATIVE_WAITS.search(name) is not None
+    return root == STDLIB and name.rpartition(".")[2] in _WAITS
+
+
+def movement(
+    table: DiffTable,
+    busy_a: Floats,
+    busy_b: Floats,
+    *,
+    python_differs: bool = False,
+    within: tuple[Floats, Floats] | None = None,
+    stopped: tuple[Floats, Floats] | None = None,
+) -> Movement:
+    """Summarise how times and calls moved over the table.
+
+    Parameters
+    ----------
+    table
+        All functions of both sides.
+    busy_a, busy_b : float64 array, shape (n,)
+        Seconds on a CPU where that was measured, self time elsewhere.
+    python_differs
+        Whether library functions are new and changed for that reason.
+    within : two float64 arrays, shape (n,), optional
+        Busy seconds of either side including callees.
+    stopped : two float64 arrays, shape (n,), optional
+        Seconds of either side off the CPU without queueing for one, where they were measured.
+    """
+    a, b = table.baseline, table.candidate
+    total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
+    share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
+    heavy = np.flatnonzero(share >= noise.MIN_SHARE)
+    heavy = (
+        heavy[[not is_wait(table.name[i], table.keys[i].root) for i in heavy.tolist()]]
+        if len(heavy)
+        else heavy
+    )
+    active = heavy[(a.ncalls[heavy] > 0) & (b.ncalls[heavy] > 0)]
+    time_a, time_b = busy_a[active], busy_b[active]
+    before, after = float(time_a.sum()), float(time_b.sum())
+    factor = b.ncalls[active] / a.ncalls[active]
+    weight = 0.5 * (time_a / max(before, 1e-12) + time_b / max(after, 1e-12))
+    altered = np.abs(np.log(factor)) > math.log1p(CALLS_CHANGED)
+    ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])
+    location, spread = location_and_spread(ratios)
+
+    gain = np.maximum(busy_b - busy_a, 0.0)[heavy]
+    gains = float(gain.sum())
+    top = int(heavy[gain.argmax()]) if gains > 0 else -1
+    ours = [not python_differs or table.keys[i].root == PROJECT for i in heavy.tolist()]
+    other = [table.same_source[i] is False for i in heavy.tolist()]
+    new = [table.match[i] == "new" for i in heavy.tolist()]
+    changed = np.array([o and (s or n) for o, s, n in zip(ours, other, new, strict=True)], np.bool_)
+    # New functions are a change of the code where a source is known to differ, or in a project that is still there.
+    still = float(busy_a[b.present].sum()) >= STILL_THERE * total_a > 0
+    named = np.array(
+        [
+            o and (s or (n and still and table.keys[i].root == PROJECT))
+            for o, s, n, i in zip(ours, other, new, heavy.tolist(), strict=True)
+        ],
+        np.bool_,
+    )
+    in_changed = float(gain[changed].sum()) if named.any() else 0.0
+    common = math.exp(max(0.0, location)) if math.isfinite(location) else 1.0
+    beyond = np.maximum(busy_b - common * busy_a, 0.0)[heavy]
+    beyond_changed = float(beyond[changed].sum()) if named.any() else 0.0
+    changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
+    below_row, below_part = _below_changed(table, within, gains, python_differs)
+    return Movement(
+        calls_factor=float((time_a * factor).sum()) / before if before > 0 else float("nan"),
+        calls_changed=float(weight[altered].sum()) if len(active) else float("nan"),
+        ratio=location,
+        spread=spread,
+        top_row=top,
+        top_part=float(gain.max()) / gains if gains > 0 else float("nan"),
+        top_gain=float(gain.max()) if gains > 0 else 0.0,
+        changed_row=changed_row,
+        changed_part=in_changed / gains if gains > 0 else 0.0,
+        changed_beyond=beyond_changed / float(beyond.sum()) if beyond_changed > 0 else 0.0,
+        changed_gain=in_changed,
+        busy_total=total_a,
+        gains=gains,
+        below_row=below_row,
+        below_part=below_part,
+        stopped_work=_stopped_work(table, stopped),
+    )
+
+
+def _below_changed(
+    table: DiffTable, within: tuple[Floats, Floats] | None, gains: float, python_differs: bool
+) -> tuple[int, float]:
+    """Row of another source with the greatest gain including callees, and that gain's part of all gains; (−1, 0)."""
+    if within is None or gains <= 0:
+        return -1, 0.0
+    before, after = within
+    whole = max(float(before.max(initial=0.0)), 1e-12)
+    rows = [
+        row
+        for row in np.argsort(before - after, kind="stable")[:MOST_BELOW].tolist()
+        if table.same_source[row] is False
+        and before[row] <= ROOT_SHARE * whole
+        and (not python_differs or table.keys[row].root == PROJECT)
+    ]
+    if not rows:
+        return -1, 0.0
+    return rows[0], min(1.0, float(after[rows[0]] - before[rows[0]]) / gains)
+
+
+def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
+    """Part of the growth of time off the CPU that is in functions which do not wait by purpose; NaN if unknown."""
+    if stopped is None:
+        return float("nan")
+    grown = np.maximum(stopped[1] - stopped[0], 0.0)
+    rows = np.flatnonzero(grown >= noise.MIN_SECONDS)
+    whole = float(grown[rows].sum())
+    if whole <= 0:
+        return float("nan")
+    work = sum(float(grown[i]) for i in rows.tolist() if not is_wait(table.name[i], table.keys[i].root))
+    return work / whole

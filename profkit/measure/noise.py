@@ -1,0 +1,174 @@
+"""How much clean repeats of one program differ: floors, scatter of replicates, and exact rank-sum tests.
+
+The floors are pooled over seven programs on a 2-core machine (439 runs, 10 clean ones per program); a side
+with enough replicates is judged by its own scatter instead. Formulas and constants only; `diff` and
+`diagnose` decide what they mean.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.rank import MAD_SCALE
+
+__all__ = [
+    "CLEAN_SCATTER",
+    "CLIMB_P99",
+    "MIN_RUNS_NOISE",
+    "MIN_RUNS_TEST",
+    "MIN_SCATTER",
+    "MIN_SECONDS",
+    "MIN_SHARE",
+    "NEARLY_EQUAL",
+    "OWN_NOISE_SHARE",
+    "RBO_P95",
+    "RBO_P99",
+    "R_SPREAD_P95",
+    "TOTAL_RATIO_P95",
+    "TV_P95",
+    "TV_P99",
+    "adjusted",
+    "log_scatter",
+    "rank_sum_p",
+]
+
+Floats = npt.NDArray[np.float64]
+
+#: Rank-biased overlap distance (top 50, p = 0.9) between two clean runs, 95th percentile over all programs.
+RBO_P95 = 0.14
+#: The same, 99th percentile.
+RBO_P99 = 0.15
+#: Total variation of self-time shares between two clean runs, 95th percentile.
+TV_P95 = 0.08
+#: The same, 99th percentile.
+TV_P99 = 0.09
+#: Total variation below which a reordering is functions of nearly equal time changing places: half of `TV_P95`,
+#: about what two clean runs show (medians of four programs: 0.02–0.05).
+NEARLY_EQUAL = 0.04
+#: Ratio of total times of two clean runs on a shared machine, 95th percentile.
+TOTAL_RATIO_P95 = 1.36
+#: Scaled MAD of per-call log ratios between two clean runs, 95th percentile.
+R_SPREAD_P95 = 0.11
+#: Greatest |ln(rank_a / rank_b)| · share_b of any function between two clean runs, 99th percentile of 360
+#: ordered pairs (four programs, ten runs each, on two cores).
+CLIMB_P99 = 0.12
+#: Functions below this share of self time on both sides are left out of statistics: their ratios are noise.
+MIN_SHARE = 0.005
+#: Seconds below which a change of one function is nothing, whatever its factor (3 µs becoming 9 µs is 3×):
+#: the scheduling quantum of one context switch on an idle Linux machine is 1–4 ms.
+MIN_SECONDS = 1e-3
+#: Share of self time from which a function that left its own noise, and the common factor by more than
+#: `TOTAL_RATIO_P95`, has moved: no function of 48 clean comparisons of five runs a side did (four programs); from
+#: a share of 0.01 on, 4 of the 48 had one.
+OWN_NOISE_SHARE = 0.02
+#: Least scatter of the logarithm of a function's time that replicates can show: clock and rounding.
+MIN_SCATTER = 0.005
+#: Scatter that a function's noise is taken to have at least, however well a few repeats happen to agree: the
+#: lower end of the medians of clean programs (0.025–0.05).
+CLEAN_SCATTER = 0.025
+#: Runs a side from which its own scatter is used: two have no spread to speak of.
+MIN_RUNS_NOISE = 3
+#: Runs a side from which a rank-sum test can say anything: 3 a side cannot go below p = 0.10.
+MIN_RUNS_TEST = 4
+
+
+def log_scatter(times: Floats) -> Floats:
+    """Scatter of each function's time over replicates, each run's common factor taken out.
+
+    Parameters
+    ----------
+    times : float64 array, shape (runs, n)
+        Self time or self time per call, seconds; 0 where a run lacks the function.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        Scaled MAD of the logarithm, at least `MIN_SCATTER`; NaN where some run lacks the function.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(times)
+    whole = np.isfinite(logs).all(axis=0)
+    result = np.full(times.shape[1], np.nan)
+    if not whole.any():
+        return result
+    logs = logs[:, whole]
+    heavy = times[:, whole].mean(axis=0)
+    used = heavy >= MIN_SHARE * heavy.sum()
+    centred = logs - np.median(logs, axis=0)
+    factor = np.median(centred[:, used], axis=1, keepdims=True) if used.any() else 0.0
+    centred = centred - factor
+    spread = MAD_SCALE * np.median(np.abs(centred - np.median(centred, axis=0)), axis=0)
+    result[whole] = np.maximum(spread, MIN_SCATTER)
+    return result
+
+
+@lru_cache(maxsize=64)
+def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
+    """Number of ways to reach each U with ``n`` and ``m`` distinct observations (Mann and Whitney 1947)."""
+    ways = np.zeros((n + 1, n * m + 1))
+    ways[0, 0] = 1.0
+    for value in range(1, n + m + 1):
+        # Choosing ranks one by one: the k-th chosen rank adds (rank − k) to U.
+        for chosen in range(min(value, n), 0, -1):
+            add = value - chosen
+            if add <= m:
+                ways[chosen, add:] += ways[chosen - 1, : n * m + 1 - add]
+    return tuple(ways[n].tolist())
+
+
+def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
+    """Two-sided Mann–Whitney test of each column.
+
+    Parameters
+    ----------
+    baseline : float64 array, shape (n_a, n)
+        One row per run.
+    candidate : float64 array, shape (n_b, n)
+        One row per run; the same columns.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        Exact p-values where no two observations are equal; elsewhere the normal approximation with
+        correction for ties and continuity (Mann and Whitney 1947; Lehmann, "Nonparametrics", 1975).
+    """
+    n, m = len(baseline), len(candidate)
+    greater = (candidate[:, None, :] > baseline[None, :, :]).sum(axis=(0, 1))
+    equal = (candidate[:, None, :] == baseline[None, :, :]).sum(axis=(0, 1))
+    u = greater + 0.5 * equal
+    counts = np.array(_rank_sum_counts(n, m))
+    cumulative = np.cumsum(counts) / counts.sum()
+    extreme = np.minimum(u, n * m - u)
+    exact: Floats = np.minimum(1.0, 2.0 * cumulative[np.floor(extreme).astype(np.int64)])
+
+    pooled = np.sort(np.concatenate([baseline, candidate]), axis=0)
+    tied = (np.diff(pooled, axis=0) == 0).any(axis=0)
+    if not tied.any():
+        return exact
+    approximate: Floats = exact.copy()
+    for column in np.flatnonzero(tied).tolist():
+        sizes = np.unique(pooled[:, column], return_counts=True)[1].astype(np.float64)
+        total = n + m
+        variance = n * m / 12 * (total + 1 - float((sizes**3 - sizes).sum()) / (total * (total - 1)))
+        if variance <= 0:
+            approximate[column] = 1.0
+            continue
+        z = max(0.0, abs(float(u[column]) - n * m / 2) - 0.5) / math.sqrt(variance)
+        approximate[column] = min(1.0, math.erfc(z / math.sqrt(2)))
+    return approximate
+
+
+def adjusted(p_values: Floats) -> Floats:
+    """Adjust p-values for the number of tests (Benjamini and Hochberg 1995); NaN entries are no tests."""
+    result: Floats = p_values.copy()
+    tested = np.flatnonzero(np.isfinite(p_values))
+    if not len(tested):
+        return result
+    order = tested[np.argsort(p_values[tested])]
+    scaled: Floats = p_values[order] * len(order) / np.arange(1, len(order) + 1)
+    result[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
+    return result

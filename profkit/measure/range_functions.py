@@ -1,0 +1,200 @@
+"""Which functions ran inside the ranges of each name, and which opened them. Pure functions over `profkit.model.Run`.
+
+The tracer's sums are exact: what all functions have inside a range adds up to the time that its thread was in it,
+the function that opened it included. They exist for pushed ranges of threads that the compiled tracer traced; where
+it was not there nothing is said, since sums without times do not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.keys import function_keys
+from profkit.measure.range_stats import RangeKey, pattern_of
+from profkit.model import FunctionKey, Profile, RangeCalls, Roots, Run
+
+__all__ = ["InsideRanges", "Opener", "RangeFunction", "RangeFunctions", "range_functions"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFunction:
+    """One function inside all ranges of one name, and inside ranges that are inside those.
+
+    Attributes
+    ----------
+    ncalls
+        Calls that began there; 0 for a function that was running when they began.
+    tottime, share
+        Self time there, seconds, and its part (1) of all self time there.
+    wait, blocked
+        What of it was queued for a CPU, and off-CPU otherwise; ``None`` where nobody measured.
+    """
+
+    key: FunctionKey
+    name: str
+    file: str
+    line: int
+    ncalls: int
+    tottime: float
+    share: float
+    wait: float | None
+    blocked: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """A function that opened ranges of one name, and how many; libraries for ranges open them for their callers."""
+
+    key: FunctionKey
+    name: str
+    file: str
+    line: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFunctions:
+    """Of the ranges of one name: who opened them (most first), what ran inside (most self time first), in total."""
+
+    opened_by: tuple[Opener, ...]
+    functions: tuple[RangeFunction, ...]
+    total_s: float
+
+
+class InsideRanges:
+    """What is known of the functions inside ranges, by the keys that `analysis.ranges` gives its rows."""
+
+    def __init__(self, known: dict[tuple[str, str], RangeFunctions]) -> None:
+        self._known = known
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def of(self, key: RangeKey) -> RangeFunctions | None:
+        """Return what ran inside the ranges of a row, ``None`` where nobody knows."""
+        return None if key.mark else self._known.get((pattern_of(key.name), key.domain))
+
+
+class _Functions:
+    """Numbers functions by what they are, over all threads."""
+
+    def __init__(self) -> None:
+        self.known: dict[FunctionKey, int] = {}
+        self.described: list[tuple[FunctionKey, str, str, int]] = []
+
+    def numbers(self, profile: Profile, roots: Roots, used: npt.NDArray[np.int64]) -> Ints:
+        """Return a number for each row of a profile; −1 for those that are not used."""
+        keys = function_keys(profile, roots)
+        number = np.full(len(profile), -1, np.int64)
+        for row in used.tolist():
+            key = keys.key(row)
+            found = self.known.setdefault(key, len(self.known))
+            if found == len(self.described):
+                name = profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
+                file = profile.strings[int(profile.file[row])]
+                self.described.append((key, name, file, int(profile.line[row])))
+            number[row] = found
+        return number
+
+
+def range_functions(run: Run) -> InsideRanges:
+    """Sum up what ran inside the ranges of a run, over its processes and threads."""
+    functions, keys = _Functions(), dict[tuple[str, str], int]()
+    inside: list[Floats] = []
+    openers: list[Ints] = []
+    for process in run.processes:
+        for thread in process.threads:
+            calls = thread.range_calls
+            if calls is None or not len(calls.parent):
+                continue
+            used = np.unique(
+                np.concatenate([calls.function, calls.opener[calls.opener >= 0]]).astype(np.int64)
+            )
+            number = functions.numbers(thread.profile, process.roots, used)
+            own = np.array([_key(calls, i, keys) for i in range(len(calls.parent))], np.int64)
+            inside += _rows(calls, own, number)
+            known = calls.opener >= 0
+            openers.append(np.stack([own[known], number[calls.opener[known]], calls.count[known]]))
+    if not keys:
+        return InsideRanges({})
+    rows = _by_key(np.concatenate(inside, axis=1), len(keys))
+    opened = _by_key(np.concatenate(openers, axis=1), len(keys))
+    return InsideRanges(
+        {key: _of_key(rows[number], opened[number], functions) for key, number in keys.items()}
+    )
+
+
+def _by_key(columns: npt.NDArray[Any], n: int) -> list[npt.NDArray[Any]]:
+    """Split columns by their first, and leave that out."""
+    ordered = columns[:, np.argsort(columns[0], kind="stable")]
+    return np.split(ordered[1:], np.searchsorted(ordered[0], np.arange(1, n)), axis=1)
+
+
+def _key(calls: RangeCalls, context: int, keys: dict[tuple[str, str], int]) -> int:
+    text = pattern_of(calls.strings[int(calls.name[context])]), calls.strings[int(calls.domain[context])]
+    return keys.setdefault(text, len(keys))
+
+
+def _rows(calls: RangeCalls, own: Ints, number: Ints) -> Iterator[Floats]:
+    """Yield (key, function, calls, self time, wait, blocked) of each row, for each range that is around it.
+
+    A range inside one of its own name is around the same rows: they count once.
+    """
+    around: list[list[int]] = []
+    for context, parent in enumerate(calls.parent.tolist()):
+        outer = around[parent] if parent >= 0 else []
+        here = int(own[context])
+        around.append(outer if here in outer else [*outer, here])
+    depth = np.array([len(keys) for keys in around], np.int64)
+    values = np.stack(
+        [number[calls.function], calls.ncalls, calls.tottime, calls.wait, calls.blocked]
+    ).astype(float)
+    for level in range(int(depth.max())):
+        at_level = np.array([keys[level] if level < len(keys) else -1 for keys in around], np.int64)
+        key = at_level[calls.context]
+        held = key >= 0
+        yield np.concatenate([key[None, held].astype(float), values[:, held]])
+
+
+def _of_key(mine: Floats, who: Ints, functions: _Functions) -> RangeFunctions:
+    numbers, place = np.unique(mine[0].astype(np.int64), return_inverse=True)
+    ncalls, tottime, wait, blocked = (
+        np.asarray(np.bincount(place.reshape(-1), column, len(numbers)), float) for column in mine[1:]
+    )
+    total = float(tottime.sum())
+    found = []
+    for i in np.argsort(-tottime, kind="stable").tolist():
+        key, name, file, line = functions.described[numbers[i]]
+        found.append(
+            RangeFunction(
+                key=key,
+                name=name,
+                file=file,
+                line=line,
+                ncalls=int(ncalls[i]),
+                tottime=float(tottime[i]),
+                share=float(tottime[i] / total) if total > 0 else 0.0,
+                wait=_known(wait[i]),
+                blocked=_known(blocked[i]),
+            )
+        )
+    openers = []
+    for number in np.unique(who[0]).tolist():
+        count = int(who[1, who[0] == number].sum())
+        if count:
+            key, name, file, line = functions.described[number]
+            openers.append(Opener(key, name, file, line, count))
+    openers.sort(key=lambda opener: (-opener.count, opener.name))
+    return RangeFunctions(tuple(openers), tuple(found), total)
+
+
+def _known(seconds: np.floating) -> float | None:
+    return float(seconds) if np.isfinite(seconds) else None

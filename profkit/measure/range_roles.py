@@ -1,0 +1,131 @@
+"""What a range's name says it is for: loading, computing, waiting for a loader, or one whole iteration.
+
+Names are taken apart into words, so that ``DataLoader.__next__``, ``load_batch 17`` and ``data/fetch`` are all
+loading. What the user says comes first. Used by `iterations`; nothing here looks at times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from profkit.measure.range_stats import pattern_of
+from profkit.errors import UsageError
+
+__all__ = ["COMPUTE", "ITERATION", "LOAD", "NO_ROLE", "WAIT", "IterationNames", "roles_of"]
+
+NO_ROLE, ITERATION, LOAD, COMPUTE, WAIT = range(5)
+#: A name that means an iteration where computing happens inside it, and loading elsewhere.
+_BATCH = 5
+
+#: An acronym, a word, or what is left in capitals: ``DataLoader`` is data and loader.
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# In this order: ``optimizer step`` is computing although it has a step, ``wait for batch`` is waiting, ``load batch``
+# loading, and ``validation step`` is none of the iterations that are to be explained.
+_WORDS: tuple[tuple[int, frozenset[str]], ...] = (
+    (
+        NO_ROLE,
+        _words("validation validate valid val eval evaluate evaluation test checkpoint epoch"),
+    ),
+    (WAIT, _words("wait waiting next dequeue starved")),
+    (
+        LOAD,
+        _words(
+            "load loading loader loaders dataloader data dataset fetch fetching prefetch decode augment "
+            "augmentation augmentations collate preprocess preprocessing"
+        ),
+    ),
+    (
+        COMPUTE,
+        _words(
+            "forward fwd backward bwd backprop optimizer optimiser optim optimize optimise loss compute "
+            "inference infer predict"
+        ),
+    ),
+    (ITERATION, _words("iteration iter step trainstep")),
+    (_BATCH, _words("batch minibatch")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IterationNames:
+    """What the user said about the ranges of a program; empty means: find out by name.
+
+    Attributes
+    ----------
+    iteration, load, compute
+        Names, with or without their numbers (``step 17`` and ``step {n}`` mean the same), or patterns with ``*``.
+    batch_size
+        Samples in one iteration.
+    """
+
+    iteration: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    compute: tuple[str, ...] = ()
+    batch_size: int | None = None
+
+
+def roles_of(
+    names: Sequence[str], around: Iterable[tuple[str, str]], said: IterationNames
+) -> Mapping[str, int]:
+    """Return the role of each name.
+
+    Parameters
+    ----------
+    names
+        As `profkit.measure.range_stats.fold_names` makes them.
+    around
+        Pairs of a name and a name that has ranges inside ranges of the first.
+    said
+        By the user.
+
+    Raises
+    ------
+    UsageError
+        The user named a range that there is not.
+    """
+    roles = {name: _by_words(name) for name in names}
+    for option, role, wanted in (
+        ("--iteration", ITERATION, said.iteration),
+        ("--load", LOAD, said.load),
+        ("--compute", COMPUTE, said.compute),
+    ):
+        if not wanted:
+            continue
+        # What has been said of a role is all of it.
+        roles = {name: NO_ROLE if found == role else found for name, found in roles.items()}
+        for pattern in wanted:
+            meant = [name for name in names if _means(pattern, name)]
+            if not meant:
+                known = ", ".join(sorted(names)[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+                raise UsageError(
+                    f"{option} {pattern}: no NVTX range has that name, there are: {known or 'none'}"
+                )
+            roles.update(dict.fromkeys(meant, role))
+    pairs = list(around)
+    holds_compute = {outer for outer, inner in pairs if roles[inner] == COMPUTE}
+    return {
+        name: role if role != _BATCH else ITERATION if name in holds_compute else LOAD
+        for name, role in roles.items()
+    }
+
+
+#: Names that a message lists.
+_SHOWN = 12
+
+
+def _by_words(name: str) -> int:
+    words = {word.lower() for word in _WORD.findall(name)}
+    return next((role for role, known in _WORDS if words & known), NO_ROLE)
+
+
+def _means(pattern: str, name: str) -> bool:
+    return pattern_of(pattern) == pattern_of(name) or fnmatchcase(name, pattern)

@@ -1,0 +1,350 @@
+"""NVTX ranges summed up by name, and compared between runs. Pure functions over `profkit.model.Ranges`.
+
+Names that differ only by a number (``step 1`` … ``step 900``) are one row, ``step {n}``. Durations within one
+run depend on each other, so their distributions are described and never tested.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.range_waiting import RangeWaiting
+from profkit.model.ranges import MARK, OPEN, Ranges
+
+__all__ = ["RangeChange", "RangeKey", "RangeRow", "compare_ranges", "fold_names", "pattern_of", "range_rows"]
+
+Floats = npt.NDArray[np.float64]
+
+#: What stands for the number in a folded name.
+NUMBER = "{n}"
+# A number that a letter follows is part of a word: `conv1d` and `conv2d` are two things, `step1` and `step2`
+# one. Addresses are numbers too. A number that the collector itself has replaced is one already.
+_NUMBER = re.compile(r"(?<!\d)0x[0-9a-fA-F]+(?!\w)|\d+(?:\.\d+)?(?![A-Za-z_\d])")
+
+#: Ranges a side from which a percentile far out says something: below, it is the longest one.
+MIN_P95 = 20
+#: Ranges a side from which two distributions can be told apart: with fewer, 1 in 100 pairs of equal programs
+#: does not overlap at all (2 / C(2n, n) for n ranges a side; n = 5 makes it 0.8 %).
+MIN_SHIFT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RangeKey:
+    """What makes ranges one row.
+
+    Attributes
+    ----------
+    name
+        As the program named it, or folded.
+    domain
+        Empty for the default domain.
+    mark
+        A moment, not a range.
+    """
+
+    name: str
+    domain: str
+    mark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRow:
+    """All ranges of one name.
+
+    Attributes
+    ----------
+    names
+        Different names that are folded into this row.
+    count
+        Ranges that began, or marks.
+    total_s, median_s, p95_s
+        Seconds, of those that also ended; 0 and ``None`` for marks and where none ended. Ranges of one name
+        inside each other count twice in the total.
+    parent, share_of_parent
+        The row around most of its time, and the part (1) of that row's total that is in this one; ``None``
+        where no range is around it.
+    unbalanced
+        Ranges that never ended: left by an exception, or open when the process ended.
+    wait_s, wait_share
+        Seconds for which their threads queued for a CPU inside them, and the part (1) that this is of the time for
+        which it was counted; ``None`` where nothing was. See `analysis.range_waiting` for its resolution.
+    """
+
+    key: RangeKey
+    names: int
+    count: int
+    total_s: float
+    median_s: float | None
+    p95_s: float | None
+    parent: RangeKey | None
+    share_of_parent: float | None
+    unbalanced: int
+    wait_s: float | None = None
+    wait_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeChange:
+    """One row on both sides of a comparison.
+
+    Attributes
+    ----------
+    baseline, candidate
+        ``None`` where the side has no such range; of several runs the one with the median total.
+    median_ratio, p95_ratio, total_ratio
+        Candidate over baseline; ``None`` where a side has nothing to divide.
+    slower
+        Probability that a range of the candidate is longer than one of the baseline, ties counted half:
+        0.5 means no shift, 1 that every one is longer (Mann and Whitney's U over n·m). ``None`` below `MIN_SHIFT`
+        ranges a side.
+    """
+
+    key: RangeKey
+    baseline: RangeRow | None
+    candidate: RangeRow | None
+    median_ratio: float | None
+    p95_ratio: float | None
+    total_ratio: float | None
+    slower: float | None
+
+
+def pattern_of(name: str) -> str:
+    """Return a name with ``{n}`` for its numbers: names of one row have the same."""
+    return _NUMBER.sub(NUMBER, name)
+
+
+def fold_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the row name of each name.
+
+    Parameters
+    ----------
+    names
+        All names that are to be told apart; for a comparison those of both sides, so that a name folds on both
+        or on none.
+
+    Returns
+    -------
+    dict of str to str
+        The name itself, or with ``{n}`` for its numbers where another name becomes the same by that.
+    """
+    names = set(names)
+    folded = {name: pattern_of(name) for name in names}
+    uses: dict[str, int] = {}
+    for pattern in folded.values():
+        uses[pattern] = uses.get(pattern, 0) + 1
+    return {name: pattern if uses[pattern] > 1 else name for name, pattern in folded.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """One row with its durations, sorted."""
+
+    row: RangeRow
+    durations: Floats
+
+
+#: What one process's ranges waited, where that is known.
+Waits = Sequence[RangeWaiting | None]
+
+
+def range_rows(ranges: Sequence[Ranges], waits: Waits = ()) -> tuple[RangeRow, ...]:
+    """Sum up the ranges of a run.
+
+    Parameters
+    ----------
+    ranges
+        One per process.
+    waits
+        What they waited, in the same order, or nothing.
+
+    Returns
+    -------
+    tuple of RangeRow
+        Most total time first, then by count and name; marks last.
+    """
+    groups = _grouped(ranges, fold_names(_names(ranges)), waits)
+    return tuple(sorted((group.row for group in groups.values()), key=_place))
+
+
+def compare_ranges(
+    baseline: Sequence[Sequence[Ranges]],
+    candidate: Sequence[Sequence[Ranges]],
+    waits: tuple[Sequence[Waits], Sequence[Waits]] = ((), ()),
+) -> tuple[RangeChange, ...]:
+    """Compare the ranges of two sides.
+
+    Parameters
+    ----------
+    baseline, candidate
+        For each run of the side, one `Ranges` per process.
+    waits
+        What they waited, for both sides in the same order, or nothing.
+
+    Returns
+    -------
+    tuple of RangeChange
+        Rows whose total changed most, in seconds, first; marks are left out. Distributions are those of all
+        runs of a side together.
+    """
+    folded = fold_names(name for side in (baseline, candidate) for run in side for name in _names(run))
+    a, b = (
+        _side([_grouped(run, folded, waited[i] if waited else ()) for i, run in enumerate(side)])
+        for side, waited in zip((baseline, candidate), waits, strict=True)
+    )
+    keys = [key for key in dict.fromkeys([*a, *b]) if not key.mark]
+    changes = [_change(key, a.get(key), b.get(key)) for key in keys]
+    return tuple(sorted(changes, key=_size))
+
+
+def _names(ranges: Sequence[Ranges]) -> Iterable[str]:
+    for part in ranges:
+        yield from (part.strings[i] for i in np.unique(part.name).tolist())
+
+
+def _place(row: RangeRow) -> tuple[bool, float, int, str, str]:
+    return row.key.mark, -row.total_s, -row.count, row.key.domain, row.key.name
+
+
+def _size(change: RangeChange) -> tuple[float, str, str]:
+    totals = [0.0 if row is None else row.total_s for row in (change.baseline, change.candidate)]
+    return -abs(totals[1] - totals[0]), change.key.domain, change.key.name
+
+
+def _grouped(
+    ranges: Sequence[Ranges], folded: Mapping[str, str], waits: Waits = ()
+) -> dict[RangeKey, _Group]:
+    """Group all rows of a run by key."""
+    number: dict[RangeKey, int] = {}
+    names: list[set[str]] = []
+    groups, durations, open_, parents = [], [], [], []
+    for part in ranges:
+        group = _numbers(part, folded, number, names)
+        groups.append(group)
+        durations.append(part.duration_s)
+        open_.append((part.end_ns == OPEN) & (part.kind != MARK))
+        parents.append(
+            np.where(part.parent >= 0, group[np.maximum(part.parent, 0)], -1) if len(part) else group
+        )
+    if not number:
+        return {}
+    keys = list(number)
+    group, parent = np.concatenate(groups), np.concatenate(parents)
+    duration, unended = np.concatenate(durations), np.concatenate(open_)
+    count = np.bincount(group, minlength=len(keys))
+    unbalanced = np.bincount(group[unended], minlength=len(keys))
+    total = np.bincount(group, np.nan_to_num(duration), len(keys))
+    order = np.lexsort((duration, group))
+    bounds = np.concatenate([[0], np.cumsum(count)])
+    around = _around(group, parent, np.nan_to_num(duration), len(keys))
+    wait, measured = _waited(ranges, waits, group, len(keys))
+    result = {}
+    for i, key in enumerate(keys):
+        ended = duration[order[bounds[i] : bounds[i + 1]]]
+        ended = ended[: len(ended) - int(unbalanced[i])]  # NaN sorts last
+        timed = len(ended) > 0 and not key.mark
+        outer, inside = around.get(i, (None, 0.0))
+        result[key] = _Group(
+            RangeRow(
+                key=key,
+                names=len(names[i]),
+                count=int(count[i]),
+                total_s=float(total[i]) if timed else 0.0,
+                median_s=float(np.median(ended)) if timed else None,
+                p95_s=float(np.percentile(ended, 95)) if timed else None,
+                parent=None if outer is None else keys[outer],
+                share_of_parent=None if outer is None or total[outer] <= 0 else float(inside / total[outer]),
+                unbalanced=int(unbalanced[i]),
+                wait_s=float(wait[i]) if measured[i] > 0 else None,
+                wait_share=float(wait[i] / measured[i]) if measured[i] > 0 else None,
+            ),
+            ended if timed else np.zeros(0),
+        )
+    return result
+
+
+def _waited(
+    ranges: Sequence[Ranges], waits: Waits, group: npt.NDArray[np.int64], n: int
+) -> tuple[Floats, Floats]:
+    """Return for each group the seconds waited, and the seconds for which that was counted."""
+    if not any(waits):
+        return np.zeros(n), np.zeros(n)
+    columns = [
+        (np.zeros(len(part)), np.zeros(len(part)))
+        if waited is None
+        else (np.nan_to_num(waited.wait_s), waited.measured_s)
+        for part, waited in zip(ranges, waits, strict=True)
+    ]
+    wait, measured = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return np.asarray(np.bincount(group, wait, n), float), np.asarray(np.bincount(group, measured, n), float)
+
+
+def _numbers(
+    part: Ranges, folded: Mapping[str, str], number: dict[RangeKey, int], names: list[set[str]]
+) -> npt.NDArray[np.int64]:
+    """Return the group number of each row; new groups are added to `number` and `names`."""
+    mark = part.kind == MARK
+    code = (part.name.astype(np.int64) * len(part.strings) + part.domain) * 2 + mark
+    unique, inverse = np.unique(code, return_inverse=True)
+    found = np.zeros(len(unique), np.int64)
+    for i, value in enumerate(unique.tolist()):
+        rest, is_mark = divmod(value, 2)
+        name, domain = divmod(rest, len(part.strings))
+        text = part.strings[name]
+        key = RangeKey(folded[text], part.strings[domain], bool(is_mark))
+        found[i] = number.setdefault(key, len(number))
+        if found[i] == len(names):
+            names.append(set())
+        names[found[i]].add(text)
+    return found[inverse.reshape(-1)]
+
+
+def _around(
+    group: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], duration: Floats, n: int
+) -> dict[int, tuple[int, float]]:
+    """For each group, the group around most of its time, and that time; a group around itself is none."""
+    inside = (parent >= 0) & (parent != group)
+    pairs, where = np.unique(group[inside] * n + parent[inside], return_inverse=True)
+    seconds = np.bincount(where.reshape(-1), duration[inside], len(pairs))
+    best: dict[int, tuple[int, float]] = {}
+    for pair, time in zip(pairs.tolist(), seconds.tolist(), strict=True):
+        child, outer = divmod(pair, n)
+        if child not in best or time > best[child][1]:
+            best[child] = (outer, time)
+    return best
+
+
+def _side(runs: Sequence[Mapping[RangeKey, _Group]]) -> dict[RangeKey, _Group]:
+    """Join the runs of a side: the row of the run with the median total, the durations of all."""
+    result = {}
+    for key in dict.fromkeys(key for run in runs for key in run):
+        present = sorted((run[key] for run in runs if key in run), key=lambda g: g.row.total_s)
+        durations = np.sort(np.concatenate([group.durations for group in present]))
+        result[key] = _Group(present[(len(present) - 1) // 2].row, durations)
+    return result
+
+
+def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
+    if a is None or b is None:
+        return RangeChange(
+            key, None if a is None else a.row, None if b is None else b.row, None, None, None, None
+        )
+    x, y = a.durations, b.durations
+    median = p95 = slower = None
+    if len(x) and len(y):
+        median = _ratio(np.median(x), np.median(y))
+        if min(len(x), len(y)) >= MIN_P95:
+            p95 = _ratio(np.percentile(x, 95), np.percentile(y, 95))
+        if min(len(x), len(y)) >= MIN_SHIFT:
+            below, upto = np.searchsorted(x, y, "left"), np.searchsorted(x, y, "right")
+            slower = float((below + upto).mean() / (2 * len(x)))
+    total = _ratio(a.row.total_s, b.row.total_s)
+    return RangeChange(key, a.row, b.row, median, p95, total, slower)
+
+
+def _ratio(baseline: float | np.floating, candidate: float | np.floating) -> float | None:
+    return float(candidate / baseline) if baseline > 0 else None

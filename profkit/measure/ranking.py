@@ -1,0 +1,109 @@
+"""How far the order of functions moved between two sides, with the interval that replicates allow.
+
+Between the table and the report: one `Ranking` from the rows of the difference. What it means is said by
+`diagnose`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure import noise
+from profkit.measure.intervals import displacement, estimate
+from profkit.measure.rank import rbo_distance, total_variation
+from profkit.measure.sides import Side
+from profkit.measure.tables import DiffTable, Ranking
+
+__all__ = ["ranking_of"]
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.integer]
+
+#: Functions that the rank-biased overlap looks at.
+DEPTH = 50
+#: Ranks from which on no draw of the runs brings a function among the first `DEPTH`.
+REACH = 4 * DEPTH
+
+
+def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: str) -> Ranking:
+    """Compare the orders of both sides.
+
+    Parameters
+    ----------
+    table, rows
+        As `profkit.measure.table.build_table` returns them.
+    a, b
+        Baseline and candidate.
+    by
+        ``tottime`` or ``cumtime``.
+    """
+    before, after = table.baseline, table.candidate
+    # Time shares tell where time sits whatever ranks; only functions that matter on either side count.
+    share_a, share_b = (s.tottime / max(float(s.tottime.sum()), 1e-12) for s in (before, after))
+    heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
+    distance = rbo_distance(_order(before.rank), _order(after.rank), depth=DEPTH)
+    apart = total_variation(share_a[heavy], share_b[heavy])
+    floor = _own_floor(a, by)
+    near = ((before.rank > 0) & (before.rank <= REACH)) | ((after.rank > 0) & (after.rank <= REACH))
+    times_a, times_b = _run_times(a, rows[0][near], by), _run_times(b, rows[1][near], by)
+    overlap = replace(estimate(times_a, times_b, _distance), value=distance)
+    return Ranking(
+        by=by,
+        rbo=distance,
+        total_variation=apart,
+        # Functions of nearly equal time that change places move no time.
+        reordered=distance > floor and apart > noise.NEARLY_EQUAL,
+        noise_floor=floor,
+        rbo_interval=(overlap.low, overlap.high),
+        displacement=estimate(times_a, times_b, _displacement),
+    )
+
+
+def _run_times(side: Side, rows: Rows, by: str) -> Floats:
+    """Seconds of every run, shape (runs, len(rows)); 0 where the side lacks the function."""
+    times = side.tottime if by == "tottime" else side.cumtime
+    if not times.shape[1]:
+        return np.zeros((len(times), len(rows)))
+    return np.where(rows >= 0, times[:, rows], 0.0)
+
+
+def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Rows of the first `DEPTH` ranks, best first."""
+    rows = np.flatnonzero((rank > 0) & (rank <= DEPTH))
+    return rows[np.argsort(rank[rows])]
+
+
+def _first(times: Floats) -> npt.NDArray[np.intp]:
+    """Rows in the order of their medians, those of no time left out."""
+    middle = np.median(times, axis=0)
+    order = np.argsort(-middle, kind="stable")
+    return order[: np.count_nonzero(middle > 0)]
+
+
+def _distance(times_a: Floats, times_b: Floats) -> float:
+    return rbo_distance(_first(times_a), _first(times_b), depth=DEPTH)
+
+
+def _displacement(times_a: Floats, times_b: Floats) -> float:
+    n = times_a.shape[1]
+    middle_a, middle_b = np.median(times_a, axis=0), np.median(times_b, axis=0)
+    rank_a, rank_b = np.empty(n, np.int64), np.empty(n, np.int64)
+    rank_a[np.argsort(-middle_a, kind="stable")] = np.arange(1, n + 1)
+    rank_b[np.argsort(-middle_b, kind="stable")] = np.arange(1, n + 1)
+    both = (middle_a > 0) & (middle_b > 0)
+    share = np.maximum(middle_a / max(middle_a.sum(), 1e-12), middle_b / max(middle_b.sum(), 1e-12))
+    heavy = both & (share >= noise.MIN_SHARE)
+    return displacement(rank_a[heavy], rank_b[heavy], share[heavy])
+
+
+def _own_floor(side: Side, by: str) -> float:
+    """Pooled floor, raised to what repeats of the baseline reach where they differ more among themselves."""
+    if side.runs < noise.MIN_RUNS_NOISE:
+        return noise.RBO_P99
+    times = side.tottime if by == "tottime" else side.cumtime
+    orders = [np.argsort(-row, kind="stable")[:DEPTH] for row in times]
+    pairs = [(i, j) for i in range(len(orders)) for j in range(i)]
+    return max(noise.RBO_P99, *(rbo_distance(orders[i], orders[j], depth=DEPTH) for i, j in pairs))

@@ -1,0 +1,133 @@
+"""One side of a comparison: its replicates under common rows, and the medians over them.
+
+Between `select` and `diff`. Runs of a side are aligned to the union of those before them, so that a function
+that the first run lacks is not lost; what the sides are to each other is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.align import align
+from profkit.model import Profile, Roots
+
+__all__ = ["Side", "gather"]
+
+Floats = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int32]
+INDEX_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
+VALUE_COLUMNS = (
+    "ncalls",
+    "primitive_calls",
+    "tottime",
+    "cumtime",
+    "wait",
+    "blocked",
+    "cumwait",
+    "cumblocked",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """Replicates of one side.
+
+    Attributes
+    ----------
+    profile : Profile
+        Every function of any run; counts and times are medians over the runs, 0 counting for a run that lacks
+        the function. Without edges.
+    roots : Roots
+        Directories of all runs.
+    ncalls, tottime, cumtime : float64 array, shape (runs, n)
+        Each run's own.
+    places : tuple of int32 arrays
+        Row of `profile` for each row of each run.
+    """
+
+    profile: Profile
+    roots: Roots
+    ncalls: Floats
+    tottime: Floats
+    cumtime: Floats
+    places: tuple[Index, ...]
+
+    @property
+    def runs(self) -> int:
+        """Number of replicates."""
+        return len(self.tottime)
+
+
+def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
+    """Bring the profiles of one side's runs under common rows.
+
+    Parameters
+    ----------
+    profiles, roots
+        One per run, at least one.
+
+    Returns
+    -------
+    Side
+    """
+    union = replace(profiles[0], edges=None)
+    known = roots[0]
+    places = [np.arange(len(union), dtype=np.int32)]
+    for profile, own in zip(profiles[1:], roots[1:], strict=True):
+        found = align(union, profile, known, own)
+        place = np.empty(len(profile), np.int32)
+        place[found.candidate] = found.baseline
+        place[found.candidate_only] = len(union) + np.arange(len(found.candidate_only), dtype=np.int32)
+        union = _extended(union, profile, found.candidate_only)
+        places.append(place)
+        known = Roots(
+            _both(known.stdlib, own.stdlib), _both(known.site, own.site), _both(known.project, own.project)
+        )
+    columns = {name: _stacked(profiles, places, name, len(union)) for name in VALUE_COLUMNS}
+    ncalls, tottime, cumtime = columns["ncalls"], columns["tottime"], columns["cumtime"]
+    assert ncalls is not None
+    assert tottime is not None
+    assert cumtime is not None
+    values: dict[str, npt.NDArray[np.generic] | None] = {}
+    for name, stack in columns.items():
+        middle = None if stack is None else stack[0] if len(stack) == 1 else np.median(stack, axis=0)
+        whole = name in ("ncalls", "primitive_calls") and middle is not None
+        values[name] = np.rint(middle).astype(np.int64) if whole and middle is not None else middle
+    return Side(replace(union, **values), known, ncalls, tottime, cumtime, tuple(places))  # type: ignore[arg-type]
+
+
+def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(first + second))
+
+
+def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
+    """The union with further rows; their times are filled in later, for all runs at once."""
+    if not len(rows):
+        return union
+    table = {text: i for i, text in enumerate(union.strings)}
+    place = np.array([table.setdefault(text, len(table)) for text in profile.strings], np.int32)
+    columns: dict[str, npt.NDArray[np.generic] | None] = {
+        name: np.concatenate([getattr(union, name), place[getattr(profile, name)[rows]]])
+        for name in INDEX_COLUMNS
+    }
+    columns["line"] = np.concatenate([union.line, profile.line[rows]])
+    for name in VALUE_COLUMNS:
+        ours, theirs = getattr(union, name), getattr(profile, name)
+        both = ours is not None and theirs is not None
+        columns[name] = np.concatenate([ours, theirs[rows]]) if both else None
+    return replace(union, strings=tuple(table), **columns)  # type: ignore[arg-type]
+
+
+def _stacked(profiles: Sequence[Profile], places: Sequence[Index], name: str, n: int) -> Floats | None:
+    """One column of all runs, ``None`` where some run lacks it."""
+    stack = np.zeros((len(profiles), n))
+    for i, (profile, place) in enumerate(zip(profiles, places, strict=True)):
+        values = getattr(profile, name)
+        if values is None:
+            return None
+        stack[i, place] = values
+    return stack

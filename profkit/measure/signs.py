@@ -1,0 +1,288 @@
+"""Signs of starvation in two plain profiles: what a busy machine does to self times, as numbers.
+
+A program that is denied CPU loses it in lumps of a scheduler's slice (milliseconds). Functions of a few
+milliseconds are then either spared or hit by a whole lump, while their median stays; slower hardware, larger inputs
+and changed code move them together or not at all. `starvation` weighs these numbers; nothing is judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure import noise
+from profkit.identity.align import Joined
+from profkit.measure.movement import CALLS_CHANGED, is_wait
+from profkit.measure.rank import MAD_SCALE, rbo_distance
+from profkit.measure.sides import Side
+from profkit.identity.alignment import Alignment
+from profkit.model import BUILTIN
+
+__all__ = ["SIGNS", "Matched", "lump_size", "matched", "noisier", "signs"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: Names of the numbers, in the order in which `signs` returns them.
+SIGNS = (
+    "shares_apart",
+    "busy_shares_apart",
+    "rankings_apart",
+    "slower",
+    "spread",
+    "quartiles",
+    "python_median",
+    "python_upper",
+    "native_median",
+    "native_upper",
+    "python_hit",
+    "python_excess",
+    "all_hit",
+    "all_excess",
+    "hits",
+    "python_gap",
+    "greatest_gain",
+    "gaining",
+    "python_gain",
+    "range_of_large",
+    "calls_changed",
+)
+#: Self time of functions that a lump can be seen in, seconds: below, the clock's own noise; above, a lump is little.
+SMALL = (1e-4, 2e-2)
+#: A lump: so many seconds, and this part of what the function took before.
+LUMP_S = 1e-3
+LUMP_PART = 0.5
+#: Fewer functions than this tell nothing of their distribution.
+FEWEST = 5
+#: Share of self time from which a function is among the large ones.
+LARGE = 0.02
+#: Share of self time, on either side, from which a function's scatter over repeats is looked at.
+SCATTER_SHARE = 1e-3
+#: Bounds of logarithms of ratios: what lies beyond says no more.
+MOST_LOG = 3.0
+#: Functions that the rank-biased overlap looks at.
+DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """Functions that both sides have, run by run.
+
+    Attributes
+    ----------
+    time_a, time_b : float64 array, shape (runs of that side, n)
+        Self time, seconds.
+    calls_a, calls_b : float64 array, shape (runs of that side, n)
+    native, waits : bool array, shape (n,)
+        Built-in functions, and those whose self time is waiting by purpose.
+    total_a, total_b : float64 array, shape (runs,)
+        Self time of all functions, matched or not.
+    """
+
+    time_a: Floats
+    time_b: Floats
+    calls_a: Floats
+    calls_b: Floats
+    native: Bools
+    waits: Bools
+    total_a: Floats
+    total_b: Floats
+
+
+def matched(joined: Joined, found: Alignment, a: Side, b: Side) -> Matched:
+    """Take what both sides have.
+
+    Parameters
+    ----------
+    joined, found
+        Both sides in common numbering, and their alignment.
+    a, b
+        Baseline and candidate.
+    """
+    rows_a, rows_b = found.baseline, found.candidate
+    times_a, times_b = a.tottime[:, rows_a], b.tottime[:, rows_b]
+    some = np.maximum(times_a.max(axis=0, initial=0.0), times_b.max(axis=0, initial=0.0)) >= SMALL[0]
+    rows_a, rows_b = rows_a[some], rows_b[some]
+    columns = joined.baseline
+    roots = [joined.files[f][0] for f in columns.file[rows_a].tolist()]
+    names = [joined.strings[i] for i in columns.name[rows_a].tolist()]
+    return Matched(
+        time_a=times_a[:, some],
+        time_b=times_b[:, some],
+        calls_a=a.ncalls[:, rows_a].astype(np.float64),
+        calls_b=b.ncalls[:, rows_b].astype(np.float64),
+        native=np.array([root == BUILTIN for root in roots], np.bool_),
+        waits=np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_),
+        total_a=a.tottime.sum(axis=1),
+        total_b=b.tottime.sum(axis=1),
+    )
+
+
+def signs(both: Matched) -> Floats:
+    """Return the numbers of `SIGNS`, averaged over pairs of runs.
+
+    Parameters
+    ----------
+    both
+        Of any numbers of runs; run *i* of one side is paired with run *i* of the other, the shorter side going round.
+
+    Returns
+    -------
+    float64 array, shape (len(SIGNS),)
+        Zero where too few functions tell.
+    """
+    average: Floats = np.mean([_of_pair(both, i, j) for i, j in _pairs(both)], axis=0)
+    return average
+
+
+def lump_size(both: Matched) -> float:
+    """Median of the lumps that hit small functions, seconds; NaN below two lumps."""
+    lumps = np.concatenate(
+        [_lumps(*_ratios(both, i, j), both.native | ~both.native) for i, j in _pairs(both)]
+    )
+    return float(np.median(lumps)) if len(lumps) > 1 else float("nan")
+
+
+def noisier(both: Matched) -> float:
+    """Return how much more the candidate's repeats scatter than the baseline's.
+
+    Parameters
+    ----------
+    both
+        Of any numbers of runs.
+
+    Returns
+    -------
+    float
+        Mean over functions of ln(s_b / s_a), where s is the standard deviation over repeats of the logarithm of self
+        time per call, each run's common factor taken out; NaN below `noise.MIN_RUNS_NOISE` runs a side, and where
+        fewer than `FEWEST` functions tell.
+    """
+    if min(len(both.total_a), len(both.total_b)) < noise.MIN_RUNS_NOISE:
+        return float("nan")
+    share = np.maximum(
+        (both.time_a / np.maximum(both.total_a, 1e-12)[:, None]).mean(axis=0),
+        (both.time_b / np.maximum(both.total_b, 1e-12)[:, None]).mean(axis=0),
+    )
+    everywhere = (both.time_a > 0).all(axis=0) & (both.time_b > 0).all(axis=0)
+    told = everywhere & ~both.waits & (share >= SCATTER_SHARE)
+    if np.count_nonzero(told) < FEWEST:
+        return float("nan")
+    # A lump that hits one run of five is an outlier that a median of deviations would not see.
+    before, after = (
+        _deviation(times[:, told] / np.maximum(calls[:, told], 1.0))
+        for times, calls in ((both.time_a, both.calls_a), (both.time_b, both.calls_b))
+    )
+    return float(np.mean(np.log(after / before)))
+
+
+def _deviation(per_call: Floats) -> Floats:
+    """Standard deviation over runs of the logarithm of each function's time, at least `noise.MIN_SCATTER`."""
+    logs = np.log(per_call)
+    logs = logs - logs.mean(axis=0)
+    logs = logs - np.median(logs, axis=1, keepdims=True)
+    deviation: Floats = np.maximum(logs.std(axis=0, ddof=1), noise.MIN_SCATTER)
+    return deviation
+
+
+def _pairs(both: Matched) -> Sequence[tuple[int, int]]:
+    n, m = len(both.total_a), len(both.total_b)
+    return [(i % n, i % m) for i in range(max(n, m))]
+
+
+def _ratios(both: Matched, i: int, j: int) -> tuple[Floats, Floats, Floats, Bools]:
+    """Self times of a pair of runs, the logarithm of the change per call, and where calls permit one."""
+    a, b = both.time_a[i], both.time_b[j]
+    calls_a, calls_b = np.maximum(both.calls_a[i], 1.0), np.maximum(both.calls_b[j], 1.0)
+    same = (np.abs(np.log(calls_b / calls_a)) < np.log1p(CALLS_CHANGED)) & (a > 0) & (b > 0) & ~both.waits
+    scaled = b * calls_a / calls_b
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = np.where(same, np.log(scaled / a), 0.0)
+    return a, scaled, np.clip(r, -MOST_LOG, MOST_LOG), same
+
+
+def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
+    """Seconds that small functions lost beyond what is common to them, of those that lost a lump."""
+    small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
+    if np.count_nonzero(small) < FEWEST:
+        return np.zeros(0)
+    usual = a[small] * np.exp(np.median(r[small]))
+    excess = b[small] - usual
+    lumps: Floats = excess[(excess > LUMP_S) & (excess > LUMP_PART * usual)]
+    return lumps
+
+
+def _hit(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> tuple[int, float, float]:
+    """How many small functions lost a lump, which part of them, and ln(1 + the lumps over all their time)."""
+    small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
+    lumps = _lumps(a, b, r, same, of)
+    lost = float(lumps.sum()) / max(float(a[small].sum()), SMALL[0])
+    return len(lumps), len(lumps) / max(1, int(small.sum())), float(np.log1p(lost))
+
+
+def _of_pair(both: Matched, i: int, j: int) -> Floats:
+    a, b, r, same = _ratios(both, i, j)
+    python, native = ~both.native, both.native
+    busy = ~both.waits
+    share_a, share_b = (
+        both.time_a[i] / max(both.total_a[i], 1e-12),
+        both.time_b[j] / max(both.total_b[j], 1e-12),
+    )
+    heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
+    busy_a, busy_b = _part(both.time_a[i], busy), _part(both.time_b[j], busy)
+    order_a, order_b = (np.argsort(-t, kind="stable")[:DEPTH] for t in (both.time_a[i], both.time_b[j]))
+    told = same & heavy
+    gain = np.maximum(both.time_b[j] - both.time_a[i], 0.0)[heavy & busy]
+    excess = np.where(same, np.maximum(b - a, 0.0), 0.0)
+    held = excess[told]
+    calls = np.abs(np.log(np.maximum(both.calls_b[j], 1.0) / np.maximum(both.calls_a[i], 1.0)))
+    weight = np.where(busy, share_a + share_b, 0.0)
+    small_python = python & same & (a >= SMALL[0])
+    gap = 0.0
+    if np.count_nonzero(small_python) >= FEWEST:
+        gap = np.log(b[small_python].sum() / a[small_python].sum()) - np.median(r[small_python])
+    of_python, of_all = (_hit(a, b, r, same, of) for of in (python, python | native))
+    large = same & (share_a >= LARGE)
+    return np.array(
+        [
+            0.5 * np.abs(share_b - share_a)[heavy].sum(),
+            0.5 * np.abs(busy_b - busy_a)[heavy].sum(),
+            rbo_distance(order_a, order_b, depth=DEPTH),
+            _log_ratio(both.time_a[i][busy].sum(), both.time_b[j][busy].sum()),
+            MAD_SCALE * _quantile(np.abs(r[told] - _quantile(r[told], 0.5)), 0.5),
+            _quantile(r[told], 0.75) - _quantile(r[told], 0.25),
+            _quantile(r[told & python], 0.5),
+            _quantile(r[told & python], 0.75),
+            _quantile(r[told & native], 0.5),
+            _quantile(r[told & native], 0.75),
+            *of_python[1:],
+            *of_all[1:],
+            np.log1p(of_all[0]),
+            np.clip(gap, -MOST_LOG, MOST_LOG),
+            gain.max(initial=0.0) / max(gain.sum(), 1e-12),
+            # ln of the effective number of functions that share the excess (inverse Simpson index).
+            np.log(max(1.0, held.sum() ** 2 / max((held**2).sum(), 1e-24))),
+            excess[python].sum() / max(excess.sum(), 1e-12),
+            np.ptp(r[large]) if np.count_nonzero(large) > 1 else 0.0,
+            weight[calls > np.log1p(CALLS_CHANGED)].sum() / max(weight.sum(), 1e-12),
+        ],
+        np.float64,
+    )
+
+
+def _part(times: Floats, of: Bools) -> Floats:
+    kept: Floats = np.where(of, times, 0.0)
+    return kept / max(float(kept.sum()), 1e-12)
+
+
+def _log_ratio(before: float, after: float) -> float:
+    if before <= 0 or after <= 0:
+        return 0.0
+    return float(np.clip(np.log(after / before), -MOST_LOG, MOST_LOG))
+
+
+def _quantile(values: Floats, q: float) -> float:
+    return float(np.quantile(values, q)) if len(values) else 0.0

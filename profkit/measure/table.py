@@ -1,0 +1,352 @@
+"""The rows of a difference: every function of either side with ranks, times, ratios, and whether it moved.
+
+Built by `diff` from two aligned sides; columns are arrays until the last step. It says of a row that it moved
+beyond noise, and how; it does not say why.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure import noise
+from profkit.identity.align import Columns, Joined
+from profkit.identity.keys import infer_roots
+from profkit.measure.movement import CALLS_CHANGED, is_wait
+from profkit.identity.paths import relative_to
+from profkit.measure.rank import MAD_SCALE, log_ratios, ranks
+from profkit.measure.sides import Side
+from profkit.identity.alignment import RUNGS, Alignment
+from profkit.measure.tables import DiffTable, SideTable
+from profkit.verdict.wording import percent, times
+from profkit.model import PROJECT, FunctionKey, Profile
+
+__all__ = ["build_table", "busy_seconds", "stopped_seconds"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.integer]
+
+#: A change beyond this many standard deviations of the replicates is no noise.
+SIGMAS = 3.0
+#: Part of a function's self time spent waiting from which the reason mentions it.
+MENTION_WAIT = 0.1
+
+
+def build_table(
+    joined: Joined, found: Alignment, a: Side, b: Side, by: str
+) -> tuple[DiffTable, tuple[Rows, Rows]]:
+    """Lay out the functions of both sides, greatest absolute change first.
+
+    Parameters
+    ----------
+    joined, found
+        Both sides in common numbering, and their alignment.
+    a, b
+        Baseline and candidate.
+    by
+        ``tottime`` or ``cumtime``: what ranks, and what the order of rows goes by.
+
+    Returns
+    -------
+    table : DiffTable
+    rows : tuple of two integer arrays, shape (n,)
+        Row of the baseline's and of the candidate's profile behind each row of the table, −1 without one.
+    """
+    none_a, none_b = len(found.candidate_only), len(found.baseline_only)
+    row_a = np.concatenate([found.baseline, found.baseline_only, np.full(none_a, -1, np.int32)])
+    row_b = np.concatenate([found.candidate, np.full(none_b, -1, np.int32), found.candidate_only])
+    rung = np.concatenate([found.rung, np.full(none_b, len(RUNGS)), np.full(none_a, len(RUNGS) + 1)])
+
+    value_a, value_b = _value(a.profile, by), _value(b.profile, by)
+    rank_a = ranks(value_a, _key_order(joined, joined.baseline, value_a))
+    rank_b = ranks(value_b, _key_order(joined, joined.candidate, value_b))
+    change = _at(value_b, row_b) - _at(value_a, row_a)
+    place = np.maximum(_at(rank_a, row_a), _at(rank_b, row_b))
+    order = np.lexsort((place, -np.abs(change)))
+    row_a, row_b, rung = row_a[order], row_b[order], rung[order]
+
+    side_a = _side_table(a.profile, row_a, rank_a, value_a, by)
+    side_b = _side_table(b.profile, row_b, rank_b, value_b, by)
+    log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
+    source = _same_source(joined, row_a, row_b)
+    anomalous = _anomalous(a, b, row_a, row_b, side_a, side_b, log_ratio, by)
+    keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
+    reason = [""] * len(order)
+    for row in np.flatnonzero(anomalous).tolist():
+        waits = is_wait(names[row], keys[row].root)
+        reason[row] = _reason(row, side_a, side_b, source[row], float(log_ratio[row]), waits)
+    kinds = (*RUNGS, "gone", "new")
+    table = DiffTable(
+        keys=keys,
+        name=names,
+        file=files,
+        line=lines,
+        match=tuple([kinds[i] for i in rung.tolist()]),
+        baseline=side_a,
+        candidate=side_b,
+        per_call_ratio=np.exp(log_ratio),
+        same_source=tuple(source),
+        anomalous=anomalous,
+        reason=tuple(reason),
+        p_value=_p_values(a, b, row_a, row_b, side_a, side_b, by),
+    )
+    return table, (row_a, row_b)
+
+
+def busy_seconds(
+    a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
+) -> tuple[Floats, Floats]:
+    """Self time spent on a CPU, where a tracer on both sides told waiting from running; else all self time.
+
+    Parameters
+    ----------
+    a, b
+        Baseline and candidate.
+    rows
+        As `build_table` returns them.
+    cumulative
+        Including callees.
+
+    Returns
+    -------
+    baseline, candidate : float64 array, shape (n,)
+        Seconds, in order of the table.
+    """
+    names = ("cumwait", "cumblocked", "cumtime") if cumulative else ("wait", "blocked", "tottime")
+    measured = all(getattr(p, name) is not None for p in (a, b) for name in names[:2])
+
+    def busy(profile: Profile, of: Rows) -> Floats:
+        waited, blocked, whole = (getattr(profile, name) for name in names)
+        if not measured:
+            return _at(whole, of)
+        return _at(np.maximum(whole - waited - blocked, 0.0), of)
+
+    return busy(a, rows[0]), busy(b, rows[1])
+
+
+def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats] | None:
+    """Self time off the CPU, not queueing, in order of the table; ``None`` where a side did not measure it."""
+    if a.blocked is None or b.blocked is None:
+        return None
+    return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
+
+
+def _value(profile: Profile, by: str) -> Floats:
+    return profile.tottime if by == "tottime" else profile.cumtime
+
+
+def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Floats:
+    """Values of rows, 0 where the row is absent (−1)."""
+    if not len(values):
+        return np.zeros(len(rows))
+    return np.where(rows >= 0, values[rows].astype(np.float64), 0.0)
+
+
+def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
+    """Place in the order of keys, for rows whose value another row has too; 0 for all others."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    tied = np.zeros(len(values), np.bool_)
+    equal = ordered[1:] == ordered[:-1]
+    tied[order[1:][equal]] = True
+    tied[order[:-1][equal]] = True
+    rows = np.flatnonzero(tied)
+    result = np.zeros(len(values), np.int64)
+    if len(rows):
+        strings = joined.strings
+        named = np.where(side.qualname[rows] != 0, side.qualname[rows], side.name[rows])
+        used, of = np.unique(named, return_inverse=True)
+        alphabetic = sorted(range(len(used)), key=[strings[i] for i in used.tolist()].__getitem__)
+        letter = np.empty(len(used), np.int64)
+        letter[alphabetic] = np.arange(len(used))
+        files = sorted(range(len(joined.files)), key=joined.files.__getitem__)
+        shelf = np.empty(len(files), np.int64)
+        shelf[files] = np.arange(len(files))
+        by_key = np.lexsort((side.line[rows], letter[of.reshape(len(rows))], shelf[side.file[rows]]))
+        result[rows[by_key]] = np.arange(len(rows))
+    return result
+
+
+def _side_table(
+    profile: Profile, rows: npt.NDArray[np.integer], rank: Ints, values: Floats, by: str
+) -> SideTable:
+    present = rows >= 0
+    whole = float(values.sum() if by == "tottime" else values.max(initial=0.0))
+    return SideTable(
+        present=present,
+        rank=_at(rank, rows).astype(np.int64),
+        ncalls=_at(profile.ncalls, rows).astype(np.int64),
+        primitive_calls=_at(profile.primitive_calls, rows).astype(np.int64),
+        tottime=_at(profile.tottime, rows),
+        cumtime=_at(profile.cumtime, rows),
+        share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
+        wait=None if profile.wait is None else _at(profile.wait, rows),
+        cumwait=None if profile.cumwait is None else _at(profile.cumwait, rows),
+    )
+
+
+def _same_source(
+    joined: Joined, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer]
+) -> list[bool | None]:
+    result: list[bool | None] = [None] * len(row_a)
+    both = np.flatnonzero((row_a >= 0) & (row_b >= 0))
+    hash_a = joined.baseline.source_hash[row_a[both]]
+    hash_b = joined.candidate.source_hash[row_b[both]]
+    known = (hash_a != 0) & (hash_b != 0)
+    for row, same in zip(both[known].tolist(), (hash_a == hash_b)[known].tolist(), strict=True):
+        result[row] = same
+    return result
+
+
+def _anomalous(
+    a: Side,
+    b: Side,
+    row_a: npt.NDArray[np.integer],
+    row_b: npt.NDArray[np.integer],
+    side_a: SideTable,
+    side_b: SideTable,
+    log_ratio: Floats,
+    by: str,
+) -> Bools:
+    """Rows that moved among the others by more than noise, and whose seconds did too.
+
+    A climb is weighted by the share it reaches. The first of a ranking cannot climb, so a share that grew by
+    more than all clean differences together, or a time per call that left the common factor, counts as well; where
+    replicates tell a row's own noise, it need not be that much.
+    """
+    seconds_a = side_a.tottime if by == "tottime" else side_a.cumtime
+    seconds_b = side_b.tottime if by == "tottime" else side_b.cumtime
+    change = seconds_b - seconds_a
+    least = max(noise.MIN_SECONDS, noise.MIN_SHARE * max(a.profile.total, b.profile.total))
+    matters = np.abs(change) >= least
+    both = side_a.present & side_b.present
+    with np.errstate(divide="ignore", invalid="ignore"):
+        grown = np.abs(np.log(seconds_b / seconds_a))
+        climb = np.abs(np.log(side_a.rank / side_b.rank)) * np.maximum(side_a.share, side_b.share)
+    beyond = grown > _noise(a, b, row_a, row_b, by)
+
+    heavy = both & (np.maximum(side_a.share, side_b.share) >= noise.MIN_SHARE) & np.isfinite(log_ratio)
+    common = float(np.median(log_ratio[heavy])) if heavy.any() else 0.0
+    apart = np.abs(log_ratio - common) > np.log(noise.TOTAL_RATIO_P95)
+    moved = climb > noise.CLIMB_P99
+    moved |= np.abs(side_b.share - side_a.share) > noise.TV_P95
+    moved |= (np.abs(change) > noise.TV_P95 * a.profile.total) & apart
+    share = np.maximum(side_a.share, side_b.share)
+    if min(a.runs, b.runs) >= noise.MIN_RUNS_NOISE:
+        moved |= (share >= noise.OWN_NOISE_SHARE) & apart
+    result: Bools = np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
+    return result
+
+
+def _noise(
+    a: Side, b: Side, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], by: str
+) -> Floats:
+    """Change of the logarithm of a row's seconds that noise can make: its own where replicates tell it."""
+    pooled = np.full(len(row_a), np.log(noise.TOTAL_RATIO_P95))
+    if min(a.runs, b.runs) < noise.MIN_RUNS_NOISE:
+        return pooled
+    variance = np.zeros(len(row_a))
+    for side, rows in ((a, row_a), (b, row_b)):
+        times = side.tottime if by == "tottime" else side.cumtime
+        scatter = np.maximum(noise.log_scatter(times), noise.CLEAN_SCATTER)
+        totals = np.log(np.maximum(times.sum(axis=1), 1e-12))
+        drift = MAD_SCALE * float(np.median(np.abs(totals - np.median(totals))))
+        variance += np.where(rows >= 0, scatter[rows] ** 2, 0.0) + drift**2
+    own = SIGMAS * np.sqrt(variance)
+    result: Floats = np.where(np.isfinite(own), own, pooled)
+    return result
+
+
+def _p_values(
+    a: Side,
+    b: Side,
+    row_a: npt.NDArray[np.integer],
+    row_b: npt.NDArray[np.integer],
+    side_a: SideTable,
+    side_b: SideTable,
+    by: str,
+) -> Floats:
+    """Adjusted rank-sum tests of rows that are large enough to matter; NaN for the others."""
+    result = np.full(len(row_a), np.nan)
+    if min(a.runs, b.runs) < noise.MIN_RUNS_TEST:
+        return result
+    tested = np.flatnonzero(np.maximum(side_a.share, side_b.share) >= noise.MIN_SHARE)
+    times_a, times_b = (a.tottime, b.tottime) if by == "tottime" else (a.cumtime, b.cumtime)
+    values_a = np.where(row_a[tested] >= 0, times_a[:, row_a[tested]], 0.0)
+    values_b = np.where(row_b[tested] >= 0, times_b[:, row_b[tested]], 0.0)
+    result[tested] = noise.adjusted(noise.rank_sum_p(values_a, values_b))
+    return result
+
+
+def _reason(
+    row: int, a: SideTable, b: SideTable, same_source: bool | None, log_ratio: float, waits: bool
+) -> str:
+    if not a.present[row] or not b.present[row]:
+        return "new" if b.present[row] else "gone"
+    rank_a, rank_b = int(a.rank[row]), int(b.rank[row])
+    if rank_a == rank_b:
+        moved = f"stays #{rank_b}"
+    else:
+        moved = f"{'rose' if rank_b < rank_a else 'fell'} from #{rank_a} to #{rank_b}"
+    said = ["waits by purpose"] if waits else []
+    if same_source is not None:
+        said.append("same source" if same_source else "source changed")
+    calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
+    if calls_a == calls_b:
+        said.append("same calls")
+    elif abs(calls_b - calls_a) <= CALLS_CHANGED * calls_a:
+        said.append("nearly the same calls")
+    elif calls_a:
+        said.append(f"{times(calls_b / calls_a)} the calls")
+    if np.isfinite(log_ratio):
+        said.append(f"{times(float(np.exp(log_ratio)))} per call")
+    if b.wait is not None and b.tottime[row] > 0:
+        part = min(1.0, float(b.wait[row] / b.tottime[row]))  # sampled waiting may be a little more
+        if part >= MENTION_WAIT:
+            said.append(f"{percent(part)} of it waiting for a CPU")
+    return f"{moved}; {', '.join(said)}"
+
+
+def _labels(
+    joined: Joined, a: Side, b: Side, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer]
+) -> tuple[tuple[FunctionKey, ...], tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
+    """Key, name, file and line of every row, as the candidate has them where it has the row."""
+    n = len(row_a)
+    from_b = row_b >= 0
+    columns = {}
+    for name in ("file", "raw_file", "line", "name", "qualname"):
+        column = np.zeros(n, np.int32)
+        column[from_b] = getattr(joined.candidate, name)[row_b[from_b]]
+        column[~from_b] = getattr(joined.baseline, name)[row_a[~from_b]]
+        columns[name] = column
+    # What a person reads is the qualified name, even where only one side knows it.
+    ours = np.zeros(n, np.int32)
+    ours[row_a >= 0] = joined.baseline.qualname[row_a[row_a >= 0]]
+    named = np.where(columns["qualname"] != 0, columns["qualname"], ours)
+    named = np.where(named != 0, named, columns["name"])
+    strings = joined.strings
+    where = _relative_files(joined, a, b)
+    names = [strings[i] for i in named.tolist()]
+    of_file = [where[f] for f in columns["file"].tolist()]
+    roots, paths = [root for root, _ in of_file], [path for _, path in of_file]
+    keys = map(FunctionKey._make, zip(roots, paths, names, strict=True))
+    files = [strings[i] for i in columns["raw_file"].tolist()]
+    return tuple(keys), tuple(names), tuple(files), tuple(columns["line"].tolist())
+
+
+def _relative_files(joined: Joined, a: Side, b: Side) -> list[tuple[str, str]]:
+    """Files by common number; project files that no vote made relative are cut at their inferred root."""
+    if not any(root == PROJECT and (path[:1] == "/" or path[1:2] == ":") for root, path in joined.files):
+        return list(joined.files)
+    project = tuple(
+        directory
+        for side in (a, b)
+        for directory in (side.roots.project or infer_roots(side.profile).project)
+    )
+    found = []
+    for root, path in joined.files:
+        inside = relative_to(path, project) if root == PROJECT else None
+        found.append((root, path if inside is None else inside))
+    return found

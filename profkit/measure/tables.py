@@ -1,0 +1,170 @@
+"""What the measurements of two sides return: tables of functions, rankings, summaries. Holds data, computes nothing.
+
+Tables are columns over the functions of both sides, ordered by what the user sorted by, so that a renderer
+only slices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.intervals import Estimate
+from profkit.measure.inventory import Inventory
+from profkit.model import FunctionKey
+
+__all__ = ["Comparability", "DiffTable", "Ranking", "Residue", "SideSummary", "SideTable"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SideTable:
+    """One side's columns of a `DiffTable`; where ``present`` is false the other columns are 0 (rank too).
+
+    Attributes
+    ----------
+    present : bool array, shape (n,)
+    rank : int64 array, shape (n,)
+        1 is the function with the most of what the table is ranked by.
+    ncalls, primitive_calls, tottime, cumtime : arrays, shape (n,)
+        Over replicates: medians, counts rounded to integers. Seconds.
+    share : float64 array, shape (n,)
+        Of this side's own total self time, 0 to 1 (of the largest cumtime when ranked by cumtime).
+    wait, cumwait : float64 array, shape (n,), or None
+        Seconds queued for a CPU, of self time and including callees, where a tracer measured it.
+    """
+
+    present: npt.NDArray[np.bool_]
+    rank: Ints
+    ncalls: Ints
+    primitive_calls: Ints
+    tottime: Floats
+    cumtime: Floats
+    share: Floats
+    wait: Floats | None = None
+    cumwait: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiffTable:
+    """Functions of both sides; rows are ordered by the change in seconds, greatest absolute change first.
+
+    Attributes
+    ----------
+    keys
+        Identity of each row.
+    name
+        What a person reads: ``qualname`` where known, else the name.
+    file, line
+        As the candidate has it, else the baseline.
+    match
+        A rung of `RUNGS`, ``new`` (candidate only) or ``gone`` (baseline only).
+    per_call_ratio : float64 array, shape (n,)
+        Candidate's over baseline's self time per call; NaN where either has none.
+    same_source
+        True or False where both sides hash the function's source, else ``None``.
+    anomalous
+        Moved beyond the noise that the rows themselves show; ``reason`` then says why in a few words.
+    p_value : float64 array, shape (n,)
+        NaN where the number of runs permits none.
+    """
+
+    keys: tuple[FunctionKey, ...]
+    name: tuple[str, ...]
+    file: tuple[str, ...]
+    line: tuple[int, ...]
+    match: tuple[str, ...]
+    baseline: SideTable
+    candidate: SideTable
+    per_call_ratio: Floats
+    same_source: tuple[bool | None, ...]
+    anomalous: npt.NDArray[np.bool_]
+    reason: tuple[str, ...]
+    p_value: Floats
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class SideSummary:
+    """What heads a side of the report; medians over its runs, ``None`` where not known.
+
+    Attributes
+    ----------
+    inventory
+        Thread pools, workers and CPUs of its first run.
+    command, environment
+        What its first run ran, and the variables recorded of it.
+    """
+
+    label: str
+    runs: int
+    files: tuple[str, ...]
+    wall_s: float | None
+    cpu_s: float | None
+    total_s: float
+    run_queue_wait_s: float | None
+    host: str | None
+    python: str | None
+    processes: int
+    skipped: tuple[str, ...] = ()
+    inventory: Inventory | None = None
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparability:
+    """How far the two sides can be compared: 1 is alike in all that is known."""
+
+    score: float
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How far the order of functions moved.
+
+    Attributes
+    ----------
+    by
+        ``tottime`` or ``cumtime``.
+    rbo
+        Rank-biased overlap *distance* of the top 50, p = 0.9 (Webber et al. 2010): 0 alike, 1 disjoint.
+    total_variation
+        Half the sum of absolute differences of self-time shares.
+    reordered
+        Beyond `noise_floor`.
+    noise_floor
+        The RBO distance that clean repeats of one program reach.
+    rbo_interval
+        95 % bootstrap interval of `rbo` over the replicates; NaN below three runs a side.
+    displacement
+        Mean of |ln(rank / rank)| over heavy functions, weighted by share, with its interval; ``None`` where no
+        order was compared.
+    """
+
+    by: str
+    rbo: float
+    total_variation: float
+    reordered: bool
+    noise_floor: float
+    rbo_interval: tuple[float, float] = (math.nan, math.nan)
+    displacement: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """What only one side has: how many functions, and their share of that side's self time."""
+
+    baseline_only: int
+    candidate_only: int
+    baseline_only_share: float
+    candidate_only_share: float
