@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from benchmarks.verdict.corpus import Sample, full_run
 from benchmarks.verdict.truth import of_pair, summary
-from profkit.verdict.alone import diagnose_run
+from profkit.verdict.alone import judge_run
 
 __all__ = ["Alone", "alone", "counts"]
 
@@ -44,7 +44,7 @@ def alone(samples: Sequence[Sample]) -> list[Alone]:
                     continue
                 label, contended = truth.label, truth.contended
             run = full_run(sample)
-            verdict = diagnose_run(run, run.processes)
+            verdict = judge_run(run, run.processes).verdict
             found.append(Alone(workload, label, contended, verdict.cause if verdict else ""))
     return found
 

@@ -56,7 +56,7 @@ def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
     for pair in pairs:
         if pair.truth.label in LUMPS_OF_OTHERS or pair.runs >= noise.MIN_RUNS_NOISE:
             continue
-        values = compared(pair, "plain")[0].signs
+        values = compared(pair, "plain")[0].signals.signs
         yield Example(pair.workload, values, pair.truth.contended)
         if not pair.truth.contended and pair.form == "null":
             yield Example(pair.workload, _slower(values, SLOWER_MACHINE), False)

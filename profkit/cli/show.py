@@ -45,7 +45,7 @@ def show(
 ) -> None:
     """Show one run: processes, waiting, top functions."""
     gc.disable()  # as in ``profkit diff``
-    from profkit.verdict.alone import diagnose_run
+    from profkit.verdict.alone import judge_run
     from profkit.measure.select import select_processes
     from profkit.cli.destination import destination
     from profkit.cli.output import masker
@@ -62,17 +62,17 @@ def show(
         selected = masked.run(selected)
         loaded = masked.run(loaded) if ticket else loaded
 
-    verdict = diagnose_run(selected, selected.processes)
+    judged = judge_run(selected, selected.processes)
 
     def json_text() -> str:
         from profkit.report.jsondoc import show_json
 
-        return show_json(selected, limit=goal.rows, by=by, names=names, verdict=verdict)
+        return show_json(selected, limit=goal.rows, by=by, names=names, judged=judged)
 
     def document() -> Document:
         from profkit.report.showdoc import show_document
 
-        laid = show_document(selected, limit=goal.rows, by=by, names=names, verdict=verdict)
+        laid = show_document(selected, limit=goal.rows, by=by, names=names, judged=judged)
         if not goal.drawn:
             return laid
         from profkit.report.pictures import run_figures

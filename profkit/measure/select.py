@@ -6,15 +6,41 @@ Stands between the readers and the comparison. It selects and sums; what a proce
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from profkit.errors import UsageError
 from profkit.model import Process, Profile, Roots, Run
-from profkit.model.merge import merge_profiles
+from profkit.model.merge import merge_with_rows
 
-__all__ = ["FIRST", "is_foreign", "select_pair", "select_processes", "select_profile"]
+__all__ = ["FIRST", "Selected", "is_foreign", "select", "select_pair", "select_processes", "select_profile"]
 
 #: Selector of the first process of a run: the main process, or rank 0.
 FIRST = "first"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selected:
+    """The part of one run that is compared.
+
+    Attributes
+    ----------
+    processes
+        Those that were selected.
+    profile
+        All their threads, summed.
+    roots
+        Directories of all of them.
+    rows
+        For each process and each of its threads, the row of `profile` that each function was added to.
+    """
+
+    processes: tuple[Process, ...]
+    profile: Profile
+    roots: Roots
+    rows: tuple[tuple[npt.NDArray[np.int32], ...], ...]
 
 
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
@@ -77,7 +103,20 @@ def select_profile(run: Run, process: str | None = None, *, edges: bool = True) 
     UsageError
         As for `select_processes`.
     """
-    return _summed(select_processes(run, process), edges)
+    chosen = select(run, process, edges=edges)
+    return chosen.profile, chosen.roots
+
+
+def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selected:
+    """Sum the profiles of the selected processes, and keep where each thread's functions went.
+
+    Parameters and errors are those of `select_profile`.
+    """
+    processes = select_processes(run, process)
+    profile, places = merge_with_rows([t.profile for p in processes for t in p.threads], edges=edges)
+    left = iter(places)
+    rows = tuple(tuple(next(left) for _ in p.threads) for p in processes)
+    return Selected(processes, profile, _together(processes), rows)
 
 
 def select_pair(
@@ -125,13 +164,6 @@ def select_pair(
 def is_foreign(run: Run) -> bool:
     """Whether a run was read from a plain profile, which has no manifest."""
     return run.manifest is None
-
-
-def _summed(processes: Sequence[Process], edges: bool) -> tuple[Profile, Roots]:
-    profiles = [thread.profile for process in processes for thread in process.threads]
-    if not profiles:
-        return Profile.empty(), _together(processes)
-    return merge_profiles(profiles, edges=edges), _together(processes)
 
 
 def _together(processes: Sequence[Process]) -> Roots:

@@ -1,4 +1,4 @@
-"""`Diff` → `Document`: which facts of a comparison are told, in which order and in which words.
+"""`Diff` → `Document`: which facts of a comparison are shown, in which order.
 
 The answer comes first, then what proves it, then the functions that moved, then everything a reader must
 know before trusting it, then what to do. Nothing here computes a statistic or knows how it will look.
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from profkit.measure import noise
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
-from profkit.verdict.types import Diff, Finding, Verdict
+from profkit.verdict.types import Diff, Evidence, Verdict
 from profkit.report import units
 from profkit.report.document import (
     Block,
@@ -22,6 +22,7 @@ from profkit.report.document import (
     Cell,
     Column,
     Document,
+    Measured,
     Note,
     Pair,
     Row,
@@ -37,13 +38,17 @@ from profkit.report.wording import (
     advice_blocks,
     cut_note,
     display_name,
+    evidence_texts,
+    finding_text,
     location,
+    moved_text,
     verdict_block,
+    waterfall,
 )
 
-__all__ = ["diff_document"]
+__all__ = ["diff_document", "evidence_row"]
 
-#: Functions that are told of in a sentence; the others are in the table.
+#: Functions that get a sentence; the others are in the table.
 MOST_SENTENCES = 10
 #: Rungs on which a match needs no explanation.
 _PLAIN_MATCHES = frozenset({"exact", "rooted"})
@@ -63,6 +68,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
     """
     sections = [
         Section("", (verdict_block(diff.verdict), _sides(diff))),
+        *_account(diff),
         *_evidence(diff),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
         *_story(diff, limit),
@@ -142,6 +148,31 @@ def _ratio(before: float | None, after: float | None) -> str:
     return units.factor(after / before)
 
 
+def _account(diff: Diff) -> list[Section]:
+    """Where the difference of the walls went; a capture against itself has none."""
+    if diff.verdict.rule == "identical":
+        return []
+    title = "Where the added time went" if diff.account.added_s >= 0 else "Where the saved time went"
+    return [Section(title, (waterfall(diff.account),), role="account")]
+
+
+def evidence_row(evidence: Evidence) -> Row:
+    """One row of evidence: texts for reading, and the values for drawing."""
+    texts = evidence_texts(evidence)
+    values = tuple(
+        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        for value in (evidence.baseline, evidence.candidate)
+    )
+    return Row(
+        (
+            texts.signal,
+            Measured(values[0], texts.baseline),
+            Measured(values[1], texts.candidate),
+            texts.says,
+        )
+    )
+
+
 def _evidence(diff: Diff) -> list[Section]:
     """What the verdict rests on, and how far the order of functions moved."""
     blocks: list[Block] = []
@@ -152,15 +183,7 @@ def _evidence(diff: Diff) -> list[Section]:
             Column("candidate", "text"),
             Column("what it says", "prose"),
         )
-        blocks.append(
-            Table(
-                columns,
-                tuple(
-                    Row((clean(e.signal), clean(e.baseline), clean(e.candidate), clean(e.says)))
-                    for e in diff.verdict.evidence
-                ),
-            )
-        )
+        blocks.append(Table(columns, tuple(map(evidence_row, diff.verdict.evidence))))
     slow = diff.slowdown
     if math.isfinite(slow.low):
         tested = "" if math.isnan(slow.p_value) else f"; p = {slow.p_value:.2g}, permutation test"
@@ -193,11 +216,12 @@ def _evidence(diff: Diff) -> list[Section]:
 
 
 def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
-    return side.cumtime if by == "cumtime" else side.tottime
+    """What functions are ranked by: cumtime, or active self time."""
+    return side.cumtime if by == "cumtime" else side.active
 
 
 def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Which of the rows wait by purpose."""
+    """Which of the rows wait by design."""
     return np.array([is_wait(table.name[i], table.keys[i].root) for i in rows.tolist()], np.bool_)
 
 
@@ -209,14 +233,14 @@ def _story(diff: Diff, limit: int) -> list[Section]:
     if not len(rows):
         return []
     shown = rows[: min(limit or MOST_SENTENCES, MOST_SENTENCES)].tolist()
-    said = [f"{display_name(table.name[i])} {clean(table.reason[i])}." for i in shown]
+    said = [f"{display_name(table.name[i])} {clean(moved_text(table, i))}." for i in shown]
     if len(shown) < len(rows):
         said.append(f"And {len(rows) - len(shown):,} more, marked ● below.")
     return [Section("What moved beyond the noise", (Bullets(tuple(said)),))]
 
 
 def _moved(diff: Diff, limit: int) -> list[Section]:
-    """Lay out the functions that both sides have: those that work, then those that wait by purpose."""
+    """Lay out the functions that both sides have: those that work, then those that wait by design."""
     table, by = diff.table, diff.ranking.by
     both = table.baseline.present & table.candidate.present
     shares = np.maximum(table.baseline.share, table.candidate.share)
@@ -381,22 +405,10 @@ def _other_findings(verdict: Verdict) -> list[Section]:
     if not others:
         return []
     title = "What it might be" if verdict.cause == "inconclusive" else "What also holds"
-    return [Section(title, (Bullets(tuple(_finding(finding) for finding in others)),))]
-
-
-def _finding(finding: Finding) -> str:
-    explains = (
-        f", explains {units.share(finding.severity)} of the lost time"
-        if math.isfinite(finding.severity)
-        else ""
-    )
-    return (
-        f"{finding.cause} (confidence {100 * finding.confidence:.0f} %{explains}): {clean(finding.summary)}"
-    )
+    return [Section(title, (Bullets(tuple(map(finding_text, others))),))]
 
 
 def _advice(diff: Diff) -> list[Section]:
     if not diff.verdict.advice:
         return []
-    file = diff.candidate.files[0] if diff.candidate.files else ""
-    return [Section("What to do next", advice_blocks(diff.verdict.advice, file), role="advice")]
+    return [Section("What to do next", advice_blocks(diff.verdict.advice), role="advice")]

@@ -309,7 +309,7 @@ class Masker:
         if isinstance(value, Setting) and value.kind == "variable" and value.name not in THREAD_VARIABLES:
             return replace(value, baseline=value.baseline and MASK, candidate=value.candidate and MASK)
         if isinstance(value, tuple | list):
-            if field == "command":
+            if field in ("command", "argv"):
                 return self.words(value)
             parts = [convert(item, field) for item in value]
             if all(new is old for new, old in zip(parts, value, strict=True)):
@@ -355,8 +355,7 @@ class Masker:
             rooted_as.get(key[:2]) or self.text(file, random=False)
             for key, file in zip(keys, table.file, strict=True)
         )
-        reason = tuple(self.text(text, random=False) if text else text for text in table.reason)
-        return replace(table, keys=keys, file=files, reason=reason)
+        return replace(table, keys=keys, file=files)
 
     def _tables(self, profiles: Sequence[Profile], roots: Roots) -> dict[int, tuple[str, ...]]:
         """Mask the files in every string table, by the table's identity: threads share theirs."""

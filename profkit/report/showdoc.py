@@ -1,6 +1,6 @@
 """`Run` → `Document`: what one run was, what it waited for, and where its time went.
 
-Tells what was measured; comparing and judging are the analysis' affair. Knows nothing of how it will look.
+Shows what was measured; comparing and judging are done in `verdict`. Knows nothing of how it will look.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_waiting import waiting_of
 from profkit.measure.range_stats import range_rows
-from profkit.verdict.types import Verdict
+from profkit.verdict.types import RunVerdict, Verdict
 from profkit.model import Host, Process, Run
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
@@ -26,7 +26,9 @@ from profkit.report.text import clean
 from profkit.report.wording import (
     advice_blocks,
     cut_note,
+    evidence_texts,
     verdict_block,
+    waterfall,
 )
 
 __all__ = ["show_document", "wait_fraction"]
@@ -51,7 +53,7 @@ def show_document(
     *,
     limit: int = 50,
     by: str = "tottime",
-    verdict: Verdict | None = None,
+    judged: RunVerdict | None = None,
     names: IterationNames | None = None,
 ) -> Document:
     """Lay out one run.
@@ -59,18 +61,19 @@ def show_document(
     Parameters
     ----------
     run
-        The run; give it only the processes that shall be told.
+        The run; give it only the processes that are to be shown.
     limit
         Most rows of any list; 0 lists all.
     by
         ``tottime`` or ``cumtime``: the order of the functions.
-    verdict
-        What can be said from this run alone, if anything.
+    judged
+        What the run says of itself: its account, and what it lacked.
     names
         What the user said of the NVTX ranges.
     """
     functions = ranked_run(run, by)
-    sections = [Section("", _head(run, functions, verdict)), *_evidence(verdict)]
+    verdict = judged.verdict if judged is not None else None
+    sections = [Section("", _head(run, functions, verdict)), *_account(judged), *_evidence(verdict)]
     if run.warnings or any(process.notes for process in run.processes):
         sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
     sections += _processes(run.processes, limit)
@@ -82,8 +85,15 @@ def show_document(
     sections += _threads(run.processes, limit)
     sections += open_call_sections(run, limit)
     if verdict is not None and verdict.advice:
-        sections.append(Section("What to do next", advice_blocks(verdict.advice, run.path), role="advice"))
+        sections.append(Section("What to do next", advice_blocks(verdict.advice), role="advice"))
     return Document("profkit show", tuple(sections))
+
+
+def _account(judged: RunVerdict | None) -> list[Section]:
+    """How the run's wall is made up, where that is known of more than its functions."""
+    if judged is None or judged.account.merged or judged.account.candidate_s <= 0:
+        return []
+    return [Section("Where the time went", (waterfall(judged.account),), role="account")]
 
 
 def _evidence(verdict: Verdict | None) -> list[Section]:
@@ -95,7 +105,9 @@ def _evidence(verdict: Verdict | None) -> list[Section]:
         Column("this run", "text"),
         Column("what it says", "prose"),
     )
-    rows = tuple(Row((clean(e.signal), clean(e.candidate), clean(e.says))) for e in verdict.evidence)
+    rows = tuple(
+        Row((texts.signal, texts.candidate, texts.says)) for texts in map(evidence_texts, verdict.evidence)
+    )
     return [Section("Evidence", (Table(columns, rows),), role="evidence")]
 
 
@@ -130,7 +142,7 @@ def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, 
         items.append(("exit status", str(manifest.exit_status)))
     items += machine_items(run)
     items.append(("profiled", _profiled(run, functions)))
-    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict)]
+    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict, alone=True)]
     return (*blocks, Facts(tuple(items)))
 
 
