@@ -23,8 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.agent import facts as agent_facts
-from profkit.capture.agent import settings
+from profkit.capture.agent import process_facts, settings
 from profkit.errors import ProfkitError, UsageError
 
 __all__ = ["CommandNotFoundError", "capture"]
@@ -192,7 +191,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         "warnings": nvtx_warnings,
     }
     try:
-        (spool / settings.sampled_mark(agent_facts.boot_id())).touch()
+        (spool / settings.sampled_mark(process_facts.boot_id())).touch()
         _write_facts(spool, facts)
     except OSError as error:
         raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None

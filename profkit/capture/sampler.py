@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from profkit.capture.agent import facts, settings
+from profkit.capture.agent import process_facts, settings
 from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
 
@@ -133,7 +133,7 @@ class Sampler:
         record = {
             "format": FORMAT,
             "host": os.uname().nodename if hasattr(os, "uname") else "",
-            "boot": facts.boot_id(),
+            "boot": process_facts.boot_id(),
             "root": self._target,
             "period_s": elapsed / self._samples if self._samples else None,
             "samples": self._samples,
