@@ -20,7 +20,7 @@ from profkit.capture import counters, machines, nvtx, warnings_of
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
-from profkit.capture.pools import pools_of
+from profkit.capture.pool_records import pools_of
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA

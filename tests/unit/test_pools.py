@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.capture.pools import pool_origin, pools_of
+from profkit.capture.pool_records import pool_origin, pools_of
 from profkit.model import Host, Pool
 from profkit.model.pools import holding_variable, whole_number
 
