@@ -17,7 +17,7 @@ from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
 from . import native, process_facts, settings
-from .pools import Pools
+from .thread_pools import Pools
 from .ticker import Ticker
 from .tracer import PER_THREAD, Collector
 
