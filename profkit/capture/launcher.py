@@ -25,6 +25,7 @@ from typing import Any
 
 from profkit.capture.agent import process_facts, settings
 from profkit.errors import ProfkitError, UsageError
+from profkit.formats.atomic import replacing
 
 __all__ = ["CommandNotFoundError", "capture"]
 
@@ -250,9 +251,8 @@ def _as_dict(record: Any) -> dict[str, Any]:
 
 
 def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
-    temporary = spool / "launch.json.writing"
-    temporary.write_text(json.dumps(facts), encoding="utf-8")
-    temporary.replace(spool / "launch.json")
+    with replacing(spool / "launch.json", durable=False) as file:  # it outlives profkit, not the machine
+        file.write(json.dumps(facts).encode("ascii"))
 
 
 def _prepare_packing() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 import stat
 import struct
 import zipfile
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO
 
 from profkit.errors import FormatError
 from profkit.formats import run_json
+from profkit.formats.atomic import replacing
 from profkit.formats.pstats_write import write_pstats
 from profkit.formats.run_columns import Arrays, Members, array_bytes, gather, read_arrays
 from profkit.formats.run_json import MemberError, row_range
@@ -71,7 +71,7 @@ def write_run(path: str | os.PathLike[str], run: Run) -> None:
     Parameters
     ----------
     path
-        Where to; an existing file is replaced in one step when the new one is on the disk.
+        Where to; an existing file is replaced in one step when the new one is on the disk, and keeps its permissions.
     run
         What to write. ``run.path`` is not stored.
 
@@ -80,34 +80,8 @@ def write_run(path: str | os.PathLike[str], run: Run) -> None:
     OSError
         It cannot be written there; nothing is left behind.
     """
-    target = os.path.realpath(path)
-    directory, name = os.path.split(target)
-    temporary = os.path.join(directory, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            _write(file, run)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-        raise
-    _sync_directory(directory)
-
-
-def _sync_directory(directory: str) -> None:
-    """Make the new name itself survive a power cut, where the system lets a directory be opened."""
-    try:
-        handle = os.open(directory, os.O_RDONLY)
-    except OSError:  # Windows
-        return
-    try:
-        os.fsync(handle)
-    except OSError:  # some network file systems refuse; the data itself is synced
-        pass
-    finally:
-        os.close(handle)
+    with replacing(path) as file:
+        _write(file, run)
 
 
 def _write(file: BinaryIO, run: Run) -> None:
