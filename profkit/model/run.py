@@ -34,6 +34,8 @@ class Host:
         Logical CPUs of the machine.
     affinity
         How many of them the process may use.
+    affinity_cpus
+        Their numbers, in ascending order; empty where not known.
     quota_cpus
         CPU quota of its cgroup in cores, ``None`` without one.
     probe, probe_s
@@ -49,6 +51,7 @@ class Host:
     quota_cpus: float | None = None
     probe: str = ""
     probe_s: float | None = None
+    affinity_cpus: tuple[int, ...] = ()
 
     @property
     def available_cpus(self) -> float | None:
