@@ -95,6 +95,16 @@ def test_every_directory_of_the_package_is_a_known_room() -> None:
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} <= known
 
 
+def test_no_two_modules_of_the_lower_rooms_share_a_name() -> None:
+    """A name in a traceback or in an editor's tab says which module it is."""
+    rooms = ROOMS[: ROOMS.index("capture") + 1]
+    paths = [path for path in MODULES if own_room(path) in rooms and path.stem != "__init__"]
+    of_name: dict[str, list[str]] = {}
+    for path in paths:
+        of_name.setdefault(path.stem, []).append(relative(path))
+    assert [same for same in of_name.values() if len(same) > 1] == []
+
+
 @pytest.mark.parametrize("path", [p for p in MODULES if own_room(p)], ids=relative)
 def test_a_module_imports_only_rooms_above_its_own(path: Path) -> None:
     assert wrong_direction(path) == []
