@@ -115,13 +115,20 @@ class Pools:
             self._files[path] = None
             if path in self._libraries:
                 continue
-            name = path.rpartition("/")[2]
-            kind = next((kind for kind in NativeLibrary.registered if name.startswith(kind.starts)), None)
+            kind = library_of(path)
             if kind is None or (kind.one_pool and any(type(lib) is kind for lib in self._libraries.values())):
                 continue
             library = _opened(kind, path, final)
             if library is not None and all(library.asks != lib.asks for lib in self._libraries.values()):
                 self._libraries[path] = library
+
+
+def library_of(path: str) -> Optional[Type[NativeLibrary]]:
+    """Return which library a file is by its name, ``None`` for parts of one and all others."""
+    name = path.rpartition("/")[2]
+    if name.startswith(_OTHERS):
+        return None
+    return next((kind for kind in NativeLibrary.registered if name.startswith(kind.starts)), None)
 
 
 def _opened(kind: Type[NativeLibrary], path: str, final: bool) -> Optional[NativeLibrary]:
