@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks.verdict.truth import INTENTS, Intent, Measured
 from profkit.capture.agent.settings import thread_environment
 from profkit.formats.load import load_run
+from profkit.formats.marshal_scan import PADDING
 from profkit.formats.pstats_file import parse_pstats
 from profkit.formats.pstats_write import write_pstats
-from profkit.formats.tokens import PADDING
 from profkit.model import Host, Machine, Manifest, Process, Profile, Run, Thread
 
 __all__ = ["CLEAN", "Sample", "foreign_run", "full_run", "read_corpus"]

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from profkit.capture import sampler
-from profkit.capture.agent import facts
+from profkit.capture.agent import process_facts
 from profkit.capture.proc_files import read_stat
 from profkit.model import Host, Machine, Process, Profile, Series, Thread, ThreadSamples
 
@@ -99,7 +99,7 @@ def kernel_of(record: Mapping[str, Any]) -> str:
 
 def is_alive(kernel: str, pid: int, born: int | None) -> bool:
     """Whether a process runs on this machine, as itself and not as another with its number."""
-    if not hasattr(os, "uname") or kernel not in (facts.boot_id(), os.uname().nodename):
+    if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
         return False
     try:
         _, fields = read_stat(f"/proc/{pid}/stat")

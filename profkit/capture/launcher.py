@@ -23,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.agent import facts as agent_facts
-from profkit.capture.agent import settings
+from profkit.capture.agent import process_facts, settings
 from profkit.errors import ProfkitError, UsageError
+from profkit.formats.atomic import replacing
 
 __all__ = ["CommandNotFoundError", "capture"]
 
@@ -192,7 +192,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         "warnings": nvtx_warnings,
     }
     try:
-        (spool / settings.sampled_mark(agent_facts.boot_id())).touch()
+        (spool / settings.sampled_mark(process_facts.boot_id())).touch()
         _write_facts(spool, facts)
     except OSError as error:
         raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
@@ -251,9 +251,8 @@ def _as_dict(record: Any) -> dict[str, Any]:
 
 
 def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
-    temporary = spool / "launch.json.writing"
-    temporary.write_text(json.dumps(facts), encoding="utf-8")
-    temporary.replace(spool / "launch.json")
+    with replacing(spool / "launch.json", durable=False) as file:  # it outlives profkit, not the machine
+        file.write(json.dumps(facts).encode("ascii"))
 
 
 def _prepare_packing() -> None:

@@ -20,9 +20,10 @@ from profkit.capture import counters, machines, nvtx, warnings_of
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
-from profkit.capture.pools import pools_of
+from profkit.capture.pool_records import pools_of
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
+from profkit.formats.codec import Codec
 from profkit.formats.runfile import SCHEMA
 from profkit.model import Host, Manifest, Process, Roots, Run, Thread
 
@@ -33,6 +34,8 @@ _STRAGGLER_WAIT = 0.3
 
 #: A record larger than this is not one of ours.
 _MOST_BYTES = 2**30
+
+_HOST = Codec(Host)
 
 
 def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
@@ -58,7 +61,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
             time.sleep(0.02)
             records, damaged = _read_records(spool)
     records.sort(key=lambda r: (r["begin_time"], r["pid"]))
-    machine_host = Host(**launch["host"]) if launch.get("host") else host_facts.read_host()
+    machine_host = launch["host"] or host_facts.read_host()
     tables = ThreadTables()
     cores = host_facts.physical_cores()
     processes = [_process(record, machine_host, tables, cores) for record in records]
@@ -103,10 +106,12 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
 
 
 def _read_launch(spool: Path) -> dict[str, Any]:
+    """Return what the launcher wrote; ``host`` is a `Host`, ``None`` where it did not come to that."""
     path = spool / "launch.json"
     try:
         launch = json.loads(path.read_text(encoding="utf-8"))
         launch["command"], launch["cwd"], launch["started"]
+        launch["host"] = _HOST.read("host", launch["host"]) if launch.get("host") else None
     except OSError as error:
         raise FormatError(spool, f"is not a spool directory: {error.strerror}: launch.json") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -176,6 +181,7 @@ def _process(
         launch_host if here else Host(name=record["host"], system=launch_host.system),
         cpus=record["cpus"],
         affinity=record["affinity"],
+        affinity_cpus=tuple(record.get("affinity_cpus") or ()),
     )
     return Process(
         pid=record["pid"],

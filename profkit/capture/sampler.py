@@ -15,9 +15,10 @@ import threading
 import time
 from pathlib import Path
 
-from profkit.capture.agent import facts, settings
+from profkit.capture.agent import process_facts, settings
 from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
+from profkit.formats.atomic import replacing
 
 __all__ = ["FORMAT", "SAMPLES_NAME", "Sampler"]
 
@@ -133,7 +134,7 @@ class Sampler:
         record = {
             "format": FORMAT,
             "host": os.uname().nodename if hasattr(os, "uname") else "",
-            "boot": facts.boot_id(),
+            "boot": process_facts.boot_id(),
             "root": self._target,
             "period_s": elapsed / self._samples if self._samples else None,
             "samples": self._samples,
@@ -142,10 +143,9 @@ class Sampler:
             "machine": watch.meters.as_record() if watch is not None else None,
             "processes": watch.tree.as_records() if watch is not None else [],
         }
-        temporary = self._spool / f"{SAMPLES_NAME}.writing"
-        with contextlib.suppress(OSError):  # disk full, directory gone: the launcher will say so itself
-            temporary.write_bytes(marshal.dumps(record, 4))
-            temporary.replace(self._spool / SAMPLES_NAME)
+        # Disk full, directory gone: the launcher will say so itself. A slow disk must not keep the sampler waiting.
+        with contextlib.suppress(OSError), replacing(self._spool / SAMPLES_NAME, durable=False) as file:
+            file.write(marshal.dumps(record, 4))
 
 
 class _Watch:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.errors import UsageError
+from profkit.formats.atomic import replacing
 from profkit.report.document import Document
 
 if TYPE_CHECKING:
@@ -253,24 +254,11 @@ def _emit_file(chunks: Iterable[bytes], output: Path) -> None:
             raise UsageError(f"-o {output}: is a directory, name a file")
         _write_into(output, chunks)
         return
-    target = Path(os.path.realpath(output))
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with replacing(output) as stream:
+            stream.writelines(chunks)
     except OSError as error:
         raise UsageError(f"-o {output}: cannot be written there, {error.strerror}") from error
-    try:
-        with open(descriptor, "wb") as stream:
-            stream.writelines(chunks)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(name, _mode_of(target))
-        os.replace(name, target)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise UsageError(f"-o {output}: cannot be written, {error.strerror}") from error
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _write_into(output: Path, chunks: Iterable[bytes]) -> None:
@@ -280,17 +268,7 @@ def _write_into(output: Path, chunks: Iterable[bytes]) -> None:
     except BrokenPipeError:
         return
     except OSError as error:
-        raise UsageError(f"-o {output}: cannot be written, {error.strerror}") from error
-
-
-def _mode_of(target: Path) -> int:
-    """Permissions of the file that is replaced, else what a new file gets; a temporary one is private."""
-    try:
-        return target.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        raise UsageError(f"-o {output}: cannot be written there, {error.strerror}") from error
 
 
 def _width() -> int:

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
+from profkit.formats.marshal_scan import PADDING, Bytes
 from profkit.formats.pstats_columns import Columns, parse_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
-from profkit.formats.tokens import PADDING, Bytes
 from profkit.model import Edges, Profile, ProfileError
 from profkit.model.versions import python_of_paths
 
@@ -72,7 +72,7 @@ def _where_it_is(path: str | os.PathLike[str]) -> str:
 
 
 def read_padded(path: str | os.PathLike[str]) -> Bytes:
-    """Read a file with the padding that `tokens` wants behind it.
+    """Read a file with the padding that `marshal_scan` wants behind it.
 
     Raises
     ------

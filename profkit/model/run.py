@@ -6,6 +6,7 @@ one thread and no manifest; every field that it cannot know is ``None``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ class Host:
         Logical CPUs of the machine.
     affinity
         How many of them the process may use.
+    affinity_cpus
+        Their numbers, in ascending order; empty where not known.
     quota_cpus
         CPU quota of its cgroup in cores, ``None`` without one.
     probe, probe_s
@@ -48,6 +51,7 @@ class Host:
     quota_cpus: float | None = None
     probe: str = ""
     probe_s: float | None = None
+    affinity_cpus: tuple[int, ...] = ()
 
     @property
     def available_cpus(self) -> float | None:
@@ -150,6 +154,28 @@ class OpenCall:
     function: int
     cumtime: float
 
+    def as_json(self) -> list[float]:
+        """Return the pair that stands for it in a file."""
+        return [self.function, self.cumtime]
+
+    @classmethod
+    def from_json(cls, value: object) -> OpenCall:
+        """Check what `as_json` returned.
+
+        Raises
+        ------
+        ValueError
+            It is something else.
+        """
+        if not isinstance(value, list) or len(value) != 2:
+            raise ValueError("is not a pair")
+        function, cumtime = value
+        if type(function) is not int:
+            raise ValueError("has a function that is not a row")
+        if type(cumtime) not in (int, float) or not abs(cumtime) <= sys.float_info.max:
+            raise ValueError("has a time that is not a number")
+        return cls(function, float(cumtime))
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -175,7 +201,7 @@ class Pool:
     """
 
     library: str
-    threads: int | None
+    threads: int | None = None
     origin: str = ""
     variable: str = ""
     version: str = ""

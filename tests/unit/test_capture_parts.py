@@ -210,6 +210,20 @@ def test_spool_that_is_none(tmp_path: Path) -> None:
         pack_spool(tmp_path)
 
 
+def test_a_launcher_s_host_facts_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "launch.json").write_text(
+        '{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0, "host": {"name": "n", "cpus": 2}}'
+    )
+    manifest = pack_spool(tmp_path).manifest
+    assert manifest is not None
+    assert manifest.host == Host("n", cpus=2), "an earlier version wrote no CPU numbers"
+    (tmp_path / "launch.json").write_text(
+        '{"command": ["x"], "cwd": "/", "started": "", "host": {"affinity_cpus": [0, "1"]}}'
+    )
+    with pytest.raises(FormatError, match=r"damaged \(host\.affinity_cpus 1 is not a whole number\)"):
+        pack_spool(tmp_path)
+
+
 def test_damaged_record_is_left_out_and_said(tmp_path: Path) -> None:
     (tmp_path / "launch.json").write_text(
         '{"command": ["python"], "cwd": "/", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}'
