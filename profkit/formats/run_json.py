@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from profkit.model import Host, Machine, Manifest, Pool, Roots
+from profkit.formats.run_notices import read_notices
+from profkit.model import Host, Machine, Manifest, Notice, Pool, Roots
 
 __all__ = [
     "HOST_FIELDS",
@@ -117,6 +118,11 @@ HOST_FIELDS: Mapping[str, Check] = {
 }
 
 
+def _sampler(name: str, value: Any) -> dict[str, Any]:
+    fields = _object(name, value)
+    return {**fields, "notes": read_notices(f"{name}.notes", fields.get("notes", []))}
+
+
 def host_from(name: str, value: Any) -> Host:
     """Check a host."""
     return Host(**record(name, value, HOST_FIELDS))
@@ -151,7 +157,7 @@ MANIFEST_FIELDS: Mapping[str, Check] = {
     "git": _optional(_object),
     "job": _optional(_object),
     "clocks": _map_of(_number),
-    "sampler": _optional(_object),
+    "sampler": _optional(_sampler),
 }
 
 POOL_FIELDS: Mapping[str, Check] = {
@@ -194,7 +200,7 @@ PROCESS_FIELDS: Mapping[str, Check] = {
     "roots": _roots,
     "host": _optional(host_from),
     "environment": _map_of(_text),
-    "notes": text_list,
+    "notes": read_notices,
     "profiled": _flag,
     "peak_threads": _optional(whole),
     "pools": _optional(_pools),
@@ -275,6 +281,8 @@ def _plain_value(value: Any) -> Any:
         return plain(value, HOST_FIELDS)
     if isinstance(value, Pool):
         return plain(value, POOL_FIELDS)
+    if isinstance(value, Notice):
+        return _plain_value(value.as_json())
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items() if not _is_odd(item)}
     if isinstance(value, (list, tuple)):

@@ -23,6 +23,7 @@ from profkit.formats import run_json
 from profkit.formats.pstats_write import write_pstats
 from profkit.formats.run_columns import Arrays, Members, array_bytes, gather, read_arrays
 from profkit.formats.run_json import MemberError, row_range
+from profkit.formats.run_notices import read_notices
 from profkit.formats.run_range_calls import RangeCallArrays, gather_range_calls, read_range_calls
 from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
 from profkit.formats.run_series import (
@@ -145,7 +146,7 @@ def _manifest_document(run: Run) -> dict[str, Any]:
     document["machines"] = {
         name: run_json.plain(machine, run_json.MACHINE_FIELDS) for name, machine in run.machines.items()
     }
-    document["warnings"] = list(run.warnings)
+    document["warnings"] = [notice.as_json() for notice in run.warnings]
     return document
 
 
@@ -276,7 +277,7 @@ class _Archive:
             ),
             manifest,
             None if machine is None else run_json.machine_from(machine),
-            run_json.text_list("warnings", document.get("warnings", [])),
+            read_notices("warnings", document.get("warnings", [])),
             read_series(members),
             run_json.machines_from(document.get("machines", {})),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.errors import UsageError
-from profkit.model import Process, Profile, Roots, Run
+from profkit.model import Notice, Process, Profile, Roots, Run
 from profkit.model.merge import merge_profiles
 
 __all__ = ["FIRST", "is_foreign", "select_pair", "select_processes", "select_profile"]
@@ -82,7 +82,7 @@ def select_profile(run: Run, process: str | None = None, *, edges: bool = True) 
 
 def select_pair(
     baseline: Run, candidate: Run, process: str | None
-) -> tuple[str | None, str | None, tuple[str, ...]]:
+) -> tuple[str | None, str | None, tuple[Notice, ...]]:
     """Choose selectors under which two runs hold the same part of a job.
 
     A foreign file holds the main thread of the main process only; set against the sum over every process of a
@@ -99,7 +99,7 @@ def select_pair(
     -------
     baseline_process, candidate_process : str or None
         Selectors for `select_profile`.
-    warnings : tuple of str
+    warnings : tuple of Notice
     """
     if process is not None:
         # A foreign file is one process, whatever the user calls it.
@@ -115,10 +115,7 @@ def select_pair(
     others = sum(process.profiled for process in captured.processes) - 1
     if others < 1:
         return None, None, ()
-    warning = (
-        f"The {'baseline' if side == 'candidate' else 'candidate'} holds one process only; of the {side}'s "
-        f"{others + 1} processes only the first is compared."
-    )
+    warning = Notice("one-process-compared", side, {"processes": others + 1})
     return (FIRST, None, (warning,)) if side == "baseline" else (None, FIRST, (warning,))
 
 

@@ -144,7 +144,7 @@ def diff(
         iterations=models,
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
-    said = [f"{run.path}: {w}" for side in (baseline, candidate) for run in side.runs for w in run.warnings]
+    said = [w.at(file=run.path) for side in (baseline, candidate) for run in side.runs for w in run.warnings]
     return Diff(
         baseline=_summary(baseline, a, facts_a),
         candidate=_summary(candidate, b, facts_b),

@@ -10,6 +10,7 @@ from profkit.measure.calls import CallTable
 from profkit.measure.intervals import UNKNOWN, Estimate
 from profkit.measure.settings import Setting
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
+from profkit.model import Notice
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel
@@ -108,7 +109,7 @@ class Diff:
     ranking: Ranking
     table: DiffTable
     residue: Residue
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[Notice, ...] = field(default=())
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
     calls: CallTable | None = None
