@@ -87,6 +87,8 @@ class Codec(Generic[Record]):
         The dataclass.
     elsewhere
         Names of its fields that are not in the object.
+    readers
+        Of fields whose values have another form in older documents.
 
     Raises
     ------
@@ -94,13 +96,19 @@ class Codec(Generic[Record]):
         A field has a type for which there is no JSON.
     """
 
-    def __init__(self, record: type[Record], *, elsewhere: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        record: type[Record],
+        *,
+        elsewhere: Collection[str] = (),
+        readers: Mapping[str, Reader] | None = None,
+    ) -> None:
         self._record = record
         types = get_type_hints(record)
         stored = [field for field in fields(record) if field.name not in elsewhere]  # type: ignore[arg-type]
         self._readers = {
             field.name: _reader(types[field.name], f"{record.__name__}.{field.name}") for field in stored
-        }
+        } | dict(readers or {})
         self._required = [
             field.name for field in stored if field.default is MISSING and field.default_factory is MISSING
         ]

@@ -9,15 +9,32 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from profkit.formats.codec import Codec, MemberError, as_list, whole
-from profkit.model import Manifest, Process, Run, Thread
+from profkit.formats.codec import Codec, MemberError, as_list, as_object, whole
+from profkit.formats.run_notices import read_notices
+from profkit.model import Manifest, Notice, Process, Run, Thread
 
 __all__ = ["MANIFEST", "PROCESS", "RUN", "THREAD", "decode", "encode", "row_range"]
 
-MANIFEST = Codec(Manifest)
+def _notices(name: str, value: Any) -> tuple[Notice, ...]:
+    try:
+        return read_notices(name, value)
+    except ValueError as error:
+        raise MemberError(str(error)) from None
+
+
+def _sampler(name: str, value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    known = as_object(name, value)
+    return {**known, "notes": _notices(f"{name}.notes", known.get("notes", []))}
+
+
+MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
 #: Beside the manifest in the same object.
-RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"))
-PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"))
+RUN = Codec(
+    Run, elsewhere=("path", "processes", "manifest", "series"), readers={"warnings": _notices}
+)
+PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"), readers={"notes": _notices})
 THREAD = Codec(Thread, elsewhere=("profile", "range_calls"))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import UsageError
-from profkit.model import Process, Profile, Roots, Run
+from profkit.model import Notice, Process, Profile, Roots, Run
 from profkit.model.merge import merge_with_rows
 
 __all__ = ["FIRST", "Selected", "is_foreign", "select", "select_pair", "select_processes", "select_profile"]
@@ -121,7 +121,7 @@ def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selec
 
 def select_pair(
     baseline: Run, candidate: Run, process: str | None
-) -> tuple[str | None, str | None, tuple[str, ...]]:
+) -> tuple[str | None, str | None, tuple[Notice, ...]]:
     """Choose selectors under which two runs hold the same part of a job.
 
     A foreign file holds the main thread of the main process only; set against the sum over every process of a
@@ -138,7 +138,7 @@ def select_pair(
     -------
     baseline_process, candidate_process : str or None
         Selectors for `select_profile`.
-    warnings : tuple of str
+    warnings : tuple of Notice
     """
     if process is not None:
         # A foreign file is one process, whatever the user calls it.
@@ -154,10 +154,7 @@ def select_pair(
     others = sum(process.profiled for process in captured.processes) - 1
     if others < 1:
         return None, None, ()
-    warning = (
-        f"The {'baseline' if side == 'candidate' else 'candidate'} holds one process only; of the {side}'s "
-        f"{others + 1} processes only the first is compared."
-    )
+    warning = Notice("one-process-compared", side, {"processes": others + 1})
     return (FIRST, None, (warning,)) if side == "baseline" else (None, FIRST, (warning,))
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
-from profkit.model import FunctionKey
+from profkit.model import FunctionKey, Notice
 
 __all__ = ["Comparability", "DiffTable", "Ranking", "Residue", "SideSummary", "SideTable"]
 
@@ -116,7 +116,7 @@ class SideSummary:
     host: str | None
     python: str | None
     processes: int
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[Notice, ...] = ()
     inventory: Inventory | None = None
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class Comparability:
     """How far the two sides can be compared: 1 is alike in all that is known."""
 
     score: float
-    warnings: tuple[str, ...]
+    warnings: tuple[Notice, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.model.keys import Roots
+from profkit.model.notices import Notice
 from profkit.model.profile import Profile
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
@@ -120,7 +121,8 @@ class Manifest:
     job
         Launcher's job identity, rank and world size, where profkit itself was started once per rank.
     sampler
-        What watching from outside took: ``{"period_s", "samples", "cpu_s", "notes"}``; ``None`` without it.
+        What watching from outside took: ``{"period_s", "samples", "cpu_s", "notes"}``, where the notes are a
+        tuple of `Notice`; ``None`` without it.
     """
 
     schema: str
@@ -267,6 +269,8 @@ class Process:
         Pages that it was given without reading a disk.
     read_bytes
         What it read by system calls, from files, pipes and sockets alike.
+    notes
+        What its agent said of the record.
     """
 
     pid: int | None = None
@@ -285,7 +289,7 @@ class Process:
     roots: Roots = field(default_factory=Roots)
     host: Host | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()
     ranges: Ranges | None = None
     profiled: bool = True
     pools: tuple[Pool, ...] | None = None
@@ -318,7 +322,7 @@ class Run:
     processes: tuple[Process, ...]
     manifest: Manifest | None = None
     machine: Machine | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     series: Series | None = None
     machines: Mapping[str, Machine] = field(default_factory=dict)
 
@@ -332,9 +336,9 @@ class RunSet:
     label
         What the user typed for this side.
     skipped
-        Files of this side that could not be read, one line each.
+        Files of this side that could not be read, one notice each.
     """
 
     label: str
     runs: tuple[Run, ...]
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[Notice, ...] = ()

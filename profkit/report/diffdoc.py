@@ -29,6 +29,7 @@ from profkit.report.document import (
     Section,
     Table,
 )
+from profkit.report.notices import notice_text
 from profkit.report.pools import pool_differences
 from profkit.report.surroundings import reproduce_section, setting_sections
 from profkit.report.text import clean
@@ -381,14 +382,14 @@ def _one_sided_rows(
 def _trust(diff: Diff) -> list[Section]:
     """What a reader must know before trusting the numbers."""
     sections = []
-    warnings = [clean(w) for w in (*diff.comparability.warnings, *diff.warnings)]
+    warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if warnings:
         score = Note(f"Comparability {diff.comparability.score:.2f} of 1.")
         sections.append(Section("How far the two sides can be compared", (score, Bullets(tuple(warnings)))))
     skipped = [
-        f"{name}: {clean(line)}"
+        f"{name}: {clean(notice_text(notice))}"
         for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))
-        for line in side.skipped
+        for notice in side.skipped
     ]
     if skipped:
         sections.append(Section("Files left out", (Bullets(tuple(skipped)),)))

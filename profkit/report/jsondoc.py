@@ -20,11 +20,12 @@ from profkit.measure.range_stats import range_rows
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
 from profkit.verdict.account import Account
 from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
-from profkit.model import Host, Manifest, Process, Run, Thread
+from profkit.model import Host, Manifest, Notice, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.iterations import change_object, model_object
 from profkit.report.jsonvalues import json_number, json_text, json_texts
 from profkit.report.machine import machine_object
+from profkit.report.notices import notice_object, notice_objects
 from profkit.report.pools import inventory_object, need_object
 from profkit.report.ranges import change_objects, range_objects
 from profkit.report.wording import advice_text, evidence_texts, moved_text, summary_of
@@ -66,6 +67,8 @@ def _plain(value: object) -> Any:
         return value
     if isinstance(value, float):
         return json_number(value)
+    if isinstance(value, Notice):
+        return notice_object(value)
     if isinstance(value, Mapping):
         return {json_text(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -83,7 +86,7 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
         "candidate": _side(diff.candidate),
         "comparability": {
             "score": json_number(diff.comparability.score),
-            "warnings": json_texts(diff.comparability.warnings),
+            "warnings": notice_objects(diff.comparability.warnings),
         },
         "verdict": _verdict(diff.verdict),
         "account": _account(diff.account),
@@ -120,7 +123,7 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
             }
             for setting in diff.settings
         ],
-        "warnings": json_texts(diff.warnings),
+        "warnings": notice_objects(diff.warnings),
     }
 
 
@@ -136,7 +139,7 @@ def _side(side: SideSummary) -> dict[str, Any]:
         "host": None if side.host is None else json_text(side.host),
         "python": None if side.python is None else json_text(side.python),
         "processes": side.processes,
-        "skipped": json_texts(side.skipped),
+        "skipped": notice_objects(side.skipped),
         "inventory": None if side.inventory is None else inventory_object(side.inventory),
         "command": json_texts(side.command),
     }
@@ -331,7 +334,7 @@ def show_object(
         "iterations": model_object(iteration_model(run, names)),
         "machine": None if run.machine is None else machine_object(run.machine),
         "machines": {json_text(name): machine_object(machine) for name, machine in run.machines.items()},
-        "warnings": json_texts(run.warnings),
+        "warnings": notice_objects(run.warnings),
     }
 
 
@@ -380,7 +383,7 @@ def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
         "run_queue_wait_s": json_number(process.run_queue_wait_s),
         "voluntary_switches": process.voluntary_switches,
         "involuntary_switches": process.involuntary_switches,
-        "notes": json_texts(process.notes),
+        "notes": notice_objects(process.notes),
         "profiled": process.profiled,
         "peak_threads": process.peak_threads,
         "threads_total": len(process.threads),

@@ -14,12 +14,14 @@ from profkit.measure.range_waiting import waiting_of
 from profkit.measure.range_stats import range_rows
 from profkit.verdict.types import RunVerdict, Verdict
 from profkit.model import Host, Process, Run
+from profkit.model.notices import grouped
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections
 from profkit.report.iterations import model_sections
 from profkit.report.machine import machine_items
+from profkit.report.notices import notice_text
 from profkit.report.pools import pool_sections
 from profkit.report.ranges import inside_sections, range_sections
 from profkit.report.text import clean
@@ -199,18 +201,9 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 def _warnings(run: Run) -> list[str]:
     """Return the run's warnings and those notes of its processes that are not among them already."""
-    said = list(map(clean, run.warnings))
-    noted: dict[str, list[str]] = {}
-    for process in run.processes:
-        for note in map(clean, process.notes):
-            if not any(warning.endswith(f": {note}") for warning in said):
-                noted.setdefault(note, []).append(str(process.pid))
-    for note, pids in noted.items():
-        named = ", ".join(pids[:4]) + (", …" if len(pids) > 4 else "")
-        said.append(
-            f"process {named}: {note}" if len(pids) == 1 else f"{len(pids)} processes ({named}): {note}"
-        )
-    return said
+    known = {warning.anywhere() for warning in run.warnings}
+    notes = [(process.pid, note) for process in run.processes for note in process.notes if note not in known]
+    return [clean(notice_text(notice)) for notice in (*run.warnings, *grouped(notes))]
 
 
 def _processes(processes: Sequence[Process], limit: int) -> list[Section]:

@@ -108,7 +108,7 @@ class Comparison:
     summaries: tuple[SideSummary, SideSummary]
     slowdown: Estimate
     calls: CallTable | None
-    warnings: tuple[str, ...]
+    warnings: tuple[Notice, ...]
     settings: tuple[Setting, ...]
 
 
@@ -244,7 +244,7 @@ def compare(
         unknown_code=lone_function(Case(known)),
         spun=spinning(known),
     )
-    said = [f"{run.path}: {w}" for side in (baseline, candidate) for run in side.runs for w in run.warnings]
+    said = [w.at(file=run.path) for side in (baseline, candidate) for run in side.runs for w in run.warnings]
     return Comparison(
         case=Case(known, booked),
         account=booked,

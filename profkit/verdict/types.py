@@ -15,6 +15,7 @@ from profkit.measure.calls import CallTable
 from profkit.measure.intervals import UNKNOWN, Estimate
 from profkit.measure.settings import Setting
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
+from profkit.model import Notice
 from profkit.verdict.account import Account
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class Diff:
     ranking: Ranking
     table: DiffTable
     residue: Residue
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[Notice, ...] = field(default=())
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
     calls: CallTable | None = None

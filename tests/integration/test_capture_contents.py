@@ -14,6 +14,7 @@ import pytest
 
 from profkit.capture.agent import settings
 from profkit.formats import load_run
+from profkit.model import Notice
 from tests.integration.capturing import (
     PROGRAMS,
     ROOT,
@@ -128,7 +129,8 @@ def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None
 def test_threads_are_said_to_be_mixed_from_312_on_without_the_tracer(tmp_path: Path, version: str) -> None:
     env = tracer_environment(compiled=False)
     run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"), env=env)
-    assert any("mixes the calls of all threads" in w for w in run.warnings)
+    pids = tuple(process.pid for process in run.processes)
+    assert Notice("threads-in-one-stack", "", {"python": version, "pids": pids}) in run.warnings
     alone = captured(tmp_path, interpreter(version), str(PROGRAMS / "counted.py"), env=env)
     assert not alone.warnings
 
@@ -159,7 +161,7 @@ def test_killed_process_loses_at_most_two_seconds(
         for c in process.threads[0].open_calls
     ]
     assert names[:2] == ["<module>", "train"]
-    assert any("was killed" in w for w in run.warnings)
+    assert "process-killed" in {notice.code for notice in run.warnings}
 
 
 def test_single_thread_time_adds_up(tmp_path: Path) -> None:

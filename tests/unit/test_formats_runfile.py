@@ -28,6 +28,7 @@ from profkit.model import (
     Host,
     Machine,
     Manifest,
+    Notice,
     OpenCall,
     Process,
     Profile,
@@ -42,6 +43,10 @@ WAITING = ("wait", "blocked", "cumwait", "cumblocked")
 COLUMNS = ("line", "ncalls", "primitive_calls", "tottime", "cumtime", *WAITING)
 TEXTS = ("file", "name", "qualname", "module", "source_hash")
 EDGE_COLUMNS = tuple(field.name for field in dataclasses.fields(Edges))
+WARNINGS = (
+    Notice("threads-in-one-stack", "", {"python": "3.12", "pids": (10, 20)}),
+    Notice("process-killed", "", {"lost_s": 0.25, "idle_lost_s": 1.5, "pids": (10, 11, 12, 13), "pids_total": 9}),
+)
 
 
 def profile_of(seed: int, n: int = 5, *, wait: bool = False, edges: bool = True) -> Profile:
@@ -128,12 +133,12 @@ def sample_run() -> Run:
         roots=Roots(("/usr/lib/python3.12",), ("/site",), ("/work",)),
         host=host,
         environment={"RANK": "0"},
-        notes=("a note",),
+        notes=(Notice("waiting-sampled", "", {"rate": 50}), Notice("agent-failed", "OSError('caf\udce9')")),
     )
     worker = Process(pid=20, parent=10, role="worker", threads=(Thread(profile_of(4, wait=True)),))
     unprofiled = Process(pid=21, role="child", command=("tar", "x"), exit="exited")
     machine = Machine(64, None, 12.5, 100.0, 0.0, 3.5, 0.0, 0, None, 1.25, 9)
-    return Run("run.prof", (main, worker, unprofiled), manifest, machine, ("threads were mixed",))
+    return Run("run.prof", (main, worker, unprofiled), manifest, machine, WARNINGS)
 
 
 def values_of(profile: Profile) -> dict[str, Any]:
@@ -181,7 +186,7 @@ def test_what_is_written_is_read(path: Path, edges: bool) -> None:
 
 
 def test_run_without_manifest_or_profiles(tmp_path: Path) -> None:
-    run = Run("x", (Process(role="child"),), warnings=("nothing was profiled",))
+    run = Run("x", (Process(role="child"),), warnings=(Notice("no-python-process"),))
     write_run(tmp_path / "bare.prof", run)
     same(load_run(tmp_path / "bare.prof"), run)
 
@@ -370,6 +375,13 @@ BAD_MEMBERS: dict[str, Any] = {
     "host a list": lambda p: {"manifest.json": manifest_with(p, host=[])},
     "machine a number": lambda p: {"manifest.json": manifest_with(p, machine=3)},
     "warnings numbers": lambda p: {"manifest.json": manifest_with(p, warnings=[1])},
+    "warnings an object": lambda p: {"manifest.json": manifest_with(p, warnings={})},
+    "warning without code": lambda p: {"manifest.json": manifest_with(p, warnings=[{"subject": "x"}])},
+    "warning of odd code": lambda p: {"manifest.json": manifest_with(p, warnings=[{"code": "A b"}])},
+    "warning of odd numbers": lambda p: {
+        "manifest.json": manifest_with(p, warnings=[{"code": "x", "numbers": {"n": {}}}])
+    },
+    "notes a string": lambda p: {"processes.json": processes_with(p, "notes", "x")},
     "no processes": lambda p: {"processes.json": b"[]"},
     "processes an object": lambda p: {"processes.json": b"{}"},
     "process a number": lambda p: {"processes.json": b"[1]"},
