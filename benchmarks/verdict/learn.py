@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from benchmarks.verdict.calibrate import Table
 from benchmarks.verdict.pairs import Pair
+from benchmarks.verdict.truth import CONTENTION
 from profkit.measure import noise
 from profkit.measure.signs import SIGNS
 from profkit.measure.weights import Weights
@@ -55,6 +56,9 @@ def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
 
     for pair in pairs:
         if pair.truth.label in LUMPS_OF_OTHERS or pair.runs >= noise.MIN_RUNS_NOISE:
+            continue
+        # Two programs show nothing of one; two runs beside the same neighbours may be contended, too.
+        if pair.form == "another" or (CONTENTION in pair.truth.causes and not pair.truth.contended):
             continue
         values = compared(pair, "plain")[0].signs
         yield Example(pair.workload, values, pair.truth.contended)
