@@ -22,7 +22,7 @@ class Condition:
     Attributes
     ----------
     label
-        Of `truth.INTENTS`.
+        Of `truth.RIGHT`.
     hogs
         Busy processes per CPU; ``hog_duty`` is the part of the time that each wants.
     hog_cpu, cpu
@@ -113,6 +113,8 @@ class Program:
         Started by ``mpirun``; 0: started directly.
     store
         Whether it fetches from the store.
+    polls
+        Whether it asks again and again for what it waits for, instead of blocking.
     environment
         Always set.
     """
@@ -124,6 +126,7 @@ class Program:
     isa: Mapping[str, str] = field(default_factory=dict)
     ranks: int = 0
     store: bool = False
+    polls: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -161,8 +164,10 @@ PROGRAMS: Mapping[str, Program] = {
     "puzzles": Program(200, ("hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True),
     "archive_pool": Program(30, ("beside-size", "hogs-1x", "workers", "changed", "size", "stopped")),
     # They poll: calls of the functions that wait follow the time that is waited.
-    "poll_pool": Program(45, ("hogs-1x", "workers", "changed", "work2")),
-    "poll_fetch": Program(1800, ("hogs-1x", "slow-server", "changed", "work2"), single=True, store=True),
-    "poll_queue": Program(700, ("hogs-1x", "bursty", "slow-store", "changed"), store=True),
+    "poll_pool": Program(45, ("hogs-1x", "workers", "changed", "work2"), polls=True),
+    "poll_fetch": Program(
+        1800, ("hogs-1x", "slow-server", "changed", "work2"), single=True, store=True, polls=True
+    ),
+    "poll_queue": Program(700, ("hogs-1x", "bursty", "slow-store", "changed"), store=True, polls=True),
     "train_conv": Program(15, ("beside-changed", "beside-size", "hogs-1x", "threads", "isa", "changed", "size"), isa=TORCH),
 }

@@ -1,4 +1,4 @@
-"""The change of source of each program: one function, as somebody could have written it, several times slower."""
+"""The change of source of each program: one function, as a developer could have written it, several times slower."""
 
 from __future__ import annotations
 

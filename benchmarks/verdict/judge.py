@@ -36,6 +36,10 @@ class Judgement:
 
     Attributes
     ----------
+    arm
+        One of `ARMS`, or ``alone`` for what is said of one run by itself.
+    programs
+        All programs whose runs are in the pair: more than `workload` where one is compared with another.
     rule, strength
         Of the finding that became the verdict; empty and NaN where there was none or it has none.
     outcome
@@ -45,6 +49,7 @@ class Judgement:
     arm: str
     runs: int
     workload: str
+    programs: tuple[str, ...]
     condition: str
     form: str
     label: str
@@ -62,7 +67,7 @@ class Judgement:
 
     @property
     def outcome(self) -> str:
-        """Whether the verdict is right; saying that it cannot be told is neither right nor wrong."""
+        """Whether the verdict is right; ``inconclusive`` is neither, unless it is all that could be said."""
         if self.cause in self.causes:
             return "right"
         return "inconclusive" if self.cause == "inconclusive" else "wrong"
@@ -109,6 +114,7 @@ def _judgement(pair: Pair, arm: str, verdict: Verdict) -> Judgement:
         arm=arm,
         runs=pair.runs,
         workload=pair.workload,
+        programs=tuple(sorted(pair.programs)),
         condition=pair.condition,
         form=pair.form,
         label=pair.truth.label,
