@@ -234,7 +234,8 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
         if (fraction := _fraction(r, w)) is not None and wall and (r or 0.0) + (w or 0.0) >= WORKS * wall
     ]
     host = _host(run)
-    available = [host.available_cpus if host else None, machine.quota_cpus if machine else None]
+    # Of ranks that are each bound to CPUs of their own, the CPUs of all.
+    available = [inventory(run).available_cpus, machine.quota_cpus if machine else None]
     if host is None and machine and machine.cpus:
         available.append(float(machine.cpus))
     cpus = [c for c in available if c]

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from profkit.measure import noise
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
+from profkit.verdict.readings import READINGS
+from profkit.verdict.rules import RULES
 from profkit.verdict.types import Diff, Evidence, Verdict
 from profkit.report import units
 from profkit.report.document import (
@@ -40,6 +42,7 @@ from profkit.report.wording import (
     cut_note,
     display_name,
     evidence_texts,
+    explain_sections,
     finding_text,
     location,
     moved_text,
@@ -55,7 +58,9 @@ MOST_SENTENCES = 10
 _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
 
-def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document:
+def diff_document(
+    diff: Diff, limit: int = 50, attachment: str = "", *, explain: bool = False
+) -> Document:
     """Lay out a comparison.
 
     Parameters
@@ -66,6 +71,8 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
         Most rows of any list of functions; 0 lists all, also those below `SMALL_SHARE`.
     attachment
         File that goes with the report and holds the runs; empty without one.
+    explain
+        Whether to list every condition of every rule, before the advice.
     """
     sections = [
         Section("", (verdict_block(diff.verdict), _sides(diff))),
@@ -79,6 +86,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
         *_trust(diff),
         *_other_findings(diff.verdict),
         *setting_sections(diff, limit),
+        *_explained(diff, explain),
         *_advice(diff),
         reproduce_section(diff, attachment),
     ]
@@ -407,6 +415,13 @@ def _other_findings(verdict: Verdict) -> list[Section]:
         return []
     title = "What it might be" if verdict.cause == "inconclusive" else "What also holds"
     return [Section(title, (Bullets(tuple(map(finding_text, others))),))]
+
+
+def _explained(diff: Diff, wanted: bool) -> list[Section]:
+    if not wanted:
+        return []
+    verdict = diff.verdict
+    return explain_sections(RULES, READINGS, verdict.checks, verdict.findings)
 
 
 def _advice(diff: Diff) -> list[Section]:

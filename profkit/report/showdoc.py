@@ -12,6 +12,8 @@ from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_waiting import waiting_of
 from profkit.measure.range_stats import range_rows
+from profkit.verdict.alone import READINGS_ALONE
+from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.types import RunVerdict, Verdict
 from profkit.model import Host, Process, Run
 from profkit.model.notices import grouped
@@ -29,6 +31,7 @@ from profkit.report.wording import (
     advice_blocks,
     cut_note,
     evidence_texts,
+    explain_sections,
     verdict_block,
     waterfall,
 )
@@ -57,6 +60,7 @@ def show_document(
     by: str = "tottime",
     judged: RunVerdict | None = None,
     names: IterationNames | None = None,
+    explain: bool = False,
 ) -> Document:
     """Lay out one run.
 
@@ -72,6 +76,8 @@ def show_document(
         What the run says of itself: its account, and what it lacked.
     names
         What the user said of the NVTX ranges.
+    explain
+        Whether to list every condition of every rule, before the advice.
     """
     functions = ranked_run(run, by)
     verdict = judged.verdict if judged is not None else None
@@ -86,6 +92,9 @@ def show_document(
     sections += _ranges(run, limit)
     sections += _threads(run.processes, limit)
     sections += open_call_sections(run, limit)
+    if explain and judged is not None:
+        findings = () if verdict is None else verdict.findings
+        sections += explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, findings)
     if verdict is not None and verdict.advice:
         sections.append(Section("What to do next", advice_blocks(verdict.advice), role="advice"))
     return Document("profkit show", tuple(sections))

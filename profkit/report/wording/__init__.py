@@ -9,6 +9,7 @@ from __future__ import annotations
 from profkit.report.wording.accounts import BUCKET_TITLES, waterfall
 from profkit.report.wording.advice import advice_blocks, advice_text
 from profkit.report.wording.evidence import evidence_texts
+from profkit.report.wording.explain import explain_sections
 from profkit.report.wording.functions import (
     SMALL_SHARE,
     WAITING_NOTE,
@@ -28,6 +29,7 @@ __all__ = [
     "cut_note",
     "display_name",
     "evidence_texts",
+    "explain_sections",
     "finding_text",
     "location",
     "moved_text",
