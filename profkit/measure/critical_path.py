@@ -48,6 +48,8 @@ class PathReading:
         Of it, queueing and off the CPU otherwise, where a tracer measured that.
     helpers : float64 array, shape (n,)
         Seconds that the program's other profiled threads and processes were active in each function.
+    helpers_blocked : float64 array, shape (n,)
+        Seconds that they were off the CPU in each function without queueing, 0 where that was not measured.
     helpers_run_s, helpers_queue_s
         What all other threads and processes ran and queued, by the kernel.
     delivery_s
@@ -62,6 +64,7 @@ class PathReading:
     own_wait: Floats | None
     own_blocked: Floats | None
     helpers: Floats
+    helpers_blocked: Floats
     helpers_run_s: float
     helpers_queue_s: float
     delivery_s: float
@@ -88,6 +91,7 @@ class PathReading:
             None if self.own_wait is None else moved(self.own_wait),
             None if self.own_blocked is None else moved(self.own_blocked),
             moved(self.helpers),
+            moved(self.helpers_blocked),
             self.helpers_run_s,
             self.helpers_queue_s,
             self.delivery_s,
@@ -104,6 +108,8 @@ class Composition:
         Outside of all functions: the launcher, the interpreter's start and end, what was not profiled.
     run : float64 array, shape (n,)
         On a CPU on the critical path, by function. Without counters queueing is in it.
+    own_run_s
+        The part of `run` that is of the path's own thread.
     queue_s
         Ready to run on the path, but no CPU was free; 0 without counters.
     helpers_queue_s
@@ -122,6 +128,7 @@ class Composition:
 
     startup_s: float
     run: Floats
+    own_run_s: float
     queue_s: float
     helpers_queue_s: float
     loading_s: float
@@ -141,6 +148,7 @@ class Composition:
         return Composition(
             self.startup_s * factor,
             self.run * factor,
+            self.own_run_s * factor,
             self.queue_s * factor,
             self.helpers_queue_s * factor,
             self.loading_s * factor,
@@ -157,6 +165,7 @@ class Composition:
         return Composition(
             sum(p.startup_s for p in parts) / n,
             np.mean([p.run for p in parts], axis=0),
+            sum(p.own_run_s for p in parts) / n,
             sum(p.queue_s for p in parts) / n,
             sum(p.helpers_queue_s for p in parts) / n,
             sum(p.loading_s for p in parts) / n,
@@ -230,15 +239,15 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
     wall = run.manifest.wall_s if run.manifest is not None else None
     if chosen is None or thread is None:
-        return PathReading(wall or 0.0, None, None, None, own, wait, blocked, np.zeros(n), 0.0, 0.0, 0.0)
+        return PathReading(wall or 0.0, None, None, None, own, wait, blocked, np.zeros(n), np.zeros(n), 0.0, 0.0, 0.0)
     wall = wall or chosen.wall_s or float(own.sum())
-    family = _family(run.processes, chosen, mains)
-    run_all = _known([of_process(p, "cpu_s", "run_s") for p in family])
-    queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in family])
-    others = {id(t) for p in family for t in p.threads if t is not thread}
-    helpers, helpers_wait, helpers_blocked = _of_threads(selected, lambda t: id(t) in others, n)
-    if helpers_wait is not None and helpers_blocked is not None:
-        helpers = np.maximum(helpers - helpers_wait - helpers_blocked, 0.0)
+    run_all = _known([of_process(p, "cpu_s", "run_s") for p in run.processes])
+    queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
+    helpers, helpers_wait, off = _of_threads(selected, lambda t: t is not thread, n)
+    helpers_blocked = np.zeros(n)
+    if helpers_wait is not None and off is not None:
+        helpers = np.maximum(helpers - helpers_wait - off, 0.0)
+        helpers_blocked = off
     return PathReading(
         wall_s=wall,
         life_s=chosen.wall_s if chosen.wall_s is not None else wall,
@@ -248,27 +257,11 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         own_wait=wait,
         own_blocked=blocked,
         helpers=helpers,
+        helpers_blocked=helpers_blocked,
         helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
     )
-
-
-def _family(
-    processes: Sequence[Process], chosen: Process, mains: Sequence[Process]
-) -> list[Process]:
-    """The path's process and what works for it: everything but other ranks, and what those started."""
-    if len(mains) < 2:
-        return list(processes)
-    parents = {p.pid: p.parent for p in processes if p.pid is not None}
-    found = []
-    for process in processes:
-        at, steps = process.pid, 0
-        while at is not None and at != chosen.pid and steps < len(parents):
-            at, steps = parents.get(at), steps + 1
-        if process is chosen or (at is not None and at == chosen.pid):
-            found.append(process)
-    return found
 
 
 def _of_threads(
@@ -326,22 +319,25 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
     busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
     own_run = float(busy.sum())
     waiting = float(off.sum())
-    active = reading.helpers_run_s + reading.helpers_queue_s
+    # Helpers that were stopped, or read a file, kept the main thread waiting as well; those that waited by design did not.
+    stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
+    active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
     part = min(1.0, waiting / active) if active > 0 else 0.0
     covered = part * active
-    run = busy + _helpers(reading, off, part)
+    run = busy + _helpers(reading, off, part, ranks)
     left = off * ((waiting - covered) / waiting) if waiting > 0 else off
     remaining = float(left.sum())
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
     if remaining > 0:
         left = left * ((remaining - loading) / remaining)
+    left = left + part * stood
     polling = np.where(waits, run, 0.0)
     run = np.where(waits, 0.0, run)
     queue = reading.queue_s + part * reading.helpers_queue_s
     # What lies outside of all functions: of the CPU time, of the time off the CPU, and of the wall around its life.
     startup = reading.wall_s - reading.queue_s - own_run - imbalance - waiting
     return Composition(
-        startup, run, queue, part * reading.helpers_queue_s, loading, imbalance, left, polling, True
+        startup, run, own_run, queue, part * reading.helpers_queue_s, loading, imbalance, left, polling, True
     )
 
 
@@ -369,13 +365,13 @@ def _at_most(values: Floats, whole: float) -> Floats:
     return values * (whole / total) if total > whole else values
 
 
-def _helpers(reading: PathReading, off: Floats, part: float) -> Floats:
+def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools) -> Floats:
     """CPU time on the path of other threads and processes, by their functions.
 
     What they ran in no function that is known (a library's own threads) belongs to the functions in which the main
     thread waited for it.
     """
-    known = _at_most(reading.helpers, reading.helpers_run_s)
+    known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))
     waiting = float(off.sum())
     native = off * (rest / waiting) if waiting > 0 else np.zeros(len(off))
@@ -392,5 +388,5 @@ def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Compo
     loading = min(waiting, reading.delivery_s)
     blocked = off * ((waiting - loading) / waiting) if waiting > 0 else off
     startup = reading.wall_s - float(own.sum()) - imbalance
-    return Composition(startup, run, 0.0, 0.0, loading, imbalance, blocked, np.zeros(len(own)), False)
+    return Composition(startup, run, float(run.sum()), 0.0, 0.0, loading, imbalance, blocked, np.zeros(len(own)), False)
 

@@ -134,7 +134,7 @@ def find_origins(
     found = _origins(table, edges, code, within)
     assumed = code.copy()
     assumed[[o.row for o in found if o.from_code]] = True
-    from_code = _calls_from_code(table, edges, assumed, code)
+    from_code = _calls_from_code(table, edges, _blame(table, edges, assumed), code)
     below = _below(table, calls, code, roots, (calls_a, calls_b))
     return Origins(calls_a, calls_b, from_code, _cost_part(table, busy, below), found)
 
@@ -227,13 +227,34 @@ ALONE = 0.6
 CALLED_AGAIN = 3
 
 
-def _calls_from_code(table: DiffTable, edges: _Edges, assumed: Bools, code: Bools) -> Floats:
+def _blame(table: DiffTable, edges: _Edges, assumed: Bools) -> Floats:
+    """Part of what each function does otherwise that is its own code's, or the doing of changed code that calls it.
+
+    A library's function does what its arguments say: where it calls others differently, that comes from those of its
+    callers whose calls changed, as far as they are changed code or are to blame themselves.
+    """
+    n = edges.n
+    library = np.array([key.root != PROJECT for key in table.keys], np.bool_) & ~assumed
+    moved = np.abs(edges.after - edges.before)
+    differs = np.bincount(edges.callee, moved, n) > 0
+    weight = np.where(differs[edges.callee], moved, edges.after)
+    whole = np.bincount(edges.callee, weight, n)[edges.callee]
+    weight = np.where(whole > 0, weight / np.maximum(whole, 1e-300), 0.0)
+    blame = assumed.astype(np.float64)
+    for _ in range(STEPS):
+        handed = np.bincount(edges.callee, weight * blame[edges.caller], n)
+        following = np.where(library, np.minimum(handed, 1.0), assumed)
+        if np.allclose(following, blame, atol=1e-3):
+            break
+        blame = following
+    return blame
+
+
+def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools) -> Floats:
     """Part of each function's changed calls that originates in changed code, handed down from caller to callee."""
     change = edges.calls_b - edges.calls_a
     one_sided = ~(table.baseline.present & table.candidate.present)
-    source = np.bincount(
-        edges.callee, np.where(assumed[edges.caller], edges.originating, 0.0), edges.n
-    ).astype(np.float64)
+    source = np.bincount(edges.callee, blame[edges.caller] * edges.originating, edges.n).astype(np.float64)
     fixed = code & one_sided
     extra = np.where(fixed, change, source)
     if not extra.any():

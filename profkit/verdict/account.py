@@ -14,7 +14,7 @@ One run alone is compared with nothing: its account says how its own wall is mad
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,7 +156,7 @@ def account(
     origins: Origins,
     *,
     unknown_code: int = -1,
-    spun: Callable[[Floats], float] | None = None,
+    spun_s: float = 0.0,
 ) -> Account:
     """Book the difference of two sides.
 
@@ -170,9 +170,9 @@ def account(
         Where changed calls originate, and what lies below changed functions.
     unknown_code
         Row of a function that alone got slower and whose sources are not known; −1 without one.
-    spun
-        Given the CPU time that each function gained per call, the seconds in which threads ran only because
-        they waited, spinning, for threads that queued.
+    spun_s
+        The most seconds in which the path's own thread may have run only because it waited, spinning, for threads
+        that queued.
 
     Returns
     -------
@@ -183,8 +183,10 @@ def account(
     alike_a = [c.scaled(_ratio(wall_a, c.wall_s)) for c in baseline]
     alike_b = [c.scaled(_ratio(wall_b, c.wall_s)) for c in candidate]
     whole_a, whole_b = Composition.mean(alike_a), Composition.mean(alike_b)
-    booked = _book(whole_a, whole_b, origins, unknown_code, spun)
-    low, high, basis = _intervals(baseline, candidate, origins, unknown_code, spun, booked, wall_a)
+    booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
+    low, high, basis = _intervals(
+        baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a.queue_s
+    )
     added = wall_b - wall_a
     buckets = []
     for name in BUCKETS:
@@ -246,7 +248,7 @@ def _book(
     b: Composition,
     origins: Origins,
     unknown_code: int,
-    spun: Callable[[Floats], float] | None,
+    spun_s: float,
 ) -> _Booked:
     """Book the difference of two compositions; the buckets add up to the difference of their walls."""
     extra = origins.calls_factor(a.run, b.run)  # seconds that other calls account for, at the baseline's cost
@@ -265,7 +267,7 @@ def _book(
     # Queueing that only grew with the CPU time is booked with what made that grow.
     with_queue = 1.0 + ratio_a
     queue = b.queue_s - a.queue_s - ratio_a * (run_b - run_a)
-    spinning = 0.0 if spun is None else min(max(0.0, float(shared.sum())), spun(shared))
+    spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
     speed = float(shared.sum()) - spinning
     waits = float(b.waits.sum() - a.waits.sum())
     parts: _Booked = {
@@ -288,9 +290,10 @@ def _intervals(
     candidate: Sequence[Composition],
     origins: Origins,
     unknown_code: int,
-    spun: Callable[[Floats], float] | None,
+    spun_s: float,
     booked: _Booked,
     wall_a: float,
+    queue_a: float,
 ) -> tuple[dict[str, float], dict[str, float], str]:
     """95 % interval of each bucket: by resampling the repeats, or from what other programs' repeats show."""
     if min(len(baseline), len(candidate)) >= value("repeats.least"):
@@ -304,7 +307,7 @@ def _intervals(
         for _ in range(RESAMPLES):
             some_a = [few_a[i] for i in draw.integers(0, len(few_a), len(few_a)).tolist()]
             some_b = [few_b[i] for i in draw.integers(0, len(few_b), len(few_b)).tolist()]
-            found = _book(Composition.mean(some_a), Composition.mean(some_b), part_origins, code, spun)
+            found = _book(Composition.mean(some_a), Composition.mean(some_b), part_origins, code, spun_s)
             for name in BUCKETS:
                 drawn[name].append(found[name][0])
         low, high = {}, {}
@@ -317,6 +320,9 @@ def _intervals(
     low, high = {}, {}
     for name in BUCKETS:
         noise = value(f"noise.{name}") * wall_a
+        if name == "queue":
+            # Who queues beside a busy neighbour queues for another time in each repeat.
+            noise += value("noise.queue-again") * queue_a
         low[name], high[name] = booked[name][0] - noise, booked[name][0] + noise
     return low, high, "other-programs"
 
@@ -336,6 +342,7 @@ def _taken(c: Composition, rows: npt.NDArray[np.intp]) -> Composition:
     return Composition(
         c.startup_s,
         c.run[rows],
+        c.own_run_s,
         c.queue_s,
         c.helpers_queue_s,
         c.loading_s,

@@ -242,7 +242,7 @@ def compare(
         _compositions(candidate, second, rows[1], rank, waits, table),
         known.origins,
         unknown_code=lone_function(Case(known)),
-        spun=spinning(known),
+        spun_s=spinning(known),
     )
     said = [w.at(file=run.path) for side in (baseline, candidate) for run in side.runs for w in run.warnings]
     return Comparison(

@@ -6,11 +6,8 @@ Computes what is not in the signals or in the account already, and decides nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
 
 from profkit.identity.readable import readable_name
 from profkit.measure import noise
@@ -25,8 +22,6 @@ from profkit.verdict.thresholds import value
 from profkit.verdict.types import Value
 
 __all__ = ["INSTRUCTION_SETS", "READINGS", "Case", "code_row", "larger_inputs", "slower_probe", "spinning", "worst_mover"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Variables that choose the instructions that libraries use.
 INSTRUCTION_SETS = (
@@ -163,9 +158,11 @@ def _more_threads(case: Case) -> bool | None:
     """Whether the candidate has more threads per CPU to run than the baseline; ``None`` where that is not known."""
     a, b = case.signals.baseline, case.signals.candidate
     known = None
+    # Under contention a thread that hardly works may count as one that does: only where there are more of them.
+    working = b.working_threads if b.threads > a.threads else a.working_threads
     for before, after in (
         (a.pool_threads, b.pool_threads),
-        (a.working_threads, b.working_threads),
+        (a.working_threads, working),
         (float(a.processes), float(b.processes)),
     ):
         if not before or after is None or not a.available_cpus or not b.available_cpus:
@@ -192,25 +189,15 @@ def _kind(case: Case) -> str | None:
     return "external-load" if (b.others_cores or 0.0) >= value("others") else None
 
 
-def spinning(signals: Signals) -> Callable[[Floats], float] | None:
-    """Seconds in which main threads ran only because they waited, spinning, for threads that queued.
+def spinning(signals: Signals) -> float:
+    """The most seconds in which main threads can have run only because they waited, spinning, for threads that queued.
 
-    Returns
-    -------
-    callable or None
-        Takes the CPU time that each function gained per call (float64 array, shape (n,)); ``None`` where no thread
-        queued more than in the baseline, or there are no more threads.
+    Zero where no thread queued more than in the baseline, or there are no more threads.
     """
     a, b = signals.baseline, signals.candidate
     if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(Case(signals)):
-        return None
-    queued = (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains)
-    if queued <= 0:
-        return None
-    def seconds(gained: Floats) -> float:
-        return min(queued, max(0.0, float(gained.sum())))
-
-    return seconds
+        return 0.0
+    return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
 
 
 def _queued_most(case: Case) -> float | None:
@@ -326,6 +313,12 @@ def _machines_differ(case: Case) -> bool:
     return any(a.environment.get(name) != b.environment.get(name) for name in INSTRUCTION_SETS)
 
 
+def _same_machine(case: Case) -> bool:
+    a, b = case.signals.baseline, case.signals.candidate
+    known = bool(a.host) and a.host == b.host and bool(a.probe_s) and bool(b.probe_s)
+    return known and not _machines_differ(case) and not slower_probe(b, a)
+
+
 def slower_probe(a: SideFacts, b: SideFacts) -> bool:
     """Whether the same piece of work took the candidate's CPU longer."""
     same = bool(a.probe) and a.probe == b.probe and bool(a.probe_s) and bool(b.probe_s)
@@ -404,6 +397,9 @@ READINGS: Mapping[str, Reading] = {
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
     # The account
     "account.queue": Reading("share", "part of the lost time: queueing for a CPU", _queue),
+    "account.queue-beyond": Reading(
+        "bool", "that is beyond its noise", lambda c: _booked(c).bucket("queue").low > 0
+    ),
     "account.helpers-queue": Reading(
         "share", "… of it threads and processes that the main thread waits for", _helpers_part
     ),
@@ -583,6 +579,18 @@ READINGS: Mapping[str, Reading] = {
         "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread
     ),
     "machines.differ": Reading("bool", "the CPUs or their instruction sets differ", _machines_differ),
+    "machine.same": Reading(
+        "bool", "both ran on one host, whose CPU did the same piece of work as fast", _same_machine
+    ),
+    "sources.same": Reading(
+        "bool",
+        "sources are known and no function that matters has another",
+        lambda c: (
+            c.signals.movement.changed_row < 0
+            and c.signals.movement.below_row < 0
+            and any(same for same in c.signals.table.same_source)
+        ),
+    ),
     "input.larger": Reading(
         "bool",
         "more memory or more bytes read",

@@ -38,6 +38,8 @@ class Threshold:
 _SEVEN = "439 runs of 7 programs on 2 cores"
 #: Programs of benchmarks/verdict.
 _BENCH = "benchmarks/verdict"
+_CLEAN = "95th percentile over 460 pairs of clean runs of 23 programs (benchmarks/verdict)"
+_NEIGHBOUR = "of what the baseline itself queued: 95th percentile over 102 pairs beside the same neighbour (benchmarks/verdict)"
 
 _TABLE = (
     # Lost time
@@ -103,15 +105,16 @@ _TABLE = (
     Threshold("alone.working", 0.5, "cores", "half of one worker (convention)"),
     Threshold("workers.busy", 0.5, "share", "half of one worker, of the wall (convention)"),
     # Noise of the account's buckets, one run a side: part of the baseline's wall
-    Threshold("noise.startup", 0.10, "share", _BENCH),
-    Threshold("noise.work", 0.03, "share", _BENCH),
-    Threshold("noise.code", 0.03, "share", _BENCH),
-    Threshold("noise.speed", 0.30, "share", _BENCH),
-    Threshold("noise.queue", 0.10, "share", _BENCH),
-    Threshold("noise.blocked", 0.10, "share", _BENCH),
-    Threshold("noise.loading", 0.10, "share", _BENCH),
-    Threshold("noise.imbalance", 0.10, "share", _BENCH),
-    Threshold("noise.rest", 0.03, "share", _BENCH),
+    Threshold("noise.startup", 0.037, "share", _CLEAN),
+    Threshold("noise.work", 0.01, "share", f"{_CLEAN}: 0.001; 99th percentile 0.006"),
+    Threshold("noise.code", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
+    Threshold("noise.speed", 0.109, "share", _CLEAN),
+    Threshold("noise.queue", 0.051, "share", _CLEAN),
+    Threshold("noise.queue-again", 0.35, "share", _NEIGHBOUR),
+    Threshold("noise.blocked", 0.012, "share", _CLEAN),
+    Threshold("noise.loading", 0.011, "share", _CLEAN),
+    Threshold("noise.imbalance", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
+    Threshold("noise.rest", 0.022, "share", _CLEAN),
 )
 
 #: By id.

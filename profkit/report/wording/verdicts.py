@@ -200,6 +200,10 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"The same calls take {_factor(p[2], 'time.slowdown')} the time on the same kind of CPU: each has more data "
         "to work on."
     ),
+    "more-per-call": lambda p: (
+        f"The same calls of the same source take {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU was "
+        "as fast as before: each has more to do."
+    ),
     "throttling": lambda p: (
         f"A CPU quota throttled the {'run' if p[3] else 'candidate'} in {_share(p[2], 'throttled')} of its periods."
     ),

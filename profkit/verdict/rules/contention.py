@@ -71,6 +71,7 @@ RUN_QUEUE_WAIT = Rule(
             (more("time.slowdown", "time.noticed"),),
             (
                 more("account.queue-of-baseline", "queue.of-baseline"),
+                yes("account.queue-beyond"),
                 more("any.wait", "wait.much"),
                 more("time.slowdown", "time.not-faster"),
             ),
@@ -79,7 +80,7 @@ RUN_QUEUE_WAIT = Rule(
         # Queueing that no one caused must explain most of the loss.
         (
             (yes("contention.known"), more("account.queue", "queue.least")),
-            (more("account.queue", "part.most"),),
+            (more("account.queue", "part.most"), yes("account.queue-beyond")),
         ),
     ),
     confidence=0.97,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-__all__ = ["CALL_COUNTS", "LARGER_INPUT"]
+__all__ = ["CALL_COUNTS", "LARGER_INPUT", "MORE_PER_CALL"]
 
 CALL_COUNTS = Rule(
     id="call-counts",
@@ -58,6 +58,35 @@ LARGER_INPUT = Rule(
     confidence=0.8,
     strength="time.log-slowdown",
     evidence=("inputs", "command", "per-call", "main-wait", "wall"),
+    advice=("compare-inputs",),
+    numbers=("time.slowdown",),
+)
+
+MORE_PER_CALL = Rule(
+    id="more-per-call",
+    cause="workload-change",
+    about=(
+        "the same calls of the same source take longer on one machine, whose CPU was as fast as before: there is more "
+        "to do in each, though nothing else shows it"
+    ),
+    bucket="speed",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
+    conditions=(
+        yes("machine.same"),
+        yes("sources.same"),
+        yes("calls.same"),
+        no("command.differs"),
+        no("contention.known"),
+        less("pair.residue", "programs.threads"),
+        more("time.over-drift", "time.drift-or-own"),
+        more("cpu.part", "part.most"),
+        more("account.speed", "speed.part"),
+    ),
+    alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
+    confidence=0.75,
+    strength="time.log-slowdown",
+    evidence=("per-call", "main-wait", "others", "wall"),
     advice=("compare-inputs",),
     numbers=("time.slowdown",),
 )
