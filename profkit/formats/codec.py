@@ -116,7 +116,7 @@ class Codec(Generic[Record]):
     def write(self, record: Record) -> dict[str, Any]:
         """Return the object that stands for a record.
 
-        A number that JSON does not have (NaN, infinite) is written as null, and left out of a mapping: it is not known.
+        A number that JSON does not have (NaN, infinite) is not known: it is null there, and left out of a mapping.
         """
         return {name: _plain(getattr(record, name)) for name in self._readers}
 
@@ -140,7 +140,9 @@ class Codec(Generic[Record]):
     def read_fields(self, name: str, value: Any) -> dict[str, Any]:
         """Return the fields of a record, as arguments for its class; parameters and errors are those of `read`."""
         given = as_object(name, value)
-        found = {key: read(f"{name}.{key}", given[key]) for key, read in self._readers.items() if key in given}
+        found = {
+            key: read(f"{name}.{key}", given[key]) for key, read in self._readers.items() if key in given
+        }
         for key in self._required:
             if key not in found:
                 raise MemberError(f"{name}.{key} is missing")
@@ -157,8 +159,11 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items() if not _is_odd(item)}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if hasattr(value, "as_json"):
+        return value.as_json()
     if is_dataclass(value):
-        return value.as_json() if hasattr(value, "as_json") else _nested(type(value)).write(value)
+        record: Any = type(value)
+        return _nested(record).write(value)
     return None if _is_odd(value) else value
 
 

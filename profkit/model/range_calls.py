@@ -60,10 +60,10 @@ class RangeCalls:
     wait: Floats
     blocked: Floats
 
-    @classmethod
-    def columns(cls) -> tuple[dict[str, np.dtype[Any]], dict[str, np.dtype[Any]]]:
+    @staticmethod
+    def columns() -> tuple[dict[str, np.dtype[Any]], dict[str, np.dtype[Any]]]:
         """Return names and dtypes of the columns of contexts, and of those of rows."""
-        dtypes = column_dtypes(cls)
+        dtypes = column_dtypes(RangeCalls)
         contexts = {name: dtypes[name] for name in _CONTEXTS}
         return contexts, {name: dtype for name, dtype in dtypes.items() if name not in contexts}
 

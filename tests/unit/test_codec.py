@@ -108,7 +108,9 @@ def test_whole_numbers_are_read_as_seconds_too() -> None:
 
 
 def test_numbers_that_json_does_not_have_are_not_known() -> None:
-    odd = Whole("", 0, 1.0, maybe=float("nan"), table={"a": float("inf"), "b": 1.0}, anything={"c": float("nan")})
+    odd = Whole(
+        "", 0, 1.0, maybe=float("nan"), table={"a": float("inf"), "b": 1.0}, anything={"c": float("nan")}
+    )
     written = through_json(odd)
     assert (written["maybe"], written["table"], written["anything"]) == (None, {"b": 1.0}, {})
 

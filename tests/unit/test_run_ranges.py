@@ -11,7 +11,6 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.verdict.comparison import diff
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.model import Process, Ranges, Run, RunSet
@@ -20,6 +19,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.jsondoc import diff_object, show_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
+from profkit.verdict.comparison import diff
 from tests.run_files import member_of, npy, rewritten
 from tests.unit.test_ranges import ranges_of, spread
 

@@ -14,7 +14,7 @@ import sys
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, List, Optional, Sequence, Tuple, Type
+    from typing import Any, ClassVar, List, Optional, Sequence, Tuple, Type
 
     #: Library, file, threads, version, CPUs that the library saw.
     Row = List[Any]
@@ -39,7 +39,7 @@ class NativeLibrary:
         Whether several of its files answer for the same pool.
     """
 
-    registered: List[Type[NativeLibrary]] = []
+    registered: ClassVar[List[Type[NativeLibrary]]] = []
 
     name = ""
     starts: Tuple[str, ...] = ()
@@ -155,7 +155,7 @@ class LLVMOpenMP(OpenMP):
 
     name = "libomp"
     starts = ("libomp",)
-    other_starts = ("libomptarget",)
+    other_starts: Tuple[str, ...] = ("libomptarget",)
 
     def may_ask(self, final: bool, files: Sequence[str]) -> bool:
         return final and _kmp_has_started()
@@ -228,7 +228,7 @@ class Package:
         Whether each thread has a size of its own.
     """
 
-    registered: List[Type[Package]] = []
+    registered: ClassVar[List[Type[Package]]] = []
 
     name = ""
     module = ""
