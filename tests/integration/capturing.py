@@ -35,8 +35,12 @@ def _measured() -> str:
     if variable not in os.environ:
         return ""
     return (
-        f"import os, coverage; os.environ[{variable!r}] = {os.environ[variable]!r}; "
-        f"coverage.process_startup(); del os.environ[{variable!r}]; "
+        f"import os; os.environ[{variable!r}] = {os.environ[variable]!r}\n"
+        "try:\n"
+        "    import coverage; coverage.process_startup()\n"
+        "except FileNotFoundError:\n"  # coverage asks for the working directory, which a test removes
+        "    pass\n"
+        f"os.environ.pop({variable!r}, None)\n"
     )
 
 
