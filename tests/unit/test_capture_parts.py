@@ -246,7 +246,12 @@ def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> Non
 
 def test_what_an_agent_recorded_of_itself() -> None:
     spans = [[0.5, 1.0], [2.0, None]]
-    said = {"agent_failed": "OSError()", "sampled": [700, 43.0, 0.1], "displaced": True, "own_profiler": spans}
+    said = {
+        "agent_failed": "OSError()",
+        "sampled": [700, 43.0, 0.1],
+        "displaced": True,
+        "own_profiler": spans,
+    }
     found = notices.of_process({"notes": said, "begin_perf": 0.25})
     assert found == (
         Notice("agent-failed", "OSError()"),
