@@ -443,11 +443,17 @@ def captured_run() -> Run:
             (killed,),
             roots,
             host,
-            notes=(Notice("no-snapshots"),),
+            notes=(Notice("waiting-sampled", "", {"rate": 50}),),
         ),
     )
     machine = Machine(64, 2.0, 12.4, 20.1, 0.0, 7.2, 0.4, 12, 124, 9.71, 17)
-    return Run("run.prof", ranks, manifest, machine, (Notice("process-killed", "", {"lost_s": 1.5, "pids": (4250,)}),))
+    return Run(
+        "run.prof",
+        ranks,
+        manifest,
+        machine,
+        (Notice("process-killed", "", {"lost_s": 1.5, "pids": (4250,)}),),
+    )
 
 
 def hostile_run() -> Run:

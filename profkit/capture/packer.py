@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit import __version__
-from profkit.capture import counters, machines, notices, nvtx
+from profkit.capture import counters, machines, nvtx, record_notices
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
@@ -67,7 +67,11 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     cores = host_facts.physical_cores()
     processes = [_process(record, machine_host, tables, cores) for record in records]
     processes = _with_roles(processes, records)
-    warnings = [*damaged, *notices.of_launch(launch, records), *notices.of_processes(records, processes)]
+    warnings = [
+        *damaged,
+        *record_notices.of_launch(launch, records),
+        *record_notices.of_processes(records, processes),
+    ]
     processes, thread_names, of_ranges = nvtx.attach(spool, records, processes)
     warnings += of_ranges
     sampled, of_samples = counters.read_sampled(spool)
@@ -205,7 +209,7 @@ def _process(
         roots=_roots(record),
         host=host,
         environment=record["environment"],
-        notes=notices.of_process(record),
+        notes=record_notices.of_process(record),
         pools=pools_of(record, host, cores if here else None),
     )
 

@@ -14,7 +14,9 @@ from profkit.model import Notice
 __all__ = ["read_notices"]
 
 #: How old files name the processes that a sentence is about, in front of it.
-_PROCESSES = re.compile(r"(?:process (\d{1,9})|(\d{1,9}) processes \((\d{1,9}(?:, \d{1,9})*)(?:, …)?\))(: | )")
+_PROCESSES = re.compile(
+    r"(?:process (\d{1,9})|(\d{1,9}) processes \((\d{1,9}(?:, \d{1,9})*)(?:, …)?\))(: | )"
+)
 #: How sentences of old files begin that the analysis depends on, and the code of what they say; the version of
 #: Python that a notice needs stands right behind.
 _PREFIXES = {

@@ -70,12 +70,12 @@ def _lost(said: Mapping[str, Any]) -> str:
 
 
 def _worker_ended(said: Mapping[str, Any]) -> str:
-    return f"worker ended by a signal, as multiprocessing.Pool ends its workers: {_lost(said)}"
+    return f"worker ended by a signal, as multiprocessing.Pool ends its workers; {_lost(said)}"
 
 
 def _process_killed(said: Mapping[str, Any]) -> str:
     estimated = ", and calls that had not returned have estimated times" if "estimated" in said else ""
-    return f"killed: {_lost(said)}{estimated}"
+    return f"killed; {_lost(said)}{estimated}"
 
 
 def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
@@ -101,12 +101,16 @@ def _rank_missing(said: Mapping[str, Any]) -> str:
 
 def _rank_file_missing(said: Mapping[str, Any]) -> str:
     ranks = _listed(said["ranks"], said["missing"])
-    return f"no file of {said['missing']:rank|ranks} of {said['size']} ({ranks}); merge the files of all ranks"
+    return (
+        f"no file of {said['missing']:rank|ranks} of {said['size']} ({ranks}); merge the files of all ranks"
+    )
 
 
 def _rank_repeated(said: Mapping[str, Any]) -> str:
     ranks = _listed(said["ranks"], said["repeated"])
-    return f"{said['repeated']:rank is|ranks are} in more than one file ({ranks}); merge one file of each rank"
+    return (
+        f"{said['repeated']:rank is|ranks are} in more than one file ({ranks}); merge one file of each rank"
+    )
 
 
 def _nvtx_names_unreadable(said: Mapping[str, Any]) -> str:
@@ -217,7 +221,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "written by the pure-Python profiler: caller–callee rows have counts but no times, and the profiler's own "
         "cost distorts the others"
     ),
-    "trailing-bytes": "{bytes:byte|bytes} behind the profile ignored",
+    "trailing-bytes": "ignored {bytes:byte|bytes} behind the profile",
     "same-capture": "both sides hold the same capture, to the last bit: this compares a file with itself",
     "one-side-sampled": "the {subject} was sampled, the other side traced: profile both in the same way",
     "one-side-mixes-threads": (

@@ -437,7 +437,13 @@ def _paths(run: Run) -> list[str]:
         texts += [run.manifest.cwd, *run.manifest.environment.values()]
     for process in run.processes:
         roots = process.roots
-        texts += [*roots.stdlib, *roots.site, *roots.project, *_texts(process.notes), *process.environment.values()]
+        texts += [
+            *roots.stdlib,
+            *roots.site,
+            *roots.project,
+            *_texts(process.notes),
+            *process.environment.values(),
+        ]
     texts += [word for command in _commands(run) for word in command]
     files: set[str] = set()
     for process in run.processes:

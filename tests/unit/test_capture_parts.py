@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.capture import host, notices
+from profkit.capture import host, record_notices
 from profkit.capture.agent import native, settings, tracer
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
@@ -260,8 +260,13 @@ def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> Non
 
 def test_what_an_agent_recorded_of_itself() -> None:
     spans = [[0.5, 1.0], [2.0, None]]
-    said = {"agent_failed": "OSError()", "sampled": [700, 43.0, 0.1], "displaced": True, "own_profiler": spans}
-    found = notices.of_process({"notes": said, "begin_perf": 0.25})
+    said = {
+        "agent_failed": "OSError()",
+        "sampled": [700, 43.0, 0.1],
+        "displaced": True,
+        "own_profiler": spans,
+    }
+    found = record_notices.of_process({"notes": said, "begin_perf": 0.25})
     assert found == (
         Notice("agent-failed", "OSError()"),
         Notice("profile-function-replaced"),
@@ -270,7 +275,7 @@ def test_what_an_agent_recorded_of_itself() -> None:
         Notice("own-cprofile", "", {"times": 1, "begin_s": 1.75}),
     )
     said["own_profiler_more"] = 7
-    (*_, often) = notices.of_process({"notes": said, "begin_perf": 0.25})
+    (*_, often) = record_notices.of_process({"notes": said, "begin_perf": 0.25})
     assert often == Notice("own-cprofile", "", {"times": 9, "begin_s": 0.25})
 
 
@@ -308,7 +313,7 @@ def killed(pid: int) -> tuple[dict[str, object], Process]:
 
 def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
     pairs = [killed(pid) for pid in range(10, 210)]
-    said = list(notices.of_processes([r for r, _ in pairs], [p for _, p in pairs]))
+    said = list(record_notices.of_processes([r for r, _ in pairs], [p for _, p in pairs]))
     where = {"pids": (10, 11, 12, 13), "pids_total": 200}
     assert said == [
         Notice("process-killed", "", {"lost_s": 0.1, "idle_lost_s": settings.LONGEST_INTERVAL, **where}),
@@ -318,6 +323,6 @@ def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
 
 def test_world_size_is_not_trusted_to_be_small() -> None:
     records = [record(rank=0, world_size=10**9 - 1)]
-    (said,) = notices.of_launch({"wall_s": 1.0}, records)
+    (said,) = record_notices.of_launch({"wall_s": 1.0}, records)
     numbers = {"ranks": (1, 2, 3, 4, 5, 6, 7, 8), "missing": 10**9 - 2, "size": 10**9 - 1}
     assert said == Notice("rank-missing", "", numbers)

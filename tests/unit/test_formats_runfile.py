@@ -45,7 +45,9 @@ TEXTS = ("file", "name", "qualname", "module", "source_hash")
 EDGE_COLUMNS = tuple(field.name for field in dataclasses.fields(Edges))
 WARNINGS = (
     Notice("threads-in-one-stack", "", {"python": "3.12", "pids": (10, 20)}),
-    Notice("process-killed", "", {"lost_s": 0.25, "idle_lost_s": 1.5, "pids": (10, 11, 12, 13), "pids_total": 9}),
+    Notice(
+        "process-killed", "", {"lost_s": 0.25, "idle_lost_s": 1.5, "pids": (10, 11, 12, 13), "pids_total": 9}
+    ),
 )
 
 

@@ -66,7 +66,11 @@ def made(path: Path, tree: ast.Module) -> Iterator[tuple[str, set[str] | None, i
                 yield str(node.args[0].value), None, node.lineno
         # What runs beside the target has no numpy, and writes the form that notices have in JSON.
         if isinstance(node, ast.Dict) and path.parent == PACKAGE / "capture":
-            fields = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant)}
+            fields = {
+                key.value: value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+            }
             if isinstance(code := fields.get("code"), ast.Constant):
                 yield str(code.value), keys_of(fields.get("numbers")), node.lineno
 
@@ -77,8 +81,15 @@ MADE = [(path, *found) for path, tree in trees() for found in made(path, tree)]
 def example(code: str, *, optional: bool) -> Notice:
     """A notice of a code, with numbers of the right units."""
     values: dict[str, Number] = {
-        **{"count": 1234, "bytes": 1 << 32, "s": 0.25, "Hz": 50, "CPUs": 16.0, "share": 0.125, "factor": 2.5},
-        **{"text": "a text", "ids": (7, 8)},
+        "count": 1234,
+        "bytes": 1 << 32,
+        "s": 0.25,
+        "Hz": 50,
+        "CPUs": 16.0,
+        "share": 0.125,
+        "factor": 2.5,
+        "text": "a text",
+        "ids": (7, 8),
     }
     numbers = {
         name: values[unit.rstrip("?")]
@@ -168,8 +179,10 @@ def test_a_notice_says_where_it_holds() -> None:
     [
         (
             Notice("process-killed", "", {"lost_s": 0.1, "idle_lost_s": 1.5, "estimated": 1}),
-            "killed: at most the last 100 ms (1.50 s if it only waited) before the end are missing, and calls that "
-            "had not returned have estimated times",
+            (
+                "killed; at most the last 100 ms (1.50 s if it only waited) before the end are missing, and calls "
+                "that had not returned have estimated times"
+            ),
         ),
         (Notice("nvtx-events-damaged", "", {"events": 1}), "1 NVTX event is damaged and left out"),
         (Notice("nvtx-events-damaged", "", {"events": 2000}), "2,000 NVTX events are damaged and left out"),
@@ -177,7 +190,10 @@ def test_a_notice_says_where_it_holds() -> None:
             Notice("rank-repeated", "", {"ranks": (2,), "repeated": 1}),
             "1 rank is in more than one file (2); merge one file of each rank",
         ),
-        (Notice("file-skipped", "a.prof", {"problem": "is empty", "hint": "look"}), "a.prof: is empty (look)"),
+        (
+            Notice("file-skipped", "a.prof", {"problem": "is empty", "hint": "look"}),
+            "a.prof: is empty (look)",
+        ),
         (Notice("functions-of-one-side", "baseline", {"self_time": 0.98}), None),
         (Notice("nvtx-file-cut", "", {"read": 1 << 32}), "only the first 4 GiB of NVTX events were read"),
     ],
@@ -220,7 +236,11 @@ numbers = st.one_of(
 )
 
 
-@given(st.sampled_from(list(CODES)), st.text(max_size=20), st.dictionaries(st.text(max_size=9), numbers, max_size=4))
+@given(
+    st.sampled_from(list(CODES)),
+    st.text(max_size=20),
+    st.dictionaries(st.text(max_size=9), numbers, max_size=4),
+)
 def test_a_notice_survives_json_and_pickling(code: str, subject: str, values: dict[str, Number]) -> None:
     notice = Notice(code, subject, values)
     again = Notice.from_json(json.loads(json.dumps(notice.as_json())))
@@ -288,23 +308,31 @@ def test_missing_ranks() -> None:
     ("sentence", "notice"),
     [
         (
-            "written by the sampling profiler: counts are samples, not calls, and rows are executed lines, "
-            "so one function can be several rows",
+            (
+                "written by the sampling profiler: counts are samples, not calls, and rows are executed lines, "
+                "so one function can be several rows"
+            ),
             Notice("sampled-profile"),
         ),
         (
-            "cProfile of Python 3.12 records all threads in one stack: their times are mixed and cumulative times "
-            "can exceed the run (profkit capture keeps threads apart)",
+            (
+                "cProfile of Python 3.12 records all threads in one stack: their times are mixed and cumulative "
+                "times can exceed the run (profkit capture keeps threads apart)"
+            ),
             Notice("threads-in-one-stack", "", {"python": "3.12"}),
         ),
         (
-            "process 41 ran several threads under Python 3.13, where cProfile mixes the calls of all threads in one "
-            "stack: times per function are not reliable there",
+            (
+                "process 41 ran several threads under Python 3.13, where cProfile mixes the calls of all threads in "
+                "one stack: times per function are not reliable there"
+            ),
             Notice("threads-in-one-stack", "", {"python": "3.13", "pids": (41,)}),
         ),
         (
-            "6 processes (41, 42, 43, 44, …) ran several threads under Python 3.13, where cProfile mixes the calls "
-            "of all threads in one stack: times per function are not reliable there",
+            (
+                "6 processes (41, 42, 43, 44, …) ran several threads under Python 3.13, where cProfile mixes the "
+                "calls of all threads in one stack: times per function are not reliable there"
+            ),
             Notice("threads-in-one-stack", "", {"python": "3.13", "pids": (41, 42, 43, 44), "pids_total": 6}),
         ),
         ("process 41: is odd", Notice("text", "is odd", {"pids": (41,)})),
@@ -348,11 +376,15 @@ def test_notices_are_objects_in_a_file(tmp_path: Path) -> None:
 
 def test_texts_of_notices_are_masked_and_their_codes_are_not() -> None:
     secret = "x9Kq27ZpLm4Tv8Rw1YsB6nHd"
-    notice = Notice("record-unreadable", f"/home/ann/{secret}", {"problem": "bob", "file": "/home/bob/a.prof"})
+    notice = Notice(
+        "record-unreadable", f"/home/ann/job with {secret}", {"problem": "bob", "file": "/home/bob/a.prof"}
+    )
     later = Notice("from-later", "bob", {"bob": ("bob", "x"), "n": 3})
     run = Run("a.prof", (Process(notes=(later,)),), warnings=(notice,))
     masked = Masker([run], Owner(user="bob")).run(run)
-    assert masked.warnings == (Notice("record-unreadable", "~/***", {"problem": "~", "file": "~/a.prof"}),)
+    assert masked.warnings == (
+        Notice("record-unreadable", "~/job with ***", {"problem": "~", "file": "~/a.prof"}),
+    )
     assert masked.processes[0].notes == (Notice("from-later", "~", {"~": ("~", "x"), "n": 3}),)
 
 
@@ -364,7 +396,8 @@ def reads_sentences(tree: ast.Module) -> list[int]:
 
     def is_of_notices(node: ast.AST) -> bool:
         return any(
-            isinstance(part, ast.Attribute) and part.attr in ("warnings", "notes", "skipped") for part in ast.walk(node)
+            isinstance(part, ast.Attribute) and part.attr in ("warnings", "notes", "skipped")
+            for part in ast.walk(node)
         )
 
     lines = []
@@ -378,12 +411,18 @@ def reads_sentences(tree: ast.Module) -> list[int]:
         elif isinstance(node, ast.Compare | ast.Call) and is_of_notices(node):
             bodies = [node]
         for part in (part for body in bodies for part in ast.walk(body)):
-            if isinstance(part, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in part.ops):
-                if isinstance(part.left, ast.Constant | ast.JoinedStr):
-                    lines.append(part.lineno)
-            elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-                if part.func.attr in TEXT_METHODS:
-                    lines.append(part.lineno)
+            if isinstance(part, ast.Compare):
+                found = isinstance(part.ops[0], ast.In | ast.NotIn) and isinstance(
+                    part.left, ast.Constant | ast.JoinedStr
+                )
+            else:
+                found = (
+                    isinstance(part, ast.Call)
+                    and isinstance(part.func, ast.Attribute)
+                    and part.func.attr in TEXT_METHODS
+                )
+            if found:
+                lines.append(part.lineno)
     return lines
 
 
@@ -436,4 +475,6 @@ def test_starting_a_capture_imports_no_sentence_and_no_numpy() -> None:
     code = f"import sys, {modules}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     loaded = done.stdout.split()
-    assert not [name for name in loaded if name == "numpy" or name.startswith(("profkit.report", "profkit.model"))]
+    assert not [
+        name for name in loaded if name == "numpy" or name.startswith(("profkit.report", "profkit.model"))
+    ]

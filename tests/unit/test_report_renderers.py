@@ -141,7 +141,9 @@ def test_markdown_is_cut_to_one_comment_and_says_so() -> None:
 
 
 def test_a_report_of_warnings_alone_is_cut_too() -> None:
-    long = replace(build.contended(), warnings=tuple(Notice("text", f"warning {i} " + "w" * 3000) for i in range(3000)))
+    long = replace(
+        build.contended(), warnings=tuple(Notice("text", f"warning {i} " + "w" * 3000) for i in range(3000))
+    )
     assert len(markdown.render(diff_document(long)).encode()) <= markdown.MAX_BYTES
 
 

@@ -99,9 +99,7 @@ def of_processes(records: Sequence[Mapping[str, Any]], found: Sequence[Process])
             python = {"python": f"{version[0]}.{version[1]}"}
             said.append((process.pid, Notice("threads-in-one-stack", "", python)))
     said += [(process.pid, Notice("process-running")) for process in found if process.exit == "running"]
-    said += [
-        (process.pid, note) for process in found for note in process.notes if note.code not in _HARMLESS
-    ]
+    said += [(process.pid, note) for process in found for note in process.notes if note.code not in _HARMLESS]
     yield from grouped(said)
 
 
