@@ -24,11 +24,11 @@ ratios.
 loss where it is more than all other parts together.
 
 A run that was meant to be contended was contended where it took longer, queued longer and the queueing explains the
-loss. It lost nothing where it neither took longer nor queued longer; where what it queued longer is less than two
-runs of the baseline condition typically differ by, that is no loss either. In any other case the truth cannot be
-decided and the pair is left out: a loss without queueing (a neighbour that shares a core or a cache), queueing without
-a loss (the surplus threads of a program that is none the slower), a loss that queueing explains in its smaller part
-only. Nothing is left out of the other conditions: there the cause is what was done, and ``no-change`` is right as well
+loss. It lost nothing where it took as long as runs of the baseline condition do and did not queue longer, or by less
+than two of those typically differ in their walls. In any other case the truth cannot be decided and the pair is left
+out: a loss without queueing (a neighbour that shares a core or a cache), queueing without a loss (the surplus threads
+of a program that is none the slower), a loss that queueing explains in its smaller part only, a loss that a slow run
+on the other side hides. Nothing is left out of the other conditions: there the cause is what was done, and ``no-change`` is right as well
 where the observer saw no difference.
 """
 
@@ -233,7 +233,7 @@ def _contention(
         if not intent.mixed and not account.explained(a, b):
             return None
         return Truth(intent.label, intent.causes, intent.kinds, contended=True, effect=effect, longer=True)
-    if intent.mixed or way > 0 or not account.harmless(a, b):
+    if intent.mixed or way > 0 or not account.lost_nothing(a, b):
         return None
     causes = frozenset((NO_CHANGE, FASTER) if way < 0 else (NO_CHANGE,))
     return Truth(NO_CHANGE, causes, frozenset(), contended=False, effect=effect, longer=False)
@@ -328,12 +328,13 @@ class _Account:
         """Return the same for the seconds that were queued, or throttled."""
         return _way(*([self._waited(run) for run in runs] for runs in (self._others, a, b)))
 
-    def harmless(self, a: Sequence[Measured], b: Sequence[Measured]) -> bool:
-        """Whether `b` queued no longer than `a`, or by less than two runs typically differ in their walls."""
-        if self.queued(a, b) <= 0:
-            return True
-        pairs = combinations((run.wall_s for run in self._others), 2)
-        return _more(self._waited, a, b) <= median(abs(one - other) for one, other in pairs)
+    def lost_nothing(self, a: Sequence[Measured], b: Sequence[Measured]) -> bool:
+        """Whether `b` took no longer than other runs did, and what it queued longer than `a` cannot be seen in walls."""
+        walls = [run.wall_s for run in self._others]
+        if median(run.wall_s for run in b) > max(walls):
+            return False
+        typical = median(abs(one - other) for one, other in combinations(walls, 2))
+        return self.queued(a, b) <= 0 or _more(self._waited, a, b) <= typical
 
     def explained(self, a: Sequence[Measured], b: Sequence[Measured]) -> bool:
         """Whether queueing explains what `b` took longer than `a`: whether it is more than all the rest of that."""
