@@ -13,14 +13,14 @@ from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
 from benchmarks.verdict.pairs import Pair
-from profkit.verdict import comparison
-from profkit.verdict.judge import diagnose
 from profkit.measure.signals import Facts
 from profkit.measure.starvation import starvation
 from profkit.measure.tables import DiffTable
-from profkit.verdict.types import Verdict
 from profkit.measure.weights import Weights
 from profkit.model import Run, RunSet
+from profkit.verdict import comparison
+from profkit.verdict.judge import diagnose
+from profkit.verdict.types import Verdict
 
 __all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]
 

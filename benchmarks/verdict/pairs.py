@@ -51,9 +51,9 @@ class Pair:
     workload, condition
         Of the side that is not the baseline condition's.
     form
-        ``forward``: a condition against its baseline condition; ``reversed``: the other way round; ``null``: two clean
-        sides; ``same``, ``neighbour``: two sides of another condition, of one that puts a neighbour beside both;
-        ``another``: two programs.
+        ``forward``: a condition against its baseline condition; ``reversed``: the other way round; ``null``: two
+        clean sides; ``same``: two sides of another condition; ``neighbour``: of one that puts a busy neighbour beside
+        both and costs time; ``another``: two programs.
     """
 
     workload: str

@@ -113,7 +113,17 @@ def test_the_kind_of_contention_follows_from_the_condition() -> None:
     assert kinds["pinned-hog"] == {"external-load"}
     both = intent_of(CONDITIONS["pinned-hog"], CONDITIONS["clean"])
     assert both.kinds == {"external-load", "self-oversubscription"}
-    for name in ("clean", "changed", "work2", "size", "isa", "stopped", "locked", "slow-store", "beside-changed"):
+    for name in (
+        "clean",
+        "changed",
+        "work2",
+        "size",
+        "isa",
+        "stopped",
+        "locked",
+        "slow-store",
+        "beside-changed",
+    ):
         assert not kinds[name]
 
 
@@ -309,7 +319,12 @@ def test_figures_tell_misses_from_false_alarms() -> None:
     assert (found.wrong.hits, found.inconclusive.hits) == (2, 1)
     whole, program, group = summary(judged)
     assert (whole["program"], program["program"], whole["recall"], whole["pairs"]) == (None, "w", [2, 3], 6)
-    assert (group["group"], group["right"], group["inconclusive"], group["wrong"]) == ("c", [3, 6], [1, 6], [2, 6])
+    assert (group["group"], group["right"], group["inconclusive"], group["wrong"]) == (
+        "c",
+        [3, 6],
+        [1, 6],
+        [2, 6],
+    )
     assert confusion(judged)["contention"] == {"contention": 2, "slower-machine": 1}
 
 
@@ -328,7 +343,8 @@ def test_confidence_rises_with_strength_and_is_learnt_on_other_programs() -> Non
     assert confidence_of(table, rule, 0.0) == low
     assert confidence_of(table, "never seen", 1.0) is None
     other = [
-        said("contention", ("no-change",), strength=0.6, workload="other", programs=("other",)) for _ in range(5)
+        said("contention", ("no-change",), strength=0.6, workload="other", programs=("other",))
+        for _ in range(5)
     ]
     # What one program was compared with is not learnt from for that one either.
     other += [
@@ -370,7 +386,9 @@ def sample(workload: str, condition: str, repeat: int, seen: Measured) -> Sample
 def program_beside_neighbours(workload: str, wait: float) -> list[Sample]:
     """Ten clean runs, five beside neighbours that make it queue, and five of those with changed source."""
     clean = [sample(workload, "clean", i, run) for i, run in enumerate(CLEAN)]
-    hogs = [sample(workload, "hogs-1x", i, measured(1.1 + wait + i / 100, wait=wait + i / 100)) for i in range(5)]
+    hogs = [
+        sample(workload, "hogs-1x", i, measured(1.1 + wait + i / 100, wait=wait + i / 100)) for i in range(5)
+    ]
     changed = [sample(workload, "beside-changed", i, measured(3 + 2 * wait, wait=2 * wait)) for i in range(5)]
     return clean + hogs + changed
 
