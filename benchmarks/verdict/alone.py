@@ -7,9 +7,9 @@ clean runs), with every kind that was set up; ``data-starvation`` and ``blocked`
 cause them, unless the run gained time. Any such claim about another run is wrong. Silence claims nothing: it is
 counted as ``inconclusive`` is for a pair, neither right nor wrong.
 
-Left out are runs whose truth cannot be decided against the clean runs, and those without contention set up of programs
-that start more ranks than the machine has CPUs: they compete with themselves in every run, and no run shows what they
-do without.
+Left out are runs whose truth cannot be decided against the clean runs. So are the runs without contention of programs
+of which the observer saw more threads run or queue than there are CPUs, on average over the clean runs: they compete
+with themselves in every run, and no run shows what they do without.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.verdict.catalogue import PROGRAMS
 from benchmarks.verdict.corpus import CLEAN, Sample, full_run
 from benchmarks.verdict.judge import Judgement
 from benchmarks.verdict.pairs import LeftOut, intent_against, measured
@@ -58,18 +57,14 @@ def _truth(clean: Sequence[Sample], sample: Sample) -> Truth | None:
     """What is true of one run against the clean ones, itself left out."""
     others = [run for run in measured(clean) if run is not sample.measured]
     intent = intent_against(sample, clean[0])
-    competes = _ranks(sample) > sample.measured.cpus
+    usual = summary(measured(clean))
+    competes = usual.demand_cores > usual.cpus
     if competes and not intent.kinds:
         return None
     truth = of_pair(intent, others, [summary(others)], [sample.measured]) if others else None
     if truth is not None and truth.contended and competes:
         return replace(truth, kinds=truth.kinds | {"self-oversubscription"})
     return truth
-
-
-def _ranks(sample: Sample) -> int:
-    program = PROGRAMS.get(sample.workload)
-    return program.ranks if program else 0
 
 
 def _judgement(sample: Sample, truth: Truth) -> Judgement:

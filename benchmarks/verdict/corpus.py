@@ -90,7 +90,9 @@ def _samples(directory: Path) -> Iterator[Sample]:
         plain = "label" not in facts
         known = PLAIN_CONDITIONS if plain else CONDITIONS
         if condition not in known:
-            raise SystemExit(f"{path}: {condition!r} is not a condition of catalogue.py; remove it or declare it")
+            raise SystemExit(
+                f"{path}: {condition!r} is not a condition of catalogue.py; remove it or declare it"
+            )
         if not plain and "processes" not in facts:
             raise SystemExit(f"{path}: holds no figures of single processes; take this corpus again")
         yield Sample(

@@ -18,9 +18,9 @@ from profkit.verdict.judge import judge as judge_case
 from profkit.verdict.readings import READINGS, Case
 from profkit.measure.starvation import starvation
 from profkit.measure.tables import DiffTable
-from profkit.verdict.types import Verdict
 from profkit.measure.weights import Weights
 from profkit.model import Run, RunSet
+from profkit.verdict.types import Verdict
 
 __all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]
 

@@ -23,10 +23,8 @@ from benchmarks.verdict.truth import (
     of_same,
 )
 
-__all__ = ["FORMS", "LeftOut", "Pair", "intent_against", "make_pairs", "measured"]
+__all__ = ["LeftOut", "Pair", "intent_against", "make_pairs", "measured"]
 
-#: How the sides of a pair relate.
-FORMS = ("forward", "null", "same", "neighbour", "another", "reversed")
 #: Runs a side of a comparison of replicates.
 REPLICATES = 5
 #: Null pairs of a program of one run a side; reversed pairs and same-condition pairs of a cell; pairs of runs beside
@@ -46,7 +44,17 @@ Draft = tuple[str, Sequence[Sample], Sequence[Sample], "Truth | None"]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sides and what is true of them; `workload` and `condition` are those of the side that differs."""
+    """Two sides and what is true of them.
+
+    Attributes
+    ----------
+    workload, condition
+        Of the side that is not the baseline condition's.
+    form
+        ``forward``: a condition against its baseline condition; ``reversed``: the other way round; ``null``: two
+        clean sides; ``same``: two sides of another condition; ``neighbour``: of one that puts a busy neighbour beside
+        both and costs time; ``another``: two programs.
+    """
 
     workload: str
     condition: str

@@ -21,7 +21,6 @@ __all__ = [
     "figures",
     "rows_of",
     "summary",
-    "wilson",
 ]
 
 #: Lower ends of the confidence buckets.
@@ -172,16 +171,6 @@ def calibration(judged: Iterable[Judgement]) -> list[tuple[float, float, Share]]
             mean = sum(j.confidence for j in within) / len(within)
             rows.append((low, mean, _count(within, lambda j: j.outcome == "right")))
     return rows
-
-
-def wilson(share: Share, z: float = 1.96) -> tuple[float, float]:
-    """Score interval of a share (Wilson 1927); pairs of one program are not independent: it is too narrow."""
-    n, p = share.of, share.part
-    if not n:
-        return math.nan, math.nan
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def summary(judged: Sequence[Judgement]) -> list[dict[str, object]]:

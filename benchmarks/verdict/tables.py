@@ -87,7 +87,7 @@ def _alone(single: Sequence[Judgement], left_out: Sequence[LeftOut]) -> list[str
     head = ["runs", "contention found", "kind right", "false alarms", "said", "of that right", "left out"]
     shares = (f.recall, f.kind, f.alarms, Share(len(said), len(single)), right)
     row = [str(len(single)), *(_part(share, counts=True) for share in shares), str(len(left_out))]
-    return [*_table(head, [row]), "", *_confusion(single, silence="nothing said")]
+    return [*_table(head, [row]), "", *_confusion(single, alone=True)]
 
 
 _HEAD = [
@@ -115,15 +115,18 @@ def _part(share: Share, *, counts: bool = False) -> str:
     return f"{text} ({share.hits}/{share.of})" if counts else text
 
 
-def _confusion(judged: Sequence[Judgement], silence: str = "inconclusive") -> list[str]:
+def _confusion(judged: Sequence[Judgement], *, alone: bool = False) -> list[str]:
     table = confusion(judged)
     causes = [c for c in CAUSES if any(row[c] for row in table.values())]
     rows = []
     for label in sorted(table, key=lambda name: (name != "contention", name)):
-        of = [j for j in judged if j.label == label]
+        of = [j for j in judged if j.label == label and not (alone and j.cause == "inconclusive")]
         right = Share(sum(j.outcome == "right" for j in of), len(of))
         rows.append([label, *(str(table[label][c] or "") for c in causes), _part(right)])
-    return _table(["label", *(silence if c == "inconclusive" else c for c in causes), "right"], rows)
+    if alone:
+        head = ["nothing said" if cause == "inconclusive" else cause for cause in causes]
+        return _table(["label", *head, "right, of what was said"], rows)
+    return _table(["label", *causes, "right"], rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -14,8 +14,8 @@ Three questions follow, and each is a comparison of measured figures with measur
 *Did it take longer?* One run a side: the ratio of the two walls is greater than that of the longest and the shortest
 run of the baseline condition, that is, greater than the ratio of any two of them. Several runs a side: every run of
 the candidate is longer than every run of the baseline condition (an exact rank test: five runs above ten have a
-probability of 1 in 3003 where nothing differs, five above five 1 in 252). One run above ten would have one of 1 in 11,
-which is why single runs are asked for more than their rank.
+probability of 1 in 3003 where nothing differs, five above five 1 in 252). One run above ten would have a probability
+of 1 in 11, which is why single runs are asked for more than their rank.
 
 *Did it queue longer?* The same two criteria on the seconds that the program queued for a CPU, differences instead of
 ratios.
@@ -24,12 +24,12 @@ ratios.
 loss where it is more than all other parts together.
 
 A run that was meant to be contended was contended where it took longer, queued longer and the queueing explains the
-loss. It lost nothing where it neither took longer nor queued longer; where what it queued longer is less than two
-runs of the baseline condition typically differ by, that is no loss either. In any other case the truth cannot be
-decided and the pair is left out: a loss without queueing (a neighbour that shares a core or a cache), queueing without
-a loss (the surplus threads of a program that is none the slower), a loss that queueing explains in its smaller part
-only. Nothing is left out of the other conditions: there the cause is what was done, and ``no-change`` is right as well
-where the observer saw no difference.
+loss. It lost nothing where it took as long as runs of the baseline condition do and did not queue longer, or by less
+than two of those typically differ in their walls. In any other case the truth cannot be decided and the pair is left
+out: a loss without queueing (a neighbour that shares a core or a cache), queueing without a loss (the surplus threads
+of a program that is none the slower), a loss that queueing explains in its smaller part only, a loss that a slow run
+on the other side hides. Nothing is left out of the other conditions: there the cause is what was done, and
+``no-change`` is right as well where the observer saw no difference.
 """
 
 from __future__ import annotations
@@ -230,10 +230,10 @@ def _contention(
     effect: float,
 ) -> Truth | None:
     if way > 0 and account.queued(a, b) > 0:
-        if not intent.mixed and not account.explained(a, b):
+        if not intent.mixed and CONTENTION not in account.explained(a, b):
             return None
         return Truth(intent.label, intent.causes, intent.kinds, contended=True, effect=effect, longer=True)
-    if intent.mixed or way > 0 or not account.harmless(a, b):
+    if intent.mixed or way > 0 or not account.lost_nothing(a, b):
         return None
     causes = frozenset((NO_CHANGE, FASTER) if way < 0 else (NO_CHANGE,))
     return Truth(NO_CHANGE, causes, frozenset(), contended=False, effect=effect, longer=False)
@@ -270,15 +270,14 @@ def of_same(
         return None
     account = _Account(others, usual)
     way = account.took(baseline, candidate)
-    causes, kinds = {NO_CHANGE}, frozenset[str]()
+    causes: set[str] = {NO_CHANGE}
+    kinds: frozenset[str] = frozenset()
     if way < 0:
         causes.add(FASTER)
     elif way > 0:
-        part = account.greatest(baseline, candidate)
-        if part != CONTENTION:
-            causes.update({part} - {""})
-        elif intent.kinds:
-            causes.add(part)
+        explained = account.explained(baseline, candidate)
+        causes |= explained if intent.kinds else explained - {CONTENTION}
+        if CONTENTION in causes:
             kinds = intent.kinds
     effect = _effect(baseline, candidate)
     return Truth(NO_CHANGE, frozenset(causes), kinds, contended=False, effect=effect, longer=way > 0)
@@ -328,24 +327,23 @@ class _Account:
         """Return the same for the seconds that were queued, or throttled."""
         return _way(*([self._waited(run) for run in runs] for runs in (self._others, a, b)))
 
-    def harmless(self, a: Sequence[Measured], b: Sequence[Measured]) -> bool:
-        """Whether `b` queued no longer than `a`, or by less than two runs typically differ in their walls."""
-        if self.queued(a, b) <= 0:
-            return True
-        pairs = combinations((run.wall_s for run in self._others), 2)
-        return _more(self._waited, a, b) <= median(abs(one - other) for one, other in pairs)
+    def lost_nothing(self, a: Sequence[Measured], b: Sequence[Measured]) -> bool:
+        """Whether `b` took no longer than other runs did, and queued for no longer than can be seen in walls."""
+        walls = [run.wall_s for run in self._others]
+        if median(run.wall_s for run in b) > max(walls):
+            return False
+        typical = median(abs(one - other) for one, other in combinations(walls, 2))
+        return self.queued(a, b) <= 0 or _more(self._waited, a, b) <= typical
 
-    def explained(self, a: Sequence[Measured], b: Sequence[Measured]) -> bool:
-        """Whether queueing explains what `b` took longer than `a`: whether it is more than all the rest of that."""
-        return self.greatest(a, b) == CONTENTION
+    def explained(self, a: Sequence[Measured], b: Sequence[Measured]) -> frozenset[str]:
+        """Return the causes that explain what `b` took longer than `a`: whose part is more than all the rest of it.
 
-    def greatest(self, a: Sequence[Measured], b: Sequence[Measured]) -> str:
-        """Return the cause of the part that explains what `b` took longer than `a`; empty where no part does."""
+        There can be none; or two, where the third part became smaller.
+        """
         lost = _more(lambda run: run.wall_s, a, b)
         computed, queued = _more(self._computed, a, b), _more(self._waited, a, b)
-        # Queueing first: surplus threads queue for longer than the program takes.
-        parts = ((CONTENTION, queued), ("slower-machine", computed), ("blocked", lost - computed - queued))
-        return next((cause for cause, part in parts if part > lost - part), "")
+        parts = {CONTENTION: queued, "slower-machine": computed, "blocked": lost - computed - queued}
+        return frozenset(cause for cause, part in parts.items() if part > lost - part)
 
     def _computed(self, run: Measured) -> float:
         return run.tree_run_s / self._threads

@@ -26,7 +26,7 @@ def _sampler(name: str, value: Any) -> dict[str, Any] | None:
     if value is None:
         return None
     known = as_object(name, value)
-    return {**known, "notes": _notices(f"{name}.notes", known.get("notes", []))}
+    return {**known, "notes": _notices(f"{name}.notes", known["notes"])} if "notes" in known else known
 
 
 MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
