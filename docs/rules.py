@@ -1,6 +1,6 @@
 """Writes docs/rules.md from the code: every threshold, every rule with its conditions, every reading.
 
-    python docs/rules.py            # writes it; a test asserts that it is up to date
+python docs/rules.py            # writes it; a test asserts that it is up to date
 """
 
 from __future__ import annotations

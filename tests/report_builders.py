@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profkit.measure.settings import Setting
 from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
+from profkit.measure.settings import Setting
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary, SideTable
-from profkit.verdict.types import Diff, Evidence, Finding, Verdict
 from profkit.model import (
     FunctionKey,
     Host,
@@ -28,6 +27,7 @@ from profkit.model import (
     Run,
     Thread,
 )
+from profkit.verdict.types import Diff, Evidence, Finding, Verdict
 
 #: Names that try to break out of every output: escape sequences, markup of rich, Markdown and HTML, line
 #: breaks, bidirectional controls, undecodable bytes, wide characters, mentions.

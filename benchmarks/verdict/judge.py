@@ -13,13 +13,13 @@ from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
 from benchmarks.verdict.pairs import Pair
-from profkit.verdict.comparison import compare
-from profkit.verdict.judge import judge as judge_case
-from profkit.verdict.readings import READINGS, Case
 from profkit.measure.starvation import starvation
 from profkit.measure.tables import DiffTable
 from profkit.measure.weights import Weights
 from profkit.model import Run, RunSet
+from profkit.verdict.comparison import compare
+from profkit.verdict.judge import judge as judge_case
+from profkit.verdict.readings import READINGS, Case
 from profkit.verdict.types import Verdict
 
 __all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]

@@ -59,11 +59,11 @@ def diff(
     """Say why one run is slower than another."""
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
-    from profkit.verdict.comparison import diff as compare
     from profkit.cli.destination import destination
     from profkit.cli.output import masker
     from profkit.formats.load import files_of, load_side
     from profkit.report.document import Document
+    from profkit.verdict.comparison import diff as compare
 
     goal = destination(format, output, limit=limit, by=by, ticket=ticket, open_report=open_report)
     causes = _causes(fail_on)
@@ -114,8 +114,8 @@ def _causes(fail_on: str | None) -> frozenset[str]:
     """Read ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower."""
     if fail_on is None:
         return frozenset()
-    from profkit.verdict.types import CAUSES
     from profkit.errors import UsageError
+    from profkit.verdict.types import CAUSES
 
     named = [cause.strip() for cause in fail_on.split(",")]
     unknown = [cause for cause in named if cause not in (*CAUSES, "any")]

@@ -37,10 +37,10 @@ def export(
     """Write a run for Perfetto, chrome://tracing or speedscope."""
     from dataclasses import replace
 
-    from profkit.measure.select import select_processes
     from profkit.cli.output import emit_chunks, keep_inputs
     from profkit.errors import UsageError
     from profkit.formats import chrome_trace, load_run, speedscope_file
+    from profkit.measure.select import select_processes
 
     if to not in _TARGETS:
         raise UsageError(f"--to {to}: not a format, use {', '.join(_TARGETS[:-1])} or {_TARGETS[-1]}")

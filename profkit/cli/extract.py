@@ -18,9 +18,9 @@ def extract(
     process: ProcessOption = None,
 ) -> None:
     """Write one process as a plain pstats file."""
-    from profkit.measure.select import select_profile
     from profkit.cli.output import emit_bytes, keep_inputs
     from profkit.formats import load_run, write_pstats
+    from profkit.measure.select import select_profile
 
     # The default is what viewers see of the run file itself; all processes have to be asked for.
     loaded = load_run(run)

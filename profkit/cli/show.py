@@ -45,12 +45,12 @@ def show(
 ) -> None:
     """Show one run: processes, waiting, top functions."""
     gc.disable()  # as in ``profkit diff``
-    from profkit.verdict.alone import judge_run
-    from profkit.measure.select import select_processes
     from profkit.cli.destination import destination
     from profkit.cli.output import masker
     from profkit.formats import load_run
+    from profkit.measure.select import select_processes
     from profkit.report.document import Document
+    from profkit.verdict.alone import judge_run
 
     goal = destination(format, output, limit=limit, by=by, ticket=ticket, open_report=open_report)
     loaded = load_run(run, edges=goal.drawn)

@@ -36,8 +36,8 @@ def view(
     ] = 0,
 ) -> None:
     """Open one process of a run in snakeviz."""
-    from profkit.measure.select import select_profile
     from profkit.formats import load_run
+    from profkit.measure.select import select_profile
 
     # As in ``profkit extract``: what viewers see of the run file itself.
     loaded = load_run(run)

@@ -15,6 +15,7 @@ from profkit.model import Manifest, Notice, Process, Run, Thread
 
 __all__ = ["MANIFEST", "PROCESS", "RUN", "THREAD", "decode", "encode", "row_range"]
 
+
 def _notices(name: str, value: Any) -> tuple[Notice, ...]:
     try:
         return read_notices(name, value)
@@ -31,9 +32,7 @@ def _sampler(name: str, value: Any) -> dict[str, Any] | None:
 
 MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
 #: Beside the manifest in the same object.
-RUN = Codec(
-    Run, elsewhere=("path", "processes", "manifest", "series"), readers={"warnings": _notices}
-)
+RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"), readers={"warnings": _notices})
 PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"), readers={"notes": _notices})
 THREAD = Codec(Thread, elsewhere=("profile", "range_calls"))
 

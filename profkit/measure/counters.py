@@ -14,7 +14,16 @@ import numpy as np
 from profkit.measure.inventory import Inventory, inventory
 from profkit.model import Host, Process, Run, RunSet, Thread
 
-__all__ = ["WORKS", "SideFacts", "delivery_seconds", "first_thread", "main_processes", "no_side", "of_process", "side_facts"]
+__all__ = [
+    "WORKS",
+    "SideFacts",
+    "delivery_seconds",
+    "first_thread",
+    "main_processes",
+    "no_side",
+    "of_process",
+    "side_facts",
+]
 
 #: Part of the wall that a thread runs or queues from which it counts as one that works.
 WORKS = 0.05

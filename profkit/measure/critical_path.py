@@ -239,7 +239,9 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
     wall = run.manifest.wall_s if run.manifest is not None else None
     if chosen is None or thread is None:
-        return PathReading(wall or 0.0, None, None, None, own, wait, blocked, np.zeros(n), np.zeros(n), 0.0, 0.0, 0.0)
+        return PathReading(
+            wall or 0.0, None, None, None, own, wait, blocked, np.zeros(n), np.zeros(n), 0.0, 0.0, 0.0
+        )
     wall = wall or chosen.wall_s or float(own.sum())
     run_all = _known([of_process(p, "cpu_s", "run_s") for p in run.processes])
     queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
@@ -388,5 +390,6 @@ def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Compo
     loading = min(waiting, reading.delivery_s)
     blocked = off * ((waiting - loading) / waiting) if waiting > 0 else off
     startup = reading.wall_s - float(own.sum()) - imbalance
-    return Composition(startup, run, float(run.sum()), 0.0, 0.0, loading, imbalance, blocked, np.zeros(len(own)), False)
-
+    return Composition(
+        startup, run, float(run.sum()), 0.0, 0.0, loading, imbalance, blocked, np.zeros(len(own)), False
+    )

@@ -323,9 +323,7 @@ def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher:
         hosts.append(launcher)
     if not hosts:
         return None
-    ranks = [
-        process.host for need, process in here if need.role == "rank" and process.host is not None
-    ]
+    ranks = [process.host for need, process in here if need.role == "rank" and process.host is not None]
     each = [host.available_cpus for host in hosts if host.available_cpus]
     most = max(each) if each else None
     if not ranks:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure import noise
 from profkit.identity.align import Columns, Joined
+from profkit.identity.alignment import RUNGS, Alignment
 from profkit.identity.keys import infer_roots
 from profkit.identity.paths import relative_to
+from profkit.measure import noise
 from profkit.measure.rank import MAD_SCALE, log_ratios, ranks
 from profkit.measure.sides import Side
-from profkit.identity.alignment import RUNGS, Alignment
 from profkit.measure.tables import DiffTable, SideTable
 from profkit.model import PROJECT, FunctionKey, Profile
 

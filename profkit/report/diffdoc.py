@@ -14,9 +14,6 @@ import numpy.typing as npt
 from profkit.measure import noise
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
-from profkit.verdict.readings import READINGS
-from profkit.verdict.rules import RULES
-from profkit.verdict.types import Diff, Evidence, Verdict
 from profkit.report import units
 from profkit.report.document import (
     Block,
@@ -49,6 +46,9 @@ from profkit.report.wording import (
     verdict_block,
     waterfall,
 )
+from profkit.verdict.readings import READINGS
+from profkit.verdict.rules import RULES
+from profkit.verdict.types import Diff, Evidence, Verdict
 
 __all__ = ["diff_document", "evidence_row"]
 
@@ -58,9 +58,7 @@ MOST_SENTENCES = 10
 _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
 
-def diff_document(
-    diff: Diff, limit: int = 50, attachment: str = "", *, explain: bool = False
-) -> Document:
+def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain: bool = False) -> Document:
     """Lay out a comparison.
 
     Parameters

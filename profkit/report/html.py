@@ -204,7 +204,9 @@ def _evidence(block: Block) -> str:
         return _block(block)
     rows = []
     for row in block.rows:
-        signal, before, after, says = (format_cell(c, v) for c, v in zip(block.columns, row.cells, strict=True))
+        signal, before, after, says = (
+            format_cell(c, v) for c, v in zip(block.columns, row.cells, strict=True)
+        )
         shares = bar_shares(*(cell.value if isinstance(cell, Measured) else None for cell in row.cells[1:3]))
         sides = "".join(
             element(

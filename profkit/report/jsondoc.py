@@ -15,11 +15,9 @@ from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
-from profkit.measure.range_waiting import waiting_of
 from profkit.measure.range_stats import range_rows
+from profkit.measure.range_waiting import waiting_of
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
-from profkit.verdict.account import Account
-from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
 from profkit.model import Host, Manifest, Notice, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.iterations import change_object, model_object
@@ -29,6 +27,8 @@ from profkit.report.notices import notice_object, notice_objects
 from profkit.report.pools import inventory_object, need_object
 from profkit.report.ranges import change_objects, range_objects
 from profkit.report.wording import advice_text, evidence_texts, moved_text, summary_of
+from profkit.verdict.account import Account
+from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
 
 __all__ = ["DIFF_SCHEMA", "SHOW_SCHEMA", "diff_json", "diff_object", "show_json", "show_object"]
 

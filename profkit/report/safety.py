@@ -18,14 +18,14 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from profkit.measure.settings import Setting
-from profkit.identity.paths import normalise, rooted
-from profkit.measure.tables import DiffTable
-from profkit.verdict.types import Diff
 from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.identity.paths import normalise, rooted
+from profkit.measure.settings import Setting
+from profkit.measure.tables import DiffTable
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Roots, Run
 from profkit.model.notices import CODES
 from profkit.report.secrets import MASK, is_plain_name, masked_text, masked_words, secret_values
+from profkit.verdict.types import Diff
 
 __all__ = ["HOME", "Masker", "Owner"]
 

@@ -10,11 +10,8 @@ from collections.abc import Sequence
 
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
-from profkit.measure.range_waiting import waiting_of
 from profkit.measure.range_stats import range_rows
-from profkit.verdict.alone import READINGS_ALONE
-from profkit.verdict.rules import RULES_ALONE
-from profkit.verdict.types import RunVerdict, Verdict
+from profkit.measure.range_waiting import waiting_of
 from profkit.model import Host, Process, Run
 from profkit.model.notices import grouped
 from profkit.report import units
@@ -35,6 +32,9 @@ from profkit.report.wording import (
     verdict_block,
     waterfall,
 )
+from profkit.verdict.alone import READINGS_ALONE
+from profkit.verdict.rules import RULES_ALONE
+from profkit.verdict.types import RunVerdict, Verdict
 
 __all__ = ["show_document", "wait_fraction"]
 

@@ -206,7 +206,10 @@ def _waterfall(block: Waterfall, width: int) -> Iterator[Line]:
         yield [
             ("  " + pad(title, titles) + "  ", ""),
             (pad(bar, bars) + "  ", style),
-            (" " * (numbers - cell_width(seconds)) + seconds, "bold" if step is not None and step.beyond else ""),
+            (
+                " " * (numbers - cell_width(seconds)) + seconds,
+                "bold" if step is not None and step.beyond else "",
+            ),
             ("  " + said if said else "", "dim"),
         ]
     if block.note:

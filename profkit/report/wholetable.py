@@ -11,12 +11,12 @@ import numpy.typing as npt
 from profkit.measure.calls import CallTable
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import SideTable
-from profkit.verdict.types import Diff
 from profkit.model import FunctionKey, Profile
 from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
 from profkit.report.functions import Ranked
 from profkit.report.text import clean
 from profkit.report.wording import display_name, location, moved_text
+from profkit.verdict.types import Diff
 
 __all__ = ["diff_calls", "diff_functions", "run_calls", "run_functions"]
 

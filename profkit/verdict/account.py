@@ -360,4 +360,3 @@ def _largest(names: Sequence[str], rows: Floats | None, seconds: float) -> tuple
     pushed = rows * math.copysign(1.0, seconds)
     order = np.argsort(-pushed, kind="stable")[:PARTS]
     return tuple(Part(i, readable_name(names[i]), float(rows[i])) for i in order.tolist() if pushed[i] > 0)
-

@@ -237,9 +237,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
     "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
     "contention.others": Reading("bool", "other programs take CPUs", _others),
-    "contention.known": Reading(
-        "bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)
-    ),
+    "contention.known": Reading("bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)),
     "contention.unknown": Reading(
         "bool",
         "what others used was not measured, and the program itself does not ask for too much",

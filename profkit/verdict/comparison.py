@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from profkit.errors import UsageError
 from profkit.identity.align import align_joined, join
 from profkit.identity.alignment import Alignment
 from profkit.identity.fold import fold_comprehensions, needs_folding
@@ -52,8 +53,7 @@ from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows
-from profkit.errors import UsageError
-from profkit.model import PROJECT, Profile, Ranges, Run, RunSet
+from profkit.model import PROJECT, Profile, Ranges, RunSet
 from profkit.verdict.account import Account, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning
@@ -61,8 +61,8 @@ from profkit.verdict.types import Diff
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel, IterationNames
-    from profkit.measure.range_waiting import RangeWaiting
     from profkit.measure.range_stats import RangeChange
+    from profkit.measure.range_waiting import RangeWaiting
 
 __all__ = ["Comparison", "compare", "diff"]
 

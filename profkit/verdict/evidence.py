@@ -116,14 +116,18 @@ def _helpers_queue(case: Judged) -> Found:
 def _main_wait(case: Judged) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
     if b.wait_fraction is not None:
-        yield Evidence("main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "cpus-were-free")
+        yield Evidence(
+            "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "cpus-were-free"
+        )
 
 
 def _main_wait_before(case: Case) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
     before, fell = case.read("main.wait-before"), case.read("main.wait-fell")
     if isinstance(before, float) and isinstance(fell, float) and before >= value("wait.much") and fell > 0.1:
-        yield Evidence("main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "baseline-starved")
+        yield Evidence(
+            "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "baseline-starved"
+        )
 
 
 def _demand(case: Judged) -> Found:
@@ -303,7 +307,12 @@ def _iterations(case: Case) -> Found:
 
 def _calls(case: Case) -> Found:
     yield Evidence(
-        "calls", "factor", 1.0, case.signals.movement.calls_factor, value("work.calls"), "calls-of-same-functions"
+        "calls",
+        "factor",
+        1.0,
+        case.signals.movement.calls_factor,
+        value("work.calls"),
+        "calls-of-same-functions",
     )
 
 
@@ -393,9 +402,7 @@ def _code_source(case: Case) -> Found:
         return
     table = case.signals.table
     reading = {"new": "source-new", "gone": "source-gone"}.get(table.match[row], "source-changed")
-    yield Evidence(
-        "function.source", "text", subject=readable_name(table.name[row]), reading=reading
-    )
+    yield Evidence("function.source", "text", subject=readable_name(table.name[row]), reading=reading)
 
 
 def _function_per_call(case: Case, row: int) -> Found:
@@ -443,18 +450,14 @@ def _machines(case: Case) -> Found:
 
 def _inputs(case: Case) -> Found:
     for name, before, after in larger_inputs(case.signals.baseline, case.signals.candidate):
-        yield Evidence(
-            name, "bytes", before, after, reading="more-data", numbers={"factor": after / before}
-        )
+        yield Evidence(name, "bytes", before, after, reading="more-data", numbers={"factor": after / before})
 
 
 def _command(case: Case) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
     if not case.read("command.differs"):
         return
-    words: list[tuple[Value, Value]] = [
-        (x, y) for x, y in zip(a.command, b.command, strict=False) if x != y
-    ]
+    words: list[tuple[Value, Value]] = [(x, y) for x, y in zip(a.command, b.command, strict=False) if x != y]
     first = words[0] if words else (" ".join(a.command), " ".join(b.command))
     yield Evidence("command", "text", first[0], first[1], reading="differs")
 

@@ -21,7 +21,16 @@ from profkit.verdict.rule import Reading
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Value
 
-__all__ = ["INSTRUCTION_SETS", "READINGS", "Case", "code_row", "larger_inputs", "slower_probe", "spinning", "worst_mover"]
+__all__ = [
+    "INSTRUCTION_SETS",
+    "READINGS",
+    "Case",
+    "code_row",
+    "larger_inputs",
+    "slower_probe",
+    "spinning",
+    "worst_mover",
+]
 
 #: Variables that choose the instructions that libraries use.
 INSTRUCTION_SETS = (
@@ -265,7 +274,9 @@ def _top_apart(case: Case) -> float | None:
     s = case.signals
     row = s.movement.top_row
     own = float(s.table.per_call_ratio[row]) if row >= 0 else math.nan
-    return own / math.exp(s.movement.ratio) if math.isfinite(own) and math.isfinite(s.movement.ratio) else None
+    return (
+        own / math.exp(s.movement.ratio) if math.isfinite(own) and math.isfinite(s.movement.ratio) else None
+    )
 
 
 def _top_gain(case: Case) -> float | None:
@@ -502,11 +513,11 @@ READINGS: Mapping[str, Reading] = {
         "part of their lives that the main threads were off the CPU, not queueing",
         lambda c: c.signals.candidate.off_cpu_fraction,
     ),
-    "off-before": Reading(
-        "share", "the same of the baseline", lambda c: c.signals.baseline.off_cpu_fraction
-    ),
+    "off-before": Reading("share", "the same of the baseline", lambda c: c.signals.baseline.off_cpu_fraction),
     "delivery": Reading(
-        "s", "seconds in functions that hand over what loaders bring", lambda c: c.signals.candidate.delivery_s
+        "s",
+        "seconds in functions that hand over what loaders bring",
+        lambda c: c.signals.candidate.delivery_s,
     ),
     "delivery-before": Reading("s", "the same of the baseline", lambda c: c.signals.baseline.delivery_s),
     "iterations.wait": Reading(
@@ -553,9 +564,7 @@ READINGS: Mapping[str, Reading] = {
         "share", "part of all gains in the function that gained most", lambda c: c.signals.movement.top_part
     ),
     "function.gain": Reading("share", "its gain over the baseline's CPU time", _top_gain),
-    "function.apart": Reading(
-        "factor", "its cost per call, over the factor of all functions", _top_apart
-    ),
+    "function.apart": Reading("factor", "its cost per call, over the factor of all functions", _top_apart),
     "function.source-known": Reading("bool", "the sources of that function are known", _top_known),
     "function.native": Reading("bool", "that function is native", _top_native),
     "function.subject": Reading(
@@ -597,12 +606,18 @@ READINGS: Mapping[str, Reading] = {
         lambda c: bool(larger_inputs(c.signals.baseline, c.signals.candidate)),
     ),
     "command.differs": Reading("bool", "the command lines differ", _command_differs),
-    "cpu.part": Reading("share", "part of the log of the slow-down that is CPU time", lambda c: c.signals.cpu_part),
+    "cpu.part": Reading(
+        "share", "part of the log of the slow-down that is CPU time", lambda c: c.signals.cpu_part
+    ),
     # Rankings
-    "order.moved": Reading("bool", "the order of functions moved beyond the noise", lambda c: c.signals.reordered),
+    "order.moved": Reading(
+        "bool", "the order of functions moved beyond the noise", lambda c: c.signals.reordered
+    ),
     "order.tv": Reading("share", "time that sits in other functions", lambda c: c.signals.total_variation),
     "order.shifted": Reading(
-        "bool", "the order of functions, or time between them, moved beyond the noise", lambda c: c.signals.moved
+        "bool",
+        "the order of functions, or time between them, moved beyond the noise",
+        lambda c: c.signals.moved,
     ),
     "order.any": Reading(
         "bool",
@@ -611,7 +626,9 @@ READINGS: Mapping[str, Reading] = {
     ),
     "functions": Reading("bool", "there are functions", lambda c: len(c.signals.table) > 0),
     "repeats.noisier": Reading(
-        "factor", "mean over functions of ln of the ratio of scatters over repeats", lambda c: c.signals.noisier
+        "factor",
+        "mean over functions of ln of the ratio of scatters over repeats",
+        lambda c: c.signals.noisier,
     ),
     "repeats.known": Reading(
         "bool", "the scatter over repeats is known", lambda c: math.isfinite(c.signals.noisier)

@@ -16,7 +16,19 @@ from profkit.verdict.account import Account
 from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import Checked, Value
 
-__all__ = ["Condition", "Judged", "Reading", "Rule", "Sides", "doubted", "evaluate", "less", "more", "no", "yes"]
+__all__ = [
+    "Condition",
+    "Judged",
+    "Reading",
+    "Rule",
+    "Sides",
+    "doubted",
+    "evaluate",
+    "less",
+    "more",
+    "no",
+    "yes",
+]
 
 
 class Sides(Protocol):
@@ -176,9 +188,7 @@ def evaluate(
     checks : tuple of Checked
         Every condition with its value, whether or not one before it failed.
     """
-    checks = [
-        _check(rule.id, "requires", 0, Condition(name, "known"), read, units) for name in rule.requires
-    ]
+    checks = [_check(rule.id, "requires", 0, Condition(name, "known"), read, units) for name in rule.requires]
     checks += [
         Checked(rule.id, "unless", 0, other, "not", "bool", other in held, None, "", other not in held)
         for other in rule.unless

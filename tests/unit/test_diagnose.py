@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.verdict.judge import RULES
-from profkit.verdict.comparison import diff
 from profkit.measure.movement import is_wait
-from profkit.verdict.types import CAUSES, Diff
 from profkit.model import BUILTIN, PROJECT, STDLIB, Notice, Pool, Profile, Run, RunSet, Thread
+from profkit.verdict.comparison import diff
+from profkit.verdict.judge import RULES
+from profkit.verdict.types import CAUSES, Diff
 from tests.builders import Row, captured, foreign, profile
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.verdict.comparison import diff
-from profkit.measure.select import FIRST, select_pair, select_profile
-from profkit.verdict.types import Diff
 from profkit.errors import UsageError
+from profkit.measure.select import FIRST, select_pair, select_profile
 from profkit.model import Notice, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.verdict.comparison import diff
+from profkit.verdict.types import Diff
 from tests.builders import Row, captured, foreign, profile
 
 FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}") for i in range(20)]

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.verdict.types import CAUSES, Diff
 from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
 from profkit.report import markdown, terminal
@@ -20,6 +19,7 @@ from profkit.report.notices import notice_text
 from profkit.report.showdoc import show_document, wait_fraction
 from profkit.report.text import cell_width
 from profkit.report.wording import display_name
+from profkit.verdict.types import CAUSES, Diff
 from tests import report_builders as build
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.verdict.comparison import diff as compare
 from profkit.cli import main
 from profkit.cli.output import FORMATS
 from profkit.formats import load_run, load_side, write_run
 from profkit.model import Host, Manifest, Notice, Process, Profile, Roots, Run, RunSet, Thread
 from profkit.report.safety import Masker, Owner
 from profkit.report.secrets import MASK, is_secret_name, looks_random, masked_text, masked_words
+from profkit.verdict.comparison import diff as compare
 from tests import report_builders as build
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles"

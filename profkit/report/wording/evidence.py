@@ -155,9 +155,7 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "other-instructions": lambda e: "libraries use other instructions",
     "more-data": lambda e: f"{units.factor(_number(e, 'factor'))}: more data",
     "noise-reaches": lambda e: f"noise reaches {value_text(e.unit, e.threshold)}",
-    "only-lost-slices": lambda e: (
-        "another machine, a regression or a larger input leave it where it was"
-    ),
+    "only-lost-slices": lambda e: "another machine, a regression or a larger input leave it where it was",
     "signs-weighed": lambda e: f"at most 15 in 1,000 other pairs reach {units.share(e.threshold)}",
     "lost-slices": lambda e: (
         f"{units.seconds(_number(e, 'seconds'))} each; the others kept their time, as under a scheduler's slices"

@@ -116,9 +116,7 @@ def _code(parts: _Parts) -> str:
     _, subject, n, _ = parts
     name = display_name(subject) if subject else "A function"
     what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
-    return (
-        f"{what}; it, other changed functions and what they call hold {_share(n, 'account.code')} of the lost time."
-    )
+    return f"{what}; it, other changed functions and what they call hold {_share(n, 'account.code')} of the lost time."
 
 
 def _work(parts: _Parts) -> str:

@@ -108,7 +108,9 @@ def _git_log(case: Case) -> Found:
     row = code_row(case)
     table = case.signals.table
     if row >= 0 and table.keys[row].path:
-        yield Advice("git-log", ("git", "log", "-p", "--", table.keys[row].path), subject=table.name[row], cures="code")
+        yield Advice(
+            "git-log", ("git", "log", "-p", "--", table.keys[row].path), subject=table.name[row], cures="code"
+        )
 
 
 def _show(kind: str, *options: str) -> Callable[[Judged], Found]:

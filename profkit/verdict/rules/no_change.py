@@ -7,7 +7,10 @@ from profkit.verdict.rule import Rule, less, no, yes
 __all__ = ["IDENTICAL", "SAME_TOTAL", "WITHIN_NOISE"]
 
 #: Neither side queued much more than the other: then something changed, whatever the totals say.
-_QUEUE_ALIKE = ((yes("pair.plain"),), (less("main.wait-growth", "wait.much"), less("main.wait-fell", "wait.much")))
+_QUEUE_ALIKE = (
+    (yes("pair.plain"),),
+    (less("main.wait-growth", "wait.much"), less("main.wait-fell", "wait.much")),
+)
 
 IDENTICAL = Rule(
     id="identical",
@@ -60,4 +63,3 @@ SAME_TOTAL = Rule(
     evidence=("wall", "elsewhere"),
     numbers=("time.slowdown", "main.wait", "main.wait-before"),
 )
-
