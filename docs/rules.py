@@ -17,6 +17,16 @@ from profkit.verdict.thresholds import THRESHOLDS
 
 PAGE = Path(__file__).with_name("rules.md")
 _SIGNS = {">=": "≥", "<=": "≤"}
+_HEAD = """\
+# The rules of the verdict
+
+Written by `python docs/rules.py` from `profkit/verdict/rules` and `profkit/verdict/thresholds.py`; not edited by
+hand. `profkit diff --explain` and `profkit show --explain` print the same conditions with the values of your runs.
+
+A rule holds where all that it requires is known, none of the rules that it yields to holds, all its conditions
+hold, and of each set of alternatives one group does. Rules are evaluated in this order; all that hold are findings. The
+verdict is the finding whose bucket of the [account](account.md) explains most of the lost time; where two differ by
+less than 15 % of it, the one that stands first here."""
 
 
 def page() -> str:
@@ -25,15 +35,7 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield "# The rules of the verdict"
-    yield ""
-    yield "Written by `python docs/rules.py` from `profkit/verdict/rules` and `profkit/verdict/thresholds.py`; not edited by hand."
-    yield "`profkit diff --explain` and `profkit show --explain` print the same conditions with the values of your runs."
-    yield ""
-    yield "A rule holds where all that it requires is known, none of the rules that it yields to holds, all its conditions hold, and"
-    yield "of each set of alternatives one group does. Rules are evaluated in this order; all that hold are findings. The verdict is"
-    yield "the finding whose bucket of the [account](verdict.md) explains most of the lost time; where two differ by less than 15 % of"
-    yield "it, the one that stands first here."
+    yield from _HEAD.splitlines()
     yield ""
     yield "## Rules of a comparison"
     yield from _rules(RULES)
@@ -72,8 +74,8 @@ def _rules(rules: tuple[Rule, ...]) -> Iterator[str]:
         for condition in rule.conditions:
             yield f"- {_condition(condition)}"
         for groups in rule.alternatives:
-            texts = [" and ".join(map(_condition, group)) for group in groups]
-            yield f"- one of: {'; or '.join(texts)}"
+            yield "- one of:"
+            yield from (f"  - {' and '.join(map(_condition, group))}" for group in groups)
         for group, confidence in rule.doubts:
             yield f"- confidence {confidence:g} where {' and '.join(map(_condition, group))}"
 

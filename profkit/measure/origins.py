@@ -295,10 +295,11 @@ def _below(
     passes = ~roots[caller] | builtin[callee]
     for _ in range(STEPS):
         following = np.bincount(callee, weight * passes * part[caller], n)
-        following = np.where(code, 1.0, np.minimum(following, 1.0))
+        following = np.minimum(following, 1.0)
+        following[code] = 1.0
         if np.allclose(following, part, atol=1e-3):
             break
-        part = following
+        part = following.astype(np.float64)
     return part
 
 

@@ -126,7 +126,7 @@ def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Fl
 
 
 def _value(profile: Profile, by: str, active: bool) -> Floats:
-    """What functions are ranked by: seconds, those off the CPU without queueing left out where both sides know them."""
+    """What functions are ranked by: seconds, less those off the CPU without queueing where both sides know them."""
     whole = profile.tottime if by == "tottime" else profile.cumtime
     off = profile.blocked if by == "tottime" else profile.cumblocked
     if not active or off is None:

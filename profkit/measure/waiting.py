@@ -1,7 +1,7 @@
 """Which functions wait by design, and which do nothing but serve them: their calls and their time are no work.
 
-`movement.is_wait` knows native waits and a few of the standard library by name. What those call (building the list for
-``poll``) and what only wraps them (``Connection.poll``, ``Queue.get``) is found from who calls whom: a program that
+`movement.is_wait` knows native waits and a few of the standard library by name. What those call (building the list
+for ``poll``) and what only wraps them (``Connection.poll``, ``Queue.get``) is found from who calls whom: a program that
 waits longer calls all of these more often.
 """
 
@@ -55,7 +55,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     time = calls.baseline.cumtime + calls.candidate.cumtime
     called = np.bincount(callee, count, n)
     whole = table.baseline.cumtime + table.candidate.cumtime
-    waits = named.copy()
+    waits: Bools = named.copy()
     for _ in range(LEVELS):
         below = np.bincount(callee, count * waits[caller], n)
         within = np.bincount(caller, time * waits[callee], n)

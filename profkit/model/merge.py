@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -119,7 +120,7 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple
         cumblocked=measured("cumblocked"),
     )
     whole, group = _collapse(joined, _KEY)
-    return whole, tuple(group[start:end] for start, end in zip(offsets[:-1], offsets[1:], strict=True))
+    return whole, tuple(group[start:end] for start, end in pairwise(offsets.tolist()))
 
 
 def _without_edges(profile: Profile) -> Profile:

@@ -53,7 +53,7 @@ from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows
-from profkit.model import PROJECT, Profile, Ranges, RunSet
+from profkit.model import PROJECT, Notice, Profile, Ranges, RunSet
 from profkit.verdict.account import Account, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning

@@ -84,7 +84,7 @@ def _booked(case: Case) -> Account:
 
 
 def _part(case: Case, *names: str) -> float | None:
-    """Part of the lost time that some buckets hold: of the difference of the walls, or of themselves if that is less."""
+    """Part of the lost time that some buckets hold: of the difference of the walls, or of themselves if less."""
     found = _booked(case)
     seconds = sum(found.seconds(name) for name in names)
     if seconds <= 0:
@@ -199,7 +199,7 @@ def _kind(case: Case) -> str | None:
 
 
 def spinning(signals: Signals) -> float:
-    """The most seconds in which main threads can have run only because they waited, spinning, for threads that queued.
+    """The most seconds in which main threads can have run only to wait, spinning, for threads that queued.
 
     Zero where no thread queued more than in the baseline, or there are no more threads.
     """

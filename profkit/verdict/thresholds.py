@@ -1,7 +1,6 @@
 """Every threshold of the rules in one table: its value, its unit, and the measurement that it comes from.
 
-``docs/rules.md`` and ``--explain`` print it. Rules name thresholds by id; nothing in `verdict` compares with a number of
-its own.
+``docs/rules.md`` and ``--explain`` print it. Rules name thresholds by id and compare with no number of their own.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SEVEN = "439 runs of 7 programs on 2 cores"
 #: Programs of benchmarks/verdict.
 _BENCH = "benchmarks/verdict"
 _CLEAN = "95th percentile over 460 pairs of clean runs of 23 programs (benchmarks/verdict)"
-_NEIGHBOUR = "of what the baseline itself queued: 95th percentile over 102 pairs beside the same neighbour (benchmarks/verdict)"
+_NEIGHBOUR = "of what the baseline queued; 95th percentile of 102 pairs beside the same neighbour (benchmarks/verdict)"
 
 _TABLE = (
     # Lost time

@@ -139,7 +139,7 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     ),
     "waiting-left-out": lambda e: "waiting left out",
     "per-call-of": lambda e: (
-        f"{units.count(_number(e, 'calls'))} calls of {clean(str(e.numbers.get('caller')))}: the changed calls start there"
+        f"{units.count(_number(e, 'calls'))} calls of {clean(str(e.numbers.get('caller')))}: the change starts there"
     ),
     "code-part": lambda e: (
         f"{units.share(_number(e, 'share'))} of the lost time, with all that changed or is new and what that calls"

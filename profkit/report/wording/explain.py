@@ -1,4 +1,4 @@
-"""``--explain`` in words: every rule with every condition, its value, its threshold, the margin, and whether it held."""
+"""``--explain`` in words: every rule with every condition, its value, its threshold, the margin, held or not."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ from profkit.verdict.types import Checked, Finding
 
 __all__ = ["explain_sections"]
 
+_HOW = (
+    "A rule holds where all that it requires is known, no rule that it yields to holds, all its conditions hold, and of "
+    "each set of alternatives one group does."
+)
+_WHICH = (
+    "The verdict is the finding with the largest bucket of the account; nearly equal ones are settled by the order below."
+)
 _SIGNS = {">=": "≥", "<=": "≤", "is": "is", "not": "is not", "known": "known"}
 
 
@@ -43,10 +50,8 @@ def explain_sections(
             (
                 Bullets(
                     (
-                        "A rule holds where all that it requires is known, no rule that it yields to holds, all its "
-                        "conditions hold, and of each set of alternatives one group does.",
-                        "The verdict is the finding with the largest bucket of the account; nearly equal ones are "
-                        "settled by the order below.",
+                        _HOW,
+                        _WHICH,
                     )
                 ),
             ),

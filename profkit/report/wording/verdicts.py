@@ -116,7 +116,7 @@ def _code(parts: _Parts) -> str:
     _, subject, n, _ = parts
     name = display_name(subject) if subject else "A function"
     what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
-    return f"{what}; it, other changed functions and what they call hold {_share(n, 'account.code')} of the lost time."
+    return f"{what}; changed functions and what they call hold {_share(n, 'account.code')} of the lost time."
 
 
 def _work(parts: _Parts) -> str:
@@ -179,7 +179,7 @@ def _ended(parts: _Parts) -> str:
 
 def _starved(parts: _Parts) -> str:
     return (
-        "The candidate lost CPU in time slices, as under contention: the same calls cost very different factors more. "
+        "The candidate lost CPU in time slices, as under contention: the same calls cost very different factors. "
         "Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped process."
     )
 
@@ -199,8 +199,8 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         "to work on."
     ),
     "more-per-call": lambda p: (
-        f"The same calls of the same source take {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU was "
-        "as fast as before: each has more to do."
+        f"The same calls of the same source take {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU "
+        "was as fast as before: each has more to do."
     ),
     "throttling": lambda p: (
         f"A CPU quota throttled the {'run' if p[3] else 'candidate'} in {_share(p[2], 'throttled')} of its periods."
@@ -228,16 +228,16 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"holds {_share(p[2], 'account.code')} of the lost time. Its source is not in the files."
     ),
     "one-function": lambda p: (
-        f"{display_name(p[1])} alone got slower per call, and holds {_share(p[2], 'function.part')} of the added time "
-        "of all functions."
+        f"{display_name(p[1])} alone got slower per call, and holds {_share(p[2], 'function.part')} of the added "
+        "time of all functions."
     ),
     "slower-cpu": lambda p: (
         f"The same calls take {_factor(p[2], 'time.slowdown')} the time on another CPU or with other instructions, "
         "without waiting for one."
     ),
     "one-factor": lambda p: (
-        f"Every function takes about {_factor(p[2], 'per-call')} the CPU time for the same calls, without waiting for "
-        "a CPU: it did less per second (clock, memory, other guests of its host)."
+        f"Every function takes about {_factor(p[2], 'per-call')} the CPU time for the same calls, without waiting "
+        "for a CPU: it did less per second (clock, memory, other guests of its host)."
     ),
     "less-time": lambda p: f"The candidate takes {_factor(p[2], 'time.slowdown')} the baseline's time.",
     "another-program": lambda p: (

@@ -1,4 +1,4 @@
-"""Rules of ``code-change``: a changed function, or what it calls, holds the loss; or one function alone got slower."""
+"""Rules of ``code-change``: a changed function, or what it calls, holds the loss; or one alone got slower."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ __all__ = ["CALL_COUNTS", "LARGER_INPUT", "MORE_PER_CALL"]
 CALL_COUNTS = Rule(
     id="call-counts",
     cause="workload-change",
-    about="the functions where the time is spent are called more or less often, and not because their callers' code changed",
+    about="functions where the time is spent are called more or less often, and not for changed code of their callers",
     bucket="work",
     alternatives=(
         (
@@ -66,8 +66,8 @@ MORE_PER_CALL = Rule(
     id="more-per-call",
     cause="workload-change",
     about=(
-        "the same calls of the same source take longer on one machine, whose CPU was as fast as before: there is more "
-        "to do in each, though nothing else shows it"
+        "the same calls of the same source take longer on one machine, whose CPU was as fast as before: there is "
+        "more to do in each, though nothing else shows it"
     ),
     bucket="speed",
     requires=("pair.counters",),
