@@ -38,7 +38,9 @@ _SEVEN = "439 runs of 7 programs on 2 cores"
 #: Programs of benchmarks/verdict.
 _BENCH = "benchmarks/verdict"
 _CLEAN = "95th percentile over 460 pairs of clean runs of 23 programs (benchmarks/verdict)"
-_NEIGHBOUR = "of what the baseline queued; 95th percentile of 102 pairs beside the same neighbour (benchmarks/verdict)"
+_NEIGHBOUR = (
+    "of what the baseline queued; 95th percentile of 102 pairs beside the same neighbour (benchmarks/verdict)"
+)
 
 _TABLE = (
     # Lost time

@@ -19,9 +19,7 @@ _HOW = (
     "A rule holds where all that it requires is known, no rule that it yields to holds, all its conditions hold, and of "
     "each set of alternatives one group does."
 )
-_WHICH = (
-    "The verdict is the finding with the largest bucket of the account; nearly equal ones are settled by the order below."
-)
+_WHICH = "The verdict is the finding with the largest bucket of the account; nearly equal ones are settled by the order below."
 _SIGNS = {">=": "≥", "<=": "≤", "is": "is", "not": "is not", "known": "known"}
 
 
