@@ -321,7 +321,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
     busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
     own_run = float(busy.sum())
     waiting = float(off.sum())
-    # Helpers that were stopped, or read a file, kept the main thread waiting too; those that waited by design did not.
+    # Helpers that were stopped, or read a file, kept the main thread waiting too; waiting by design did not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
     part = min(1.0, waiting / active) if active > 0 else 0.0

@@ -1,8 +1,8 @@
 """Which functions wait by design, and which do nothing but serve them: their calls and their time are no work.
 
 `movement.is_wait` knows native waits and a few of the standard library by name. What those call (building the list
-for ``poll``) and what only wraps them (``Connection.poll``, ``Queue.get``) is found from who calls whom: a program that
-waits longer calls all of these more often.
+for ``poll``) and what only wraps them (``Connection.poll``, ``Queue.get``) is found from who calls whom: a program
+that waits longer calls all of these more often.
 """
 
 from __future__ import annotations

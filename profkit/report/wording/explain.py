@@ -16,10 +16,13 @@ from profkit.verdict.types import Checked, Finding
 __all__ = ["explain_sections"]
 
 _HOW = (
-    "A rule holds where all that it requires is known, no rule that it yields to holds, all its conditions hold, and of "
-    "each set of alternatives one group does."
+    "A rule holds where all that it requires is known, no rule that it yields to holds, all its conditions hold, and "
+    "of each set of alternatives one group does."
 )
-_WHICH = "The verdict is the finding with the largest bucket of the account; nearly equal ones are settled by the order below."
+_WHICH = (
+    "The verdict is the finding with the largest bucket of the account; nearly equal ones are settled by the order "
+    "below."
+)
 _SIGNS = {">=": "≥", "<=": "≤", "is": "is", "not": "is not", "known": "known"}
 
 

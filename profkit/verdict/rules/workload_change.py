@@ -9,7 +9,7 @@ __all__ = ["CALL_COUNTS", "LARGER_INPUT", "MORE_PER_CALL"]
 CALL_COUNTS = Rule(
     id="call-counts",
     cause="workload-change",
-    about="functions where the time is spent are called more or less often, and not for changed code of their callers",
+    about="functions where the time is spent are called more or less often, not for their callers' changed code",
     bucket="work",
     alternatives=(
         (
