@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from profkit.identity.alignment import RUNGS
 from profkit.model import ROOTS
 from profkit.report.jsondoc import diff_json, show_json
-from profkit.verdict.types import CAUSES
+from profkit.verdict.types import CAUSES, RunVerdict
 from tests import report_builders as build
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
@@ -37,17 +38,20 @@ def strict(text: str) -> Any:
 def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
     diff = getattr(build, name)()
     value = strict(diff_json(diff, limit))
-    jsonschema.Draft202012Validator(schema("diff-1.json")).validate(value)
+    jsonschema.Draft202012Validator(schema("diff-2.json")).validate(value)
     assert value["functions_total"] == len(diff.table)
     assert len(value["functions"]) == (min(3, len(diff.table)) if limit else len(diff.table))
 
 
 @pytest.mark.parametrize("name", ["foreign_run", "captured_run", "hostile_run"])
-@pytest.mark.parametrize("verdict", [None, build.contended().verdict])
-def test_a_run_follows_its_schema(name: str, verdict: Any) -> None:
-    value = strict(show_json(getattr(build, name)(), verdict=verdict))
-    jsonschema.Draft202012Validator(schema("show-1.json")).validate(value)
-    assert (value["verdict"] is None) == (verdict is None)
+@pytest.mark.parametrize("judged", [None, build.alone(), replace(build.alone(), verdict=None), build.hostile_alone()])
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain: bool) -> None:
+    value = strict(show_json(getattr(build, name)(), judged=judged, explain=explain))
+    jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
+    assert (value["verdict"] is None) == (judged is None or judged.verdict is None)
+    assert (value["account"] is None) == (judged is None)
+    assert ("checks" in value) == (explain and judged is not None)
 
 
 def test_a_diff_says_what_was_measured() -> None:
@@ -81,9 +85,9 @@ def test_a_run_is_summed_over_its_threads() -> None:
 
 
 def test_the_schema_knows_every_cause_rung_and_root() -> None:
-    for name in ("diff-1.json", "show-1.json"):
+    for name in ("diff-2.json", "show-2.json"):
         jsonschema.Draft202012Validator.check_schema(schema(name))
         assert schema(name)["$defs"]["cause"]["enum"] == list(CAUSES)
         assert schema(name)["$defs"]["function"]["properties"]["root"]["enum"] == list(ROOTS)
-    matches = schema("diff-1.json")["$defs"]["function"]["properties"]["match"]["enum"]
+    matches = schema("diff-2.json")["$defs"]["function"]["properties"]["match"]["enum"]
     assert matches == [*RUNGS, "new", "gone"]
