@@ -30,7 +30,7 @@ from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
 from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
-from profkit.measure.select import select_pair, select_processes, select_profile
+from profkit.measure.select import check_ranked_by, select_pair, select_processes, select_profile
 from profkit.measure.sides import Side, gather
 from profkit.measure.signs import lump_size, matched, noisier, signs
 from profkit.measure.starvation import starvation
@@ -52,9 +52,6 @@ Index = npt.NDArray[np.int32]
 
 #: A side, its rows that took in comprehensions, and the profiles of its runs.
 _Gathered: TypeAlias = "tuple[Side, Index, list[Profile]]"
-
-RANKED_BY = ("tottime", "cumtime")
-
 
 def diff(
     baseline: RunSet,
@@ -89,8 +86,7 @@ def diff(
     UsageError
         A side is empty, ``by`` is neither, or a run has no such process or range.
     """
-    if by not in RANKED_BY:
-        raise UsageError(f"--by {by}: functions are ranked by {' or '.join(RANKED_BY)}")
+    check_ranked_by(by)
     for side in (baseline, candidate):
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
