@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.api.columns import Column
+from profkit.report.jsonvalues import json_text
 
 __all__ = ["stream_of"]
 
@@ -247,8 +248,7 @@ def _array_of(column: Column) -> _Array:
 def _buffers(column: Column) -> list[npt.NDArray[Any]]:
     """Return what an array of this kind holds behind its validity."""
     if isinstance(column.values, tuple):
-        # A lone surrogate, which stands for a byte that was no text, is spelled: UTF-8 has none.
-        encoded = [text.encode("utf-8", "backslashreplace") for text in column.values]
+        encoded = [json_text(text).encode() for text in column.values]
         offsets = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum([len(text) for text in encoded], out=offsets[1:])
         return [offsets, np.frombuffer(b"".join(encoded) or b"\0", np.uint8)]

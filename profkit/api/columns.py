@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from profkit.report.jsonvalues import json_text
 
 __all__ = ["Column", "Columns", "flags", "numbers", "texts", "wholes"]
 
@@ -142,8 +144,12 @@ class Columns:
         return map(row._make, zip(*(column.listed() for column in self._columns.values()), strict=True))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns as lists of plain Python values, ``None`` where one is not known."""
-        return {name: column.listed() for name, column in self._columns.items()}
+        """Return the columns as lists of plain Python values, ``None`` where one is not known.
+
+        Lone surrogates, which stand for bytes that were no text, are spelled (``\\udce9``), since neither JSON nor data
+        frames can hold them.
+        """
+        return {name: _spelled(column).listed() for name, column in self._columns.items()}
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the table over as an Arrow stream (a ``PyCapsule``); a requested schema is not looked at."""
@@ -172,6 +178,12 @@ class Columns:
         ]
         rows: Sequence[Row] = [Row(row) for row in zip(*cells, strict=True)]
         return f'<div class="profkit">{table_markup(heads, tuple(rows))}<p>{self._length:,} rows</p></div>'
+
+
+def _spelled(column: Column) -> Column:
+    if not isinstance(column.values, tuple):
+        return column
+    return replace(column, values=tuple(map(json_text, column.values)))
 
 
 def _shown(value: object) -> str:

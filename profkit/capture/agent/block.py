@@ -175,7 +175,8 @@ class Recording:
                 tottime = max(0.0, tottime)
                 edge = (number, function, calls, max(0, recursive), max(tottime, cumtime), tottime)
                 table["edges"].append(edge)
-        table["open"].insert(0, (number, wall, max(0.0, wall - table["total"])))
+        elsewhere = sum(row[4] for row in table["functions"])
+        table["open"].insert(0, (number, wall, max(0.0, wall - elsewhere)))
         if table["measured"] and self._tracer.kind == "native" and task is not None:
             wait = task[3] / 1e9
             blocked = max(0.0, wall - task[2] / 1e9 - wait)

@@ -135,6 +135,9 @@ def threads(directory):
     later = threading.Thread(target=lambda: said.append(repr(sys.getprofile())))
     later.start()
     later.join()
+    end = time.monotonic() + 5  # the kernel takes a moment to forget a thread that was joined
+    while state()["tasks"] != before["tasks"] and time.monotonic() < end:
+        time.sleep(0.01)
     return {
         "before": before,
         "after": state(),
