@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_void_p
 from typing import Any
 
@@ -81,6 +81,12 @@ _Stream._fields_ = [
     ("private_data", c_void_p),
 ]
 
+
+def _callback(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function one that C code may call, from any thread."""
+    return ctypes.CFUNCTYPE(result, *arguments)
+
+
 #: What the structures that are out there point into, by the number in their ``private_data``.
 _KEPT: dict[int, Any] = {}
 #: The streams of capsules, by their address.
@@ -104,23 +110,23 @@ def _release(structure: Any, callback: Any) -> None:
     structure.release = None
 
 
-@ctypes.CFUNCTYPE(None, POINTER(_Schema))
+@_callback(None, POINTER(_Schema))
 def _release_schema(schema: Any) -> None:
     _release(schema[0], _release_schema)
 
 
-@ctypes.CFUNCTYPE(None, POINTER(_Array))
+@_callback(None, POINTER(_Array))
 def _release_array(array: Any) -> None:
     _release(array[0], _release_array)
 
 
-@ctypes.CFUNCTYPE(None, POINTER(_Stream))
+@_callback(None, POINTER(_Stream))
 def _release_stream(stream: Any) -> None:
     _KEPT.pop(stream[0].private_data, None)
     stream[0].release = None
 
 
-@ctypes.CFUNCTYPE(c_int, POINTER(_Stream), POINTER(_Schema))
+@_callback(c_int, POINTER(_Stream), POINTER(_Schema))
 def _get_schema(stream: Any, out: Any) -> int:
     try:
         out[0] = _schema_of(_KEPT[stream[0].private_data][0].columns)
@@ -129,7 +135,7 @@ def _get_schema(stream: Any, out: Any) -> int:
     return 0
 
 
-@ctypes.CFUNCTYPE(c_int, POINTER(_Stream), POINTER(_Array))
+@_callback(c_int, POINTER(_Stream), POINTER(_Array))
 def _get_next(stream: Any, out: Any) -> int:
     try:
         source = _KEPT[stream[0].private_data][0]
@@ -141,7 +147,7 @@ def _get_next(stream: Any, out: Any) -> int:
     return 0
 
 
-@ctypes.CFUNCTYPE(c_void_p, POINTER(_Stream))
+@_callback(c_void_p, POINTER(_Stream))
 def _get_last_error(stream: Any) -> int | None:
     source = _KEPT[stream[0].private_data][0]
     return None if source.error is None else ctypes.addressof(source.error)
@@ -172,13 +178,15 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)
 _pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
-@ctypes.PYFUNCTYPE(None, c_void_p)
 def _capsule_ends(capsule: int) -> None:
     address = _pointer_of(capsule, _NAME)
     stream = _Stream.from_address(address)
     if stream.release:
         _release_stream(ctypes.pointer(stream))
     _STREAMS.pop(address, None)
+
+
+_capsule_ended = ctypes.PYFUNCTYPE(None, c_void_p)(_capsule_ends)
 
 
 def stream_of(columns: Mapping[str, Column], length: int) -> object:
@@ -205,7 +213,7 @@ def stream_of(columns: Mapping[str, Column], length: int) -> object:
     )
     address = ctypes.addressof(stream)
     _STREAMS[address] = stream
-    return _new_capsule(address, _NAME, _address(_capsule_ends))
+    return _new_capsule(address, _NAME, _address(_capsule_ended))
 
 
 def _address(function: Any) -> int | None:

@@ -1,7 +1,7 @@
 """`Columns`: a small table of results, which pandas, Polars and others take as it is.
 
-Holds data and computes nothing. What is not known is NaN or ``None`` here and null elsewhere. `arrow` hands the columns
-over to other libraries; profkit depends on none of them.
+Holds data and computes nothing. What is not known is NaN or ``None`` here and null elsewhere. `arrow` hands the
+columns over to other libraries; profkit depends on none of them.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class Columns:
     ``table["tottime"]`` is a column: a list of str for texts, a float64 array for times (NaN where one is not
     known), an int64 array for counts (float64 with NaN where one is not known), a bool array for truth values
     (of objects with ``None`` where one is not known). Iterating gives rows, named tuples of plain values with
-    ``None`` for what is not known; ``len`` is the number of rows. Arrays are the table's own: copy them before changing
-    them.
+    ``None`` for what is not known; ``len`` is the number of rows. Arrays are the table's own: copy them before
+    changing them.
 
     Libraries that know the Arrow PyCapsule interface take it as it is and without a copy of numbers:
     ``polars.DataFrame(table)``, ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)``. Every pandas takes
@@ -146,8 +146,8 @@ class Columns:
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns as lists of plain Python values, ``None`` where one is not known.
 
-        Lone surrogates, which stand for bytes that were no text, are spelled (``\\udce9``), since neither JSON nor data
-        frames can hold them.
+        Lone surrogates, which stand for bytes that were no text, are spelled (``\\udce9``), since neither JSON nor
+        data frames can hold them.
         """
         return {name: _spelled(column).listed() for name, column in self._columns.items()}
 

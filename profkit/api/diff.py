@@ -192,9 +192,9 @@ class Diff(Reported):
         Returns
         -------
         Columns
-            ``name, domain, kind, median_ratio, p95_ratio, total_ratio, slower``, and of each side the measured columns
-            of `Run.ranges` behind ``baseline_`` and ``candidate_``. `slower` is how often (1) a range of the candidate
-            is longer than one of the baseline.
+            ``name, domain, kind, median_ratio, p95_ratio, total_ratio, slower``, and of each side the measured
+            columns of `Run.ranges` behind ``baseline_`` and ``candidate_``. `slower` is how often (1) a range of the
+            candidate is longer than one of the baseline.
         """
         changes = self._result.ranges
         return Columns(
@@ -212,7 +212,10 @@ class Diff(Reported):
         )
 
     def __repr__(self) -> str:
-        sides = (os.path.basename(side.label) or side.label for side in (self._asked.baseline, self._asked.candidate))
+        sides = (
+            os.path.basename(side.label) or side.label
+            for side in (self._asked.baseline, self._asked.candidate)
+        )
         ratio = self.slowdown.value
         times = "" if np.isnan(ratio) else f", {ratio:.2f} times the time"
         kind = f" ({self.verdict.kind})" if self.verdict.kind else ""
@@ -272,9 +275,7 @@ def _members(name: str, runs: Sequence[model.Run]) -> dict[str, model.Run]:
 
 def _side_columns(prefix: str, side: SideTable) -> dict[str, Column]:
     known = side.present
-    columns = {
-        name: wholes(getattr(side, name), known) for name in ("rank", "ncalls", "primitive_calls")
-    }
+    columns = {name: wholes(getattr(side, name), known) for name in ("rank", "ncalls", "primitive_calls")}
     for name in ("tottime", "cumtime", "share", "wait", "cumwait"):
         values = getattr(side, name)
         columns[name] = numbers(np.where(known, np.nan if values is None else values, np.nan))

@@ -100,9 +100,7 @@ class Run(Reported):
         What the user said of the NVTX ranges.
     """
 
-    def __init__(
-        self, whole: model.Run, selected: model.Run, by: str, names: IterationNames | None
-    ) -> None:
+    def __init__(self, whole: model.Run, selected: model.Run, by: str, names: IterationNames | None) -> None:
         self._whole = whole
         self._selected = selected
         self._by = by
@@ -314,7 +312,9 @@ def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:
         f"{prefix}total_s": numbers(of("total_s")),
         f"{prefix}median_s": numbers(of("median_s")),
         f"{prefix}p95_s": numbers(of("p95_s")),
-        f"{prefix}parent": texts(None if row is None or row.parent is None else row.parent.name for row in rows),
+        f"{prefix}parent": texts(
+            None if row is None or row.parent is None else row.parent.name for row in rows
+        ),
         f"{prefix}share_of_parent": numbers(of("share_of_parent")),
         f"{prefix}wait_s": numbers(of("wait_s")),
         f"{prefix}wait_share": numbers(of("wait_share")),

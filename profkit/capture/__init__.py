@@ -4,9 +4,9 @@
 into a `profkit.model.Run`, ``host`` reads what the machine is and has done. ``block`` takes a part of the running
 program instead.
 
-``profkit.capture`` is the name of this room and that of a function for users, ``with profkit.capture("x.prof"):``. The
-import system makes it the room whenever something of it is imported, so the room can be called, and calling it is
-`profkit.capture.block.capture`.
+``profkit.capture`` is the name of this room and that of a function for users,
+``with profkit.capture("x.prof"):``. The import system makes it the room whenever something of it is imported, so
+the room can be called, and calling it is `profkit.capture.block.capture`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The ``profkit`` command: finds the subcommand, runs it, and turns an error into one line and an exit code.
 
-A subcommand is one module with one command of its name, imported when it is called: ``profkit --help`` imports click
-and nothing else of weight. A command is arguments, a call of the Python API (``profkit.api``) and an exit code; nothing
-is computed here.
+A subcommand is one module with one command of its name, imported when it is called: ``profkit --help`` imports
+click and nothing else of weight. A command is arguments, a call of the Python API (``profkit.api``) and an exit code;
+nothing is computed here.
 """
 
 from __future__ import annotations

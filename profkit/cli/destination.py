@@ -109,7 +109,8 @@ def destination(
         output = _page(format, output)
     renderer = _chosen(format, output)
     if ticket:
-        _only(Markdown, renderer, format, output, "--ticket writes Markdown, give -o a .md file or leave it away")
+        why = "--ticket writes Markdown, give -o a .md file or leave it away"
+        _only(Markdown, renderer, format, output, why)
         renderer = Markdown()
     rows_of(limit, renderer)
     return Destination(renderer, output, archive_of(output) if ticket else None, open_report)
@@ -117,10 +118,11 @@ def destination(
 
 def _chosen(format: str | None, output: Path | None) -> Renderer:
     """Decide the format: ``--format`` first, then the suffix of the output, then the terminal."""
+    chosen: type[Renderer] = Terminal
     if format is not None:
         chosen = renderer_named(format)
-    else:
-        chosen = Terminal if output is None else renderer_for(output)
+    elif output is not None:
+        chosen = renderer_for(output)
     return console() if chosen is Terminal and output is None else chosen()
 
 
@@ -144,7 +146,6 @@ def _page(format: str | None, output: Path | None) -> Path:
     if output is None:
         # A name that nobody can have guessed; the file comes into being when it is complete.
         output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
-    _only(
-        Html, _chosen(format, output), format, output, "--open opens a page, give -o an .html file or leave it away"
-    )
+    why = "--open opens a page, give -o an .html file or leave it away"
+    _only(Html, _chosen(format, output), format, output, why)
     return output

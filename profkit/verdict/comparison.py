@@ -53,6 +53,7 @@ Index = npt.NDArray[np.int32]
 #: A side, its rows that took in comprehensions, and the profiles of its runs.
 _Gathered: TypeAlias = "tuple[Side, Index, list[Profile]]"
 
+
 def diff(
     baseline: RunSet,
     candidate: RunSet,

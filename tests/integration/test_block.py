@@ -81,11 +81,9 @@ def test_threads_of_the_block_and_those_that_outlive_it(version: str, tmp_path: 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_only_one_can_trace(version: str, tmp_path: Path) -> None:
     said = check("nested", version, tmp_path)
-    assert said["block"] == [
-        f"{tmp_path / 'inner.prof'}: this process is traced already, by another block; only one can be: leave one of "
-        "them away",
-        "CaptureError",
-    ]
+    message, kind = said["block"]
+    assert message.startswith(f"{tmp_path / 'inner.prof'}: this process is traced already, by another block;")
+    assert kind == "CaptureError"
     assert said["profiler"][1] == "CaptureError"
     assert "traced already, by" in said["profiler"][0]
     assert said["leaf"] == 3

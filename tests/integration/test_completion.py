@@ -54,7 +54,12 @@ def test_completing_a_command_imports_none() -> None:
         "print(*sorted(name for name in sys.modules if name.startswith('profkit.')), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert set(done.stderr.split()) == {"profkit.cli", "profkit.cli.app", "profkit.cli.completion", "profkit.errors"}
+    assert set(done.stderr.split()) == {
+        "profkit.cli",
+        "profkit.cli.app",
+        "profkit.cli.completion",
+        "profkit.errors",
+    }
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -95,7 +100,7 @@ def test_bash_completes_with_it(tmp_path: Path) -> None:
     require("bash", bash is not None, "no bash on this machine")
     assert bash is not None
     starter = tmp_path / "profkit"
-    starter.write_text(f"#!/bin/sh\nexec {' '.join(map(_quoted, profkit_command()))} \"$@\"\n")
+    starter.write_text(f'#!/bin/sh\nexec {" ".join(map(_quoted, profkit_command()))} "$@"\n')
     starter.chmod(0o755)
     script = run("--show-completion", "bash").stdout
     ask = (

@@ -42,9 +42,13 @@ def ranks() -> profkit.Run:
 def loaded_by(statement: str) -> set[str]:
     """Modules that a statement loads, over those of a bare interpreter that has `sys`."""
     script = (
-        f"import sys; before = set(sys.modules)\n{statement}\nprint(*sorted(set(sys.modules) - before), sep=chr(10))"
+        "import sys; before = set(sys.modules)\n"
+        f"{statement}\n"
+        "print(*sorted(set(sys.modules) - before), sep=chr(10))"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 
@@ -66,7 +70,11 @@ def test_importing_costs_nothing() -> None:
 
 def test_capture_can_be_called_whatever_was_imported() -> None:
     # The room has the name of the function: the import system sets it as the package's attribute.
-    for first in ("import profkit.capture.launcher", "from profkit.cli import main", "from profkit import capture"):
+    for first in (
+        "import profkit.capture.launcher",
+        "from profkit.cli import main",
+        "from profkit import capture",
+    ):
         script = f"{first}\nimport profkit\nprint(profkit.capture('x.prof').path)"
         done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
         assert done.stdout == "x.prof\n", done.stderr
@@ -81,7 +89,9 @@ def test_a_run_is_what_its_file_holds(ranks: profkit.Run) -> None:
     assert ranks.warnings == loaded.warnings
     assert ranks.verdict is not None
     assert (ranks.verdict.cause, ranks.verdict.kind) == ("contention", "self-oversubscription")
-    assert re.fullmatch(r"<profkit\.Run oversubscribed\.prof: \d+\.\d\d s, 3 processes, contention>", repr(ranks))
+    assert re.fullmatch(
+        r"<profkit\.Run oversubscribed\.prof: \d+\.\d\d s, 3 processes, contention>", repr(ranks)
+    )
     threads, processes = ranks.threads(), ranks.processes()
     assert len(processes) == len(loaded.processes)
     assert len(threads) == sum(len(process.threads) for process in loaded.processes)
@@ -96,7 +106,18 @@ def test_the_functions_are_those_of_the_json_report(ranks: profkit.Run) -> None:
     table = ranks.functions()
     assert len(table) == len(told)
     for row, object_ in zip(table, told, strict=True):
-        for name in ("rank", "name", "file", "line", "root", "path", "ncalls", "primitive_calls", "tottime", "wait"):
+        for name in (
+            "rank",
+            "name",
+            "file",
+            "line",
+            "root",
+            "path",
+            "ncalls",
+            "primitive_calls",
+            "tottime",
+            "wait",
+        ):
             assert getattr(row, name) == object_[name], (row, name)
     ranges = json.loads(ranks.report("json", limit=0))["ranges"]
     for row, object_ in zip(ranks.ranges(), ranges, strict=True):
@@ -138,7 +159,9 @@ def test_what_one_side_lacks_is_not_known() -> None:
     new = [row for row in table if row.match == "new"]
     assert len(new) == 2
     for row in new:
-        assert (row.baseline_rank, row.baseline_ncalls, row.baseline_tottime, row.baseline_share) == (None,) * 4
+        assert (row.baseline_rank, row.baseline_ncalls, row.baseline_tottime, row.baseline_share) == (
+            None,
+        ) * 4
         assert row.candidate_ncalls > 0
         assert row.candidate_tottime >= 0
     assert np.isnan(table["baseline_tottime"]).sum() == np.isnan(table["baseline_ncalls"]).sum() == 2
@@ -203,7 +226,9 @@ def test_reports_are_those_of_the_command_line(
 
 def test_reports_are_masked_unless_asked_otherwise(ranks: profkit.Run, contended: profkit.Diff) -> None:
     for result in (ranks, contended):
-        assert any(file.startswith("/opt/venv/") for file in result.functions()["file"]), "the data is not masked"
+        assert any(file.startswith("/opt/venv/") for file in result.functions()["file"]), (
+            "the data is not masked"
+        )
         for format in ("json", "html"):
             assert "/opt/venv" not in result.report(format, limit=0)
         assert "<site>/numpy/" in result.report("json", limit=0)
@@ -225,11 +250,20 @@ def test_a_report_is_not_written_over_what_was_read(tmp_path: Path) -> None:
     [
         (lambda: profkit.read(CLEAN, by="ncalls"), "by ncalls: functions are ranked by tottime or cumtime"),
         (lambda: profkit.diff(CLEAN, SLOW, by="x"), "by x: functions are ranked by tottime or cumtime"),
-        (lambda: profkit.read(CLEAN, process="rank:9"), "process rank:9: .* has no such process, it has main"),
+        (
+            lambda: profkit.read(CLEAN, process="rank:9"),
+            "process rank:9: .* has no such process, it has main",
+        ),
         (lambda: profkit.read(CLEAN, process="all"), "process all: not understood"),
-        (lambda: profkit.read(CLEAN).report("pdf"), "format pdf: not a format, use terminal, json, md, html or svg"),
+        (
+            lambda: profkit.read(CLEAN).report("pdf"),
+            "format pdf: not a format, use terminal, json, md, html or svg",
+        ),
         (lambda: profkit.read(CLEAN).report(limit=-1), "limit -1: give the number of rows"),
-        (lambda: profkit.read(CLEAN).save("x.pdf"), "output x.pdf: the suffix names no format, use .txt, .json"),
+        (
+            lambda: profkit.read(CLEAN).save("x.pdf"),
+            "output x.pdf: the suffix names no format, use .txt, .json",
+        ),
         (
             lambda: profkit.diff(RANKS, RANKS, load=["disk"]),
             "load disk: no NVTX range has that name, there are: allreduce",

@@ -99,7 +99,12 @@ def test_empty_tables(table: Columns) -> None:
 
 def test_real_tables() -> None:
     found = profkit.diff(CLEAN, SLOW)
-    for table in (found.functions(), found.ranges(), profkit.read(SLOW).functions(), profkit.read(SLOW).threads()):
+    for table in (
+        found.functions(),
+        found.ranges(),
+        profkit.read(SLOW).functions(),
+        profkit.read(SLOW).threads(),
+    ):
         read = pyarrow.table(table)
         read.validate(full=True)
         assert read.num_rows == len(table)

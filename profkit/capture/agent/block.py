@@ -1,8 +1,8 @@
 """A block of a program that goes on afterwards: traced from its begin to its end, and then one record of it.
 
-The counterpart of ``session``, for ``profkit.capture``: the record is that of a process which has lived as long as the
-block. The kernel's counters are therefore differences, and nothing of the process is wrapped or replaced: there are
-no snapshots, and processes that the block starts are not followed.
+The counterpart of ``session``, for ``profkit.capture``: the record is that of a process which has lived as long as
+the block. The kernel's counters are therefore differences, and nothing of the process is wrapped or replaced: there
+are no snapshots, and processes that the block starts are not followed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class Recording:
         if not _registered and hasattr(os, "register_at_fork"):
             _registered = True
             os.register_at_fork(
-                before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+                before=_before_fork,
+                after_in_parent=_after_fork_in_parent,
+                after_in_child=_after_fork_in_child,
             )
         self._identity = facts.identity()
         self._identity["forked"] = False

@@ -1,4 +1,4 @@
-"""Captures blocks of itself with ``profkit.capture``, and says how the process is before and after; see test_block.py.
+"""Captures blocks of itself with ``profkit.capture``, and says how the process was and is; see test_block.py.
 
 Arguments: a directory to write to, and the name of a check; prints JSON.
 """
@@ -97,7 +97,7 @@ def own_time(directory):
     name = [profile.strings[i] for i in profile.name.tolist()]
     pairs = sorted(
         (name[a], name[b], int(n))
-        for a, b, n in zip(edges.caller.tolist(), edges.callee.tolist(), edges.ncalls.tolist())
+        for a, b, n in zip(edges.caller.tolist(), edges.callee.tolist(), edges.ncalls.tolist(), strict=True)
     )
     return {
         "own": rows["own_time"].tottime,
