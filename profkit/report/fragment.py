@@ -94,7 +94,9 @@ def _block(block: Block) -> str:
         return table_markup((Column(""), Column("")), rows)
     if isinstance(block, Bullets):
         if block.commands:
-            return element("pre", escape("\n".join(block.items)), style="margin:2px 0 8px")
+            return element(
+                "pre", escape("\n".join(block.items)), style="margin:2px 0 8px;white-space:pre-wrap"
+            )
         return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
     if isinstance(block, Note):
         return element("p", escape(unbroken(block.text)), style=_MUTED)
@@ -115,6 +117,8 @@ def _verdict(block: VerdictBlock) -> str:
 
 def _table(table: Table) -> str:
     fewer = table.without_empty()
+    # A bar draws what another column says.
+    fewer = fewer.only(at for at, column in enumerate(fewer.columns) if column.kind != "bar")
     by_weight = sorted(range(len(fewer.columns)), key=lambda at: (fewer.columns[at].priority, at))
     fewer = fewer.only(sorted(by_weight[:MOST_COLUMNS]))
     left = len(fewer.rows) - MOST_ROWS
@@ -147,4 +151,5 @@ def table_markup(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> str:
                 ),
             )
         )
-    return element("table", head, element("tbody", *body), style=_TABLE)
+    markup = element("table", head, element("tbody", *body), style=_TABLE)
+    return element("div", markup, style="overflow-x:auto")
