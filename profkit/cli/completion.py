@@ -96,5 +96,5 @@ show_completion = _option(
     "--show-completion", f"Print the completion script of {', '.join(SHELLS)}.  [default: your shell]", _show
 )
 install_completion = _option(
-    "--install-completion", "Write it to where that shell looks for it.  [default: your shell]", _install
+    "--install-completion", "Install that script for the shell.  [default: your shell]", _install
 )

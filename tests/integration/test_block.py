@@ -17,21 +17,19 @@ from tests.interpreters import interpreter, packages
 
 #: The one that the tests run in, with its compiled tracer and without, and those with one collector a process.
 HERE, WITHOUT = "here", "here, nothing compiled"
-VERSIONS = [
-    HERE,
-    WITHOUT,
-    *(pytest.param(version, marks=pytest.mark.interpreters) for version in ("3.10", "3.12", "3.13")),
-]
+OTHERS = ("3.10", "3.12", "3.13", "3.13, nothing compiled")
+VERSIONS = [HERE, WITHOUT, *(pytest.param(version, marks=pytest.mark.interpreters) for version in OTHERS)]
 
 
 def check(name: str, version: str, directory: Path) -> dict[str, Any]:
     """Run a check of programs/block.py and return what it says."""
     extra = {"PYTHONPATH": str(ROOT)}
     python = sys.executable
-    if version == WITHOUT:
+    number, _, without = version.partition(", ")
+    if without:
         extra["PROFKIT_NO_NATIVE"] = "1"
-    elif version != HERE:
-        python = interpreter(version)
+    if number != HERE:
+        python = interpreter(number)
         extra["PYTHONPATH"] += os.pathsep + str(packages(python, "numpy"))
     done = subprocess.run(
         [python, "-X", "dev", "-W", "error", str(PROGRAMS / "block.py"), str(directory), name],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +80,26 @@ def test_capture_can_be_called_whatever_was_imported() -> None:
         script = f"{first}\nimport profkit\nprint(profkit.capture('x.prof').path)"
         done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
         assert done.stdout == "x.prof\n", done.stderr
+
+
+def test_what_runs_later_is_not_captured_by_its_call() -> None:
+    async def later() -> None: ...
+
+    def items() -> Iterator[int]:
+        yield 1
+
+    for function in (later, items):
+        with pytest.raises(TypeError, match="put a with block into it"):
+            profkit.capture("x.prof")(function)
+
+
+def test_an_exit_stack_may_stand_between(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(profkit.capture(tmp_path / "x.prof"))
+        sorted([2, 1])
+    names = profkit.read(tmp_path / "x.prof").functions()["name"]
+    assert "test_an_exit_stack_may_stand_between" in names
+    assert "ExitStack.enter_context" not in names
 
 
 def test_a_run_is_what_its_file_holds(ranks: profkit.Run) -> None:

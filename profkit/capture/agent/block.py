@@ -50,7 +50,9 @@ class Recording:
     """Traces the calling thread, and as far as the tracer can the others, until it is stopped."""
 
     def __init__(self) -> None:
-        self._tracer = native.tracer(native.load())
+        if not _loaded:
+            _loaded.append(native.load())
+        self._tracer = native.tracer(_loaded[0])
         self._ticker = Ticker(self._tick)
         self._code: Any = None
         self._hook: Any = None
@@ -216,6 +218,8 @@ class Recording:
         self._ticker.forget()
 
 
+#: The type of the compiled collector, ``None`` where there is none; loaded once, as each time takes memory.
+_loaded: List[Any] = []
 #: The recording that is on, if any.
 _active: List[Recording] = []
 _registered = False
