@@ -32,12 +32,20 @@ for _ in range(12):
 """
 
 
+def importing(work: Path, repeats: int) -> list[Ratio]:
+    """``import profkit`` against ``import pstats``, the part of the standard library that reads profiles."""
+    ours, peer = ([sys.executable, "-c", f"import {name}"] for name in ("profkit", "pstats"))
+    return [
+        compare("import profkit / import pstats", ours, peer, bar=1.0, cwd=work, repeats=repeats),
+    ]
+
+
 def help_text(work: Path, repeats: int) -> list[Ratio]:
     """``profkit --help`` against importing the libraries that it is made of."""
-    peer = [sys.executable, "-c", "import typer, rich.console"]
+    peer = [sys.executable, "-c", "import click, rich.console"]
     return [
         compare(
-            "profkit --help / import typer, rich.console",
+            "profkit --help / import click, rich.console",
             [*PROFKIT, "--help"],
             peer,
             bar=2.5,
@@ -104,7 +112,7 @@ def memory(work: Path) -> str:
 
 def main() -> None:
     """Measure what was asked for, or everything."""
-    suites = {"help": help_text, "diff": diff, "page": page, "capture": capture}
+    suites = {"import": importing, "help": help_text, "diff": diff, "page": page, "capture": capture}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "names", nargs="*", choices=[*suites, "memory", []], help="what to measure; all by default"

@@ -44,7 +44,7 @@ from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
 from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
-from profkit.measure.select import Selected, select, select_pair, select_processes
+from profkit.measure.select import Selected, check_ranked_by, select, select_pair, select_processes
 from profkit.measure.settings import Setting, differences
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
@@ -68,7 +68,6 @@ __all__ = ["Comparison", "compare", "diff"]
 
 Index = npt.NDArray[np.int32]
 
-RANKED_BY = ("tottime", "cumtime")
 #: Part of a project's functions, by number and by time, that the other side must lack to be another program.
 ANOTHER = 0.9
 
@@ -174,8 +173,7 @@ def compare(
     iterations: IterationNames | None = None,
 ) -> Comparison:
     """Measure two sides and book their difference; parameters and errors are those of `diff`."""
-    if by not in RANKED_BY:
-        raise UsageError(f"--by {by}: functions are ranked by {' or '.join(RANKED_BY)}")
+    check_ranked_by(by)
     for side in (baseline, candidate):
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
