@@ -15,7 +15,6 @@ from profkit.api.reported import Reported, masker
 from profkit.formats import load_run
 from profkit.measure.select import check_ranked_by, select_processes
 from profkit.report.reports import RunReport
-from profkit.verdict.alone import judge_run
 
 if TYPE_CHECKING:
     from profkit import model
@@ -140,7 +139,7 @@ class Run(Reported):
 
     @cached_property
     def _judged(self) -> RunVerdict:
-        return judge_run(self._selected, self._selected.processes)
+        return _judge(self._selected)
 
     def functions(self) -> Columns:
         """Return the functions of all processes and threads that were asked for, summed; first ranked first.
@@ -301,7 +300,7 @@ class Run(Reported):
         return self._whole
 
     def _report_of(self, run: model.Run) -> RunReport:
-        return RunReport(run, self._by, judge_run(run, run.processes), self._names)
+        return RunReport(run, self._by, _judge(run), self._names)
 
     @cached_property
     def _masker(self) -> Masker:
@@ -310,6 +309,12 @@ class Run(Reported):
     @cached_property
     def _masked(self) -> RunReport:
         return self._report_of(self._masker.run(self._selected))
+
+
+def _judge(run: model.Run) -> RunVerdict:
+    from profkit.verdict.alone import judge_run  # a comparison, which imports this module, does not need it
+
+    return judge_run(run, run.processes)
 
 
 def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:

@@ -233,11 +233,14 @@ def compare(
         ),
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
+    # Only native functions wait for ranks, and of large tables hardly a row does.
+    ranks = np.zeros(len(table), np.bool_)
+    ranks[[i for i, name in enumerate(table.name) if name[:1] == "<" and waits_for_ranks(name)]] = True
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(baseline, first, rows[0], rank, waits, table),
-        _compositions(candidate, second, rows[1], rank, waits, table),
+        _compositions(baseline, first, rows[0], rank, waits, ranks),
+        _compositions(candidate, second, rows[1], rank, waits, ranks),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
@@ -265,17 +268,16 @@ def _compositions(
     behind: npt.NDArray[np.integer],
     rank: int | None,
     waits: npt.NDArray[np.bool_],
-    table: DiffTable,
+    ranks: npt.NDArray[np.bool_],
 ) -> list[Composition]:
     """How the wall of each run of a side is made up, over the rows of the table."""
     size = len(side.side.profile)
     of_table = np.full(size, -1, np.int64)
     present = np.flatnonzero(behind >= 0)
     of_table[behind[present]] = present
-    ranks = np.array([waits_for_ranks(name) for name in table.name], np.bool_)
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
-        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(table))
+        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(waits))
 
     return [
         compose(placed(read_path(run, selected, rank), rows), waits, ranks)
