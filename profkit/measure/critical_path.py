@@ -256,9 +256,8 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
     wall = run.manifest.wall_s if run.manifest is not None else None
     if chosen is None or thread is None:
-        return PathReading(
-            wall or 0.0, None, None, None, own, wait, blocked, *[np.zeros(n)] * 3, 0.0, 0.0, 0.0
-        )
+        none = np.zeros(n)
+        return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
     wall = wall or chosen.wall_s or float(own.sum())
     run_all = _known([of_process(p, "cpu_s", "run_s") for p in run.processes])
     queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
