@@ -175,7 +175,7 @@ def _pack(spool: Path, path: Path, status: int) -> Run:
 
 
 def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvtx_shim: bool) -> int:
-    from profkit.capture import host, nvtx, signals
+    from profkit.capture import host, nvtx, signal_forwarding
 
     environment = dict(environ)
     inject = str(Path(__file__).parent / "agent" / "inject")
@@ -202,7 +202,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
     beside = host.cpus_to_use() > 1
     if not beside:
         facts["git"] = git_state()
-    with signals.held_back() as waiting:
+    with signal_forwarding.held_back() as waiting:
         begin = time.monotonic()
         before = host.take_reading()
         try:
