@@ -25,7 +25,9 @@ def environment(**extra: str) -> dict[str, str]:
 
 def profkit_command(*words: str) -> list[str]:
     """The command line of this checkout's profkit, with no variable that its targets would inherit."""
-    start = f"{_measured()}import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main; main()"
+    start = (
+        f"{_measured()}import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main; main()"
+    )
     return [sys.executable, "-c", start, *words]
 
 

@@ -354,7 +354,12 @@ def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
     # Measuring coverage loads modules of its own.
     env = {k: v for k, v in os.environ.items() if k != "COVERAGE_PROCESS_CONFIG"}
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, cwd=ROOT, env=env, check=True
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=env,
+        check=True,
     )
     loaded = set(done.stderr.splitlines()[-1].split())
     assert "numpy" in loaded
