@@ -84,7 +84,7 @@ def capture(
         if written is not None:
             written(path, run)
         if status < 0:
-            break  # somebody stopped it; the repetitions too
+            break  # it was stopped; the repetitions too
     return status
 
 
@@ -257,7 +257,7 @@ def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
 
 
 def _prepare_packing() -> None:
-    """Import what packing needs: while the target runs, where that is not on its CPU, so that nobody waits for it."""
+    """Import what packing needs: while the target runs, where that is not on its CPU, so that it delays nothing."""
     # numpy's BLAS must not start its pool of threads beside the target's.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     import profkit.capture.packer
