@@ -105,7 +105,7 @@ class Manifest:
     Attributes
     ----------
     schema
-        ``profkit.run/1``.
+        ``profkit.run/2``; files of version 1 are read too.
     command
         The target's command line.
     exit_status
