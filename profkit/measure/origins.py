@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from profkit.measure import noise
 from profkit.measure.calls import CallTable
+from profkit.measure.movement import CALLS_CHANGED
 from profkit.measure.rank import location_and_spread, log_ratios
 from profkit.measure.tables import DiffTable
 from profkit.model import BUILTIN, PROJECT
@@ -136,7 +137,11 @@ def find_origins(
     assumed[[o.row for o in found if o.from_code]] = True
     from_code = _calls_from_code(table, edges, _blame(table, edges, assumed), code)
     below = _below(table, calls, code, roots, (calls_a, calls_b))
-    return Origins(calls_a, calls_b, from_code, _cost_part(table, busy, below), found)
+    cost = _cost_part(table, busy, below)
+    # More calls of changed code are other calls: what each costs less or more belongs to the same change.
+    other_calls = np.abs(calls_b - calls_a) > CALLS_CHANGED * np.maximum(calls_a, 1.0)
+    cost = np.where(other_calls, np.maximum(cost, from_code), cost)
+    return Origins(calls_a, calls_b, from_code, cost, found)
 
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:

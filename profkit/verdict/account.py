@@ -184,9 +184,7 @@ def account(
     alike_b = [c.scaled(_ratio(wall_b, c.wall_s)) for c in candidate]
     whole_a, whole_b = Composition.mean(alike_a), Composition.mean(alike_b)
     booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
-    low, high, basis = _intervals(
-        baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a.queue_s
-    )
+    low, high, basis = _intervals(baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a)
     added = wall_b - wall_a
     buckets = []
     for name in BUCKETS:
@@ -293,7 +291,7 @@ def _intervals(
     spun_s: float,
     booked: _Booked,
     wall_a: float,
-    queue_a: float,
+    whole_a: Composition,
 ) -> tuple[dict[str, float], dict[str, float], str]:
     """95 % interval of each bucket: by resampling the repeats, or from what other programs' repeats show."""
     if min(len(baseline), len(candidate)) >= value("repeats.least"):
@@ -318,11 +316,15 @@ def _intervals(
             low[name], high[name] = float(at[0]) + shift, float(at[1]) + shift
         return low, high, "repeats"
     low, high = {}, {}
+    queue_a, startup_a = whole_a.queue_s, max(0.0, whole_a.startup_s)
     for name in BUCKETS:
         noise = value(f"noise.{name}") * wall_a
         if name == "queue":
             # Who queues beside a busy neighbour queues for another time in each repeat.
             noise += value("noise.queue-again") * queue_a
+        if name == "startup":
+            # It queues as well.
+            noise += value("noise.queue-again") * startup_a
         low[name], high[name] = booked[name][0] - noise, booked[name][0] + noise
     return low, high, "other-programs"
 
