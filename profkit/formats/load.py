@@ -17,7 +17,7 @@ from profkit.formats.pstats_file import read_pstats
 from profkit.model import Machine, Manifest, Notice, Process, Run, RunSet, Thread
 from profkit.model.notices import MOST_RANKS, missing_ranks
 
-__all__ = ["files_of", "join_ranks", "load_run", "load_side"]
+__all__ = ["files_of", "join_ranks", "load_run", "load_side", "ranks_joined"]
 
 # ZIP's end-of-central-directory record: signature, 18 bytes, and a comment whose size is its last field.
 _END_RECORD = b"PK\x05\x06"
@@ -112,7 +112,7 @@ def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
     if not runs:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise FormatError(spec, f"no file of it can be read: {errors[0]}{more}")
-    return RunSet(os.fspath(spec), tuple(_ranks_joined(runs)), tuple(map(_skipped, errors)))
+    return RunSet(os.fspath(spec), tuple(ranks_joined(runs)), tuple(map(_skipped, errors)))
 
 
 def _skipped(error: FormatError) -> Notice:
@@ -151,7 +151,7 @@ def _rank_of(run: Run) -> int | None:
     return rank if type(rank) is int else None
 
 
-def _ranks_joined(runs: Sequence[Run]) -> list[Run]:
+def ranks_joined(runs: Sequence[Run]) -> list[Run]:
     """Join ranks of one job; a rank that occurs again begins the job's next run.
 
     A batch job often repeats its command under one job identity. Each rank's files, in the order in which

@@ -44,7 +44,7 @@ from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
 from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
-from profkit.measure.select import Selected, select, select_pair, select_processes
+from profkit.measure.select import Selected, check_ranked_by, select, select_pair, select_processes
 from profkit.measure.settings import Setting, differences
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
@@ -68,7 +68,6 @@ __all__ = ["Comparison", "compare", "diff"]
 
 Index = npt.NDArray[np.int32]
 
-RANKED_BY = ("tottime", "cumtime")
 #: Part of a project's functions, by number and by time, that the other side must lack to be another program.
 ANOTHER = 0.9
 
@@ -174,8 +173,7 @@ def compare(
     iterations: IterationNames | None = None,
 ) -> Comparison:
     """Measure two sides and book their difference; parameters and errors are those of `diff`."""
-    if by not in RANKED_BY:
-        raise UsageError(f"--by {by}: functions are ranked by {' or '.join(RANKED_BY)}")
+    check_ranked_by(by)
     for side in (baseline, candidate):
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
@@ -235,11 +233,14 @@ def compare(
         ),
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
+    # Only native functions wait for ranks, and of large tables hardly a row does.
+    ranks = np.zeros(len(table), np.bool_)
+    ranks[[i for i, name in enumerate(table.name) if name[:1] == "<" and waits_for_ranks(name)]] = True
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(baseline, first, rows[0], rank, waits, table),
-        _compositions(candidate, second, rows[1], rank, waits, table),
+        _compositions(baseline, first, rows[0], rank, waits, ranks),
+        _compositions(candidate, second, rows[1], rank, waits, ranks),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
@@ -267,17 +268,16 @@ def _compositions(
     behind: npt.NDArray[np.integer],
     rank: int | None,
     waits: npt.NDArray[np.bool_],
-    table: DiffTable,
+    ranks: npt.NDArray[np.bool_],
 ) -> list[Composition]:
     """How the wall of each run of a side is made up, over the rows of the table."""
     size = len(side.side.profile)
     of_table = np.full(size, -1, np.int64)
     present = np.flatnonzero(behind >= 0)
     of_table[behind[present]] = present
-    ranks = np.array([waits_for_ranks(name) for name in table.name], np.bool_)
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
-        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(table))
+        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(waits))
 
     return [
         compose(placed(read_path(run, selected, rank), rows), waits, ranks)

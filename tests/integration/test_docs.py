@@ -94,6 +94,29 @@ def test_python_examples_run(page: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_cells_of_notebooks_run(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "ipython"):
+        cells = re.split(r"\n\n(?=%)", block.strip())
+        done = subprocess.run(
+            [sys.executable, "-c", _CELLS, *cells],
+            cwd=tmp_path,
+            env=environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython")),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+#: Runs each argument as a cell.
+_CELLS = (
+    "import sys; from IPython.core.interactiveshell import InteractiveShell as Shell\n"
+    "shell = Shell.instance()\n"
+    "for cell in sys.argv[1:]: shell.run_cell(cell).raise_error()\n"
+)
+
+
 def test_the_picture_of_the_terminal_shows_what_is_printed(request: pytest.FixtureRequest) -> None:
     now = pictures.terminal()
     if request.config.getoption("--update-golden"):

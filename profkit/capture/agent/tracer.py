@@ -44,6 +44,7 @@ class Tracer:
         self._living: Dict[int, Traced] = {}
         self._ended = EndedThreads()
         self._paused = False
+        self._left = False
         self._hook: Any = None
         #: What tells where threads wait; native tracers know it, and some systems do not tell.
         self.sampling: Optional[Sampling] = None
@@ -79,7 +80,7 @@ class Tracer:
 
     def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
         """First profile event of a new thread: put a collector in this function's place."""
-        if self._paused:
+        if self._paused or self._left:
             sys.setprofile(None)
             return
         self._trace_this_thread(thread_name(_thread.get_ident()), _depth(frame))
@@ -112,6 +113,10 @@ class Tracer:
         traced = self._of_this_thread()
         if traced is not None:
             traced.suspend()
+
+    def leave(self) -> None:
+        """Stop following threads that continue after what was to be traced, from any thread; `finish` comes first."""
+        self._left = True
 
     def displaced(self) -> bool:
         """Whether something else now receives the calling thread's events (up to 3.11 only)."""

@@ -189,3 +189,8 @@ int hook_disable(struct collector *collector) {
     }
     return failed;
 }
+
+int hook_detach(struct collector *collector) {
+    (void)collector;
+    return unsubscribe();
+}
