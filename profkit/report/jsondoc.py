@@ -235,7 +235,7 @@ def _account(account: Account) -> dict[str, Any]:
                 "interval": _interval(bucket.low, bucket.high),
                 "share": json_number(bucket.share),
                 "parts": [
-                    {"name": json_text(part.name), "seconds": json_number(part.seconds)}
+                    {"kind": part.kind, "name": json_text(part.name), "seconds": json_number(part.seconds)}
                     for part in bucket.parts
                 ],
             }

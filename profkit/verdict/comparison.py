@@ -54,7 +54,7 @@ from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows
 from profkit.model import PROJECT, Notice, Profile, Ranges, RunSet
-from profkit.verdict.account import Account, account
+from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning
 from profkit.verdict.types import Diff
@@ -244,6 +244,7 @@ def compare(
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
+        ranges=_queued_ranges(known.ranges),
     )
     said = [w.at(file=run.path) for side in (baseline, candidate) for run in side.runs for w in run.warnings]
     return Comparison(
@@ -283,6 +284,16 @@ def _compositions(
         compose(placed(read_path(run, selected, rank), rows), waits, ranks)
         for run, selected, rows in zip(runs.runs, side.selected, side.rows, strict=True)
     ]
+
+
+def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
+    """NVTX ranges whose thread queued longer for a CPU than in the baseline, the greatest growth first."""
+    grown = []
+    for change in changes:
+        before, after = (0.0 if row is None else row.wait_s for row in (change.baseline, change.candidate))
+        if before is not None and after is not None and after > before:
+            grown.append(Part(-1, change.key.name, after - before, "range"))
+    return sorted(grown, key=lambda part: -part.seconds)
 
 
 def _another_program(table: DiffTable) -> bool:
