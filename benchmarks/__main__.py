@@ -32,12 +32,20 @@ for _ in range(12):
 """
 
 
+def importing(work: Path, repeats: int) -> list[Ratio]:
+    """``import profkit`` against ``import pstats``, the part of the standard library that reads profiles."""
+    ours, peer = ([sys.executable, "-c", f"import {name}"] for name in ("profkit", "pstats"))
+    return [
+        compare("import profkit / import pstats", ours, peer, bar=1.0, cwd=work, repeats=repeats),
+    ]
+
+
 def help_text(work: Path, repeats: int) -> list[Ratio]:
     """``profkit --help`` against importing the libraries that it is made of."""
-    peer = [sys.executable, "-c", "import typer, rich.console"]
+    peer = [sys.executable, "-c", "import click, rich.console"]
     return [
         compare(
-            "profkit --help / import typer, rich.console",
+            "profkit --help / import click, rich.console",
             [*PROFKIT, "--help"],
             peer,
             bar=2.5,
@@ -51,7 +59,7 @@ def diff(work: Path, repeats: int) -> list[Ratio]:
     """``profkit diff`` of two large files against only loading both with pstats."""
     load = "import pstats, sys; [pstats.Stats(f) for f in sys.argv[1:]]"
     found = []
-    for functions, bar, times in ((10_000, 1.5, repeats), (100_000, 0.7, max(3, repeats // 3))):
+    for functions, bar, times in ((10_000, 1.0, repeats), (100_000, 0.35, max(3, repeats // 3))):
         names = [f"{functions}-{seed}.prof" for seed in (1, 2)]
         for seed, name in enumerate(names, 1):
             big_profiles.write(work / name, functions, seed)
@@ -104,7 +112,7 @@ def memory(work: Path) -> str:
 
 def main() -> None:
     """Measure what was asked for, or everything."""
-    suites = {"help": help_text, "diff": diff, "page": page, "capture": capture}
+    suites = {"import": importing, "help": help_text, "diff": diff, "page": page, "capture": capture}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "names", nargs="*", choices=[*suites, "memory", []], help="what to measure; all by default"

@@ -1,8 +1,46 @@
 """profkit tells whether a training run is slow because of its code or because something starves it of CPU.
 
-This package module holds the version and nothing else, so that importing it costs nothing; the rooms are
-``profkit.model``, ``profkit.formats``, ``profkit.capture``, ``profkit.analysis``, ``profkit.report`` and
-``profkit.cli`` (docs/architecture.md).
+The names here are all that is public (docs/api.md): `read` a run, `diff` two sides, `capture` a block of the running
+program. They are imported when they are first used (PEP 562), so that ``import profkit`` costs next to nothing. The
+rooms below are described in docs/architecture.md.
 """
 
 __version__ = "0.1.0"
+
+__all__ = ["Diff", "Run", "Verdict", "__version__", "capture", "diff", "read"]
+
+TYPE_CHECKING = False  # the module `typing` takes longer to import than all that is here
+if TYPE_CHECKING:
+    from typing import Any
+
+    from profkit.api.diff import Diff, diff
+    from profkit.api.run import Run, read
+    from profkit.capture.block import capture
+    from profkit.verdict.types import Verdict
+
+#: Where a name is; what IPython looks for in an extension is no name for users.
+_HOMES = {
+    "Diff": "profkit.api.diff",
+    "Run": "profkit.api.run",
+    "Verdict": "profkit.verdict.types",
+    "diff": "profkit.api.diff",
+    "load_ipython_extension": "profkit.api.notebook",
+    "read": "profkit.api.run",
+    "unload_ipython_extension": "profkit.api.notebook",
+}
+
+
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
+    if name == "capture":
+        # The room of that name, which can be called: the import system sets it here whenever it is imported.
+        return import_module("profkit.capture")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> "list[str]":
+    return list(__all__)

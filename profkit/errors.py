@@ -1,12 +1,13 @@
-"""The one tree of errors that a user can cause; caught once, in ``profkit.cli``.
+"""The one tree of errors that a user can cause; on the command line they are caught once, in ``profkit.cli``.
 
 An error here is one line for a person: which file, what is wrong, what to do. Anything that is not a
-`ProfkitError` is a defect of profkit and keeps its traceback.
+`ProfkitError` is a defect of profkit and keeps its traceback. No message names an option of the command line: an
+error carries the name of the parameter, and the command line spells it as its option.
 """
 
 from __future__ import annotations
 
-__all__ = ["FormatError", "ProfkitError", "UsageError"]
+__all__ = ["CaptureError", "FormatError", "ProfkitError", "UsageError"]
 
 
 class ProfkitError(Exception):
@@ -22,7 +23,31 @@ class ProfkitError(Exception):
 
 
 class UsageError(ProfkitError):
-    """The command line asks for something that cannot be done."""
+    """What is asked for cannot be done.
+
+    Parameters
+    ----------
+    problem
+        What is wrong, and what would be right.
+    parameter
+        Name of the parameter that is wrong, as the Python API has it (``by``, ``batch_size``); empty where none is.
+    value
+        Its value, as the user gave it.
+    """
+
+    def __init__(self, problem: str, *, parameter: str = "", value: object = "") -> None:
+        self.problem = problem
+        self.parameter = parameter
+        self.value = str(value)
+        super().__init__(self.told(parameter))
+
+    def told(self, name: str) -> str:
+        """Return the message with the parameter called `name`."""
+        return f"{name} {self.value}: {self.problem}" if self.parameter else self.problem
+
+
+class CaptureError(ProfkitError):
+    """A block of the running process cannot be captured, since a profiler is at work in it already."""
 
 
 class FormatError(ProfkitError):

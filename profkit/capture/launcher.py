@@ -12,7 +12,6 @@ import contextlib
 import datetime
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -23,13 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.capture.agent import process_facts, settings
+from profkit.capture.provenance import git_state, job
 from profkit.errors import ProfkitError, UsageError
 from profkit.formats.atomic import replacing
 
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.model import Run
 
-__all__ = ["CommandNotFoundError", "capture"]
+__all__ = ["CommandNotFoundError", "capture", "check_output"]
 
 
 class CommandNotFoundError(ProfkitError):
@@ -84,7 +84,7 @@ def capture(
         if written is not None:
             written(path, run)
         if status < 0:
-            break  # somebody stopped it; the repetitions too
+            break  # it was stopped; the repetitions too
     return status
 
 
@@ -105,12 +105,23 @@ def _output_path(output: Path | None, number: int | None) -> Path:
             count += 1
             free = path.with_name(f"{path.stem}-{count}{path.suffix}")
         path = free
+    check_output(path)
+    return path
+
+
+def check_output(path: Path) -> None:
+    """Refuse what no run file can be written to.
+
+    Raises
+    ------
+    UsageError
+        It is a directory, a device or a pipe.
+    """
     if path.is_dir():
-        raise UsageError(f"{path}: is a directory; name the file to write with -o")
+        raise UsageError("is a directory; name the file to write", parameter="output", value=path)
     if path.exists() and not path.is_file():
         # The file is renamed into its place: that would remove a device, such as /dev/null.
-        raise UsageError(f"{path}: is not a regular file; name the file to write with -o")
-    return path
+        raise UsageError("is not a regular file; name the file to write", parameter="output", value=path)
 
 
 def _spool_prefix(path: Path) -> str:
@@ -124,7 +135,7 @@ def _capture_once(
         spool = Path(tempfile.mkdtemp(prefix=_spool_prefix(path), dir=path.parent)).absolute()
     except OSError as error:
         raise UsageError(
-            f"{path}: cannot write there ({error.strerror}); choose another place with -o"
+            f"cannot write there ({error.strerror}); choose another place", parameter="output", value=path
         ) from None
     keep = False
     try:
@@ -164,7 +175,7 @@ def _pack(spool: Path, path: Path, status: int) -> Run:
 
 
 def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvtx_shim: bool) -> int:
-    from profkit.capture import host, nvtx, signals
+    from profkit.capture import host, nvtx, signal_forwarding
 
     environment = dict(environ)
     inject = str(Path(__file__).parent / "agent" / "inject")
@@ -175,7 +186,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         "command": command,
         "cwd": _cwd(),
         "environment": settings.thread_environment(environ),
-        "job": _job(),
+        "job": job(),
         "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
         "clocks": {"time": time.time(), "perf_counter": time.perf_counter(), "monotonic": time.monotonic()},
         "exit_status": None,
@@ -190,8 +201,8 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
     # Nor must a target that has one CPU queue for the tenth of a second that these take.
     beside = host.cpus_to_use() > 1
     if not beside:
-        facts["git"] = _git_state()
-    with signals.held_back() as waiting:
+        facts["git"] = git_state()
+    with signal_forwarding.held_back() as waiting:
         begin = time.monotonic()
         before = host.take_reading()
         try:
@@ -204,7 +215,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         sampler = Sampler(target.pid, spool)
         if beside:
             _prepare_packing()
-            facts["git"] = _git_state()
+            facts["git"] = git_state()
             facts["host"] = {**_as_dict(host.read_host()), **speed}
         try:
             status = waiting.wait(target, ended=sampler.finish)
@@ -246,56 +257,8 @@ def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
 
 
 def _prepare_packing() -> None:
-    """Import what packing needs: while the target runs, where that is not on its CPU, so that nobody waits for it."""
+    """Import what packing needs: while the target runs, where that is not on its CPU, so that it delays nothing."""
     # numpy's BLAS must not start its pool of threads beside the target's.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     import profkit.capture.packer
     import profkit.formats.runfile  # noqa: F401
-
-
-def _git_state() -> dict[str, Any] | None:
-    """Revision of the working directory and whether it has changes; ``None`` outside a repository."""
-    # --no-optional-locks: looking must not write to the user's index.
-    git = ["git", "--no-optional-locks"]
-    try:
-        with open(os.devnull, "rb") as nothing:
-            head = subprocess.run(
-                [*git, "rev-parse", "HEAD"],
-                stdin=nothing,
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=False,
-            )
-            if head.returncode != 0:
-                return None
-            changes = subprocess.run(
-                [*git, "status", "--porcelain", "--untracked-files=no"],
-                stdin=nothing,
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=False,
-            )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return {"revision": head.stdout.strip(), "dirty": bool(changes.stdout.strip())}
-
-
-def _job() -> dict[str, Any] | None:
-    """Which job's rank this launcher is, where a launcher of ranks has started it."""
-    rank, size = settings.rank_of(os.environ)
-    if rank is None or (size or 1) < 2:
-        return None
-    for name in (
-        "PMIX_NAMESPACE",
-        "OMPI_MCA_ess_base_jobid",
-        "PMI_JOBID",
-        "TORCHELASTIC_RUN_ID",
-        "SLURM_JOB_ID",
-    ):
-        if name in os.environ:
-            step = os.environ.get("SLURM_STEP_ID", "") if name == "SLURM_JOB_ID" else ""
-            identity = re.sub(r"[^\w.@-]", "_", f"{name}:{os.environ[name]}{'.' + step if step else ''}")
-            return {"id": identity, "rank": rank, "world_size": size}
-    return {"id": None, "rank": rank, "world_size": size}

@@ -1,7 +1,8 @@
 """The ``profkit`` command: finds the subcommand, runs it, and turns an error into one line and an exit code.
 
-A subcommand is one module with one function of its name, imported when it is called: ``profkit --help``
-imports typer and nothing else of weight. What a command does is in the rooms below; nothing is computed here.
+A subcommand is one module with one command of its name, imported when it is called: ``profkit --help`` imports
+click and nothing else of weight. A command is arguments, a call of the Python API (``profkit.api``) and an exit code;
+nothing is computed here.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from profkit.errors import ProfkitError
+from profkit.errors import ProfkitError, UsageError
 
 __all__ = ["main"]
+
+#: Parameters of the API whose option is called otherwise.
+_OPTIONS = {"output": "-o", "path": "-o"}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -29,15 +33,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         Always: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, and the target's own status
         after ``profkit capture``.
     """
-    from profkit.cli.app import build
+    from profkit.cli.app import app
 
     try:
-        build().main(args=None if arguments is None else list(arguments), prog_name="profkit")
+        app.main(args=None if arguments is None else list(arguments), prog_name="profkit")
     except ProfkitError as error:
-        message = " ".join(str(error).split())
+        message = " ".join(told(error).split())
         print(f"profkit: error: {printable(message)}", file=sys.stderr)
         sys.exit(error.exit_code)
     sys.exit(0)
+
+
+def told(error: ProfkitError) -> str:
+    """Return an error's message with the option that the user gave, where it names a parameter of the API."""
+    if not isinstance(error, UsageError):
+        return str(error)
+    return error.told(_OPTIONS.get(error.parameter, f"--{error.parameter.replace('_', '-')}"))
 
 
 def printable(message: str) -> str:

@@ -7,9 +7,12 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import FILE
 
 if TYPE_CHECKING:
     from profkit.model import Run
@@ -17,34 +20,33 @@ if TYPE_CHECKING:
 __all__ = ["capture"]
 
 
-def capture(
-    command: Annotated[
-        list[str],
-        typer.Argument(metavar="-- COMMAND…", help="The target; from its first word on, all is its own."),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Run file to write.  [default: run.prof, run-2.prof, …]"
-        ),
-    ] = None,
-    repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=1, help="Run it N times, one file each: replicates.")
-    ] = 1,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Do not say where the run was written.")
-    ] = False,
-    nvtx_shim: Annotated[
-        bool,
-        typer.Option(
-            "--nvtx-shim",
-            help="Let torch.cuda.nvtx work, and record it, in a PyTorch that was built without CUDA.",
-        ),
-    ] = False,
-) -> None:
+# From the first word of the target's command on, everything is the target's.
+@click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FILE,
+    help="Run file to write.  [default: run.prof, run-2.prof, …]",
+)
+@click.option(
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Run it N times, one file each: replicates.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Do not say where the run was written.")
+@click.option(
+    "--nvtx-shim",
+    is_flag=True,
+    help="Let torch.cuda.nvtx work, and record it, in a PyTorch that was built without CUDA.",
+)
+@click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: bool, nvtx_shim: bool) -> None:
     """Run a command and record it in one run file."""
     from profkit.capture.launcher import capture as launch
-    from profkit.capture.signals import end_like
+    from profkit.capture.signal_forwarding import end_like
 
     # Ends as the target ended: with its exit code, or by the signal that ended it.
     written = None if quiet else _say_written

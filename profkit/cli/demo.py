@@ -19,10 +19,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import FILE
 from profkit.errors import ProfkitError, UsageError
 
 __all__ = ["Side", "demo", "plan_length", "sides_for", "usable_cpus"]
@@ -260,11 +261,17 @@ class _Show:
         self.bars.stop_task(task)
 
 
-def demo(
-    directory: Annotated[
-        Path, typer.Option("--dir", help="Where the two run files are kept.", show_default=True)
-    ] = Path("profkit-demo"),
-) -> None:
+@click.command(context_settings=CONTEXT)
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    type=FILE,
+    default="profkit-demo",
+    show_default=True,
+    help="Where the two run files are kept.",
+)
+def demo(directory: Path) -> None:
     """Run the whole story on this machine in under a minute."""
     cpus = usable_cpus()
     confined = cpus if len(cpus) < len(os.sched_getaffinity(0)) else None
@@ -273,7 +280,7 @@ def demo(
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"{directory}: cannot be made ({error.strerror}); choose another place with --dir"
+            f"cannot be made ({error.strerror}); choose another place", parameter="dir", value=directory
         ) from None
     files = [directory / f"{side.name}.prof" for side in sides]
 
@@ -290,7 +297,7 @@ def demo(
     difference = ["diff", str(files[0]), str(files[1])]
     status = subprocess.run([*profkit, *difference], stdin=subprocess.DEVNULL, check=False).returncode
     if status:
-        raise typer.Exit(status)
+        raise click.exceptions.Exit(status)
     print("\nTo repeat it by hand:\n")
     for side, file in zip(sides, files, strict=True):
         print("  " + shell_line(capture_arguments(side, length, file), side.variables, confined))

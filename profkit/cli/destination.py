@@ -1,32 +1,34 @@
-"""What ``profkit diff`` and ``profkit show`` do alike with their report: its format, its files, what goes with it.
+"""Where the reports of ``profkit diff`` and ``profkit show`` go: their format, their files, what goes with them.
 
 The options are checked before anything is read, and the files are written when all is made. What the report says
-is the commands' affair, and how a file is written that of `output`.
+is made by `profkit.api`, and `output` brings text to a terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.cli.output import (
-    DRAWN,
-    check_by,
-    choose_format,
-    default_limit,
-    emit_report,
-    keep_inputs,
-    page_to_open,
-    show_page,
-)
-from profkit.report.document import Document
+from profkit.api.files import keep_inputs, write_file
+from profkit.api.reported import rows_of
+from profkit.cli.output import console, emit, show_page
+from profkit.errors import UsageError
+from profkit.report.renderers import Html, Markdown, Renderer, Terminal, renderer_for, renderer_named
 
 if TYPE_CHECKING:
-    from profkit.model import Run
+    from profkit.api.reported import Reported
 
-__all__ = ["Destination", "destination"]
+__all__ = ["Destination", "archive_of", "destination"]
+
+#: What the archive of ``--ticket`` is called where the Markdown goes to stdout.
+_ARCHIVE = "profkit-ticket.zip"
+#: Size of one attachment that GitHub takes (25 MB); GitLab's and Jira's defaults are greater or about the same.
+MOST_BYTES = 25 * 1000 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +37,28 @@ class Destination:
 
     Attributes
     ----------
-    format
-        One of `output.FORMATS`.
+    renderer
+        Its format.
     output
         File, or ``None`` for stdout.
     archive
         File of ``--ticket`` that is attached, ``None`` without one.
-    rows
-        Most rows of a list; 0 is all of them.
     opened
         Whether the page is opened when it is written.
     """
 
-    format: str
+    renderer: Renderer
     output: Path | None
     archive: Path | None
-    rows: int
     opened: bool
 
     @property
     def drawn(self) -> bool:
         """Whether figures are asked for, here or in the archive."""
-        return self.format in DRAWN or self.archive is not None
+        return self.renderer.draws or self.archive is not None
 
     def keep(self, inputs: Iterable[str]) -> None:
-        """Refuse to write over a file that was read.
+        """Refuse to write over a file that is to be read.
 
         Raises
         ------
@@ -68,36 +67,38 @@ class Destination:
         """
         keep_inputs(inputs, self.output, self.archive)
 
-    def write(
-        self, json_text: Callable[[], str], document: Callable[[], Document], runs: Mapping[str, Run]
-    ) -> None:
-        """Write the report, open it, and pack the archive, as far as they are asked for.
+    def write(self, result: Reported, *, limit: int | None, full_paths: bool, explain: bool) -> None:
+        """Write the report, open it, and write the archive, as far as they are asked for."""
+        if self.archive is None:
+            text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)
+            emit(text, self.output)
+            if self.opened and self.output is not None:
+                show_page(self.output)
+            return
+        from profkit.api.ticket import ticket
 
-        Parameters
-        ----------
-        json_text, document
-            Make the JSON text or the document; only what is needed is called.
-        runs
-            Run files of the archive, by their names in it.
-        """
-        emit_report(self.format, self.output, json_text, document)
-        if self.opened:
-            show_page(self.output)
-        if self.archive is not None:
-            from profkit.cli.ticket import pack
-            from profkit.report import html
+        made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths)
+        emit(made.markdown, self.output)
+        write_file((made.archive,), self.archive)
+        _say_archive(self.archive, made.runs, len(made.archive))
 
-            pack(self.archive, runs, {"report.json": json_text(), "report.html": html.render(document())})
+
+def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
+    size = f"{bytes_ / 1e6:.1f} MB" if bytes_ >= 1e6 else f"{bytes_ / 1e3:.0f} kB"
+    files = "1 run file" if runs == 1 else f"{runs} run files"
+    print(f"profkit: wrote {archive} ({files}, {size}): attach it to the ticket", file=sys.stderr)
+    if bytes_ > MOST_BYTES:
+        print("profkit: that is more than the 25 MB which GitHub takes; attach fewer runs", file=sys.stderr)
 
 
 def destination(
-    format: str | None, output: Path | None, *, limit: int | None, by: str, ticket: bool, open_report: bool
+    format: str | None, output: Path | None, *, limit: int | None, ticket: bool, open_report: bool
 ) -> Destination:
     """Check what the user said of the report.
 
     Parameters
     ----------
-    format, output, limit, by, ticket, open_report
+    format, output, limit, ticket, open_report
         The options of these names.
 
     Raises
@@ -106,12 +107,46 @@ def destination(
         One of them cannot be, or two do not go together.
     """
     if open_report:
-        output = page_to_open(format, output)
-    chosen = choose_format(format, output)
-    archive = None
+        output = _page(format, output)
+    renderer = _chosen(format, output)
     if ticket:
-        from profkit.cli.ticket import archive_of, check_ticket
+        why = "--ticket writes Markdown, give -o a .md file or leave it away"
+        _only(Markdown, renderer, format, output, why)
+        renderer = Markdown()
+    rows_of(limit, renderer)
+    return Destination(renderer, output, archive_of(output) if ticket else None, open_report)
 
-        chosen, archive = check_ticket(format, chosen, output), archive_of(output)
-    check_by(by)
-    return Destination(chosen, output, archive, default_limit(limit, chosen), open_report)
+
+def _chosen(format: str | None, output: Path | None) -> Renderer:
+    """Decide the format: ``--format`` first, then the suffix of the output, then the terminal."""
+    chosen: type[Renderer] = Terminal
+    if format is not None:
+        chosen = renderer_named(format)
+    elif output is not None:
+        chosen = renderer_for(output)
+    return console() if chosen is Terminal and output is None else chosen()
+
+
+def _only(
+    wanted: type[Renderer], chosen: Renderer, format: str | None, output: Path | None, why: str
+) -> None:
+    """Refuse another format than the one that an option is about."""
+    if format not in (None, wanted.name):
+        raise UsageError(why, parameter="format", value=format)
+    if output is not None and not isinstance(chosen, wanted):
+        raise UsageError(why, parameter="output", value=output)
+
+
+def archive_of(output: Path | None) -> Path:
+    """Return where the archive of ``--ticket`` goes: beside the report, or into the working directory."""
+    return Path(_ARCHIVE) if output is None else output.with_suffix(".zip")
+
+
+def _page(format: str | None, output: Path | None) -> Path:
+    """Return the file of a page that is opened: the output, or a temporary file that stays for the browser."""
+    if output is None:
+        # A name that nobody can have guessed; the file comes into being when it is complete.
+        output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
+    why = "--open opens a page, give -o an .html file or leave it away"
+    _only(Html, _chosen(format, output), format, output, why)
+    return output

@@ -1,108 +1,76 @@
-"""``profkit diff``: read two sides, compare them, write the report, and answer with an exit code."""
+"""``profkit diff``: compare two sides, write the report, and answer with an exit code."""
 
 from __future__ import annotations
 
 import gc
-from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from profkit.cli.options import (
-    BatchSizeOption,
-    ByOption,
-    ComputeOption,
-    FormatOption,
-    FullPathsOption,
-    IterationOption,
-    LimitOption,
-    LoadOption,
-    OpenOption,
-    OutputOption,
-    ProcessOption,
-    TicketOption,
-    iteration_names,
-)
+import profkit
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import report_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["diff"]
 
 
+@click.command(context_settings=CONTEXT)
+@click.argument("baseline", metavar="BASELINE", type=click.Path())
+@click.argument("candidate", metavar="CANDIDATE", type=click.Path())
+@report_options
+@click.option(
+    "--fail-on",
+    metavar="CAUSE[,CAUSE…]",
+    help="Exit with 1 if the verdict is one of these; any: whatever makes it slower.",
+)
 def diff(
-    baseline: Annotated[
-        str,
-        typer.Argument(
-            metavar="BASELINE", help="Run file, directory or quoted glob; several are replicates."
-        ),
-    ],
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The same for what is slower.")],
-    output: OutputOption = None,
-    format: FormatOption = None,
-    by: ByOption = "tottime",
-    process: ProcessOption = None,
-    limit: LimitOption = None,
-    iteration: IterationOption = None,
-    load: LoadOption = None,
-    compute: ComputeOption = None,
-    batch_size: BatchSizeOption = None,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-on",
-            metavar="CAUSE[,CAUSE…]",
-            help="Exit with 1 if the verdict is one of these; any: whatever makes it slower.",
-        ),
-    ] = None,
-    full_paths: FullPathsOption = False,
-    ticket: TicketOption = False,
-    open_report: OpenOption = False,
+    baseline: str,
+    candidate: str,
+    output: Path | None,
+    format: str | None,
+    by: str,
+    process: str | None,
+    limit: int | None,
+    iteration: tuple[str, ...],
+    load: tuple[str, ...],
+    compute: tuple[str, ...],
+    batch_size: int | None,
+    explain: bool,
+    full_paths: bool,
+    ticket: bool,
+    open_report: bool,
+    fail_on: str | None,
 ) -> None:
-    """Say why one run is slower than another."""
+    """Say why one run is slower than another.
+
+    BASELINE and CANDIDATE are each a run file, any pstats file, a directory of them or a quoted glob; several are
+    replicates. CANDIDATE is what is slower.
+    """
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
     from profkit.cli.destination import destination
-    from profkit.cli.output import masker
-    from profkit.formats.load import files_of, load_side
-    from profkit.report.document import Document
-    from profkit.verdict.comparison import diff as compare
+    from profkit.formats.load import files_of
 
-    goal = destination(format, output, limit=limit, by=by, ticket=ticket, open_report=open_report)
+    goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report)
     causes = _causes(fail_on)
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
-    before, after = load_side(baseline), load_side(candidate)
-    names = iteration_names(iteration, load, compute, batch_size)
-    result = compare(before, after, by=by, process=process, iterations=names, calls=goal.drawn)
-    pictured = before.runs[0], after.runs[0]
-    runs = {}
-    if goal.archive is not None:
-        from profkit.cli.ticket import members_of
-
-        runs = {**members_of("baseline", before.runs), **members_of("candidate", after.runs)}
-    if not full_paths:
-        # From here on nothing knows who ran it where: no renderer has to remember.
-        masked = masker((*before.runs, *after.runs))
-        result = masked.diff(result)
-        if goal.drawn:
-            pictured = masked.run(pictured[0]), masked.run(pictured[1])
-        runs = {member: masked.run(run) for member, run in runs.items()}
-
-    def json_text() -> str:
-        from profkit.report.jsondoc import diff_json
-
-        return diff_json(result, goal.rows)
-
-    def document() -> Document:
-        from profkit.report.diffdoc import diff_document
-
-        laid = diff_document(result, goal.rows, "" if goal.archive is None else goal.archive.name)
-        if not goal.drawn:
-            return laid
-        from profkit.report.pictures import diff_figures
-
-        return replace(laid, figures=diff_figures(result, *pictured))
-
-    goal.write(json_text, document, runs)
+    result = profkit.diff(
+        baseline,
+        candidate,
+        by=by,
+        process=process,
+        iteration=iteration,
+        load=load,
+        compute=compute,
+        batch_size=batch_size,
+        calls=goal.drawn,
+    )
+    goal.write(result, limit=limit, full_paths=full_paths, explain=explain)
     if result.verdict.cause in causes:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 #: Causes that ``--fail-on any`` stands for: what makes a candidate slower. Not knowing is no finding, and fails
@@ -121,7 +89,8 @@ def _causes(fail_on: str | None) -> frozenset[str]:
     unknown = [cause for cause in named if cause not in (*CAUSES, "any")]
     if unknown:
         raise UsageError(
-            f"--fail-on {unknown[0] or fail_on}: not a cause, the causes are {', '.join(CAUSES)}, and any for "
-            "all that make it slower"
+            f"not a cause, the causes are {', '.join(CAUSES)}, and any for all that make it slower",
+            parameter="fail_on",
+            value=unknown[0] or fail_on,
         )
     return frozenset(named) | (frozenset(CAUSES) - _NO_HARM if "any" in named else frozenset())

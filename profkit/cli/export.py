@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from profkit.cli.options import ProcessOption
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import FILE, process_option, run_argument
 
 __all__ = ["export"]
 
@@ -15,39 +15,40 @@ __all__ = ["export"]
 _TARGETS = ("perfetto", "chrome", "speedscope")
 
 
-def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run file, or any pstats file.")],
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            metavar="perfetto|chrome|speedscope",
-            help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and "
-            "self times of functions.",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="File to write, .gz compresses.  [default: stdout]"
-        ),
-    ] = None,
-    process: ProcessOption = None,
-) -> None:
+@click.command(context_settings=CONTEXT)
+@run_argument
+@click.option(
+    "--to",
+    metavar="|".join(_TARGETS),
+    required=True,
+    help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and "
+    "self times of functions.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FILE,
+    help="File to write, .gz compresses.  [default: stdout]",
+)
+@process_option
+def export(run: Path, to: str, output: Path | None, process: str | None) -> None:
     """Write a run for Perfetto, chrome://tracing or speedscope."""
     from dataclasses import replace
 
-    from profkit.cli.output import emit_chunks, keep_inputs
+    from profkit.api.files import keep_inputs
+    from profkit.cli.output import emit_chunks
     from profkit.errors import UsageError
     from profkit.formats import chrome_trace, load_run, speedscope_file
     from profkit.measure.select import select_processes
 
     if to not in _TARGETS:
-        raise UsageError(f"--to {to}: not a format, use {', '.join(_TARGETS[:-1])} or {_TARGETS[-1]}")
+        names = f"{', '.join(_TARGETS[:-1])} or {_TARGETS[-1]}"
+        raise UsageError(f"not a format, use {names}", parameter="to", value=to)
     loaded = load_run(run, edges=False)
     keep_inputs((loaded.path,), output)
     selected = replace(loaded, processes=select_processes(loaded, process))
     made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
     emit_chunks(made.chunks, output)
     for sentence in made.left_out:
-        typer.echo(f"profkit: not in it: {sentence}", err=True)
+        click.echo(f"profkit: not in it: {sentence}", err=True)

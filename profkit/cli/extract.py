@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from profkit.cli.options import ProcessOption
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import FILE, process_option, run_argument
 
 __all__ = ["extract"]
 
 
-def extract(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run file.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT.prof", help="File to write.")],
-    process: ProcessOption = None,
-) -> None:
+@click.command(context_settings=CONTEXT)
+@run_argument
+@click.option("-o", "--output", metavar="OUT.prof", required=True, type=FILE, help="File to write.")
+@process_option
+def extract(run: Path, output: Path, process: str | None) -> None:
     """Write one process as a plain pstats file."""
-    from profkit.cli.output import emit_bytes, keep_inputs
+    from profkit.api.files import keep_inputs, write_file
     from profkit.formats import load_run, write_pstats
     from profkit.measure.select import select_profile
 
@@ -26,4 +26,4 @@ def extract(
     loaded = load_run(run)
     keep_inputs((loaded.path,), output)
     profile, _ = select_profile(loaded, process or "main")
-    emit_bytes(write_pstats(profile), output)
+    write_file((write_pstats(profile),), output)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import FILE
 
 if TYPE_CHECKING:
     from profkit.model import Run
@@ -17,16 +20,14 @@ __all__ = ["merge"]
 _SPOOL_MARK = "launch.json"
 
 
-def merge(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE…", help="Rank files of one job, or spool directories of killed captures."
-        ),
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="Run file to write.")],
-) -> None:
-    """Join the rank files of one job, or rescue a killed capture."""
+@click.command(context_settings=CONTEXT)
+@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=FILE)
+@click.option("-o", "--output", metavar="OUT", required=True, type=FILE, help="Run file to write.")
+def merge(files: tuple[Path, ...], output: Path) -> None:
+    """Join the rank files of one job, or rescue a killed capture.
+
+    FILE is a rank file of the job, or the spool directory of a killed capture.
+    """
     from profkit.errors import UsageError
     from profkit.formats import join_ranks
     from profkit.formats.runfile import write_run
@@ -35,9 +36,11 @@ def merge(
     try:
         write_run(output, runs[0] if len(runs) == 1 else join_ranks(runs))
     except OSError as error:
-        raise UsageError(f"-o {output}: cannot be written there, {error.strerror}") from error
+        raise UsageError(
+            f"cannot be written there, {error.strerror}", parameter="output", value=output
+        ) from error
     joined = f" from {len(runs)} files" if len(runs) > 1 else ""
-    typer.echo(
+    click.echo(
         f"profkit: wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}", err=True
     )
 

@@ -1,117 +1,123 @@
-"""Options that several commands share, so that they are spelled and explained once."""
+"""Options that several commands share, so that they are spelled, explained and completed once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Any, TypeVar
 
-import typer
+import click
+from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:  # numpy, which ``profkit --help`` does not need
-    from profkit.measure.iterations import IterationNames
+from profkit.report.renderers import RENDERERS
 
-__all__ = [
-    "BatchSizeOption",
-    "ByOption",
-    "ComputeOption",
-    "FormatOption",
-    "FullPathsOption",
-    "IterationOption",
-    "LimitOption",
-    "LoadOption",
-    "OpenOption",
-    "OutputOption",
-    "ProcessOption",
-    "TicketOption",
-    "iteration_names",
-]
+__all__ = ["FILE", "process_option", "report_options", "run_argument"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Decorator = Callable[[_Command], _Command]
+
+#: A file or directory, which may not exist; shells complete its name.
+FILE = click.Path(path_type=Path)
+
+_FORMATS = tuple(renderer.name for renderer in RENDERERS)
 
 
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="terminal|json|md|html|svg", help="Format; else the suffix of -o says it."
-    ),
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
+def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Complete one of these words; what is right is decided where the value is used."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+run_argument = click.argument("run", metavar="RUN", type=FILE)
+process_option = click.option(
+    "--process",
+    metavar="P",
+    help="Only this process: main, rank:N or pid:N.  [default: all]",
+    shell_complete=_one_of("main", "rank:", "pid:"),
+)
+
+#: Of every command that writes a report, in the order in which help lists them.
+_REPORT_OPTIONS = (
+    click.option(
         "-o",
         "--output",
         metavar="FILE",
+        type=FILE,
         help="Write to a .html, .svg, .json, .md or .txt file instead of stdout.",
     ),
-]
-LimitOption = Annotated[
-    int | None,
-    typer.Option(
+    click.option(
+        "--format",
+        metavar="|".join(_FORMATS),
+        help="Format; else the suffix of -o says it.",
+        shell_complete=_one_of(*_FORMATS),
+    ),
+    click.option(
+        "--by",
+        metavar="tottime|cumtime",
+        default="tottime",
+        help="Rank by self time, or by time including callees.  [default: tottime]",
+        shell_complete=_one_of("tottime", "cumtime"),
+    ),
+    process_option,
+    click.option(
         "--limit",
         metavar="N",
+        type=int,
         help="Most rows of a list, 0 for all.  [default: 20 on the terminal, else 50]",
     ),
-]
-ByOption = Annotated[
-    str,
-    typer.Option("--by", metavar="tottime|cumtime", help="Rank by self time, or by time including callees."),
-]
-ProcessOption = Annotated[
-    str | None,
-    typer.Option("--process", metavar="P", help="Only this process: main, rank:N or pid:N.  [default: all]"),
-]
-FullPathsOption = Annotated[
-    bool,
-    typer.Option(
-        "--full-paths",
-        help="Leave paths, users, host names and command lines as they are; by default no report has them.",
-    ),
-]
-IterationOption = Annotated[
-    list[str] | None,
-    typer.Option(
+    click.option(
         "--iteration",
         metavar="NAME",
+        multiple=True,
         help="NVTX range that is one iteration; * matches anything. Repeatable.  [default: by name]",
     ),
-]
-LoadOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--load", metavar="NAME", help="NVTX range that loads data. Repeatable.  [default: by name]"
+    click.option(
+        "--load",
+        metavar="NAME",
+        multiple=True,
+        help="NVTX range that loads data. Repeatable.  [default: by name]",
     ),
-]
-ComputeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--compute", metavar="NAME", help="NVTX range that computes. Repeatable.  [default: by name]"
+    click.option(
+        "--compute",
+        metavar="NAME",
+        multiple=True,
+        help="NVTX range that computes. Repeatable.  [default: by name]",
     ),
-]
-BatchSizeOption = Annotated[
-    int | None,
-    typer.Option(
-        "--batch-size", metavar="N", min=1, help="Samples in one iteration.  [default: payload of its range]"
+    click.option(
+        "--batch-size",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Samples in one iteration.  [default: payload of its range]",
     ),
-]
-
-
-def iteration_names(
-    iteration: list[str] | None, load: list[str] | None, compute: list[str] | None, batch_size: int | None
-) -> IterationNames | None:
-    """Return what the user said of the ranges; ``None`` where nothing was said."""
-    if not (iteration or load or compute or batch_size):
-        return None
-    from profkit.measure.iterations import IterationNames
-
-    return IterationNames(tuple(iteration or ()), tuple(load or ()), tuple(compute or ()), batch_size)
-
-
-TicketOption = Annotated[
-    bool,
-    typer.Option(
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="List every condition of every rule: value, threshold, margin, held or not.",
+    ),
+    click.option(
+        "--full-paths",
+        is_flag=True,
+        help="Leave paths, users, host names and command lines as they are; by default no report has them.",
+    ),
+    click.option(
         "--ticket",
+        is_flag=True,
         help="Markdown to paste (to -o or stdout), and beside it a .zip of the runs to attach.",
     ),
-]
-OpenOption = Annotated[
-    bool,
-    typer.Option("--open", help="Write the page (to -o, else a temporary file) and open it in the browser."),
-]
+    click.option(
+        "--open",
+        "open_report",
+        is_flag=True,
+        help="Write the page (to -o, else a temporary file) and open it in the browser.",
+    ),
+)
+
+
+def report_options(command: _Command) -> _Command:
+    """Give a command the options of a report."""
+    for option in reversed(_REPORT_OPTIONS):
+        command = option(command)
+    return command

@@ -10,11 +10,12 @@ from __future__ import annotations
 import marshal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from profkit.cli.options import ProcessOption
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import process_option, run_argument
 from profkit.errors import ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -25,16 +26,18 @@ __all__ = ["view"]
 _MISSING = "snakeviz is not installed here, run: pip install 'profkit[view]'  (or: pip install snakeviz)"
 
 
-def view(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run file, or any pstats file.")],
-    process: ProcessOption = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Only print the address; open it yourself.")
-    ] = False,
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, help="Port to listen on.  [default: a free one]")
-    ] = 0,
-) -> None:
+@click.command(context_settings=CONTEXT)
+@run_argument
+@process_option
+@click.option("--no-browser", is_flag=True, help="Only print the address; open it yourself.")
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Port to listen on.  [default: a free one]",
+)
+def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
     """Open one process of a run in snakeviz."""
     from profkit.formats import load_run
     from profkit.measure.select import select_profile
@@ -115,7 +118,9 @@ def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except (OSError, OverflowError) as error:
-        raise UsageError(f"--port {port}: cannot listen there, {error}; leave --port away") from None
+        raise UsageError(
+            f"cannot listen there, {error}; leave --port away", parameter="port", value=port
+        ) from None
 
     async def run() -> None:
         server = HTTPServer(application)

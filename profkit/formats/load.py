@@ -1,6 +1,6 @@
 """From what a user names to runs: a file, a directory or a glob.
 
-Tells a run file from a foreign profile, gathers the replicates of a side, and joins files that are ranks of
+Recognises run files and foreign profiles, gathers the replicates of a side, and joins files that are ranks of
 one job. The formats themselves are read in `runfile` and `pstats_file`; nothing here compares.
 """
 
@@ -17,7 +17,7 @@ from profkit.formats.pstats_file import read_pstats
 from profkit.model import Machine, Manifest, Notice, Process, Run, RunSet, Thread
 from profkit.model.notices import MOST_RANKS, missing_ranks
 
-__all__ = ["files_of", "join_ranks", "load_run", "load_side"]
+__all__ = ["files_of", "join_ranks", "load_run", "load_side", "ranks_joined"]
 
 # ZIP's end-of-central-directory record: signature, 18 bytes, and a comment whose size is its last field.
 _END_RECORD = b"PK\x05\x06"
@@ -41,7 +41,7 @@ def load_run(path: StrPath, *, edges: bool = True) -> Run:
     -------
     Run
         A foreign profile is a run of one process with one thread and no manifest; ``python`` of its process
-        is what its library paths tell (``3.12``), and ``warnings`` say what limits it.
+        is derived from its library paths (``3.12``), and ``warnings`` say what limits it.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
     if not runs:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise FormatError(spec, f"no file of it can be read: {errors[0]}{more}")
-    return RunSet(os.fspath(spec), tuple(_ranks_joined(runs)), tuple(map(_skipped, errors)))
+    return RunSet(os.fspath(spec), tuple(ranks_joined(runs)), tuple(map(_skipped, errors)))
 
 
 def _skipped(error: FormatError) -> Notice:
@@ -151,7 +151,7 @@ def _rank_of(run: Run) -> int | None:
     return rank if type(rank) is int else None
 
 
-def _ranks_joined(runs: Sequence[Run]) -> list[Run]:
+def ranks_joined(runs: Sequence[Run]) -> list[Run]:
     """Join ranks of one job; a rank that occurs again begins the job's next run.
 
     A batch job often repeats its command under one job identity. Each rank's files, in the order in which

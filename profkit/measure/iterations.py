@@ -155,7 +155,9 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
     if not models:
         if said.iteration:
             raise UsageError(
-                f"--iteration {said.iteration[0]}: {run.path} has fewer than {MIN_ITERATIONS} of them in any thread"
+                f"{run.path} has fewer than {MIN_ITERATIONS} of them in any thread",
+                parameter="iteration",
+                value=said.iteration[0],
             )
         return None
     slowest = max(models, key=lambda model: model.duration.mean_s)

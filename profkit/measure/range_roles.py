@@ -93,10 +93,10 @@ def roles_of(
         The user named a range that there is not.
     """
     roles = {name: _by_words(name) for name in names}
-    for option, role, wanted in (
-        ("--iteration", ITERATION, said.iteration),
-        ("--load", LOAD, said.load),
-        ("--compute", COMPUTE, said.compute),
+    for parameter, role, wanted in (
+        ("iteration", ITERATION, said.iteration),
+        ("load", LOAD, said.load),
+        ("compute", COMPUTE, said.compute),
     ):
         if not wanted:
             continue
@@ -107,7 +107,9 @@ def roles_of(
             if not meant:
                 known = ", ".join(sorted(names)[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
                 raise UsageError(
-                    f"{option} {pattern}: no NVTX range has that name, there are: {known or 'none'}"
+                    f"no NVTX range has that name, there are: {known or 'none'}",
+                    parameter=parameter,
+                    value=pattern,
                 )
             roles.update(dict.fromkeys(meant, role))
     pairs = list(around)

@@ -15,8 +15,20 @@ from profkit.errors import UsageError
 from profkit.model import Notice, Process, Profile, Roots, Run
 from profkit.model.merge import merge_with_rows
 
-__all__ = ["FIRST", "Selected", "is_foreign", "select", "select_pair", "select_processes", "select_profile"]
+__all__ = [
+    "FIRST",
+    "RANKED_BY",
+    "Selected",
+    "check_ranked_by",
+    "is_foreign",
+    "select",
+    "select_pair",
+    "select_processes",
+    "select_profile",
+]
 
+#: What functions can be ranked by: self time, and time including callees.
+RANKED_BY = ("tottime", "cumtime")
 #: Selector of the first process of a run: the main process, or rank 0.
 FIRST = "first"
 
@@ -41,6 +53,18 @@ class Selected:
     profile: Profile
     roots: Roots
     rows: tuple[tuple[npt.NDArray[np.int32], ...], ...]
+
+
+def check_ranked_by(by: str) -> None:
+    """Refuse what functions cannot be ranked by.
+
+    Raises
+    ------
+    UsageError
+        ``by`` is not among `RANKED_BY`.
+    """
+    if by not in RANKED_BY:
+        raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
 
 
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
@@ -73,9 +97,11 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
     elif kind in ("rank", "pid") and number.isdecimal():
         found = [p for p in run.processes if (p.rank if kind == "rank" else p.pid) == int(number)]
     else:
-        raise UsageError(f"--process {process}: not understood, use main, rank:N or pid:N")
+        raise UsageError("not understood, use main, rank:N or pid:N", parameter="process", value=process)
     if not found:
-        raise UsageError(f"--process {process}: {run.path} has no such process, it has {_existing(run)}")
+        raise UsageError(
+            f"{run.path} has no such process, it has {_existing(run)}", parameter="process", value=process
+        )
     return tuple(found)
 
 

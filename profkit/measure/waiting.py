@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.measure.calls import CallTable
+from profkit.measure.critical_path import reads_files
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import DiffTable
 from profkit.model import BUILTIN, STDLIB
@@ -43,9 +44,15 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
         Only functions of the standard library and native ones are taken to wrap or serve: a project's loop that
         polls is the project's.
     """
-    named = np.array(
-        [is_wait(name, key.root) for name, key in zip(table.name, table.keys, strict=True)], np.bool_
-    )
+    named = np.zeros(len(table), np.bool_)
+    # A project's function never waits by its name: most rows need not be asked.
+    named[
+        [
+            row
+            for row, (name, key) in enumerate(zip(table.name, table.keys, strict=True))
+            if (name[:1] == "<" or key.root == STDLIB) and is_wait(name, key.root)
+        ]
+    ] = True
     if calls is None or not len(calls) or not named.any():
         return named
     n = len(named)
@@ -55,7 +62,10 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     time = calls.baseline.cumtime + calls.candidate.cumtime
     called = np.bincount(callee, count, n)
     whole = table.baseline.cumtime + table.candidate.cumtime
-    waits: Bools = named.copy()
+    # What reads a file computes around it: whoever wraps that does not wait by design.
+    reads = np.zeros(n, np.bool_)
+    reads[[row for row in np.flatnonzero(named).tolist() if reads_files(table.name[row])]] = True
+    waits: Bools = named & ~reads
     for _ in range(LEVELS):
         below = np.bincount(callee, count * waits[caller], n)
         within = np.bincount(caller, time * waits[callee], n)
@@ -66,4 +76,5 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
         if np.array_equal(following, waits):
             break
         waits = following
-    return waits
+    both: Bools = waits | named
+    return both

@@ -48,21 +48,24 @@ MOST_QUEUED = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one function contributes to a bucket.
+    """What one function or NVTX range contributes to a bucket.
 
     Attributes
     ----------
     row
-        Of the table of functions.
+        Of the table of functions; −1 for a range.
     name
         As a person reads it.
     seconds
-        Signed.
+        Signed. Ranges lie around functions: their seconds are not further ones.
+    kind
+        ``function`` or ``range``.
     """
 
     row: int
     name: str
     seconds: float
+    kind: str = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,7 @@ def account(
     *,
     unknown_code: int = -1,
     spun_s: float = 0.0,
+    ranges: Sequence[Part] = (),
 ) -> Account:
     """Book the difference of two sides.
 
@@ -175,6 +179,8 @@ def account(
     spun_s
         The most seconds in which the path's own thread may have run only because it waited, spinning, for threads
         that queued.
+    ranges
+        NVTX ranges that queued longer, greatest first.
 
     Returns
     -------
@@ -184,19 +190,20 @@ def account(
     wall_b = float(np.median([c.wall_s for c in candidate]))
     whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
     booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
-    low, high, basis = _intervals(
-        baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a.queue_s
-    )
+    low, high, basis = _intervals(baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a)
     added = wall_b - wall_a
     buckets = []
     for name in BUCKETS:
         seconds, rows = booked[name]
         share = seconds / added if added else math.nan
-        buckets.append(
-            Bucket(name, seconds, low[name], high[name], share, _largest(table.name, rows, seconds))
-        )
+        parts = _largest(table.name, rows, seconds)
+        if name == "queue":
+            parts += tuple(ranges[:PARTS])
+        buckets.append(Bucket(name, seconds, low[name], high[name], share, parts))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
-    helpers = _more_of_helpers(whole_a, whole_b)
+    # Threads for which the path's own thread waits spinning are waited for, too.
+    queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
+    helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
     return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers)
 
 
@@ -215,10 +222,10 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     booked = {
         "startup": (c.startup_s, None),
         "running": (float(c.run.sum() + c.waits.sum()), c.run + c.waits),
-        "queue": (c.queue_s, None),
-        "loading": (c.loading_s, None),
+        "queue": (c.queue_s, c.queued),
+        "loading": (c.loading_s, c.delivering),
         "blocked": (float(c.blocked.sum()), c.blocked),
-        "imbalance": (c.imbalance_s, None),
+        "imbalance": (c.imbalance_s, c.waiting_for_ranks),
     }
     buckets = tuple(
         Bucket(
@@ -230,6 +237,13 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         for name, (seconds, rows) in booked.items()
     )
     return Account(0.0, wall, buckets, () if c.counters else ("running", "queue"))
+
+
+def _own_queue(a: Composition, b: Composition) -> float:
+    """Queueing of the path's own thread that did not only grow with the CPU time."""
+    run_a, run_b = float(a.run.sum()), float(b.run.sum())
+    before, after = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
+    return after - before - (before / run_a if run_a > 0 else 0.0) * (run_b - run_a)
 
 
 def _more_of_helpers(a: Composition, b: Composition) -> float:
@@ -285,10 +299,10 @@ def _book(
         "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),
         "code": (with_queue * float(code_rows.sum()), with_queue * code_rows),
         "speed": (with_queue * speed, with_queue * shared),
-        "queue": (queue + with_queue * spinning, None),
+        "queue": (queue + with_queue * spinning, b.queued - a.queued),
         "blocked": (float(b.blocked.sum() - a.blocked.sum()), b.blocked - a.blocked),
-        "loading": (b.loading_s - a.loading_s, None),
-        "imbalance": (b.imbalance_s - a.imbalance_s, None),
+        "loading": (b.loading_s - a.loading_s, b.delivering - a.delivering),
+        "imbalance": (b.imbalance_s - a.imbalance_s, b.waiting_for_ranks - a.waiting_for_ranks),
     }
     # CPU time of polling follows the time that is waited; it is no work, and no cause.
     parts["rest"] = (float(polled.sum()), polled)
@@ -303,7 +317,7 @@ def _intervals(
     spun_s: float,
     booked: _Booked,
     wall_a: float,
-    queue_a: float,
+    whole_a: Composition,
 ) -> tuple[dict[str, float], dict[str, float], str]:
     """95 % interval of each bucket: by resampling the repeats, or from what other programs' repeats show."""
     if min(len(baseline), len(candidate)) >= value("repeats.least"):
@@ -328,11 +342,15 @@ def _intervals(
             low[name], high[name] = float(at[0]) + shift, float(at[1]) + shift
         return low, high, "repeats"
     low, high = {}, {}
+    queue_a, startup_a = whole_a.queue_s, max(0.0, whole_a.startup_s)
     for name in BUCKETS:
         noise = value(f"noise.{name}") * wall_a
         if name == "queue":
             # Who queues beside a busy neighbour queues for another time in each repeat.
             noise += value("noise.queue-again") * queue_a
+        if name == "startup":
+            # It queues as well.
+            noise += value("noise.queue-again") * startup_a
         low[name], high[name] = booked[name][0] - noise, booked[name][0] + noise
     return low, high, "other-programs"
 
@@ -359,6 +377,9 @@ def _taken(c: Composition, rows: npt.NDArray[np.intp]) -> Composition:
         c.imbalance_s,
         c.blocked[rows],
         c.waits[rows],
+        c.queued[rows],
+        c.delivering[rows],
+        c.waiting_for_ranks[rows],
         c.counters,
     )
 

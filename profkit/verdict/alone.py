@@ -14,7 +14,7 @@ import numpy as np
 
 from profkit.identity.keys import function_keys
 from profkit.measure.counters import SideFacts, no_side, side_facts
-from profkit.measure.critical_path import compose, path_rank, read_path, waits_for_ranks
+from profkit.measure.critical_path import compose, path_rank, read_path, reads_files, waits_for_ranks
 from profkit.measure.movement import is_wait
 from profkit.measure.select import Selected, select
 from profkit.model import ROOTS, Process, Run, RunSet
@@ -93,8 +93,9 @@ def _account(run: Run, chosen: Selected) -> Account:
     roots = [ROOTS[i] for i in keys.root.tolist()]
     waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)
     ranks = np.array([waits_for_ranks(n) for n in names], np.bool_)
+    reads = np.array([reads_files(n) for n in names], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
-    return account_of_run(compose(reading, waits, ranks), names)
+    return account_of_run(compose(reading, waits, ranks, reads), names)
 
 
 def _finding(rule: Rule, one: _OneRun) -> Finding:
@@ -228,6 +229,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
         "share",
         "queueing of all other threads and processes, of their active time",
         lambda o: _side(o).rest_wait_fraction or 0.0,
+    ),
+    "helpers.queued": Reading(
+        "share",
+        "seconds that all other threads and processes queued, over the wall",
+        lambda o: (_side(o).rest_wait_s or 0.0) / (_side(o).wall_s or math.inf),
     ),
     "own.wait": Reading("share", "the greater of main.wait and rank.wait", _own_wait),
     "hidden.wait": Reading("share", "helpers.wait, where the main thread waits for them", _hidden_wait),

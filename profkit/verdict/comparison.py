@@ -36,6 +36,7 @@ from profkit.measure.critical_path import (
     compose,
     path_rank,
     read_path,
+    reads_files,
     waits_for_ranks,
 )
 from profkit.measure.intervals import Estimate, ratio_estimate
@@ -44,7 +45,7 @@ from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
 from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
-from profkit.measure.select import Selected, select, select_pair, select_processes
+from profkit.measure.select import Selected, check_ranked_by, select, select_pair, select_processes
 from profkit.measure.settings import Setting, differences
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
@@ -54,7 +55,7 @@ from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows
 from profkit.model import PROJECT, Notice, Profile, Ranges, RunSet
-from profkit.verdict.account import Account, account
+from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning
 from profkit.verdict.types import Diff
@@ -68,7 +69,6 @@ __all__ = ["Comparison", "compare", "diff"]
 
 Index = npt.NDArray[np.int32]
 
-RANKED_BY = ("tottime", "cumtime")
 #: Part of a project's functions, by number and by time, that the other side must lack to be another program.
 ANOTHER = 0.9
 
@@ -174,8 +174,7 @@ def compare(
     iterations: IterationNames | None = None,
 ) -> Comparison:
     """Measure two sides and book their difference; parameters and errors are those of `diff`."""
-    if by not in RANKED_BY:
-        raise UsageError(f"--by {by}: functions are ranked by {' or '.join(RANKED_BY)}")
+    check_ranked_by(by)
     for side in (baseline, candidate):
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
@@ -235,14 +234,20 @@ def compare(
         ),
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
+    # Only native functions wait for ranks, and of large tables hardly a row does.
+    ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
+    native = [(i, name) for i, name in enumerate(table.name) if name[:1] == "<"]
+    ranks[[i for i, name in native if waits_for_ranks(name)]] = True
+    reads[[i for i, name in native if reads_files(name)]] = True
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(baseline, first, rows[0], rank, waits, table),
-        _compositions(candidate, second, rows[1], rank, waits, table),
+        _compositions(baseline, first, rows[0], rank, (waits, ranks, reads)),
+        _compositions(candidate, second, rows[1], rank, (waits, ranks, reads)),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
+        ranges=_queued_ranges(known.ranges),
     )
     said = [w.at(file=run.path) for side in (baseline, candidate) for run in side.runs for w in run.warnings]
     return Comparison(
@@ -266,23 +271,31 @@ def _compositions(
     side: _Gathered,
     behind: npt.NDArray[np.integer],
     rank: int | None,
-    waits: npt.NDArray[np.bool_],
-    table: DiffTable,
+    masks: tuple[npt.NDArray[np.bool_], ...],
 ) -> list[Composition]:
     """How the wall of each run of a side is made up, over the rows of the table."""
     size = len(side.side.profile)
     of_table = np.full(size, -1, np.int64)
     present = np.flatnonzero(behind >= 0)
     of_table[behind[present]] = present
-    ranks = np.array([waits_for_ranks(name) for name in table.name], np.bool_)
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
-        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(table))
+        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))
 
     return [
-        compose(placed(read_path(run, selected, rank), rows), waits, ranks)
+        compose(placed(read_path(run, selected, rank), rows), *masks)
         for run, selected, rows in zip(runs.runs, side.selected, side.rows, strict=True)
     ]
+
+
+def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
+    """NVTX ranges whose thread queued longer for a CPU than in the baseline, the greatest growth first."""
+    grown = []
+    for change in changes:
+        before, after = (0.0 if row is None else row.wait_s for row in (change.baseline, change.candidate))
+        if before is not None and after is not None and after > before:
+            grown.append(Part(-1, change.key.name, after - before, "range"))
+    return sorted(grown, key=lambda part: -part.seconds)
 
 
 def _another_program(table: DiffTable) -> bool:

@@ -101,6 +101,14 @@ def _of_baseline(case: Case, *names: str) -> float | None:
     return sum(map(found.seconds, names)) / found.baseline_s if found.baseline_s > 0 else None
 
 
+def _saved(case: Case) -> float | None:
+    found = _booked(case)
+    if found.added_s >= 0:
+        return None
+    less = [b.seconds for b in found.buckets if b.high < 0 and b.name not in ("speed", "startup", "rest")]
+    return min(1.0, sum(less) / found.added_s)
+
+
 def _helpers_part(case: Case) -> float | None:
     found = _booked(case)
     if found.merged or found.helpers_queue_s <= 0:
@@ -237,14 +245,12 @@ def _stopped(case: Case) -> float:
 
 
 def _loading_of_off(case: Case) -> float | None:
-    """Of the added time off the CPU, the part in functions that hand over; iterations that wait count whole."""
+    """Of the added time off the CPU, the part that ends when a loader or a worker delivers."""
     found = _booked(case)
     off = found.seconds("blocked") + found.seconds("loading") + found.seconds("imbalance")
     if off <= 0:
         return None
-    a, b = case.signals.baseline, case.signals.candidate
-    delivery = ((b.delivery_s or 0.0) - (a.delivery_s or 0.0)) / max(1, b.mains)
-    return min(1.0, max(found.seconds("loading"), min(delivery, off)) / off)
+    return min(1.0, found.seconds("loading") / off)
 
 
 # Code, work, speed --------------------------------------------------------------------------------------------
@@ -256,8 +262,12 @@ def _calls(case: Case) -> float | None:
 
 
 def _same_calls(case: Case) -> bool:
+    """Whether other calls cost no time: they are as many, or changed code makes them, or they are cheap."""
     factor = _calls(case)
-    return factor is None or value("work.fewer") < factor < value("work.calls")
+    if factor is None or value("work.fewer") < factor < value("work.calls"):
+        return True
+    work = _of_baseline(case, "work") if case.account is not None else None
+    return work is not None and value("work.less-of-baseline") < work < value("work.of-baseline")
 
 
 def _top_known(case: Case) -> bool | None:
@@ -410,6 +420,16 @@ READINGS: Mapping[str, Reading] = {
     "account.queue": Reading("share", "part of the lost time: queueing for a CPU", _queue),
     "account.queue-beyond": Reading(
         "bool", "that is beyond its noise", lambda c: _booked(c).bucket("queue").low > 0
+    ),
+    "account.within-noise": Reading(
+        "bool",
+        "no bucket of the account is beyond its noise",
+        lambda c: not any(b.beyond_noise for b in _booked(c).buckets if b.name != "rest"),
+    ),
+    "account.saved": Reading(
+        "share",
+        "part of the saved time in buckets beyond their noise, other than speed and start",
+        _saved,
     ),
     "account.helpers-queue": Reading(
         "share", "… of it threads and processes that the main thread waits for", _helpers_part

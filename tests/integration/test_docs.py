@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from docs import pictures
 from tests.integration.capturing import ROOT, environment, profkit_command
+from tests.requirements import require
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "sample_profiles" / "README.md"])
 #: Pages whose links are checked, beside those.
@@ -28,8 +30,11 @@ def blocks(page: Path, kind: str) -> list[str]:
 
 
 def printed(command: str, directory: Path) -> str:
-    """What a shell user sees of one ``profkit`` command in the repository's root, on 80 columns."""
-    words = shlex.split(command)
+    """What a shell user sees of one ``profkit`` command in the repository's root, on 80 columns.
+
+    Its standard output may go through filters: ``profkit … | sed …``.
+    """
+    words, *filters = (shlex.split(part) for part in re.split(r" \| (?=sed |jq )", command))
     assert words[0] == "profkit"
     done = subprocess.run(
         profkit_command(*words[1:]),
@@ -40,7 +45,11 @@ def printed(command: str, directory: Path) -> str:
         check=False,
     )
     assert done.returncode in (0, 1), done.stderr
-    return done.stdout + done.stderr
+    shown = done.stdout
+    for filter in filters:
+        require(filter[0], shutil.which(filter[0]) is not None, f"{filter[0]} is not installed")
+        shown = subprocess.run(filter, input=shown, capture_output=True, encoding="utf-8", check=True).stdout
+    return shown + done.stderr
 
 
 def rerun(block: str) -> str:
@@ -85,6 +94,29 @@ def test_python_examples_run(page: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_cells_of_notebooks_run(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "ipython"):
+        cells = re.split(r"\n\n(?=%)", block.strip())
+        done = subprocess.run(
+            [sys.executable, "-c", _CELLS, *cells],
+            cwd=tmp_path,
+            env=environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython")),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+#: Runs each argument as a cell.
+_CELLS = (
+    "import sys; from IPython.core.interactiveshell import InteractiveShell as Shell\n"
+    "shell = Shell.instance()\n"
+    "for cell in sys.argv[1:]: shell.run_cell(cell).raise_error()\n"
+)
+
+
 def test_the_picture_of_the_terminal_shows_what_is_printed(request: pytest.FixtureRequest) -> None:
     now = pictures.terminal()
     if request.config.getoption("--update-golden"):
@@ -113,6 +145,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         linked = page.parent / target if target else page
         assert linked.exists(), f"{page.name}: {target}"
         assert not fragment or fragment in anchors(linked), f"{page.name}: {target}#{fragment}"
+
+
+def test_the_files_that_contributing_names_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:profkit|tests|benchmarks|docs|sample_profiles|\.ci)/[\w./-]+)`", text))
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_every_command_is_in_the_readme() -> None:

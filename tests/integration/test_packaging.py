@@ -68,6 +68,7 @@ def test_a_wheel_with_binaries_is_tagged_for_its_platform(tree: Path, backend: P
     assert "-py3-none-linux_" in wheel(tree).name
     members = zipfile.ZipFile(wheel(tree)).namelist()
     assert LIBRARY in members
+    assert "profkit/py.typed" in members
     assert not [member for member in members if member.endswith((".c", ".h"))]
     assert not list((tree / "profkit").rglob(".building-*"))
 

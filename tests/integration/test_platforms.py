@@ -44,7 +44,7 @@ def target_of(tmp_path_factory: pytest.TempPathFactory) -> object:
 def start(*words: str) -> list[str]:
     """Start profkit in an interpreter that is on another platform."""
     code = (
-        "import numpy, rich.console, typer, sys; "  # they choose by `sys.platform`
+        "import numpy, rich.console, click, sys; "  # they choose by `sys.platform`
         f"sys.path.insert(0, {str(PROGRAMS)!r}); import other_platform; sys.path[0] = {str(ROOT)!r}; "
         "from profkit.cli import main; main()"
     )

@@ -69,6 +69,7 @@ CHECKS = [
     ("parity", "documents"),
     ("short_threads", "700"),
     ("read_while_running",),
+    ("detach",),
     ("fork",),
     ("deep",),
     ("descriptors",),

@@ -36,6 +36,21 @@ def test_open_calls_are_exact_when_read_from_another_thread(version: str) -> Non
         assert names.count("outer") == 1
 
 
+@pytest.mark.parametrize("version", OLD + NEW)
+def test_threads_can_be_left_while_they_run(version: str) -> None:
+    found = check(version, "detach")
+    before, after = found["calls"]
+    assert len(before) == 4
+    assert min(before) > 0
+    if version in ("3.8", "3.9"):
+        assert found["refused"] == 4, "not needed there: profkit itself wants Python 3.10"
+        return
+    assert found["refused"] == 0
+    assert after == before
+    assert found["profiles"] == ["None"] * 4
+    assert found["tool"] is None
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
 def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:

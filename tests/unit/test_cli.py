@@ -23,7 +23,7 @@ import pytest
 from profkit import __version__
 from profkit.cli import main
 from profkit.cli.app import COMMANDS
-from profkit.cli.output import choose_format, default_limit
+from profkit.cli.destination import destination
 from profkit.errors import UsageError
 from profkit.verdict.types import CAUSES
 
@@ -96,8 +96,8 @@ def test_version_and_help(cli: Cli) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_what_the_registry_says(name: str, cli: Cli) -> None:
     entry = COMMANDS[name]
-    function = getattr(import_module(entry.module), entry.function)
-    assert (inspect.getdoc(function) or "").splitlines()[0] == entry.help
+    command = getattr(import_module(entry.module), entry.function)
+    assert (inspect.getdoc(command.callback) or "").splitlines()[0] == entry.help
     outcome = cli(name, "--help")
     assert outcome.code == 0
     assert entry.help in " ".join(outcome.out.split())
@@ -138,7 +138,7 @@ def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> N
     assert max(map(len, plain.out.splitlines())) <= 80
     as_json = cli("show", profiles / "a.prof", "--format", "json")
     value = json.loads(as_json.out)
-    schema = json.loads((ROOT / "docs/schema/show-1.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs/schema/show-2.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(value)
     stats = pstats.Stats(str(profiles / "a.prof")).stats  # type: ignore[attr-defined]
     calls = {name: nc for (_, _, name), (_, nc, *_) in stats.items()}
@@ -152,7 +152,7 @@ def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> N
 
 def test_diff_answers_with_an_exit_code(cli: Cli, profiles: Path) -> None:
     value = json.loads(cli("diff", profiles / "a.prof", profiles / "twice.prof", "--format", "json").out)
-    schema = json.loads((ROOT / "docs/schema/diff-1.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs/schema/diff-2.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(value)
     cause = value["verdict"]["cause"]
     other = "no-change" if cause != "no-change" else "blocked"
@@ -246,14 +246,16 @@ def test_a_replaced_report_keeps_its_permissions_and_links(cli: Cli, profiles: P
     assert "step" in target.read_text(encoding="utf-8")
 
 
-def test_format_and_limit() -> None:
-    assert choose_format(None, None) == "terminal"
-    assert choose_format(None, Path("r.MD")) == "md"
-    assert choose_format("json", Path("r.md")) == "json"
-    assert default_limit(0, "md") == 0
-    assert default_limit(None, "terminal") < default_limit(None, "json") == 50
-    with pytest.raises(UsageError):
-        choose_format(None, Path("report"))
+def test_the_format_is_the_option_then_the_suffix_then_the_terminal() -> None:
+    def chosen(format: str | None, output: str | None) -> str:
+        path = None if output is None else Path(output)
+        return destination(format, path, limit=None, ticket=False, open_report=False).renderer.name
+
+    assert chosen(None, None) == "terminal"
+    assert chosen(None, "r.MD") == "md"
+    assert chosen("json", "r.md") == "json"
+    with pytest.raises(UsageError, match="suffix"):
+        chosen(None, "report")
 
 
 def test_extract_writes_what_pstats_reads(cli: Cli, profiles: Path, tmp_path: Path) -> None:

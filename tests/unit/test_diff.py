@@ -147,7 +147,7 @@ def test_ranking_by_cumtime() -> None:
     found = diff(foreign(a), foreign(b), by="cumtime")
     assert found.table.candidate.rank[index(found, "main")] == 1
     assert found.table.candidate.share[index(found, "main")] == 1
-    with pytest.raises(UsageError, match="--by calls"):
+    with pytest.raises(UsageError, match="by calls: functions are ranked by tottime or cumtime"):
         diff(foreign(a), foreign(b), by="calls")
 
 

@@ -267,10 +267,10 @@ def test_nothing_to_say() -> None:
 
 def test_names_that_do_not_exist_are_bad_usage() -> None:
     with pytest.raises(
-        UsageError, match="--load disk: no NVTX range has that name, there are: backward, forward"
+        UsageError, match="load disk: no NVTX range has that name, there are: backward, forward"
     ):
         model_of(in_turn(), IterationNames(load=("disk",)))
-    with pytest.raises(UsageError, match=r"--iteration x: .*there are: none"):
+    with pytest.raises(UsageError, match=r"iteration x: .*there are: none"):
         iteration_model(run_of(Process()), IterationNames(iteration=("x",)))
     with pytest.raises(UsageError, match="fewer than 5"):
         model_of(in_turn(4), IterationNames(iteration=("step 1",)))

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.cli import main
-from profkit.cli.output import FORMATS
 from profkit.formats import load_run, load_side, write_run
 from profkit.model import Host, Manifest, Notice, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.report.renderers import RENDERERS
 from profkit.report.safety import Masker, Owner
 from profkit.report.secrets import MASK, is_secret_name, looks_random, masked_text, masked_words
 from profkit.verdict.comparison import diff as compare
@@ -133,7 +133,7 @@ def spelled(text: str) -> str:
 
 
 @pytest.mark.parametrize("command", ["diff", "show"])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", [renderer.name for renderer in RENDERERS])
 def test_nothing_of_the_planted_is_in_any_report(
     planted: tuple[Path, Path], tmp_path: Path, format: str, command: str
 ) -> None:

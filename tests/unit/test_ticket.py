@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.cli import main
-from profkit.cli.ticket import archive_of
+from profkit.cli.destination import archive_of
 from profkit.report.markdown import MAX_BYTES
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles" / "tokenize_corpus"

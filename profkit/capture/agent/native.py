@@ -44,7 +44,7 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
-            if not hasattr(module, "follow_ranges"):
+            if not hasattr(module, "follow_ranges") or not hasattr(module.Collector, "detach"):
                 return None  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
@@ -65,7 +65,7 @@ def tracer(collector: Any) -> Tracer:
 
 
 class ThreadTracer(Tracer):
-    """Up to Python 3.11: as with cProfile, every thread has a collector; what it tells is more."""
+    """Up to Python 3.11: as with cProfile, every thread has a collector; it records more."""
 
     kind = "native"
 
@@ -81,6 +81,13 @@ class ThreadTracer(Tracer):
             super().finish()
         except RuntimeError:
             pass  # in a forked child: the collector is of a thread of the parent
+
+    def leave(self) -> None:
+        super().leave()
+        for traced in list(self._living.values()):
+            if traced.running:
+                traced.running = False
+                traced.collector.detach()
 
 
 class ProcessTracer(Tracer):
@@ -105,7 +112,7 @@ class ProcessTracer(Tracer):
                 self._collector.enable()
                 self._running = True
             except ValueError:
-                pass  # there is one place for a profiler, and somebody else has it
+                pass  # there is one place for a profiler, and another one holds it
 
     def pause(self) -> None:
         if self._running:

@@ -44,8 +44,9 @@ class Tracer:
         self._living: Dict[int, Traced] = {}
         self._ended = EndedThreads()
         self._paused = False
+        self._left = False
         self._hook: Any = None
-        #: What tells where threads wait; native tracers know it, and some systems do not tell.
+        #: Samples where threads wait; native tracers measure it, and some systems do not report it.
         self.sampling: Optional[Sampling] = None
         self._others: Dict[int, Followed] = {}  # threads that share the main thread's collector
         self._finished = False
@@ -79,7 +80,7 @@ class Tracer:
 
     def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
         """First profile event of a new thread: put a collector in this function's place."""
-        if self._paused:
+        if self._paused or self._left:
             sys.setprofile(None)
             return
         self._trace_this_thread(thread_name(_thread.get_ident()), _depth(frame))
@@ -112,6 +113,10 @@ class Tracer:
         traced = self._of_this_thread()
         if traced is not None:
             traced.suspend()
+
+    def leave(self) -> None:
+        """Stop following threads that continue after what was to be traced, from any thread; `finish` comes first."""
+        self._left = True
 
     def displaced(self) -> bool:
         """Whether something else now receives the calling thread's events (up to 3.11 only)."""
@@ -213,7 +218,7 @@ class Traced:
             try:
                 self.collector.enable()
             except ValueError:
-                # From 3.12 on there is one place for a profiler, and somebody else has it.
+                # From 3.12 on there is one place for a profiler, and another one holds it.
                 self.running = False
 
     def suspend(self) -> None:

@@ -39,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     faster.LESS_TIME,
     no_change.WITHIN_NOISE,
     no_change.SAME_TOTAL,
+    no_change.NOTHING_BEYOND,
 )
 
 #: Of one run alone: what it lacked can be seen, what changed cannot.

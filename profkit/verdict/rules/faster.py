@@ -19,6 +19,8 @@ LESS_TIME = Rule(
         (
             (*_FREED, more("time.speedup", "time.noticed")),
             (yes("order.shifted"), more("time.speedup", "time.slower")),
+            # What it saved is queueing, waiting, calls or code, which do not drift as a CPU's speed does.
+            (more("account.saved", "part.most"), more("time.speedup", "time.noticed")),
             (more("time.under-drift", "time.drift-or-own"),),
         ),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, no, yes
 
-__all__ = ["IDENTICAL", "SAME_TOTAL", "WITHIN_NOISE"]
+__all__ = ["IDENTICAL", "NOTHING_BEYOND", "SAME_TOTAL", "WITHIN_NOISE"]
 
 #: Neither side queued much more than the other: then something changed, whatever the totals say.
 _QUEUE_ALIKE = (
@@ -61,5 +61,24 @@ SAME_TOTAL = Rule(
     alternatives=(_QUEUE_ALIKE,),
     confidence=0.8,
     evidence=("wall", "elsewhere"),
+    numbers=("time.slowdown", "main.wait", "main.wait-before"),
+)
+
+NOTHING_BEYOND = Rule(
+    id="nothing-beyond",
+    cause="no-change",
+    about="no bucket of the account is beyond its noise, nor is the total",
+    requires=("pair.counters",),
+    unless=("within-noise", "same-total", "less-time"),
+    conditions=(
+        yes("functions"),
+        yes("account.within-noise"),
+        less("time.over-drift", "time.drift-or-own"),
+        less("time.under-drift", "time.drift-or-own"),
+        less("pair.residue", "programs.residue"),
+    ),
+    confidence=0.8,
+    strength="no-change.strength",
+    evidence=("wall", "main-wait", "elsewhere"),
     numbers=("time.slowdown", "main.wait", "main.wait-before"),
 )

@@ -193,6 +193,53 @@ def threads(module):
     return {"ours": ours, "cprofile": theirs}
 
 
+def detach(module):
+    """Stop tracing threads from another while they run, and see that they are traced no longer."""
+    collectors, profiles, calls = [], [], []
+    stop = []
+
+    def run():
+        collector = module.Collector()
+        collectors.append(collector)
+        if not NEW:
+            collector.enable()
+        while not stop:
+            leaf(0)
+        profiles.append(repr(sys.getprofile()))
+
+    shared = module.Collector()
+    if NEW:
+        shared.enable()
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(collectors) < 4:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    following = [shared] if NEW else collectors
+    refused = 0
+    for collector in following:
+        try:
+            collector.detach()
+        except NotImplementedError:
+            refused += 1
+
+    def counted():
+        tables = [table for collector in following for table in collector.getstats()]
+        return [entry[1] for table in tables for entry in table[5] if name_of(entry[0]) == "leaf"]
+
+    calls = [counted()]
+    time.sleep(0.05)
+    calls.append(counted())
+    stop.append(True)
+    for thread in threads:
+        thread.join()
+    tool = sys.monitoring.get_tool(sys.monitoring.PROFILER_ID) if NEW else None
+    for collector in following:
+        collector.detach() if not refused else None  # a second time does nothing
+    return {"calls": calls, "profiles": profiles, "refused": refused, "tool": tool}
+
+
 def read_while_running(module):
     """Read a thread's table from another while it runs, again and again."""
     collectors, seen, begins = [], [], []

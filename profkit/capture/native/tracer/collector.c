@@ -74,6 +74,16 @@ static PyObject *collector_disable(PyObject *self, PyObject *Py_UNUSED(nothing))
     Py_RETURN_NONE;
 }
 
+static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    if (collector->enabled) {
+        if (hook_detach(collector) < 0)
+            return NULL;
+        collector->enabled = false;
+    }
+    Py_RETURN_NONE;
+}
+
 static void free_snapshots(struct snapshot **snapshots, size_t n) {
     for (size_t i = 0; i < n; i++)
         snapshot_free(snapshots[i]);
@@ -151,10 +161,12 @@ static PyMethodDef methods[] = {
      "Raises ValueError if another profiler has the place that there is (from 3.12 on)."},
     {"disable", collector_disable, METH_NOARGS,
      "disable()\n--\n\nStop tracing, after closing the calls that are open at this moment."},
+    {"detach", collector_detach, METH_NOARGS,
+     "detach()\n--\n\nStop tracing, from any thread (from Python 3.10 on); calls that are open stay open."},
     {"getstats", collector_getstats, METH_NOARGS,
      "getstats()\n--\n\nReturn what was traced so far, from any thread, while tracing goes on.\n\n"
      "A list with one tuple a thread, all of one instant: (native id, ident, ended, measured, lost, entries,\n"
-     "open calls, contexts). `measured` tells whether the kernel could be asked for waiting, `lost` counts events for\n"
+     "open calls, contexts). `measured` says whether the kernel could be asked for waiting, `lost` counts events for\n"
      "which there was no memory. An entry is (code, calls, recursive calls, total, own, wait, cumulative wait,\n"
      "blocked, cumulative blocked, callees) with callees None or a list of tuples alike, without callees; code\n"
      "is a code object, or a str for a C function. An open call, outermost first, is (code, total, own, wait,\n"

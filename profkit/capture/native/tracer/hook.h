@@ -11,4 +11,7 @@ int hook_start(void);
 int hook_enable(struct collector *collector);
 int hook_disable(struct collector *collector);
 
+/* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
+int hook_detach(struct collector *collector);
+
 #endif

@@ -68,9 +68,26 @@ int hook_enable(struct collector *collector) {
 int hook_disable(struct collector *collector) {
     if (refuse_other_thread(collector) < 0)
         return -1;
-    /* If somebody else has taken the place it is theirs. */
+    /* If another profiler has taken the place, it keeps it. */
     if (PyThreadState_Get()->c_profileobj == (PyObject *)collector)
         PyEval_SetProfile(NULL, NULL);
     calls_close_all(collector->tables[0], true);
     return PyErr_Occurred() ? -1 : 0;
 }
+
+#if PY_VERSION_HEX >= 0x030A0000
+int hook_detach(struct collector *collector) {
+    /* The GIL is held: no other thread of this interpreter is in on_event(), or will be in one of this collector. */
+    PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    for (; thread; thread = PyThreadState_Next(thread))
+        if (thread->c_profileobj == (PyObject *)collector && _PyEval_SetProfile(thread, NULL, NULL) < 0)
+            return -1;
+    return 0;
+}
+#else
+int hook_detach(struct collector *collector) {
+    (void)collector;
+    PyErr_SetString(PyExc_NotImplementedError, "up to Python 3.9 a collector is disabled by its own thread");
+    return -1;
+}
+#endif

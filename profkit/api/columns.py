@@ -1,0 +1,192 @@
+"""`Columns`: a small table of results, which pandas, Polars and others take as it is.
+
+Holds data and computes nothing. What is not known is NaN or ``None`` here and null elsewhere. `arrow` hands the
+columns over to other libraries; profkit depends on none of them.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.report.jsonvalues import json_text
+
+__all__ = ["Column", "Columns", "flags", "numbers", "texts", "wholes"]
+
+#: Rows that a notebook shows.
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One column.
+
+    Attributes
+    ----------
+    kind
+        ``text``, ``number`` (float64), ``whole`` (int64) or ``flag`` (bool).
+    values
+        A tuple of str for ``text``, else an array; what stands where nothing is known is not to be looked at.
+    known : bool array, shape (n,)
+        Where a value is known.
+    """
+
+    kind: str
+    values: tuple[str, ...] | npt.NDArray[Any]
+    known: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def listed(self) -> list[Any]:
+        """Return plain Python values, ``None`` where nothing is known."""
+        values = self.values if isinstance(self.values, tuple) else self.values.tolist()
+        if self.known.all():
+            return list(values)
+        return [value if known else None for value, known in zip(values, self.known.tolist(), strict=True)]
+
+    def plain(self) -> npt.NDArray[Any] | list[Any]:
+        """Return what `Columns` gives for the column: see there."""
+        if isinstance(self.values, tuple):
+            return self.listed()
+        if self.known.all():
+            return self.values
+        if self.kind == "flag":
+            return np.array(self.listed(), np.object_)
+        return np.where(self.known, self.values, np.nan)
+
+
+def texts(values: Iterable[str | None]) -> Column:
+    """Make a column of strings."""
+    found = list(values)
+    known = np.array([value is not None for value in found], np.bool_)
+    return Column("text", tuple(value or "" for value in found), known)
+
+
+def numbers(values: Iterable[float | None] | npt.NDArray[np.floating]) -> Column:
+    """Make a column of floats; NaN and infinities are not known."""
+    if not isinstance(values, np.ndarray):
+        values = np.array([np.nan if value is None else value for value in values], np.float64)
+    array = np.ascontiguousarray(values, np.float64)
+    return Column("number", array, np.isfinite(array))
+
+
+def wholes(
+    values: Iterable[int | None] | npt.NDArray[np.integer], known: npt.NDArray[np.bool_] | None = None
+) -> Column:
+    """Make a column of whole numbers; of an array, `known` says which are."""
+    if not isinstance(values, np.ndarray):
+        found = list(values)
+        known = np.array([value is not None for value in found], np.bool_)
+        values = np.array([value or 0 for value in found], np.int64)
+    array = np.ascontiguousarray(values, np.int64)
+    return Column("whole", array, np.ones(len(array), np.bool_) if known is None else known)
+
+
+def flags(values: Iterable[bool | None] | npt.NDArray[np.bool_]) -> Column:
+    """Make a column of truth values."""
+    if isinstance(values, np.ndarray):
+        return Column("flag", values, np.ones(len(values), np.bool_))
+    found = list(values)
+    known = np.array([value is not None for value in found], np.bool_)
+    return Column("flag", np.array([bool(value) for value in found], np.bool_), known)
+
+
+class Columns:
+    """A table: columns by name, and rows.
+
+    ``table["tottime"]`` is a column: a list of str for texts, a float64 array for times (NaN where one is not
+    known), an int64 array for counts (float64 with NaN where one is not known), a bool array for truth values
+    (of objects with ``None`` where one is not known). Iterating gives rows, named tuples of plain values with
+    ``None`` for what is not known; ``len`` is the number of rows. Arrays are the table's own: copy them before
+    changing them.
+
+    Libraries that know the Arrow PyCapsule interface take it as it is and without a copy of numbers:
+    ``polars.DataFrame(table)``, ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)``. Every pandas takes
+    ``table.to_dict()``.
+
+    Parameters
+    ----------
+    columns
+        In order, all of one length.
+    """
+
+    __slots__ = ("_columns", "_length")
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self._columns = dict(columns)
+        self._length = len(next(iter(self._columns.values()))) if self._columns else 0
+        if any(len(column) != self._length for column in self._columns.values()):
+            raise ValueError("columns of different lengths")
+
+    def __len__(self) -> int:
+        return self._length
+
+    def keys(self) -> list[str]:
+        """Return the names of the columns, in order."""
+        return list(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any] | list[Any]:
+        if name not in self._columns:
+            raise KeyError(f"no column {name!r}, there are: {', '.join(self._columns)}")
+        return self._columns[name].plain()
+
+    def __iter__(self) -> Iterator[Any]:
+        row = namedtuple("Row", self._columns)  # type: ignore[misc]  # its fields are known here only
+        return map(row._make, zip(*(column.listed() for column in self._columns.values()), strict=True))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns as lists of plain Python values, ``None`` where one is not known.
+
+        Lone surrogates, which stand for bytes that were no text, are spelled (``\\udce9``), since neither JSON nor
+        data frames can hold them.
+        """
+        return {name: _spelled(column).listed() for name, column in self._columns.items()}
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the table over as an Arrow stream (a ``PyCapsule``); a requested schema is not looked at."""
+        from profkit.api.arrow import stream_of
+
+        return stream_of(self._columns, self._length)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._columns)
+        return f"<profkit.Columns, {self._length:,} row{'' if self._length == 1 else 's'}: {names}>"
+
+    def _repr_html_(self) -> str:
+        from profkit.report.document import Column as Head
+        from profkit.report.document import Row
+        from profkit.report.fragment import table_markup
+        from profkit.report.text import clean
+
+        # The tables of a report have units; this one has the values, as a data frame has.
+        heads = tuple(
+            Head(name, "text" if column.kind in ("text", "flag") else "count")
+            for name, column in self._columns.items()
+        )
+        shown = min(self._length, MOST_SHOWN)
+        cells = [
+            [clean(_shown(value)) for value in column.listed()[:shown]] for column in self._columns.values()
+        ]
+        rows: Sequence[Row] = [Row(row) for row in zip(*cells, strict=True)]
+        return f'<div class="profkit">{table_markup(heads, tuple(rows))}<p>{self._length:,} rows</p></div>'
+
+
+def _spelled(column: Column) -> Column:
+    if not isinstance(column.values, tuple):
+        return column
+    return replace(column, values=tuple(map(json_text, column.values)))
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,292 @@
+"""`Diff` and `diff`: two sides compared, and why one is slower than the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from profkit.api.columns import Column, Columns, flags, numbers, texts, wholes
+from profkit.api.reported import Reported, masker
+from profkit.api.run import Run, iteration_names, range_columns
+from profkit.errors import UsageError
+from profkit.formats.load import load_side, ranks_joined
+from profkit.measure.select import check_ranked_by
+from profkit.model import RunSet
+from profkit.report.reports import DiffReport
+from profkit.verdict.comparison import diff as compare
+
+if TYPE_CHECKING:
+    from profkit import model
+    from profkit.measure.intervals import Estimate
+    from profkit.measure.iterations import IterationNames
+    from profkit.measure.tables import SideTable
+    from profkit.report.safety import Masker
+    from profkit.verdict.account import Account
+    from profkit.verdict.types import Diff as Result
+    from profkit.verdict.types import Verdict
+
+__all__ = ["Diff", "Side", "diff"]
+
+#: What a side of a comparison may be.
+Side: TypeAlias = "str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run]"
+
+
+def diff(
+    baseline: Side,
+    candidate: Side,
+    *,
+    by: str = "tottime",
+    process: str | None = None,
+    iteration: Sequence[str] = (),
+    load: Sequence[str] = (),
+    compute: Sequence[str] = (),
+    batch_size: int | None = None,
+    calls: bool = False,
+) -> Diff:
+    """Compare two sides.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Each a file, a directory (its ``*.prof`` files), a glob, a `Run`, or a list of those. Several runs of a side
+        are replicates; files of ranks of one job are one run.
+    by, process, iteration, load, compute, batch_size
+        As for `profkit.read`. Of a `Run` all processes are compared, whichever it was read for.
+    calls
+        Whether to work out at once who calls whom, which only pages and pictures show; otherwise it is done when the
+        first of them is asked for.
+
+    Returns
+    -------
+    Diff
+
+    Raises
+    ------
+    FormatError
+        A side cannot be read, or there is no file.
+    UsageError
+        A side is empty, functions are not ranked by that, or a run has no such process or range.
+    """
+    check_ranked_by(by)
+    names = iteration_names(iteration, load, compute, batch_size)
+    asked = _Asked(_side(baseline), _side(candidate), by, process, names)
+    return Diff(asked, asked.result(calls))
+
+
+def _side(side: Side) -> RunSet:
+    """Return the runs of one side."""
+    if isinstance(side, Run):
+        return RunSet(side.path, (side.whole,))
+    if isinstance(side, str | os.PathLike):
+        return load_side(side)
+    if not isinstance(side, Sequence) or isinstance(side, bytes):
+        raise TypeError(f"a side is a path, a glob, a Run or a list of those, not {type(side).__name__}")
+    parts = [_side(part) for part in side]
+    if not parts:
+        raise UsageError("a side is an empty list: there is no run to compare")
+    label = parts[0].label if len(parts) == 1 else f"{parts[0].label} and {len(parts) - 1} more"
+    return RunSet(
+        label,
+        tuple(ranks_joined([run for part in parts for run in part.runs])),
+        tuple(skipped for part in parts for skipped in part.skipped),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """What is compared, and how."""
+
+    baseline: RunSet
+    candidate: RunSet
+    by: str
+    process: str | None
+    names: IterationNames | None
+
+    def result(self, calls: bool) -> Result:
+        return compare(
+            self.baseline,
+            self.candidate,
+            by=self.by,
+            process=self.process,
+            iterations=self.names,
+            calls=calls,
+        )
+
+
+class Diff(Reported):
+    """Two sides compared; made by `diff`. Nothing of it is masked but its reports.
+
+    Parameters
+    ----------
+    asked
+        What was compared.
+    result
+        What was found.
+    """
+
+    def __init__(self, asked: _Asked, result: Result) -> None:
+        self._asked = asked
+        self._result = result
+
+    @property
+    def verdict(self) -> Verdict:
+        """Why the candidate is slower, how sure that is, and what it rests on."""
+        return self._result.verdict
+
+    @property
+    def account(self) -> Account:
+        """Where the added time went, in seconds that add up to it."""
+        return self._result.account
+
+    @property
+    def slowdown(self) -> Estimate:
+        """The candidate's time over the baseline's: ``value``, ``low``, ``high`` and ``p_value``.
+
+        Of the walls, or of the self times where a wall is not known. The interval (95 %) and the p-value are NaN with
+        too few runs a side.
+        """
+        return self._result.slowdown
+
+    @property
+    def warnings(self) -> tuple[Any, ...]:
+        """What a reader must know before trusting it: how far the sides can be compared, and what runs say."""
+        return (*self._result.comparability.warnings, *self._result.warnings)
+
+    def functions(self) -> Columns:
+        """Return the functions of both sides, the greatest change in seconds first.
+
+        Returns
+        -------
+        Columns
+            ``name, file, line, root, path, match, same_source, anomalous, reason, per_call_ratio, p_value``, and of
+            each side ``rank, ncalls, primitive_calls, tottime, active, cumtime, share, wait, cumwait`` behind
+            ``baseline_`` and ``candidate_``, null where the side has no such function.
+            `match` says how both were found to be one
+            (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise.
+        """
+        from profkit.report.wording import moved_text
+
+        table = self._result.table
+        reasons = [
+            moved_text(table, row) if moved else "" for row, moved in enumerate(table.anomalous.tolist())
+        ]
+        return Columns(
+            {
+                "name": texts(table.name),
+                "file": texts(table.file),
+                "line": wholes(table.line),
+                "root": texts(key.root for key in table.keys),
+                "path": texts(key.path for key in table.keys),
+                "match": texts(table.match),
+                "same_source": flags(table.same_source),
+                "anomalous": flags(table.anomalous),
+                "reason": texts(reasons),
+                "per_call_ratio": numbers(table.per_call_ratio),
+                "p_value": numbers(table.p_value),
+                **_side_columns("baseline_", table.baseline),
+                **_side_columns("candidate_", table.candidate),
+            }
+        )
+
+    def ranges(self) -> Columns:
+        """Return the NVTX ranges of both sides, the greatest change of the total first.
+
+        Returns
+        -------
+        Columns
+            ``name, domain, kind, median_ratio, p95_ratio, total_ratio, slower``, and of each side the measured
+            columns of `Run.ranges` behind ``baseline_`` and ``candidate_``. `slower` is how often (1) a range of the
+            candidate is longer than one of the baseline.
+        """
+        changes = self._result.ranges
+        return Columns(
+            {
+                "name": texts(change.key.name for change in changes),
+                "domain": texts(change.key.domain for change in changes),
+                "kind": texts("mark" if change.key.mark else "range" for change in changes),
+                "median_ratio": numbers(change.median_ratio for change in changes),
+                "p95_ratio": numbers(change.p95_ratio for change in changes),
+                "total_ratio": numbers(change.total_ratio for change in changes),
+                "slower": numbers(change.slower for change in changes),
+                **range_columns([change.baseline for change in changes], "baseline_"),
+                **range_columns([change.candidate for change in changes], "candidate_"),
+            }
+        )
+
+    def __repr__(self) -> str:
+        sides = (
+            os.path.basename(side.label) or side.label
+            for side in (self._asked.baseline, self._asked.candidate)
+        )
+        ratio = self.slowdown.value
+        times = "" if np.isnan(ratio) else f", {ratio:.2f} times the time"
+        kind = f" ({self.verdict.kind})" if self.verdict.kind else ""
+        return f"<profkit.Diff {' → '.join(sides)}: {self.verdict.cause}{kind}{times}>"
+
+    # For the rooms of profkit -----------------------------------------------------------------------------
+
+    def laid_out(
+        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
+    ) -> DiffReport:
+        """See `Reported`."""
+        if drawn and self._result.calls is None:
+            self._result = replace(self._result, calls=self._asked.result(True).calls)
+            self.__dict__.pop("_masked", None)
+        if full_paths:
+            return DiffReport(self._result, self._first, attachment, explain)
+        # Runs are masked only where they are drawn: that costs more than all the rest.
+        pictured = self._masked_first if drawn else self._first
+        return DiffReport(self._masked, pictured, attachment, explain)
+
+    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
+        """See `Reported`."""
+        asked = self._asked
+        found = {
+            **_members("baseline", asked.baseline.runs),
+            **_members("candidate", asked.candidate.runs),
+        }
+        return found if full_paths else {name: self._masker.run(run) for name, run in found.items()}
+
+    def inputs(self) -> Iterable[str]:
+        """See `Reported`."""
+        return [run.path for side in (self._asked.baseline, self._asked.candidate) for run in side.runs]
+
+    @cached_property
+    def _masker(self) -> Masker:
+        return masker((*self._asked.baseline.runs, *self._asked.candidate.runs))
+
+    @cached_property
+    def _masked(self) -> Result:
+        return self._masker.diff(self._result)
+
+    @property
+    def _first(self) -> tuple[model.Run, model.Run]:
+        """The run of each side that is drawn."""
+        return self._asked.baseline.runs[0], self._asked.candidate.runs[0]
+
+    @cached_property
+    def _masked_first(self) -> tuple[model.Run, model.Run]:
+        baseline, candidate = self._first
+        return self._masker.run(baseline), self._masker.run(candidate)
+
+
+def _members(name: str, runs: Sequence[model.Run]) -> dict[str, model.Run]:
+    """Name the runs of a side: ``baseline.prof``, or ``baseline/1.prof`` … for replicates."""
+    if len(runs) == 1:
+        return {f"{name}.prof": runs[0]}
+    width = len(str(len(runs)))
+    return {f"{name}/{number:0{width}}.prof": run for number, run in enumerate(runs, 1)}
+
+
+def _side_columns(prefix: str, side: SideTable) -> dict[str, Column]:
+    known = side.present
+    columns = {name: wholes(getattr(side, name), known) for name in ("rank", "ncalls", "primitive_calls")}
+    for name in ("tottime", "active", "cumtime", "share", "wait", "cumwait"):
+        values = getattr(side, name)
+        columns[name] = numbers(np.where(known, np.nan if values is None else values, np.nan))
+    return {prefix + name: column for name, column in columns.items()}

@@ -1,0 +1,67 @@
+"""Files that reports are written to: completely or not at all, and never over what was read.
+
+What can stand at a path beside a regular file (a device, a pipe) is written into. Knows nothing of reports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from profkit.errors import UsageError
+from profkit.formats.atomic import replacing
+
+__all__ = ["keep_inputs", "write_file"]
+
+
+def write_file(chunks: Iterable[bytes], output: Path) -> None:
+    """Write a file as its content is made.
+
+    Nobody reads half of it, and a failure keeps the old one. A device or a pipe (``/dev/stdout``, a process
+    substitution) is written into; that its reader has closed it is no error.
+
+    Raises
+    ------
+    UsageError
+        It cannot be written there.
+    """
+    if output.is_dir():
+        raise UsageError("is a directory, name a file", parameter="output", value=output)
+    try:
+        if output.exists() and not output.is_file():
+            with contextlib.suppress(BrokenPipeError), open(output, "wb") as stream:
+                stream.writelines(chunks)
+        else:
+            with replacing(output) as file:
+                file.writelines(chunks)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written there, {error.strerror}", parameter="output", value=output
+        ) from error
+
+
+def keep_inputs(inputs: Iterable[str], *outputs: Path | None) -> None:
+    """Refuse to write over a file that was read: a profile cannot be had again, a report can.
+
+    Parameters
+    ----------
+    inputs
+        Paths of what was read; not asked for where no output exists yet.
+    outputs
+        Files to write, or ``None`` for none.
+
+    Raises
+    ------
+    UsageError
+        One of them is an input, by whatever name.
+    """
+    existing = [output for output in outputs if output is not None and output.is_file()]
+    for path in inputs if existing else ():
+        for output in existing:
+            with contextlib.suppress(OSError):
+                if os.path.samefile(output, path):
+                    raise UsageError(
+                        "is a profile that is read here, name another file", parameter="output", value=output
+                    )

@@ -1,0 +1,140 @@
+"""`Reported`: what a run and a comparison have in common, namely their reports.
+
+The one place where results become reports: they are masked (`report.safety`) unless it is asked otherwise, laid out,
+and rendered by one of `report.renderers`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.api.files import keep_inputs, write_file
+from profkit.errors import UsageError
+from profkit.report.renderers import Renderer, renderer_for, renderer_named
+
+if TYPE_CHECKING:
+    from profkit import model
+    from profkit.report.reports import Report
+    from profkit.report.safety import Masker
+
+__all__ = ["Reported", "masker"]
+
+
+class Reported(ABC):
+    """A result with reports in every format."""
+
+    def report(
+        self,
+        format: str | Renderer = "terminal",
+        *,
+        limit: int | None = None,
+        full_paths: bool = False,
+        explain: bool = False,
+    ) -> str:
+        """Return a report.
+
+        Parameters
+        ----------
+        format
+            ``terminal`` (text of 80 columns), ``md``, ``html``, ``json`` or ``svg``, or a renderer of
+            `profkit.report.renderers`.
+        limit
+            Most rows of a list, 0 for all; by default what suits the format.
+        full_paths
+            Leave paths, users, host names and command lines as they are; by default no report has them.
+        explain
+            List every condition of every rule, with its value, its threshold and the margin.
+
+        Raises
+        ------
+        UsageError
+            There is no such format, or the limit is negative.
+        """
+        renderer = renderer_named(format)() if isinstance(format, str) else format
+        laid = self.laid_out(full_paths, renderer.draws, explain=explain)
+        return renderer.render(laid, rows_of(limit, renderer))
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | Renderer | None = None,
+        limit: int | None = None,
+        full_paths: bool = False,
+        explain: bool = False,
+    ) -> None:
+        """Write a report to a file, completely or not at all.
+
+        Parameters
+        ----------
+        path
+            Where to; its suffix names the format (``.html``, ``.md``, ``.json``, ``.svg``, ``.txt``).
+        format, limit, full_paths, explain
+            As for `report`; a format here counts more than the suffix.
+
+        Raises
+        ------
+        UsageError
+            As for `report`, or it cannot be written there, or the file is one of those that were read.
+        """
+        output = Path(path)
+        chosen = renderer_for(output)() if format is None else format
+        keep_inputs(self.inputs(), output)
+        text = self.report(chosen, limit=limit, full_paths=full_paths, explain=explain)
+        write_file((text.encode("utf-8", "backslashreplace"),), output)
+
+    def notebook_html(self, *, full_paths: bool = False) -> str:
+        """Return what a notebook shows: the essentials of the page, as a fragment without scripts."""
+        from profkit.report.fragment import MOST_ROWS, fragment
+
+        return fragment(self.laid_out(full_paths, False).document(MOST_ROWS))
+
+    def _repr_html_(self) -> str:
+        return self.notebook_html()
+
+    # For the rooms of profkit -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def laid_out(
+        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
+    ) -> Report:
+        """Return what renderers take: masked unless `full_paths`; `drawn` with what figures need."""
+
+    @abstractmethod
+    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
+        """Return the whole runs that an archive holds, by their names in it, masked unless `full_paths`."""
+
+    @abstractmethod
+    def inputs(self) -> Iterable[str]:
+        """Return the paths of what was read."""
+
+
+def rows_of(limit: int | None, renderer: Renderer) -> int:
+    """Return the most rows of a list.
+
+    Raises
+    ------
+    UsageError
+        The limit is negative.
+    """
+    if limit is not None and limit < 0:
+        raise UsageError("give the number of rows, 0 for all", parameter="limit", value=limit)
+    return renderer.default_rows if limit is None else limit
+
+
+def masker(runs: Iterable[model.Run]) -> Masker:
+    """Make what takes users, hosts and secrets out of a report on these runs, also those of this machine."""
+    from profkit.report.safety import Masker, Owner
+
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a number without a name, as in a container
+        user = ""
+    home = os.path.expanduser("~")
+    return Masker(runs, Owner("" if home == "~" else home, user, platform.node()))

@@ -1,0 +1,338 @@
+"""`Run` and `read`: one run file, or any profile, with what it says by itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from profkit.api.columns import Columns, flags, numbers, texts, wholes
+from profkit.api.reported import Reported, masker
+from profkit.formats import load_run
+from profkit.measure.select import check_ranked_by, select_processes
+from profkit.report.reports import RunReport
+
+if TYPE_CHECKING:
+    from profkit import model
+    from profkit.measure.iterations import IterationNames
+    from profkit.report.safety import Masker
+    from profkit.verdict.account import Account
+    from profkit.verdict.types import RunVerdict, Verdict
+
+__all__ = ["Run", "iteration_names", "read"]
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    process: str | None = None,
+    by: str = "tottime",
+    iteration: Sequence[str] = (),
+    load: Sequence[str] = (),
+    compute: Sequence[str] = (),
+    batch_size: int | None = None,
+    calls: bool = True,
+) -> Run:
+    """Read one file.
+
+    Parameters
+    ----------
+    path
+        A run file, or a pstats file of any profiler.
+    process
+        Only this process: ``main``, ``rank:N`` or ``pid:N``; by default all.
+    by
+        ``tottime`` or ``cumtime``: the order of functions.
+    iteration, load, compute
+        NVTX ranges that are one iteration, that load data, that compute; ``*`` matches anything. By default their
+        names tell.
+    batch_size
+        Samples in one iteration; by default the payload of its range.
+    calls
+        Whether to read who calls whom. Without it less is read, and pages have no callers.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    FormatError
+        The file cannot be read.
+    UsageError
+        The run has no such process, or functions are not ranked by that.
+    """
+    check_ranked_by(by)
+    whole = load_run(path, edges=calls)
+    names = iteration_names(iteration, load, compute, batch_size)
+    return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)
+
+
+def iteration_names(
+    iteration: Sequence[str], load: Sequence[str], compute: Sequence[str], batch_size: int | None
+) -> IterationNames | None:
+    """Return what the user said of the ranges; ``None`` where nothing was said."""
+    if not (iteration or load or compute or batch_size):
+        return None
+    from profkit.measure.iterations import IterationNames
+
+    return IterationNames(tuple(iteration), tuple(load), tuple(compute), batch_size)
+
+
+class Run(Reported):
+    """One captured command, or one profile of another tool; made by `read`.
+
+    What a foreign profile cannot know is ``None``, and null in tables. Nothing of it is masked but its reports.
+
+    Parameters
+    ----------
+    whole
+        As it was read.
+    selected
+        The same with the processes that were asked for.
+    by
+        ``tottime`` or ``cumtime``.
+    names
+        What the user said of the NVTX ranges.
+    """
+
+    def __init__(self, whole: model.Run, selected: model.Run, by: str, names: IterationNames | None) -> None:
+        self._whole = whole
+        self._selected = selected
+        self._by = by
+        self._names = names
+
+    @property
+    def path(self) -> str:
+        """Where it was read from."""
+        return self._whole.path
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command line that was captured; empty where it is not known."""
+        manifest = self._whole.manifest
+        return manifest.command if manifest is not None else ()
+
+    @property
+    def wall_s(self) -> float | None:
+        """Seconds from its start to its end."""
+        return self._whole.manifest.wall_s if self._whole.manifest is not None else None
+
+    @property
+    def warnings(self) -> tuple[Any, ...]:
+        """What a reader must know before trusting it."""
+        return self._whole.warnings
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What it lacked, as far as a run without a baseline shows; ``None`` where it lacked nothing."""
+        return self._judged.verdict
+
+    @property
+    def account(self) -> Account:
+        """How its wall is made up, in seconds that add up to it."""
+        return self._judged.account
+
+    @cached_property
+    def _judged(self) -> RunVerdict:
+        return _judge(self._selected)
+
+    def functions(self) -> Columns:
+        """Return the functions of all processes and threads that were asked for, summed; first ranked first.
+
+        Returns
+        -------
+        Columns
+            ``rank, name, file, line, root, path, ncalls, primitive_calls, tottime, active, cumtime, share, wait,
+            blocked, cumwait, cumblocked``. Times are seconds. `root` is what the `path` is relative to:
+            ``project``, ``site``, ``stdlib``, ``builtin`` or ``generated``. `active` is the self time on a
+            CPU or queueing
+            for one, where that was measured, and `share` its part (1) of all.
+        """
+        from profkit.report.functions import active_seconds, ranked_run
+
+        ranked = ranked_run(self._selected, self._by)
+        profile, order, keys = ranked.profile, ranked.order, ranked.keys.keys()
+        rows = order.tolist()
+        named = np.where(profile.qualname != 0, profile.qualname, profile.name)
+        active = active_seconds(profile)
+        total = float(active.sum())
+        share = active / total if total > 0 else np.zeros(len(profile))
+        columns = {
+            "rank": wholes(np.arange(1, len(rows) + 1)),
+            "name": texts(profile.strings[i] for i in named[order].tolist()),
+            "file": texts(profile.strings[i] for i in profile.file[order].tolist()),
+            "line": wholes(profile.line[order]),
+            "root": texts(keys[row].root for row in rows),
+            "path": texts(keys[row].path for row in rows),
+            "ncalls": wholes(profile.ncalls[order]),
+            "primitive_calls": wholes(profile.primitive_calls[order]),
+            "tottime": numbers(profile.tottime[order]),
+            "active": numbers(active[order]),
+            "cumtime": numbers(profile.cumtime[order]),
+            "share": numbers(share[order]),
+        }
+        for name in ("wait", "blocked", "cumwait", "cumblocked"):
+            values = getattr(profile, name)
+            columns[name] = numbers(np.full(len(rows), np.nan) if values is None else values[order])
+        return Columns(columns)
+
+    def ranges(self) -> Columns:
+        """Return the NVTX ranges, those of one name summed.
+
+        Returns
+        -------
+        Columns
+            ``name, domain, kind, count, total_s, median_s, p95_s, parent, share_of_parent, wait_s, wait_share,
+            unbalanced``; `kind` is ``range`` or ``mark``. See docs/ranges.md.
+        """
+        from profkit.measure.range_stats import range_rows
+        from profkit.measure.range_waiting import waiting_of
+
+        processes = self._selected.processes
+        rows = range_rows([p.ranges for p in processes if p.ranges is not None], waiting_of(processes))
+        return Columns(
+            {
+                "name": texts(row.key.name for row in rows),
+                "domain": texts(row.key.domain for row in rows),
+                "kind": texts("mark" if row.key.mark else "range" for row in rows),
+                **range_columns(rows),
+            }
+        )
+
+    def threads(self) -> Columns:
+        """Return the threads of the processes that were asked for.
+
+        Returns
+        -------
+        Columns
+            ``pid, rank, tid, name, run_s, run_queue_wait_s, user_s, system_s, voluntary_switches,
+            involuntary_switches, functions, tottime``. The last two are how many functions were recorded and their
+            self time, seconds.
+        """
+        found = [(p, t) for p in self._selected.processes for t in p.threads]
+        threads = [thread for _, thread in found]
+        return Columns(
+            {
+                "pid": wholes(process.pid for process, _ in found),
+                "rank": wholes(process.rank for process, _ in found),
+                "tid": wholes(thread.tid for thread in threads),
+                "name": texts(thread.name for thread in threads),
+                "run_s": numbers(thread.run_s for thread in threads),
+                "run_queue_wait_s": numbers(thread.run_queue_wait_s for thread in threads),
+                "user_s": numbers(thread.user_s for thread in threads),
+                "system_s": numbers(thread.system_s for thread in threads),
+                "voluntary_switches": wholes(thread.voluntary_switches for thread in threads),
+                "involuntary_switches": wholes(thread.involuntary_switches for thread in threads),
+                "functions": wholes(len(thread.profile) for thread in threads),
+                "tottime": numbers(thread.profile.total for thread in threads),
+            }
+        )
+
+    def processes(self) -> Columns:
+        """Return the processes that were asked for, the main one or rank 0 first.
+
+        Returns
+        -------
+        Columns
+            ``pid, parent, role, rank, command, exit, python, host, profiled, threads, wall_s, cpu_s,
+            run_queue_wait_s, voluntary_switches, involuntary_switches, peak_threads, peak_memory_bytes, page_faults,
+            read_bytes``. The command is one text, quoted as for a shell.
+        """
+        import shlex
+
+        found = self._selected.processes
+        return Columns(
+            {
+                "pid": wholes(p.pid for p in found),
+                "parent": wholes(p.parent for p in found),
+                "role": texts(p.role for p in found),
+                "rank": wholes(p.rank for p in found),
+                "command": texts(shlex.join(p.command) for p in found),
+                "exit": texts(p.exit for p in found),
+                "python": texts(p.python for p in found),
+                "host": texts(None if p.host is None else p.host.name for p in found),
+                "profiled": flags(p.profiled for p in found),
+                "threads": wholes(len(p.threads) for p in found),
+                "wall_s": numbers(p.wall_s for p in found),
+                "cpu_s": numbers(p.cpu_s for p in found),
+                "run_queue_wait_s": numbers(p.run_queue_wait_s for p in found),
+                "voluntary_switches": wholes(p.voluntary_switches for p in found),
+                "involuntary_switches": wholes(p.involuntary_switches for p in found),
+                "peak_threads": wholes(p.peak_threads for p in found),
+                "peak_memory_bytes": wholes(p.peak_memory_bytes for p in found),
+                "page_faults": wholes(p.page_faults for p in found),
+                "read_bytes": wholes(p.read_bytes for p in found),
+            }
+        )
+
+    def __repr__(self) -> str:
+        said = [] if self.wall_s is None else [f"{self.wall_s:.2f} s"]
+        count = len(self._selected.processes)
+        said.append("1 process" if count == 1 else f"{count} processes")
+        if self.verdict is not None:
+            said.append(self.verdict.cause)
+        return f"<profkit.Run {os.path.basename(self.path)}: {', '.join(said)}>"
+
+    # For the rooms of profkit -----------------------------------------------------------------------------
+
+    def laid_out(
+        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
+    ) -> RunReport:
+        """See `Reported`; a run's report names no attachment."""
+        return replace(self._report_of(self._selected) if full_paths else self._masked, explain=explain)
+
+    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
+        """See `Reported`."""
+        return {"run.prof": self._whole if full_paths else self._masker.run(self._whole)}
+
+    def inputs(self) -> Iterable[str]:
+        """See `Reported`."""
+        return (self.path,)
+
+    @property
+    def whole(self) -> model.Run:
+        """As it was read, all processes."""
+        return self._whole
+
+    def _report_of(self, run: model.Run) -> RunReport:
+        return RunReport(run, self._by, _judge(run), self._names)
+
+    @cached_property
+    def _masker(self) -> Masker:
+        return masker([self._whole])
+
+    @cached_property
+    def _masked(self) -> RunReport:
+        return self._report_of(self._masker.run(self._selected))
+
+
+def _judge(run: model.Run) -> RunVerdict:
+    from profkit.verdict.alone import judge_run  # a comparison, which imports this module, does not need it
+
+    return judge_run(run, run.processes)
+
+
+def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:
+    """Return the measured columns of `profkit.measure.range_stats.RangeRow`; nulls where a row is ``None``."""
+
+    def of(name: str) -> list[Any]:
+        return [None if row is None else getattr(row, name) for row in rows]
+
+    return {
+        f"{prefix}count": wholes(of("count")),
+        f"{prefix}total_s": numbers(of("total_s")),
+        f"{prefix}median_s": numbers(of("median_s")),
+        f"{prefix}p95_s": numbers(of("p95_s")),
+        f"{prefix}parent": texts(
+            None if row is None or row.parent is None else row.parent.name for row in rows
+        ),
+        f"{prefix}share_of_parent": numbers(of("share_of_parent")),
+        f"{prefix}wait_s": numbers(of("wait_s")),
+        f"{prefix}wait_share": numbers(of("wait_share")),
+        f"{prefix}unbalanced": wholes(of("unbalanced")),
+    }

@@ -1,0 +1,88 @@
+"""A ticket: the Markdown to paste, and one archive to attach, which holds the runs and the report for a reader.
+
+The runs in it are copies through the same mask as the report (`report.safety`), so that the archive may be posted
+where the report may; with `full_paths` they are what was read. Nothing is sent anywhere, and nothing is written here.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.api.reported import rows_of
+from profkit.report.renderers import Html, Json, Markdown
+
+if TYPE_CHECKING:
+    from profkit.api.reported import Reported
+    from profkit.model import Run
+
+__all__ = ["Ticket", "ticket"]
+
+#: Modification time of members, so that equal tickets are equal files, and tell no time zone.
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What is pasted, and what is attached.
+
+    Attributes
+    ----------
+    archive
+        A ZIP of the report as JSON and as a page, and of the runs.
+    runs
+        How many run files are in it.
+    """
+
+    markdown: str
+    archive: bytes
+    runs: int
+
+
+def ticket(
+    result: Reported, attachment: str, *, limit: int | None = None, full_paths: bool = False
+) -> Ticket:
+    """Make a ticket.
+
+    Parameters
+    ----------
+    result
+        What it is about.
+    attachment
+        Name of the archive's file, which the Markdown mentions.
+    limit, full_paths
+        As for `Reported.report`.
+    """
+    rows = rows_of(limit, Markdown())
+    report = result.laid_out(full_paths, True, attachment)
+    texts = {"report.json": Json().render(report, rows), "report.html": Html().render(report, rows)}
+    runs = result.runs(full_paths)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+
+        def add(member: str, data: bytes) -> None:
+            info = zipfile.ZipInfo(member, _NO_TIME)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            packed.writestr(info, data)
+
+        for member, text in texts.items():
+            add(member, text.encode("utf-8", "backslashreplace"))
+        for member, run in runs.items():
+            add(member, _file_of(run))
+    return Ticket(Markdown().render(report, rows), buffer.getvalue(), len(runs))
+
+
+def _file_of(run: Run) -> bytes:
+    """Return a run as the bytes of its file."""
+    from profkit.formats import write_run
+
+    with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
+        path = os.path.join(directory, "run.prof")
+        write_run(path, run)
+        return Path(path).read_bytes()

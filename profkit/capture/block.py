@@ -1,0 +1,191 @@
+"""`capture`: a block of the running program as a run file, ``with profkit.capture("x.prof"):``.
+
+What ``profkit capture`` does for a command, this does for a block: the agent's tracer runs in this process for that
+long (``agent.block``), and what it recorded goes through the same spool, packer and file as everything else. Nobody
+watches from outside: there are no readings over time, no processes but this one, and no NVTX ranges.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import inspect
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from profkit.capture import host
+from profkit.capture.agent import block as agent
+from profkit.capture.agent import process_facts, settings
+from profkit.capture.launcher import check_output
+from profkit.capture.provenance import git_state, job
+from profkit.errors import CaptureError, ProfkitError, UsageError
+
+__all__ = ["Block", "capture"]
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def capture(output: str | os.PathLike[str]) -> Block:
+    """Capture a block of the running program, or each call of a function, in a run file.
+
+    ::
+
+        with profkit.capture("step.prof"):
+            train_one_step()
+
+        @profkit.capture("step.prof")
+        def train_one_step(): ...
+
+    The file is complete when the block is left, also by an exception; everything is then as it was before the block.
+    It is a run file as that of ``profkit capture``: the calls of this thread, of the threads that the block starts
+    and, from Python 3.12 on, of all others, with the time that they queued for a CPU; the kernel's counters of
+    process and machine over the block. The function around the block is in it as a call that has not returned.
+    Processes that the block starts and NVTX ranges are not in it: ``profkit capture`` follows both.
+
+    Without the compiled tracer, functions are recorded by `cProfile`'s: up to Python 3.11 those of this thread alone.
+
+    Parameters
+    ----------
+    output
+        Run file to write; one that exists is replaced, by every call of a decorated function.
+
+    Returns
+    -------
+    Block
+        A context manager, and a decorator of functions. It can be used again, and not twice at once.
+
+    Raises
+    ------
+    CaptureError
+        On entering, if the process is traced already: by ``profkit capture``, by another block, by a profiler. Only
+        one can be.
+    UsageError
+        On entering, if the file cannot be written there.
+    """
+    return Block(output)
+
+
+class Block:
+    """What `capture` returns.
+
+    Parameters
+    ----------
+    output
+        Run file to write.
+    charged
+        Whether the function that the block stands in is charged with what the block does itself.
+    """
+
+    def __init__(self, output: str | os.PathLike[str], *, charged: bool = True) -> None:
+        self._path = Path(output)
+        self._charged = charged
+        self._recording: agent.Recording | None = None
+        self._spool = Path()
+        self._facts: dict[str, Any] = {}
+        self._speed: dict[str, str | float] = {}
+        self._before: host.Reading | None = None
+
+    @property
+    def path(self) -> str:
+        """The run file."""
+        return str(self._path)
+
+    def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        """Return a function that captures each call of another."""
+        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+            raise TypeError("a call of this function runs none of it: put a with block into it instead")
+
+        @functools.wraps(function)
+        def captured(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+            with Block(self._path, charged=False):
+                return function(*args, **kwargs)
+
+        return captured
+
+    def __enter__(self) -> Block:
+        other = agent.taken_by()
+        if other:
+            raise CaptureError(
+                f"{self._path}: this process is traced already, by {other}; only one can be: leave one of them away"
+            )
+        self._path = Path(os.path.abspath(self._path))  # the block may change the working directory
+        check_output(self._path)
+        if not os.access(self._path.parent, os.W_OK):
+            raise UsageError("cannot be written there", parameter="output", value=self._path)
+        self._spool = Path(tempfile.mkdtemp(prefix="profkit-block-"))
+        try:
+            self._facts = {
+                "command": process_facts.command(),
+                "cwd": os.getcwd(),
+                "environment": settings.thread_environment(os.environ),
+                "job": job(),
+                "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
+                "clocks": {
+                    "time": time.time(),
+                    "perf_counter": time.perf_counter(),
+                    "monotonic": time.monotonic(),
+                },
+                "warnings": [],
+            }
+            self._speed = host.probe_speed()
+            self._before = host.take_reading()
+            frame = sys._getframe(1)
+            while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
+                frame = frame.f_back  # an ExitStack stands between
+            code = frame.f_code if self._charged else None
+            del frame
+            self._recording = agent.Recording()
+            self._recording.start(code, (Block.__exit__.__code__,))
+        except BaseException:
+            shutil.rmtree(self._spool, ignore_errors=True)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        recording, self._recording = self._recording, None
+        assert recording is not None
+        record = recording.stop()
+        if record is None:
+            return  # in a process that the block forked: the file is the parent's to write
+        try:
+            self._write(record, failed=kind is not None)
+        except OSError as problem:
+            raise ProfkitError(
+                f"{self._path}: cannot be written ({problem.strerror}); the records are kept: free some space, then "
+                f"run profkit merge {shlex.quote(str(self._spool))} -o {shlex.quote(str(self._path))}"
+            ) from problem
+        shutil.rmtree(self._spool, ignore_errors=True)
+
+    def _write(self, record: dict[str, Any], *, failed: bool) -> None:
+        from profkit.capture.packer import pack_spool
+        from profkit.formats.runfile import write_run
+
+        assert self._before is not None
+        facts = {
+            **self._facts,
+            "wall_s": record["perf"] - record["begin_perf"],
+            "readings": [asdict(self._before), asdict(host.take_reading())],
+            "exit_status": int(failed),
+            "git": git_state(),
+            # Only now, as it brings numpy, whose thread pool would be taken for one of the program's.
+            "host": {**asdict(host.read_host()), **self._speed},
+        }
+        (self._spool / "launch.json").write_text(json.dumps(facts), encoding="utf-8")
+        agent.write(record, str(self._spool))
+        write_run(self._path, pack_spool(self._spool))

@@ -1,0 +1,100 @@
+"""``--show-completion`` and ``--install-completion``: what makes a shell complete ``profkit`` and its options.
+
+The scripts are click's, which ask ``profkit`` itself what comes next. Where a shell looks for them is written here:
+bash-completion and fish load a file by the command's name, zsh from a directory of its ``fpath``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["VARIABLE", "install_completion", "show_completion"]
+
+#: The variable by which a shell's script asks; click derives it from the program's name in the same way.
+VARIABLE = "_PROFKIT_COMPLETE"
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+#: Shells that click writes scripts for.
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _shell(name: str) -> str:
+    """Return the shell that is meant: the one named, else the user's own."""
+    wanted = name or os.path.basename(os.environ.get("SHELL", ""))
+    if wanted not in SHELLS:
+        known = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}"
+        raise click.UsageError(f"No completion for the shell {wanted!r}, name {known}.")
+    return wanted
+
+
+def _script(ctx: click.Context, shell: str) -> str:
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None
+    root = ctx.find_root()
+    return made(root.command, {}, root.info_name or "profkit", VARIABLE).source()
+
+
+def _place(shell: str) -> Path:
+    """Return the file in which a shell looks for the completion of a command of this name."""
+    if shell == "zsh":
+        return Path.home() / ".zfunc" / "_profkit"
+    if shell == "fish":
+        config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        return Path(config) / "fish" / "completions" / "profkit.fish"
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "bash-completion" / "completions" / "profkit"
+
+
+def _show(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is None or ctx.resilient_parsing:
+        return
+    click.echo(_script(ctx, _shell(value)))
+    ctx.exit()
+
+
+def _install(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is None or ctx.resilient_parsing:
+        return
+    shell = _shell(value)
+    path = _place(shell)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_script(ctx, shell) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{path}: cannot be written there, {error.strerror}.") from None
+    click.echo(f"profkit: wrote {path}; it holds for new shells", err=True)
+    if shell == "zsh":
+        click.echo("profkit: zsh reads it with: fpath+=~/.zfunc; autoload -Uz compinit; compinit", err=True)
+    elif shell == "bash":
+        click.echo("profkit: bash reads it where the package bash-completion is installed", err=True)
+    ctx.exit()
+
+
+def _option(name: str, help: str, callback: Callable[..., None]) -> Callable[[_Command], _Command]:
+    return click.option(
+        name,
+        metavar="[SHELL]",
+        is_flag=False,
+        flag_value="",
+        default=None,
+        is_eager=True,
+        expose_value=False,
+        callback=callback,
+        help=help,
+    )
+
+
+show_completion = _option(
+    "--show-completion", f"Print the completion script of {', '.join(SHELLS)}.  [default: your shell]", _show
+)
+install_completion = _option(
+    "--install-completion", "Install that script for the shell.  [default: your shell]", _install
+)

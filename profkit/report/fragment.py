@@ -1,0 +1,155 @@
+"""`Document` → a fragment of HTML for a notebook: the answer, what it rests on, what to do, the first functions.
+
+It has neither script nor style sheet: a notebook may run no script of an output, and a sheet would hold for the whole
+notebook. The few styles stand at their elements and take the notebook's own colours, light or dark; where a viewer
+strips them, headings, tables and lists remain. Returns a string and prints nothing.
+"""
+
+from __future__ import annotations
+
+from profkit.report.document import (
+    Block,
+    Bullets,
+    Column,
+    Document,
+    Facts,
+    Note,
+    Row,
+    Section,
+    Table,
+    VerdictBlock,
+    format_cell,
+    is_numeric,
+)
+from profkit.report.markup import element, escape
+from profkit.report.text import shorten_middle, unbroken
+
+__all__ = ["fragment", "table_markup"]
+
+#: Colours of the bar beside a verdict, which show on light ground and on dark ground.
+_TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}
+_SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
+#: Rows of a table, and characters of a cell: more is in the page.
+MOST_ROWS = 10
+MOST_CELL = 120
+#: Columns of a table; those of the greatest priority go first.
+MOST_COLUMNS = 7
+
+_FRAME = "border-left:4px solid {};padding:2px 0 2px 12px;margin:4px 0 8px"
+_TABLE = "border-collapse:collapse;font-size:90%;margin:2px 0 8px"
+_NUMBER = "text-align:right;padding:1px 8px;white-space:nowrap"
+_TEXT = "text-align:left;padding:1px 8px"
+_MUTED = "opacity:.75;margin:2px 0 8px;font-size:90%"
+
+
+def fragment(document: Document) -> str:
+    """Render the essentials of a document.
+
+    Parameters
+    ----------
+    document
+        Laid out for any renderer; its figures are not looked at.
+
+    Returns
+    -------
+    str
+        One ``div``. Everything in it that came from a profile is escaped.
+    """
+    first = document.sections[:1]
+    evidence = [s for s in document.sections[1:] if s.role == "evidence"]
+    advice = [s for s in document.sections[1:] if s.role == "advice"]
+    shown = [*first, *evidence, *advice]
+    functions = _functions(document, {id(section) for section in shown})
+    shown += [functions] if functions is not None else []
+    return element("div", *map(_section, shown), class_="profkit")
+
+
+def _functions(document: Document, told: set[int]) -> Section | None:
+    """The first table of functions with times: where the time went, or whose time changed."""
+    for section in document.sections:
+        for block in section.blocks if id(section) not in told else ():
+            if isinstance(block, Table):
+                kinds = {column.kind for column in block.columns}
+                if {"name", "seconds"} <= kinds:
+                    return Section(section.title, (block,))
+    return None
+
+
+def _section(section: Section) -> str:
+    heading = (
+        element("p", element("strong", escape(section.title)), style="margin:8px 0 2px")
+        if section.title
+        else ""
+    )
+    return heading + "".join(map(_block, section.blocks))
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, VerdictBlock):
+        return _verdict(block)
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, Facts):
+        rows = tuple(Row((label, value)) for label, value in block.items)
+        return table_markup((Column(""), Column("")), rows)
+    if isinstance(block, Bullets):
+        if block.commands:
+            return element(
+                "pre", escape("\n".join(block.items)), style="margin:2px 0 8px;white-space:pre-wrap"
+            )
+        return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
+    if isinstance(block, Note):
+        return element("p", escape(unbroken(block.text)), style=_MUTED)
+    raise AssertionError(f"no such block: {block!r}")
+
+
+def _verdict(block: VerdictBlock) -> str:
+    sure = "" if block.confidence is None else f" — confidence {100 * block.confidence:.0f} %"
+    sign = _SIGNS.get(block.tone, "?")
+    return element(
+        "div",
+        element("strong", escape(f"{sign} {block.headline}"), style="font-size:115%"),
+        element("span", escape(unbroken(sure))),
+        element("p", escape(unbroken(block.summary)), style="margin:2px 0"),
+        style=_FRAME.format(_TONES.get(block.tone, _TONES["unsure"])),
+    )
+
+
+def _table(table: Table) -> str:
+    fewer = table.without_empty()
+    # A bar draws what another column says.
+    fewer = fewer.only(at for at, column in enumerate(fewer.columns) if column.kind != "bar")
+    by_weight = sorted(range(len(fewer.columns)), key=lambda at: (fewer.columns[at].priority, at))
+    fewer = fewer.only(sorted(by_weight[:MOST_COLUMNS]))
+    left = len(fewer.rows) - MOST_ROWS
+    more = element("p", f"{left:,} more rows are in the report.", style=_MUTED) if left > 0 else ""
+    return table_markup(fewer.columns, fewer.rows[:MOST_ROWS]) + more
+
+
+def table_markup(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> str:
+    """Return a plain table, numbers to the right, with a head where a column has a title."""
+    styles = [_NUMBER if is_numeric(column) else _TEXT for column in columns]
+    head = ""
+    if any(column.title for column in columns):
+        cells = (
+            element("th", escape(column.title), style=style)
+            for column, style in zip(columns, styles, strict=True)
+        )
+        head = element("thead", element("tr", *cells))
+    body = []
+    for row in rows:
+        texts = (
+            shorten_middle(format_cell(column, cell), MOST_CELL)
+            for column, cell in zip(columns, row.cells, strict=True)
+        )
+        body.append(
+            element(
+                "tr",
+                *(
+                    element("td", escape(text), style=style)
+                    for text, style in zip(texts, styles, strict=True)
+                ),
+            )
+        )
+    markup = element("table", head, element("tbody", *body), style=_TABLE)
+    return element("div", markup, style="overflow-x:auto")

@@ -1,0 +1,128 @@
+"""What a renderer is given: one run or one comparison, as a document or as JSON, made when it is asked for.
+
+Stands between the results and the renderers: `renderers` calls it, and neither knows the other's types. What is in
+it has been masked already, or is meant not to be; nothing here reads or writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from profkit.measure.iterations import IterationNames
+    from profkit.model import Run
+    from profkit.report.document import Document
+    from profkit.verdict.types import Diff, RunVerdict
+
+__all__ = ["DiffReport", "Report", "RunReport"]
+
+
+class Report(Protocol):
+    """A result that can be laid out.
+
+    In both methods `rows` is the greatest number of rows of a list; 0 is all of them.
+    """
+
+    def document(self, rows: int, *, figures: bool = False) -> Document:
+        """Lay it out as sections, with the figures of those renderers that draw where they are asked for."""
+        ...
+
+    def json(self, rows: int) -> str:
+        """Write it as one JSON document (docs/json.md), ended by a newline."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DiffReport:
+    """A comparison.
+
+    Attributes
+    ----------
+    diff
+        Figures need its `calls`.
+    pictured
+        The run of each side whose processes and time line are drawn: of replicates, the first.
+    attachment
+        File that goes with the report and holds the runs; empty without one.
+    explain
+        Whether every condition of every rule is listed.
+    """
+
+    diff: Diff
+    pictured: tuple[Run, Run]
+    attachment: str = ""
+    explain: bool = False
+
+    def document(self, rows: int, *, figures: bool = False) -> Document:
+        """See `Report`."""
+        from profkit.report.diffdoc import diff_document
+
+        laid = diff_document(self.diff, rows, self.attachment, explain=self.explain)
+        if not figures:
+            return laid
+        from profkit.report.pictures import diff_figures
+
+        return replace(laid, figures=diff_figures(self.diff, *self.pictured))
+
+    def json(self, rows: int) -> str:
+        """See `Report`."""
+        from profkit.report.jsondoc import diff_json
+
+        return diff_json(self.diff, rows, explain=self.explain)
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run.
+
+    Attributes
+    ----------
+    run
+        With the processes that are to be shown, and no other.
+    by
+        ``tottime`` or ``cumtime``: the order of the functions.
+    judged
+        What the run says of itself: its account, and what it lacked.
+    names
+        What the user said of the NVTX ranges, if anything.
+    explain
+        Whether every condition of every rule is listed.
+    """
+
+    run: Run
+    by: str = "tottime"
+    judged: RunVerdict | None = None
+    names: IterationNames | None = None
+    explain: bool = False
+
+    def document(self, rows: int, *, figures: bool = False) -> Document:
+        """See `Report`."""
+        from profkit.report.showdoc import show_document
+
+        laid = show_document(
+            self.run,
+            limit=rows,
+            by=self.by,
+            names=self.names,
+            judged=self.judged,
+            explain=self.explain,
+        )
+        if not figures:
+            return laid
+        from profkit.report.pictures import run_figures
+
+        return replace(laid, figures=run_figures(self.run, self.by))
+
+    def json(self, rows: int) -> str:
+        """See `Report`."""
+        from profkit.report.jsondoc import show_json
+
+        return show_json(
+            self.run,
+            limit=rows,
+            by=self.by,
+            names=self.names,
+            judged=self.judged,
+            explain=self.explain,
+        )

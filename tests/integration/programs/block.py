@@ -1,0 +1,269 @@
+"""Captures blocks of itself with ``profkit.capture``, and says how the process was and is; see test_block.py.
+
+Arguments: a directory to write to, and the name of a check; prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+
+import numpy  # noqa: F401  (it starts threads, which are to be there before)
+
+import profkit
+from profkit.capture.agent import native
+from profkit.errors import ProfkitError
+
+MONITORING = getattr(sys, "monitoring", None)
+
+
+def leaf(n):
+    return sum(range(n))
+
+
+def work(calls):
+    for _ in range(calls):
+        leaf(200)
+
+
+def state():
+    """What a profiler changes in a process."""
+    return {
+        "profile": repr(sys.getprofile()),
+        "threading": repr(threading.getprofile()),
+        "tool": MONITORING.get_tool(MONITORING.PROFILER_ID) if MONITORING else None,
+        "tools": [MONITORING.get_tool(tool) for tool in range(6)] if MONITORING else None,
+        "threads": threading.active_count(),
+        "tasks": len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0,
+        "cwd": os.getcwd(),
+        "environment": {k: v for k, v in os.environ.items() if "PROFKIT" in k or "THREADS" in k},
+    }
+
+
+def calls_of(path):
+    """Calls by name, of all threads."""
+    found = {}
+    for row in profkit.read(path).functions():
+        found[row.name] = found.get(row.name, 0) + row.ncalls
+    return found
+
+
+def plain(directory):
+    """One block, twice the same."""
+    path = os.path.join(directory, "plain.prof")
+    before = state()
+    work(10)  # of no block
+    began = time.perf_counter()
+    with profkit.capture(path) as block:
+        work(1000)
+        total = 0
+        for i in range(400_000):  # of the block itself
+            total += i
+    took = time.perf_counter() - began
+    work(10)
+    after = state()
+    first = calls_of(path)
+    with profkit.capture(path):
+        work(7)
+    run = profkit.read(path)
+    return {
+        "before": before,
+        "after": after,
+        "path": block.path == path,
+        "first": {name: first.get(name, 0) for name in ("work", "leaf", "plain", "state")},
+        "profkit": [name for name in first if "__exit__" in name or "__enter__" in name],
+        "second": calls_of(path)["leaf"],
+        "took": took,
+        "wall": run.wall_s,
+    }
+
+
+def own_time(directory):
+    """What the block does itself is its function's, and what it calls too."""
+    path = os.path.join(directory, "own.prof")
+    with profkit.capture(path):
+        end = time.perf_counter() + 0.2
+        total = 0
+        while total < 2_000_000:
+            total += 1
+        work(100)
+    run = profkit.read(path)
+    rows = {row.name: row for row in run.functions()}
+    edges = run.whole.processes[0].threads[0].profile.edges
+    profile = run.whole.processes[0].threads[0].profile
+    name = [profile.strings[i] for i in profile.name.tolist()]
+    pairs = sorted(
+        (name[a], name[b], int(n))
+        for a, b, n in zip(edges.caller.tolist(), edges.callee.tolist(), edges.ncalls.tolist(), strict=True)
+    )
+    return {
+        "own": rows["own_time"].tottime,
+        "cumulative": rows["own_time"].cumtime,
+        "wall": run.wall_s,
+        "calls": rows["own_time"].ncalls,
+        "work": [row for row in pairs if row[1] in ("work", "leaf")],
+        "sum": sum(row.tottime for row in rows.values()),
+        "late": time.perf_counter() > end,
+    }
+
+
+def threads(directory):
+    """Threads that the block starts, those that outlive it, and those that were there before."""
+    path = os.path.join(directory, "threads.prof")
+    go, stop, said = threading.Event(), threading.Event(), []
+
+    def outlives():
+        work(50)
+        go.set()
+        while not stop.is_set():
+            leaf(10)
+        said.append(repr(sys.getprofile()))
+
+    before = state()
+    with profkit.capture(path):
+        ended = threading.Thread(target=work, args=(300,), name="ends")
+        ended.start()
+        ended.join()
+        living = threading.Thread(target=outlives, name="outlives")
+        living.start()
+        go.wait(20)
+    stop.set()
+    living.join()
+    later = threading.Thread(target=lambda: said.append(repr(sys.getprofile())))
+    later.start()
+    later.join()
+    end = time.monotonic() + 5  # the kernel takes a moment to forget a thread that was joined
+    while state()["tasks"] != before["tasks"] and time.monotonic() < end:
+        time.sleep(0.01)
+    return {
+        "before": before,
+        "after": state(),
+        "said": said,
+        "leaf": calls_of(path).get("leaf", 0),
+        "names": sorted(profkit.read(path).threads()["name"]),
+        "kind": native.tracer(native.load()).kind,
+    }
+
+
+def nested(directory):
+    """Blocks within each other, and with another profiler."""
+    import cProfile
+
+    outer, inner = (os.path.join(directory, f"{name}.prof") for name in ("outer", "inner"))
+    said = {}
+    with profkit.capture(outer):
+        try:
+            with profkit.capture(inner):
+                work(1)
+        except ProfkitError as error:
+            said["block"] = str(error), type(error).__name__
+        work(3)
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        with profkit.capture(inner):
+            work(1)
+    except ProfkitError as error:
+        said["profiler"] = str(error), type(error).__name__
+    finally:
+        profiler.disable()
+    return {**said, "leaf": calls_of(outer)["leaf"], "inner": os.path.exists(inner), "after": state()}
+
+
+def forks(directory):
+    """A child that the block forks is none of it."""
+    path = os.path.join(directory, "forks.prof")
+    read, write = os.pipe()
+    with profkit.capture(path):
+        work(5)
+        child = os.fork()
+        if child == 0:
+            try:
+                work(1000)
+                os.write(write, json.dumps(state()).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        work(6)
+    inside = []
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    with profkit.capture(os.path.join(directory, "left.prof")):
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            inside = [1]
+    if child == 0:  # a child that leaves the block as well
+        os._exit(0 if not inside else 1)
+    os.close(write)
+    return {"leaf": calls_of(path)["leaf"], "child": json.loads(os.read(read, 1 << 16)), "after": state()}
+
+
+def failing(directory):
+    """Exceptions come through, and the file is there; a decorated function is as before."""
+    path = os.path.join(directory, "failing.prof")
+    said = {}
+    try:
+        with profkit.capture(path):
+            work(4)
+            raise KeyError("of the block")
+    except KeyError as error:
+        said["raised"] = str(error)
+    said["leaf"] = calls_of(path)["leaf"]
+    said["status"] = profkit.read(path).whole.manifest.exit_status
+
+    decorated = os.path.join(directory, "decorated.prof")
+
+    @profkit.capture(decorated)
+    def twice(x):
+        """Doubles."""
+        leaf(x)
+        return 2 * x
+
+    said["value"], said["name"], said["doc"] = twice(21), twice.__name__, twice.__doc__
+    said["decorated"] = calls_of(decorated)
+    try:
+        with profkit.capture(os.path.join(directory, "no", "where.prof")):
+            said["entered"] = True
+    except ProfkitError as error:
+        said["nowhere"] = str(error)
+    try:
+        with profkit.capture(directory):
+            said["entered"] = True
+    except ProfkitError as error:
+        said["directory"] = str(error)
+    said["after"] = state()
+    return said
+
+
+def counted(directory):
+    """The kernel's counters are those of the block."""
+    path = os.path.join(directory, "counted.prof")
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        pass
+    with profkit.capture(path):
+        time.sleep(0.2)
+        end = time.process_time() + 0.1
+        while time.process_time() < end:
+            pass
+    run = profkit.read(path)
+    process = next(iter(run.processes()))
+    rows = {row.name: row for row in run.functions()}
+    return {
+        "wall": run.wall_s,
+        "cpu": process.cpu_s,
+        "threads": [[row.name, row.run_s] for row in run.threads()],
+        "sleep": [rows["<built-in method time.sleep>"].blocked, rows["<built-in method time.sleep>"].cumtime],
+        "machine": run.whole.machine is not None,
+        "kind": native.tracer(native.load()).kind,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[sys.argv[2]](sys.argv[1])))

@@ -1,0 +1,159 @@
+"""``profkit.capture``: a block of a process becomes a run file, and the process is as before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.formats import load_run
+from tests.integration.capturing import PROGRAMS, ROOT, captured, environment
+from tests.interpreters import interpreter, packages
+
+#: The one that the tests run in, with its compiled tracer and without, and those with one collector a process.
+HERE, WITHOUT = "here", "here, nothing compiled"
+OTHERS = ("3.10", "3.12", "3.13", "3.13, nothing compiled")
+VERSIONS = [HERE, WITHOUT, *(pytest.param(version, marks=pytest.mark.interpreters) for version in OTHERS)]
+
+
+def check(name: str, version: str, directory: Path) -> dict[str, Any]:
+    """Run a check of programs/block.py and return what it says."""
+    extra = {"PYTHONPATH": str(ROOT)}
+    python = sys.executable
+    number, _, without = version.partition(", ")
+    if without:
+        extra["PROFKIT_NO_NATIVE"] = "1"
+    if number != HERE:
+        python = interpreter(number)
+        extra["PYTHONPATH"] += os.pathsep + str(packages(python, "numpy"))
+    done = subprocess.run(
+        [python, "-X", "dev", "-W", "error", str(PROGRAMS / "block.py"), str(directory), name],
+        env=environment(**extra),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_block_is_recorded_and_nothing_else(version: str, tmp_path: Path) -> None:
+    said = check("plain", version, tmp_path)
+    assert said["after"] == said["before"]
+    assert said["path"]
+    assert said["first"] == {"work": 1, "leaf": 1000, "plain": 1, "state": 0}
+    assert said["profkit"] == []
+    assert said["second"] == 7
+    assert 0 < said["wall"] < said["took"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plain.prof"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_the_block_does_itself_is_its_functions(version: str, tmp_path: Path) -> None:
+    said = check("own_time", version, tmp_path)
+    assert said["calls"] == 1
+    assert said["cumulative"] == pytest.approx(said["wall"], rel=1e-6)
+    assert said["sum"] == pytest.approx(said["wall"], rel=0.02)
+    assert said["own"] > 0.3 * said["wall"]
+    assert said["work"] == [["own_time", "work", 1], ["work", "leaf", 100]]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_threads_of_the_block_and_those_that_outlive_it(version: str, tmp_path: Path) -> None:
+    said = check("threads", version, tmp_path)
+    assert said["after"] == said["before"]
+    assert said["said"] == ["None", "None"], "a thread is still traced"
+    if said["kind"] == "native":
+        assert said["leaf"] >= 350
+        assert {"MainThread", "ends", "outlives"} <= set(said["names"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_only_one_can_trace(version: str, tmp_path: Path) -> None:
+    said = check("nested", version, tmp_path)
+    message, kind = said["block"]
+    assert message.startswith(f"{tmp_path / 'inner.prof'}: this process is traced already, by another block;")
+    assert kind == "CaptureError"
+    assert said["profiler"][1] == "CaptureError"
+    assert "traced already, by" in said["profiler"][0]
+    assert said["leaf"] == 3
+    assert not said["inner"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_forked_child_is_none_of_the_block(version: str, tmp_path: Path) -> None:
+    said = check("forks", version, tmp_path)
+    assert said["leaf"] == 11
+    for process in ("child", "after"):
+        assert said[process]["profile"] == "None"
+        assert said[process]["tool"] is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_exceptions_and_decorated_functions(version: str, tmp_path: Path) -> None:
+    said = check("failing", version, tmp_path)
+    assert said["raised"] == "'of the block'"
+    assert (said["leaf"], said["status"]) == (4, 1)
+    assert (said["value"], said["name"], said["doc"]) == (42, "twice", "Doubles.")
+    assert said["decorated"]["leaf"] == 1
+    assert "captured" not in said["decorated"]
+    assert "where.prof" in said["nowhere"]
+    assert "is a directory" in said["directory"]
+    assert "entered" not in said
+    assert said["after"]["profile"] == "None"
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("version", [HERE, WITHOUT])
+def test_counters_are_of_the_block(version: str, tmp_path: Path) -> None:
+    said = check("counted", version, tmp_path)
+    assert 0.3 <= said["wall"] < 1.5
+    # The 0.3 s of CPU time before the block are not in it.
+    assert 0.09 <= said["cpu"] < 0.28
+    (name, run), *others = said["threads"]
+    assert name == "MainThread"
+    assert run == pytest.approx(said["cpu"], abs=0.05)
+    assert all(run < 0.01 for _, run in others), "NumPy's threads, which had nothing to do"
+    assert said["machine"]
+    if said["kind"] == "native":
+        blocked, took = said["sleep"]
+        assert blocked == pytest.approx(took, abs=0.02)
+
+
+def test_a_process_that_profkit_captures_is_not_captured_twice(tmp_path: Path) -> None:
+    script = (
+        "import profkit\n"
+        "from profkit.errors import CaptureError\n"
+        "try:\n"
+        "    with profkit.capture('inner.prof'):\n"
+        "        print('entered')\n"
+        "except CaptureError as error:\n"
+        "    print(error)\n"
+    )
+    (tmp_path / "inner.py").write_text(script)
+    run = captured(tmp_path, sys.executable, "inner.py", env=environment(PYTHONPATH=str(ROOT)))
+    assert run.manifest is not None
+    assert run.manifest.exit_status == 0
+    assert not (tmp_path / "inner.prof").exists()
+
+
+def test_the_file_is_as_every_run_file(tmp_path: Path) -> None:
+    check("plain", HERE, tmp_path)
+    run = load_run(tmp_path / "plain.prof")
+    assert run.manifest is not None
+    assert run.manifest.host.probe_s
+    (process,) = run.processes
+    assert (process.role, process.exit, process.profiled) == ("main", "exited", True)
+    assert process.pid
+    assert run.warnings == ()
+    import pstats
+
+    assert pstats.Stats(str(tmp_path / "plain.prof")).total_calls > 0  # type: ignore[attr-defined]

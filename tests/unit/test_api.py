@@ -1,0 +1,377 @@
+"""The public names of profkit: what they return, and that they say what the command line says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import profkit
+from profkit.api.columns import Columns, flags, numbers, texts, wholes
+from profkit.cli import main
+from profkit.errors import FormatError, UsageError
+from profkit.formats import load_run
+from profkit.model import RunSet
+from profkit.report.renderers import RENDERERS
+from profkit.verdict.comparison import diff as compare
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "sample_profiles"
+CLEAN, SLOW = SAMPLES / "train_mlp" / "clean-1.prof", SAMPLES / "train_mlp" / "oversubscribed.prof"
+CHANGED = SAMPLES / "train_mlp" / "code-change.prof"
+RANKS = SAMPLES / "mpi_train" / "oversubscribed.prof"
+FORMATS = [renderer.name for renderer in RENDERERS]
+
+
+@pytest.fixture(scope="module")
+def contended() -> profkit.Diff:
+    return profkit.diff(CLEAN, SLOW)
+
+
+@pytest.fixture(scope="module")
+def ranks() -> profkit.Run:
+    return profkit.read(RANKS)
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Modules that a statement loads, over those of a bare interpreter that has `sys`."""
+    script = (
+        "import sys; before = set(sys.modules)\n"
+        f"{statement}\n"
+        "print(*sorted(set(sys.modules) - before), sep=chr(10))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_the_names_are_these() -> None:
+    assert dir(profkit) == sorted(profkit.__all__)
+    assert set(profkit.__all__) == {"Diff", "Run", "Verdict", "__version__", "capture", "diff", "read"}
+    for name in profkit.__all__:
+        assert getattr(profkit, name) is getattr(profkit, name)
+    with pytest.raises(AttributeError, match="no attribute 'compare'"):
+        profkit.compare  # noqa: B018
+    assert isinstance(profkit.diff(CLEAN, CLEAN).verdict, profkit.Verdict)
+
+
+def test_importing_costs_nothing() -> None:
+    assert loaded_by("import profkit") == {"profkit"}
+    assert "numpy" not in loaded_by("import profkit; profkit.capture")
+    assert "numpy" not in loaded_by("import profkit; profkit.capture('x.prof')")
+
+
+def test_capture_can_be_called_whatever_was_imported() -> None:
+    # The room has the name of the function: the import system sets it as the package's attribute.
+    for first in (
+        "import profkit.capture.launcher",
+        "from profkit.cli import main",
+        "from profkit import capture",
+    ):
+        script = f"{first}\nimport profkit\nprint(profkit.capture('x.prof').path)"
+        done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+        assert done.stdout == "x.prof\n", done.stderr
+
+
+def test_what_runs_later_is_not_captured_by_its_call() -> None:
+    async def later() -> None: ...
+
+    def items() -> Iterator[int]:
+        yield 1
+
+    for function in (later, items):
+        with pytest.raises(TypeError, match="put a with block into it"):
+            profkit.capture("x.prof")(function)
+
+
+def test_an_exit_stack_may_stand_between(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(profkit.capture(tmp_path / "x.prof"))
+        sorted([2, 1])
+    names = profkit.read(tmp_path / "x.prof").functions()["name"]
+    assert "test_an_exit_stack_may_stand_between" in names
+    assert "ExitStack.enter_context" not in names
+
+
+def test_a_run_is_what_its_file_holds(ranks: profkit.Run) -> None:
+    loaded = load_run(RANKS)
+    assert loaded.manifest is not None
+    assert ranks.path == str(RANKS)
+    assert ranks.command == loaded.manifest.command
+    assert ranks.wall_s == loaded.manifest.wall_s
+    assert ranks.warnings == loaded.warnings
+    assert ranks.verdict is not None
+    assert (ranks.verdict.cause, ranks.verdict.kind) == ("contention", "self-oversubscription")
+    assert re.fullmatch(
+        r"<profkit\.Run oversubscribed\.prof: \d+\.\d\d s, 3 processes, contention>", repr(ranks)
+    )
+    threads, processes = ranks.threads(), ranks.processes()
+    assert len(processes) == len(loaded.processes)
+    assert len(threads) == sum(len(process.threads) for process in loaded.processes)
+    assert [row.pid for row in processes] == [process.pid for process in loaded.processes]
+    assert [row.rank for row in processes] == [process.rank for process in loaded.processes]
+    assert np.isnan(processes["rank"]).tolist() == [process.rank is None for process in loaded.processes]
+    assert sum(row.tottime for row in threads) == pytest.approx(ranks.functions()["tottime"].sum())
+
+
+def test_the_functions_are_those_of_the_json_report(ranks: profkit.Run) -> None:
+    told = json.loads(ranks.report("json", limit=0, full_paths=True))["functions"]
+    table = ranks.functions()
+    assert len(table) == len(told)
+    for row, object_ in zip(table, told, strict=True):
+        for name in (
+            "rank",
+            "name",
+            "file",
+            "line",
+            "root",
+            "path",
+            "ncalls",
+            "primitive_calls",
+            "tottime",
+            "wait",
+        ):
+            assert getattr(row, name) == object_[name], (row, name)
+    ranges = json.loads(ranks.report("json", limit=0))["ranges"]
+    for row, object_ in zip(ranks.ranges(), ranges, strict=True):
+        for name in ("name", "kind", "count", "total_s", "median_s", "wait_share", "parent"):
+            assert getattr(row, name) == object_[name], (row, name)
+
+
+def test_one_process_and_another_order() -> None:
+    one = profkit.read(RANKS, process="rank:1", by="cumtime")
+    (process,) = one.processes()
+    assert process.rank == 1
+    cumtime = one.functions()["cumtime"]
+    assert (np.diff(cumtime) <= 0).all()
+    assert len(profkit.diff(one, one).functions()) > len(one.functions()) - 1
+
+
+def test_a_comparison_says_what_the_analysis_found(contended: profkit.Diff) -> None:
+    side_a, side_b = (RunSet(str(path), (load_run(path),)) for path in (CLEAN, SLOW))
+    found = compare(side_a, side_b)
+    assert contended.verdict == found.verdict
+    assert contended.slowdown.value == found.slowdown.value
+    assert contended.account == getattr(found, "account", None)
+    assert set(found.comparability.warnings) <= set(contended.warnings)
+    table = contended.functions()
+    assert table["name"] == list(found.table.name)
+    assert table["anomalous"].tolist() == found.table.anomalous.tolist()
+    assert table["baseline_tottime"].tolist() == found.table.baseline.tottime.tolist()
+    assert {row.same_source for row in table} == {True, None}
+    assert re.fullmatch(
+        r"<profkit\.Diff clean-1\.prof → oversubscribed\.prof: contention \(self-oversubscription\), \d\.\d\d times "
+        r"the time>",
+        repr(contended),
+    )
+
+
+def test_what_one_side_lacks_is_not_known() -> None:
+    corpus = SAMPLES / "tokenize_corpus"
+    table = profkit.diff(corpus / "clean-1.prof", corpus / "code-change.prof").functions()
+    new = [row for row in table if row.match == "new"]
+    assert len(new) == 2
+    for row in new:
+        assert (row.baseline_rank, row.baseline_ncalls, row.baseline_tottime, row.baseline_share) == (
+            None,
+        ) * 4
+        assert row.candidate_ncalls > 0
+        assert row.candidate_tottime >= 0
+    assert np.isnan(table["baseline_tottime"]).sum() == np.isnan(table["baseline_ncalls"]).sum() == 2
+    assert table["candidate_ncalls"].dtype == np.int64
+
+
+def test_ranges_of_both_sides() -> None:
+    found = profkit.diff(SAMPLES / "mpi_train" / "clean-1.prof", RANKS)
+    told = json.loads(found.report("json", limit=0))["ranges"]
+    rows = list(found.ranges())
+    assert [row.name for row in rows] == [object_["name"] for object_ in told]
+    for row, object_ in zip(rows, told, strict=True):
+        assert row.median_ratio == object_["median_ratio"]
+        assert row.candidate_total_s == object_["candidate"]["total_s"]
+
+
+def test_a_side_may_be_many_things(tmp_path: Path) -> None:
+    for number in (1, 2):
+        shutil.copy(SAMPLES / "train_mlp" / f"clean-{number}.prof", tmp_path / f"{number}.prof")
+    sides = [
+        tmp_path,
+        str(tmp_path / "*.prof"),
+        [tmp_path / "1.prof", str(tmp_path / "2.prof")],
+        [profkit.read(tmp_path / "1.prof"), tmp_path / "2.prof"],
+        [tmp_path],
+    ]
+    verdicts = [profkit.diff(side, SLOW).verdict for side in sides]
+    assert all(verdict == verdicts[0] for verdict in verdicts)
+    one = profkit.diff(profkit.read(CLEAN), profkit.read(SLOW))
+    assert one.verdict == profkit.diff(CLEAN, SLOW).verdict
+    with pytest.raises(UsageError, match="no run to compare"):
+        profkit.diff([], SLOW)
+    with pytest.raises(TypeError, match="not int"):
+        profkit.diff(3, SLOW)  # type: ignore[arg-type]
+    with pytest.raises(FormatError, match="matches no file"):
+        profkit.diff(str(tmp_path / "x*.prof"), SLOW)
+
+
+def test_ranks_in_a_list_are_one_run() -> None:
+    run = load_run(RANKS)
+    files = [profkit.read(CLEAN), profkit.read(SAMPLES / "train_mlp" / "clean-2.prof")]
+    assert json.loads(profkit.diff(files, SLOW).report("json"))["baseline"]["runs"] == 2
+    assert run.manifest is not None
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_reports_are_those_of_the_command_line(
+    format: str, contended: profkit.Diff, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    renderer = next(renderer for renderer in RENDERERS if renderer.name == format)
+    for options, full_paths in (([], False), (["--full-paths"], True)):
+        target = tmp_path / f"cli{renderer.suffixes[0]}"
+        with pytest.raises(SystemExit) as ended:
+            main(["diff", str(CLEAN), str(SLOW), "-o", str(target), *options])
+        assert (ended.value.code, capsys.readouterr().err) == (0, "")
+        text = contended.report(format, full_paths=full_paths)
+        assert text == target.read_text(encoding="utf-8")
+        saved = tmp_path / f"api{renderer.suffixes[-1]}"
+        contended.save(saved, full_paths=full_paths)
+        assert saved.read_text(encoding="utf-8") == text
+
+
+def test_reports_are_masked_unless_asked_otherwise(ranks: profkit.Run, contended: profkit.Diff) -> None:
+    for result in (ranks, contended):
+        assert any(file.startswith("/opt/venv/") for file in result.functions()["file"]), (
+            "the data is not masked"
+        )
+        for format in ("json", "html"):
+            assert "/opt/venv" not in result.report(format, limit=0)
+        assert "<site>/numpy/" in result.report("json", limit=0)
+        assert "/opt/venv/" in result.report("json", limit=0, full_paths=True)
+
+
+def test_a_report_is_not_written_over_what_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.md"
+    shutil.copy(CLEAN, path)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="is a profile that is read here") as error:
+        profkit.read(path).save(path)
+    assert error.value.parameter == "output"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: profkit.read(CLEAN, by="ncalls"), "by ncalls: functions are ranked by tottime or cumtime"),
+        (lambda: profkit.diff(CLEAN, SLOW, by="x"), "by x: functions are ranked by tottime or cumtime"),
+        (
+            lambda: profkit.read(CLEAN, process="rank:9"),
+            "process rank:9: .* has no such process, it has main",
+        ),
+        (lambda: profkit.read(CLEAN, process="all"), "process all: not understood"),
+        (
+            lambda: profkit.read(CLEAN).report("pdf"),
+            "format pdf: not a format, use terminal, json, md, html or svg",
+        ),
+        (lambda: profkit.read(CLEAN).report(limit=-1), "limit -1: give the number of rows"),
+        (
+            lambda: profkit.read(CLEAN).save("x.pdf"),
+            "output x.pdf: the suffix names no format, use .txt, .json",
+        ),
+        (
+            lambda: profkit.diff(RANKS, RANKS, load=["disk"]),
+            "load disk: no NVTX range has that name, there are: allreduce",
+        ),
+    ],
+)
+def test_errors_name_the_parameter_and_no_option(call: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as error:
+        call()  # type: ignore[operator]
+    assert "--" not in str(error.value)
+
+
+def test_what_a_notebook_shows_runs_no_script(contended: profkit.Diff, ranks: profkit.Run) -> None:
+    for result in (contended, ranks):
+        html = result._repr_html_()
+        assert html.startswith('<div class="profkit">')
+        assert html.endswith("</div>")
+        assert not re.search(r"<(script|style|link|iframe|img)|\son\w+=|javascript:|https?:", html)
+        assert "Resource contention" in html
+        assert "OPENBLAS_NUM_THREADS=1 profkit capture" in html
+        assert len(html) < 40_000
+    assert "normalise" in contended._repr_html_()
+    assert "average_gradients" in ranks._repr_html_()
+    table = ranks.functions()._repr_html_()
+    assert "average_gradients" in table
+    assert f"{len(ranks.functions()):,} rows" in table
+
+
+def test_hostile_names_stay_text() -> None:
+    table = Columns({"name": texts(["</td><script>alert(1)</script>", "\x1b[31m", "caf\udce9", None])})
+    html = table._repr_html_()
+    assert "<script" not in html
+    assert "\x1b" not in html
+    html.encode("utf-8")
+
+
+def test_columns() -> None:
+    table = Columns(
+        {
+            "name": texts(["a", None]),
+            "time": numbers([1.5, None]),
+            "count": wholes([3, None]),
+            "calls": wholes(np.array([3, 4])),
+            "new": flags([True, None]),
+            "hot": flags(np.array([True, False])),
+        }
+    )
+    assert len(table) == 2
+    assert list(table.keys()) == ["name", "time", "count", "calls", "new", "hot"]
+    assert "time" in table
+    assert "nothing" not in table
+    assert table["name"] == ["a", None]
+    assert np.array_equal(table["time"], [1.5, np.nan], equal_nan=True)
+    assert np.array_equal(table["count"], [3.0, np.nan], equal_nan=True)
+    assert table["calls"].dtype == np.int64
+    assert table["new"].tolist() == [True, None]
+    assert table["hot"].dtype == np.bool_
+    assert [tuple(row) for row in table] == [("a", 1.5, 3, 3, True, True), (None, None, None, 4, None, False)]
+    assert next(iter(table)).calls == 3
+    assert table.to_dict() == {
+        "name": ["a", None],
+        "time": [1.5, None],
+        "count": [3, None],
+        "calls": [3, 4],
+        "new": [True, None],
+        "hot": [True, False],
+    }
+    assert dict(table).keys() == table.to_dict().keys()  # type: ignore[call-overload]
+    assert repr(table) == "<profkit.Columns, 2 rows: name, time, count, calls, new, hot>"
+    with pytest.raises(KeyError, match="no column 'x', there are: name, time"):
+        table["x"]
+    with pytest.raises(ValueError, match="different lengths"):
+        Columns({"a": wholes([1]), "b": wholes([])})
+    assert list(Columns({})) == []
+
+
+def test_foreign_profiles_know_less(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["extract", str(CLEAN), "-o", str(tmp_path / "plain.prof")])
+    run = profkit.read(tmp_path / "plain.prof")
+    assert (run.command, run.wall_s, run.verdict, run.account) == ((), None, None, None)
+    assert repr(run) == "<profkit.Run plain.prof: 1 process>"
+    functions = run.functions()
+    assert np.isnan(functions["wait"]).all()
+    assert next(iter(functions)).wait is None
+    assert len(run.ranges()) == 0
+    (process,) = run.processes()
+    assert process.pid is None
+    assert process.host is None

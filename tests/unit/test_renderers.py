@@ -1,0 +1,69 @@
+"""The registry of renderers: every format is found by its name and its suffixes, and one more is one class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import profkit
+from profkit.errors import UsageError
+from profkit.report import renderers
+from profkit.report.renderers import RENDERERS, Renderer, renderer_for, renderer_named
+from profkit.report.reports import Report
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp" / "clean-1.prof"
+
+
+def test_names_and_suffixes_are_each_of_one() -> None:
+    names = [renderer.name for renderer in RENDERERS]
+    suffixes = [suffix for renderer in RENDERERS for suffix in renderer.suffixes]
+    assert len(set(names)) == len(names) == 5
+    assert len(set(suffixes)) == len(suffixes)
+    for renderer in RENDERERS:
+        assert renderer_named(renderer.name) is renderer
+        assert renderer.default_rows > 0
+        for suffix in renderer.suffixes:
+            assert renderer_for(Path(f"a{suffix.upper()}")) is renderer
+    assert {renderer.name for renderer in RENDERERS if renderer.draws} == {"html", "svg"}
+
+
+class Csv(Renderer):
+    """Functions as comma-separated values."""
+
+    name = "csv"
+    suffixes = (".csv",)
+    default_rows = 3
+
+    def render(self, report: Report, rows: int) -> str:
+        document = report.document(rows)
+        assert document.figures == ()
+        return f"{document.title},{rows}\n"
+
+
+def test_another_format_is_a_class_and_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(renderers, "RENDERERS", (*RENDERERS, Csv))
+    run = profkit.read(SAMPLE)
+    assert run.report("csv") == "profkit show,3\n"
+    run.save(tmp_path / "a.csv", limit=7)
+    assert (tmp_path / "a.csv").read_text() == "profkit show,7\n"
+    with pytest.raises(UsageError, match="html, svg or csv"):
+        run.report("tsv")
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_figures_are_made_only_for_what_draws(renderer: type[Renderer]) -> None:
+    asked: list[bool] = []
+    real = profkit.read(SAMPLE).laid_out(False, True)
+
+    class Watched:
+        def document(self, rows: int, *, figures: bool = False) -> object:
+            asked.append(figures)
+            return real.document(rows, figures=figures)
+
+        def json(self, rows: int) -> str:
+            return real.json(rows)
+
+    text = renderer().render(Watched(), 5)  # type: ignore[arg-type]
+    assert text.endswith("\n")
+    assert asked == ([] if renderer.name == "json" else [renderer.draws])
