@@ -1,18 +1,19 @@
 # Everything a newcomer needs: `make demo`, `make test`. Each sets up its own environment in .venv first, from
 # nothing but Python >= 3.10, make and the package index that pip is configured for on this machine.
 #
-#   make demo     profile a small training run twice, pinned and oversubscribed, and show the difference
-#   make test     the default tests                   (ARGS="-k name" is passed to pytest)
-#   make lint     ruff check, ruff format --check, mypy --strict
-#   make wheel    build dist/profkit-*.whl
-#   make clean    remove the environment and what tools left behind
+#   make demo       profile a small training run twice, pinned and oversubscribed, and show the difference
+#   make test       the default tests                   (ARGS="-k name" is passed to pytest)
+#   make coverage   the same with the lines and branches of the package that they run
+#   make lint       ruff check, ruff format --check, mypy --strict
+#   make wheel      build dist/profkit-*.whl
+#   make clean      remove the environment and what tools left behind
 #
 # PYTHON=/path/to/python picks the interpreter, VENV=directory the place of the environment.
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test lint wheel clean
+.PHONY: help demo test coverage lint wheel clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -21,7 +22,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # mpi4py is of use only beside an MPI; without one its tests skip and say why.
 TEST_EXTRAS := test$(if $(shell command -v mpirun 2>/dev/null), mpi)
-# How an environment was made is part of the names of its stamps: another choice makes it anew.
+# How an environment was made is part of the names of its stamps: another choice makes it again.
 empty :=
 TEST_READY := $(VENV)/.ready-$(subst $(empty) ,-,$(TEST_EXTRAS))
 
@@ -34,6 +35,12 @@ demo: $(VENV)/.ready
 test: $(TEST_READY)
 	@$(BIN)/python -m pytest $(ARGS)
 
+# Where the tests fail, the figures are shown all the same, and make fails.
+coverage: $(TEST_READY)
+	@$(BIN)/coverage erase
+	@status=0; $(BIN)/coverage run -m pytest $(ARGS) || status=$$?; \
+	$(BIN)/coverage combine --quiet && $(BIN)/python .ci/coverage && exit $$status
+
 lint: $(VENV)/.ready-lint
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -45,7 +52,7 @@ wheel: $(VENV)/.ready
 	@ls dist
 
 clean:
-	rm -rf $(VENV) build dist profkit-demo .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist profkit-demo .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A new pyproject.toml starts from an empty environment, so that what it no longer names is gone.

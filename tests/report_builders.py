@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profkit.measure.settings import Setting
 from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
+from profkit.measure.settings import Setting
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary, SideTable
-from profkit.verdict.types import Diff, Evidence, Finding, Verdict
 from profkit.model import (
     FunctionKey,
     Host,
     Machine,
     Manifest,
+    Notice,
     OpenCall,
     Process,
     Profile,
@@ -27,6 +27,7 @@ from profkit.model import (
     Run,
     Thread,
 )
+from profkit.verdict.types import Diff, Evidence, Finding, Verdict
 
 #: Names that try to break out of every output: escape sequences, markup of rich, Markdown and HTML, line
 #: breaks, bidirectional controls, undecodable bytes, wide characters, mentions.
@@ -42,6 +43,14 @@ HOSTILE = (
     "函数" * 60,
     "x" * 5000,
     "$a^2$ \\| {{x}} &lt; :smile: www.e.org",
+)
+
+
+#: Notices of codes that are known and not known, with such names in all that is text.
+NOTICES = tuple(
+    Notice(code, name, {"problem": name, "file": name, "names": (name,)})
+    for name in HOSTILE
+    for code in ("record-unreadable", "from-later")
 )
 
 
@@ -166,13 +175,13 @@ def contended() -> Diff:
         baseline=side("clean.prof", 3.21, 3.02, wait=0.012),
         candidate=side("slow.prof", 9.93, 8.2, wait=5.31),
         comparability=Comparability(
-            0.82, ("Python 3.11.7 against 3.12.1: comprehensions were folded into their callers.",)
+            0.82, (Notice("python-differs", "", {"baseline": "3.11.7", "candidate": "3.12.1"}),)
         ),
         verdict=Verdict("contention", 0.97, summary, "external-load", evidence, advice, (other,)),
         ranking=Ranking("tottime", 0.41, 0.36, True, 0.15),
         table=table(ROWS),
         residue=Residue(31, 12, 0.067, 0.049),
-        warnings=("CPU-time profiles leave out waiting.",),
+        warnings=(Notice("trailing-bytes", "", {"bytes": 8}).at(file="slow.prof"),),
     )
 
 
@@ -227,7 +236,9 @@ def code_change() -> Diff:
             command=("python", "encode.py", "a b"),
             environment={"OMP_NUM_THREADS": "4", "SLURM_PROCID": "0"},
         ),
-        comparability=Comparability(0.9, ("Host node17 against node18.",)),
+        comparability=Comparability(
+            0.9, (Notice("host-differs", "", {"baseline": "node17", "candidate": "node18"}),)
+        ),
         verdict=Verdict(
             "code-change", 0.93, "encode got slower, and its source differs.", None, evidence, advice
         ),
@@ -305,7 +316,7 @@ def unmatched() -> Diff:
     return replace(
         quiet(),
         comparability=Comparability(
-            0.01, ("98% of the baseline's self time is in functions that only it has.",)
+            0.01, (Notice("functions-of-one-side", "baseline", {"self_time": 0.98}),)
         ),
         verdict=Verdict("inconclusive", 0.5, summary),
         table=table(rows),
@@ -323,16 +334,16 @@ def hostile() -> Diff:
     rows += [Row(name, name, before=(1.0, 5), match="gone") for name in HOSTILE]
     evidence = tuple(Evidence(name, name, name, name) for name in HOSTILE)
     findings = tuple(Finding("blocked", "blocked", 0.5, math.nan, name) for name in HOSTILE)
-    bad = SideSummary(HOSTILE[0], 1, HOSTILE, 1.0, None, 1.0, None, HOSTILE[3], HOSTILE[1], 1, HOSTILE)
+    bad = SideSummary(HOSTILE[0], 1, HOSTILE, 1.0, None, 1.0, None, HOSTILE[3], HOSTILE[1], 1, NOTICES)
     return Diff(
         baseline=bad,
         candidate=bad,
-        comparability=Comparability(0.1, HOSTILE),
+        comparability=Comparability(0.1, NOTICES),
         verdict=Verdict("inconclusive", 0.3, HOSTILE[3], None, evidence, HOSTILE, findings),
         ranking=Ranking("tottime", math.nan, math.nan, False, math.nan),
         table=table(rows),
         residue=Residue(len(HOSTILE), len(HOSTILE), 0.1, math.nan),
-        warnings=HOSTILE,
+        warnings=NOTICES,
     )
 
 
@@ -432,11 +443,17 @@ def captured_run() -> Run:
             (killed,),
             roots,
             host,
-            notes=("its last state is a snapshot from 1.2 s before its end",),
+            notes=(Notice("waiting-sampled", "", {"rate": 50}),),
         ),
     )
     machine = Machine(64, 2.0, 12.4, 20.1, 0.0, 7.2, 0.4, 12, 124, 9.71, 17)
-    return Run("run.prof", ranks, manifest, machine, ("Process 4250 was killed; up to 2 s of it are lost.",))
+    return Run(
+        "run.prof",
+        ranks,
+        manifest,
+        machine,
+        (Notice("process-killed", "", {"lost_s": 1.5, "pids": (4250,)}),),
+    )
 
 
 def hostile_run() -> Run:
@@ -459,6 +476,6 @@ def hostile_run() -> Run:
         Thread(profile(rows), i, name, 1.0, 0.5, None, (OpenCall(i, 1.0),)) for i, name in enumerate(HOSTILE)
     )
     one = Process(
-        1, 0, HOSTILE[0], None, HOSTILE, HOSTILE[3], HOSTILE[2], 1.0, 1.0, 0.5, 1, 1, threads, notes=HOSTILE
+        1, 0, HOSTILE[0], None, HOSTILE, HOSTILE[3], HOSTILE[2], 1.0, 1.0, 0.5, 1, 1, threads, notes=NOTICES
     )
-    return Run(HOSTILE[3], (one,), manifest, None, HOSTILE)
+    return Run(HOSTILE[3], (one,), manifest, None, NOTICES)

@@ -7,6 +7,7 @@ import gc
 import json
 import sys
 import time
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +48,9 @@ def main() -> None:
     commands.choices["report"].add_argument(
         "--doc", type=Path, help="put the tables between the marks of this file"
     )
-    commands.choices["report"].add_argument("--wrong", action="store_true", help="also list wrong verdicts")
+    commands.choices["report"].add_argument(
+        "--wrong", action="store_true", help="also list wrong verdicts, and the pairs left out"
+    )
     commands.choices["report"].add_argument(
         "--learnt",
         action="store_true",
@@ -116,54 +119,56 @@ def _samples(options: argparse.Namespace) -> list[Sample]:
     return samples
 
 
-def _pairs(options: argparse.Namespace):  # type: ignore[no-untyped-def]
-    from benchmarks.verdict.pairs import make_pairs
-
-    arms = (options.arm,) if options.arm else ("counters", "plain")
-    return (*make_pairs(_samples(options)), arms)
+def _arms(options: argparse.Namespace) -> tuple[str, ...]:
+    return (options.arm,) if options.arm else ("counters", "plain")
 
 
 def _report(options: argparse.Namespace) -> None:
     from benchmarks.verdict.alone import alone
     from benchmarks.verdict.judge import judge
     from benchmarks.verdict.learn import learn_without
+    from benchmarks.verdict.pairs import make_pairs
     from benchmarks.verdict.tables import report
 
     begin = time.perf_counter()
-    pairs, left_out, arms = _pairs(options)
-    judged = []
+    samples, arms = _samples(options), _arms(options)
+    pairs, left_out = make_pairs(samples)
+    judged: list[Judgement] = []
     several = any(pair.runs > 1 for pair in pairs)
     weights = None if options.learnt or "plain" not in arms or not several else learn_without(pairs)
     for verdict in judge(pairs, arms, weights):
         judged.append(verdict)
         if sys.stderr.isatty() and len(judged) % 20 == 0:
             print(f"\r{len(judged)} of {len(pairs) * len(arms)}", end="", file=sys.stderr)
-    text = report(judged, left_out, alone(_samples(options)))
+    single, single_left_out = alone(samples)
+    text = report(judged, left_out, single, single_left_out)
     if options.output:
         options.output.write_text(text, encoding="utf-8")
     if options.summary:
         from benchmarks.verdict.score import summary
 
-        rows = ",\n".join(json.dumps(row) for row in summary(judged))
+        rows = ",\n".join(json.dumps(row) for row in summary([*judged, *single]))
         options.summary.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     if options.doc:
         _into(options.doc, text)
     if options.learn:
-        _learn(judged, pairs)
+        _learn(judged, single, pairs)
     print(text)
     if options.wrong:
-        for j in judged:
+        for j in (*judged, *single):
             if j.outcome == "wrong":
                 print(
                     f"{j.arm}/{j.runs} {j.workload}/{j.condition} {j.form} {j.baseline}→{j.candidate} "
                     f"×{j.effect:.2f}: {j.cause} ({j.kind}, {j.rule}, "
-                    f"{j.confidence:.2f}), not {' or '.join(j.causes)}"
+                    f"{j.confidence:.2f}), not {' or '.join(j.causes) or 'anything'}"
                 )
+        for pair, count in Counter(left_out).items():
+            print(f"left out {count}: {pair.workload}/{pair.condition} {pair.form}, {pair.runs} a side")
     if options.json:
         from benchmarks.verdict.judge import finite
 
         with options.json.open("w", encoding="utf-8") as file:
-            for j in judged:
+            for j in (*judged, *single):
                 file.write(json.dumps(finite({**asdict(j), "outcome": j.outcome})) + "\n")
     print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
@@ -179,16 +184,17 @@ def _into(document: Path, text: str) -> None:
 
 def _facts(options: argparse.Namespace) -> None:
     from benchmarks.verdict.judge import fact_lines
+    from benchmarks.verdict.pairs import make_pairs
 
-    pairs, _, arms = _pairs(options)
+    pairs, _ = make_pairs(_samples(options))
     file = options.output.open("w", encoding="utf-8") if options.output else sys.stdout
-    for record in fact_lines(pairs, arms):
+    for record in fact_lines(pairs, _arms(options)):
         file.write(json.dumps(record) + "\n")
     file.flush()
 
 
-def _learn(judged: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
-    """Write what was learnt on all programs: the weights, and how often each rule was right on others."""
+def _learn(judged: Sequence[Judgement], single: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
+    """Write what was learnt on all programs: the weights, and how often each rule was right."""
     from benchmarks.verdict.calibrate import fit
     from benchmarks.verdict.learn import examples, learn, write, write_steps
 
@@ -201,6 +207,7 @@ def _learn(judged: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
         for arm in ("counters", "plain")
         for several in (False, True)
     }
+    tables["alone"] = fit(single)
     write_steps(MODULES / "verdict" / "calibration.py", tables)
 
 

@@ -87,7 +87,7 @@ def held_out(judged: Sequence[Judgement]) -> list[Judgement]:
         groups[j.arm, j.runs > 1].append(j)
     for group in groups.values():
         for workload in sorted({j.workload for j in group}):
-            table = fit(j for j in group if j.workload != workload)
+            table = fit(j for j in group if workload not in j.programs)
             for j in group:
                 if j.workload == workload:
                     learnt = confidence_of(table, j.rule, j.strength) if j.rule else None

@@ -22,7 +22,7 @@ class Condition:
     Attributes
     ----------
     label
-        Of `truth.INTENTS`.
+        Of `truth.RIGHT`.
     hogs
         Busy processes per CPU; ``hog_duty`` is the part of the time that each wants.
     hog_cpu, cpu
@@ -113,6 +113,8 @@ class Program:
         Started by ``mpirun``; 0: started directly.
     store
         Whether it fetches from the store.
+    polls
+        Whether it asks again and again for what it waits for, instead of blocking.
     environment
         Always set.
     """
@@ -124,6 +126,7 @@ class Program:
     isa: Mapping[str, str] = field(default_factory=dict)
     ranks: int = 0
     store: bool = False
+    polls: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -131,10 +134,24 @@ class Program:
 PATIENT = {"OMP_WAIT_POLICY": "passive"}
 
 PROGRAMS: Mapping[str, Program] = {
-    "linear_algebra": Program(24, ("beside-changed", "beside-size", "beside-work2", "hogs-1x", "isa", "changed", "work2", "size"), isa=OPENBLAS),
+    "linear_algebra": Program(
+        24,
+        ("beside-changed", "beside-size", "beside-work2", "hogs-1x", "isa", "changed", "work2", "size"),
+        isa=OPENBLAS,
+    ),
     "heat_grid": Program(
         250,
-        ("beside-changed", "beside-size", "hogs-1x", "bursty", "stopped", "isa", "changed", "size", "changed-hogs"),
+        (
+            "beside-changed",
+            "beside-size",
+            "hogs-1x",
+            "bursty",
+            "stopped",
+            "isa",
+            "changed",
+            "size",
+            "changed-hogs",
+        ),
         single=True,
         isa=NUMPY,
     ),
@@ -142,27 +159,43 @@ PROGRAMS: Mapping[str, Program] = {
         20, ("hogs-half", "hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True
     ),
     "api_client": Program(400, ("hogs-1x", "changed", "slow-server"), store=True),
-    "ledger": Program(70, ("beside-changed", "beside-size", "hogs-1x", "bursty", "quota", "locked", "changed", "size"), single=True),
-    "augment_pool": Program(110, ("beside-changed", "beside-work2", "hogs-1x", "bursty", "workers", "changed", "work2")),
+    "ledger": Program(
+        70,
+        ("beside-changed", "beside-size", "hogs-1x", "bursty", "quota", "locked", "changed", "size"),
+        single=True,
+    ),
+    "augment_pool": Program(
+        110, ("beside-changed", "beside-work2", "hogs-1x", "bursty", "workers", "changed", "work2")
+    ),
     "train_loader": Program(12, ("hogs-1x", "threads", "slow-store", "changed"), store=True),
     "infer_omp": Program(40, ("threads", "isa", "size", "changed"), isa=TORCH),
-    "vision_cv": Program(80, ("beside-changed", "beside-size", "hogs-1x", "bursty", "threads", "changed", "size", "pinned")),
+    "vision_cv": Program(
+        80, ("beside-changed", "beside-size", "hogs-1x", "bursty", "threads", "changed", "size", "pinned")
+    ),
     "fit_models": Program(
         5, ("hogs-half", "threads", "work2", "size"), thread_variable="OMP_NUM_THREADS", environment=PATIENT
     ),
     "spectra": Program(18, ("hogs-1x", "quota", "isa", "changed", "stopped"), isa=NUMPY),
     "thumbnails": Program(12, ("hogs-1x", "pinned", "pinned-hog", "changed")),
-    "pixels_ne": Program(50, ("beside-changed", "beside-size", "hogs-1x", "bursty", "size", "changed", "quota")),
+    "pixels_ne": Program(
+        50, ("beside-changed", "beside-size", "hogs-1x", "bursty", "size", "changed", "quota")
+    ),
     "pipeline_mpi": Program(60, ("rank-hog", "changed", "work2", "size"), ranks=4),
     "digests": Program(70, ("bursty", "hogs-2x", "pinned", "changed", "stopped")),
     "stream_nvtx": Program(500, ("hogs-1x", "slow-store", "changed", "work2"), single=True, store=True),
     # Written after the rules: see docs/verdict.md.
-    "neighbours_np": Program(10, ("beside-changed", "beside-work2", "hogs-1x", "bursty", "isa", "changed", "work2"), isa=OPENBLAS),
+    "neighbours_np": Program(
+        10, ("beside-changed", "beside-work2", "hogs-1x", "bursty", "isa", "changed", "work2"), isa=OPENBLAS
+    ),
     "puzzles": Program(200, ("hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True),
     "archive_pool": Program(30, ("beside-size", "hogs-1x", "workers", "changed", "size", "stopped")),
     # They poll: calls of the functions that wait follow the time that is waited.
-    "poll_pool": Program(45, ("hogs-1x", "workers", "changed", "work2")),
-    "poll_fetch": Program(1800, ("hogs-1x", "slow-server", "changed", "work2"), single=True, store=True),
-    "poll_queue": Program(700, ("hogs-1x", "bursty", "slow-store", "changed"), store=True),
-    "train_conv": Program(15, ("beside-changed", "beside-size", "hogs-1x", "threads", "isa", "changed", "size"), isa=TORCH),
+    "poll_pool": Program(45, ("hogs-1x", "workers", "changed", "work2"), polls=True),
+    "poll_fetch": Program(
+        1800, ("hogs-1x", "slow-server", "changed", "work2"), single=True, store=True, polls=True
+    ),
+    "poll_queue": Program(700, ("hogs-1x", "bursty", "slow-store", "changed"), store=True, polls=True),
+    "train_conv": Program(
+        15, ("beside-changed", "beside-size", "hogs-1x", "threads", "isa", "changed", "size"), isa=TORCH
+    ),
 }

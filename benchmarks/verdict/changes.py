@@ -1,4 +1,4 @@
-"""The change of source of each program: one function, as somebody could have written it, several times slower."""
+"""The change of source of each program: one function, as a developer could have written it, several times slower."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ CHANGES = {
         "weigh",
         "goes over the values four times, with another base",
         "    for value in values:\n        total = (total * 31 + value) % 999983\n",
-        "    for base in (31, 37, 41, 43):\n        for value in values:\n            total = (total * base + value) % 999983\n",
+        "    for base in (31, 37, 41, 43):\n        for value in values:\n"
+        "            total = (total * base + value) % 999983\n",
     ),
     "poll_fetch": Change(
         "entropy",

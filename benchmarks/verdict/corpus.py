@@ -16,32 +16,33 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.verdict.truth import INTENTS, Intent, Measured
+from benchmarks.verdict.catalogue import CONDITIONS, TOO_MANY_PER_CPU, Condition
+from benchmarks.verdict.truth import Measured
 from profkit.capture.agent.settings import thread_environment
 from profkit.formats.load import load_run
+from profkit.formats.marshal_scan import PADDING
 from profkit.formats.pstats_file import parse_pstats
 from profkit.formats.pstats_write import write_pstats
-from profkit.formats.tokens import PADDING
 from profkit.model import Host, Machine, Manifest, Process, Profile, Run, Thread
 
 __all__ = ["CLEAN", "Sample", "foreign_run", "full_run", "read_corpus"]
 
 CLEAN = "clean"
 
-#: What the conditions of the plain layout were meant to do.
-PLAIN_LABELS = {
-    "clean": "no-change",
-    "hog1": "contention",
-    "hog2": "contention",
-    "hog4": "contention",
-    "oversub": "contention",
-    "thr8": "contention",
-    "quota": "cpu-quota",
-    "duty": "blocked",
-    "isa": "slower-machine",
-    "regress": "code-change",
-    "work2": "workload-change",
-    "size": "larger-input",
+#: Conditions of the plain layout, on two CPUs.
+PLAIN_CONDITIONS = {
+    "clean": Condition("no-change"),
+    "hog1": Condition("contention", hogs=0.5),
+    "hog2": Condition("contention", hogs=1),
+    "hog4": Condition("contention", hogs=2),
+    "oversub": Condition("contention", threads=TOO_MANY_PER_CPU, workers=TOO_MANY_PER_CPU),
+    "thr8": Condition("contention", threads=TOO_MANY_PER_CPU),
+    "quota": Condition("cpu-quota", quota=0.4),
+    "duty": Condition("blocked", stopped=0.5),
+    "isa": Condition("slower-machine", isa=True),
+    "regress": Condition("code-change", changed=True),
+    "work2": Condition("workload-change", work=2.0),
+    "size": Condition("larger-input", size=1.5),
 }
 #: Seconds of one unit of /proc/stat.
 TICK_S = 0.01
@@ -53,8 +54,10 @@ class Sample:
 
     Attributes
     ----------
+    condition, setup
+        Name of the condition, and what it was.
     baseline
-        Condition whose runs are the clean ones for it.
+        Name of the condition whose runs it is compared with.
     plain
         Whether the file is a plain profile whose counters are in the JSON.
     """
@@ -63,7 +66,7 @@ class Sample:
     condition: str
     repeat: int
     path: Path
-    intent: Intent
+    setup: Condition
     baseline: str
     measured: Measured
     plain: bool
@@ -85,17 +88,29 @@ def _samples(directory: Path) -> Iterator[Sample]:
         facts = json.loads(path.read_text())
         workload, condition = path.parts[-3:-1]
         plain = "label" not in facts
-        label = PLAIN_LABELS[condition] if plain else facts["label"]
+        known = PLAIN_CONDITIONS if plain else CONDITIONS
+        if condition not in known:
+            raise SystemExit(
+                f"{path}: {condition!r} is not a condition of catalogue.py; remove it or declare it"
+            )
+        if not plain and "processes" not in facts:
+            raise SystemExit(f"{path}: holds no figures of single processes; take this corpus again")
         yield Sample(
             workload,
             condition,
             int(path.stem),
             profile,
-            INTENTS[label],
-            CLEAN if plain else facts["baseline"],
-            _plain_measured(facts) if plain else Measured(**facts["measured"]),
+            known[condition],
+            known[condition].baseline,
+            _plain_measured(facts) if plain else _measured(facts),
             plain,
         )
+
+
+def _measured(facts: dict[str, Any]) -> Measured:
+    # Of each process: pid, threads, seconds run and waited, and those of its first thread.
+    lead_wait_s = max((process[5] for process in facts["processes"]), default=0.0)
+    return Measured(**facts["measured"], lead_wait_s=lead_wait_s)
 
 
 def _plain_measured(facts: dict[str, Any]) -> Measured:
@@ -108,6 +123,7 @@ def _plain_measured(facts: dict[str, Any]) -> Measured:
         others_cores=max(0.0, (_plain_busy(facts) - tree["tree_run_s"]) / wall),
         throttled=facts["cg_cpu.nr_throttled"] / periods if periods else 0.0,
         cpus=float(facts["affinity"]),
+        lead_wait_s=facts["per_thread"][0][2] * 1e-9,
     )
 
 

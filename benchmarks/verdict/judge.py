@@ -13,14 +13,14 @@ from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
 from benchmarks.verdict.pairs import Pair
-from profkit.verdict import comparison
-from profkit.verdict.judge import diagnose
-from profkit.measure.signals import Facts
 from profkit.measure.starvation import starvation
 from profkit.measure.tables import DiffTable
-from profkit.verdict.types import Verdict
 from profkit.measure.weights import Weights
 from profkit.model import Run, RunSet
+from profkit.verdict.comparison import compare
+from profkit.verdict.judge import judge as judge_case
+from profkit.verdict.readings import READINGS, Case
+from profkit.verdict.types import Verdict
 
 __all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]
 
@@ -36,6 +36,10 @@ class Judgement:
 
     Attributes
     ----------
+    arm
+        One of `ARMS`, or ``alone`` for what is said of one run by itself.
+    programs
+        All programs whose runs are in the pair: more than `workload` where one is compared with another.
     rule, strength
         Of the finding that became the verdict; empty and NaN where there was none or it has none.
     outcome
@@ -45,6 +49,7 @@ class Judgement:
     arm: str
     runs: int
     workload: str
+    programs: tuple[str, ...]
     condition: str
     form: str
     label: str
@@ -62,7 +67,7 @@ class Judgement:
 
     @property
     def outcome(self) -> str:
-        """Whether the verdict is right; saying that it cannot be told is neither right nor wrong."""
+        """Whether the verdict is right; ``inconclusive`` is neither, unless it is all that could be said."""
         if self.cause in self.causes:
             return "right"
         return "inconclusive" if self.cause == "inconclusive" else "wrong"
@@ -76,9 +81,10 @@ def judge(
     """Compare every pair in every arm; plain profiles with the weights given for their program, if any."""
     for pair in pairs:
         for arm in arms:
-            facts, verdict = compared(pair, arm)
+            case, verdict = compared(pair, arm)
             if weights is not None and arm == "plain" and pair.workload in weights:
-                verdict = diagnose(replace(facts, starved=starvation(facts.signs, weights[pair.workload])))
+                starved = starvation(case.signals.signs, weights[pair.workload])
+                verdict = judge_case(replace(case, signals=replace(case.signals, starved=starved)))
             yield _judgement(pair, arm, verdict)
 
 
@@ -90,28 +96,16 @@ def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
     )
 
 
-def compared(pair: Pair, arm: str) -> tuple[Facts, Verdict]:
-    """Run the comparison, and keep the facts that the verdict was made from on the way."""
-    facts = _facts_of(pair, arm)
-    return facts, diagnose(facts)
+def compared(pair: Pair, arm: str) -> tuple[Case, Verdict]:
+    """Run the comparison: what the verdict is made from, and the verdict."""
+    case = _case_of(pair, arm)
+    return case, judge_case(case)
 
 
 @cache
-def _facts_of(pair: Pair, arm: str) -> Facts:
-    """Facts of a pair; learning and judging ask for them twice."""
-    kept: list[Facts] = []
-
-    def keeping(facts: Facts) -> Verdict:
-        kept.append(facts)
-        return diagnose(facts)
-
-    original = comparison.diagnose
-    comparison.diagnose = keeping
-    try:
-        comparison.diff(*_sides(pair, arm))
-    finally:
-        comparison.diagnose = original
-    return kept[0]
+def _case_of(pair: Pair, arm: str) -> Case:
+    """Case of a pair; learning and judging ask for it twice."""
+    return compare(*_sides(pair, arm)).case
 
 
 def _judgement(pair: Pair, arm: str, verdict: Verdict) -> Judgement:
@@ -120,6 +114,7 @@ def _judgement(pair: Pair, arm: str, verdict: Verdict) -> Judgement:
         arm=arm,
         runs=pair.runs,
         workload=pair.workload,
+        programs=tuple(sorted(pair.programs)),
         condition=pair.condition,
         form=pair.form,
         label=pair.truth.label,
@@ -129,7 +124,7 @@ def _judgement(pair: Pair, arm: str, verdict: Verdict) -> Judgement:
         effect=round(pair.truth.effect, 4),
         cause=verdict.cause,
         kind=verdict.kind,
-        confidence=verdict.confidence,
+        confidence=first.confidence if first else 0.5,
         rule=first.rule if first else "",
         strength=float(getattr(first, "strength", math.nan)),
         baseline=tuple(s.repeat for s in pair.baseline),
@@ -141,7 +136,7 @@ def fact_lines(pairs: Iterable[Pair], arms: Iterable[str] = tuple(ARMS)) -> Iter
     """Return one record per pair and arm: the truth, every number that the rules see, and the verdict."""
     for pair in pairs:
         for arm in arms:
-            facts, verdict = compared(pair, arm)
+            case, verdict = compared(pair, arm)
             record = asdict(_judgement(pair, arm, verdict))
             record["outcome"] = _judgement(pair, arm, verdict).outcome
             record["findings"] = [
@@ -158,19 +153,10 @@ def fact_lines(pairs: Iterable[Pair], arms: Iterable[str] = tuple(ARMS)) -> Iter
                 side: asdict(samples[0].measured) if len(samples) == 1 else None
                 for side, samples in (("baseline", pair.baseline), ("candidate", pair.candidate))
             }
-            record["facts"] = _plain(facts)
-            record["properties"] = _properties(facts)
+            record["facts"] = _plain(case.signals)
+            record["readings"] = {name: _plain(case.read(name)) for name in READINGS}
+            record["account"] = _plain(case.account)
             yield finite(record)
-
-
-def _properties(of: Any) -> dict[str, Any]:
-    """Every property of the facts and of both sides' facts, under the name by which the rules ask for it."""
-    found = {}
-    for prefix, thing in (("", of), ("baseline.", of.baseline), ("candidate.", of.candidate)):
-        for name in dir(type(thing)):
-            if isinstance(getattr(type(thing), name), property):
-                found[prefix + name] = _plain(getattr(thing, name))
-    return found
 
 
 def _plain(value: Any) -> Any:
@@ -202,7 +188,6 @@ def _row(table: DiffTable, i: int) -> dict[str, Any]:
         "rank": [int(a.rank[i]), int(b.rank[i])],
         "wait": [None if s.wait is None else float(s.wait[i]) for s in (a, b)],
         "anomalous": bool(table.anomalous[i]),
-        "reason": table.reason[i],
     }
 
 

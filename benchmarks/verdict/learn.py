@@ -3,7 +3,7 @@
 A logistic regression with a quadratic penalty (Hoerl and Kennard 1970; Newton's method), every program weighing the
 same. The threshold is the one that at most `ALARMS` of the pairs without contention pass, each judged by weights that
 were learnt without its program. Pairs whose time was taken in lumps for another reason (a quota, stopped
-processes) are not learnt from: without counters they cannot be told from contention.
+processes) are not learnt from: without counters they look the same as contention.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from benchmarks.verdict.calibrate import Table
 from benchmarks.verdict.pairs import Pair
+from benchmarks.verdict.truth import CONTENTION
 from profkit.measure import noise
 from profkit.measure.signs import SIGNS
 from profkit.measure.weights import Weights
@@ -56,7 +57,10 @@ def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
     for pair in pairs:
         if pair.truth.label in LUMPS_OF_OTHERS or pair.runs >= noise.MIN_RUNS_NOISE:
             continue
-        values = compared(pair, "plain")[0].signs
+        # Two programs show nothing of one; two runs beside the same neighbours may be contended, too.
+        if pair.form == "another" or (CONTENTION in pair.truth.causes and not pair.truth.contended):
+            continue
+        values = compared(pair, "plain")[0].signals.signs
         yield Example(pair.workload, values, pair.truth.contended)
         if not pair.truth.contended and pair.form == "null":
             yield Example(pair.workload, _slower(values, SLOWER_MACHINE), False)
@@ -140,11 +144,11 @@ def write_steps(path: Path, tables: Mapping[str, Table]) -> None:
     for group, table in sorted(tables.items()):
         lines.append(f"    {group!r}: {{")
         for rule, steps in sorted(table.items()):
-            told = ", ".join(
+            written = ", ".join(
                 f"({'-math.inf' if strength == -math.inf else f'{strength:.4g}'}, {confidence:.3f})"
                 for strength, confidence in steps
             )
-            lines.append(f"        {rule!r}: ({told},),")
+            lines.append(f"        {rule!r}: ({written},),")
         lines.append("    },")
     lines.append("}")
     head = path.read_text(encoding="utf-8").partition("\nSTEPS: ")[0]

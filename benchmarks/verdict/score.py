@@ -6,13 +6,50 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
+from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.judge import Judgement
 
-__all__ = ["BUCKETS", "Figures", "Share", "calibration", "confusion", "figures", "summary", "wilson"]
+__all__ = [
+    "BUCKETS",
+    "Figures",
+    "Share",
+    "by_condition",
+    "calibration",
+    "confusion",
+    "figures",
+    "rows_of",
+    "summary",
+]
 
 #: Lower ends of the confidence buckets.
 BUCKETS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+#: Rows of the table by condition that have a name of their own: by form, by condition, and the polling programs'.
+FORM_ROWS = {
+    "null": "clean",
+    "same": "one condition on both sides",
+    "reversed": "sides exchanged",
+    "neighbour": "neighbour on both sides",
+    "another": "another program",
+}
+BESIDE_ROWS = {
+    "beside-changed": "neighbour + changed source",
+    "beside-size": "neighbour + larger input",
+    "beside-work2": "neighbour + twice the work",
+}
+POLLING_ROW = "polling wait"
+#: Labels of conditions under which a program waits for something.
+WAITING = frozenset(("contention", "cpu-quota", "blocked", "data-starvation"))
+#: Order of the rows: conditions as in the catalogue, those of other corpora, then these.
+LAST_ROWS = (
+    "one condition on both sides",
+    "sides exchanged",
+    "neighbour on both sides",
+    *BESIDE_ROWS.values(),
+    POLLING_ROW,
+    "another program",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +76,7 @@ class Figures:
     kind
         Of those, the ones whose kind is right.
     alarms
-        Pairs without contention that were called contention.
+        Pairs without contention that were called contention, unless the observer saw that, too.
     other
         Pairs without contention whose verdict is right.
     wrong, inconclusive
@@ -68,7 +105,7 @@ def figures(judged: Sequence[Judgement]) -> Figures:
         pairs=len(judged),
         recall=Share(len(found), len(asked)),
         kind=Share(sum(j.kind in j.kinds for j in kinds), len(kinds)),
-        alarms=_count(rest, lambda j: j.cause == "contention"),
+        alarms=_count(rest, lambda j: j.cause == "contention" and j.outcome == "wrong"),
         other=_count(rest, lambda j: j.outcome == "right"),
         wrong=_count(judged, lambda j: j.outcome == "wrong"),
         inconclusive=_count(judged, lambda j: j.outcome == "inconclusive"),
@@ -77,6 +114,40 @@ def figures(judged: Sequence[Judgement]) -> Figures:
 
 def _count(judged: Sequence[Judgement], holds: Callable[[Judgement], bool]) -> Share:
     return Share(sum(map(holds, judged)), len(judged))
+
+
+class _Compared(Protocol):
+    """What the table by condition asks of a pair: judged, or left out."""
+
+    @property
+    def workload(self) -> str: ...
+    @property
+    def condition(self) -> str: ...
+    @property
+    def form(self) -> str: ...
+
+
+AnyPair = TypeVar("AnyPair", bound=_Compared)
+
+
+def rows_of(pair: _Compared) -> tuple[str, ...]:
+    """Rows of the table by condition that a pair belongs to; what polls while it waits is in two."""
+    if pair.form in FORM_ROWS:
+        return (FORM_ROWS[pair.form],)
+    row = BESIDE_ROWS.get(pair.condition, pair.condition)
+    program, condition = PROGRAMS.get(pair.workload), CONDITIONS.get(pair.condition)
+    polls = program is not None and condition is not None and program.polls and condition.label in WAITING
+    return (row, POLLING_ROW) if polls else (row,)
+
+
+def by_condition(pairs: Iterable[AnyPair]) -> dict[str, list[AnyPair]]:
+    """Pairs by the rows of the table, in its order."""
+    table: dict[str, list[AnyPair]] = {}
+    for pair in pairs:
+        for row in rows_of(pair):
+            table.setdefault(row, []).append(pair)
+    known = [*CONDITIONS, *sorted(row for row in table if row not in (*CONDITIONS, *LAST_ROWS)), *LAST_ROWS]
+    return {row: table[row] for row in known if row in table}
 
 
 def confusion(judged: Iterable[Judgement]) -> dict[str, Counter[str]]:
@@ -102,18 +173,11 @@ def calibration(judged: Iterable[Judgement]) -> list[tuple[float, float, Share]]
     return rows
 
 
-def wilson(share: Share, z: float = 1.96) -> tuple[float, float]:
-    """Score interval of a share (Wilson 1927); pairs of one program are not independent: it is too narrow."""
-    n, p = share.of, share.part
-    if not n:
-        return math.nan, math.nan
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
 def summary(judged: Sequence[Judgement]) -> list[dict[str, object]]:
-    """Every figure as ``[hits, of]``, for each arm, runs a side and program; ``program`` is null for all together."""
+    """Every figure as ``[hits, of]``, for each arm and runs a side: of all pairs, by program, and by condition.
+
+    ``program`` and ``group`` are null where they do not apply.
+    """
     rows: list[dict[str, object]] = []
     for arm, several in sorted({(j.arm, j.runs > 1) for j in judged}):
         part = [j for j in judged if (j.arm, j.runs > 1) == (arm, several)]
@@ -124,5 +188,26 @@ def summary(judged: Sequence[Judgement]) -> list[dict[str, object]]:
                 for name in ("recall", "kind", "alarms", "other", "wrong", "inconclusive")
                 if isinstance(share := getattr(found, name), Share)
             }
-            rows.append({"arm": arm, "several": several, "program": program, "pairs": found.pairs, **shares})
+            rows.append(
+                {
+                    "arm": arm,
+                    "several": several,
+                    "program": program,
+                    "group": None,
+                    "pairs": found.pairs,
+                    **shares,
+                }
+            )
+        for group, members in by_condition(part).items():
+            outcomes = Counter(j.outcome for j in members)
+            rows.append(
+                {
+                    "arm": arm,
+                    "several": several,
+                    "program": None,
+                    "group": group,
+                    "pairs": len(members),
+                    **{name: [outcomes[name], len(members)] for name in ("right", "inconclusive", "wrong")},
+                }
+            )
     return rows

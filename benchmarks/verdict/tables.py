@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from benchmarks.verdict.alone import Alone, counts
 from benchmarks.verdict.calibrate import held_out
 from benchmarks.verdict.judge import Judgement
-from benchmarks.verdict.score import Share, calibration, confusion, figures
+from benchmarks.verdict.pairs import LeftOut
+from benchmarks.verdict.score import Share, by_condition, calibration, confusion, figures
 from profkit.verdict.types import CAUSES
 
 __all__ = ["groups", "report"]
 
 ARM_TITLES = {"counters": "with counters", "plain": "two plain profiles"}
+ALONE_TITLE = "one run alone"
 
 
 def groups(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
@@ -20,33 +22,43 @@ def groups(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
     found: dict[str, list[Judgement]] = {}
     for j in judged:
         side = "one run a side" if j.runs == 1 else "five runs a side"
-        found.setdefault(f"{ARM_TITLES[j.arm]}, {side}", []).append(j)
-    return dict(
-        sorted(found.items(), key=lambda item: (item[0].startswith("two"), item[0].endswith("five runs")))
-    )
+        title = f"{ARM_TITLES[j.arm]}, {side}" if j.arm in ARM_TITLES else ALONE_TITLE
+        found.setdefault(title, []).append(j)
+    order = [f"{arm}, {side} a side" for arm in ARM_TITLES.values() for side in ("one run", "five runs")]
+    return {title: found[title] for title in (*order, ALONE_TITLE) if title in found}
 
 
-def report(judged: Sequence[Judgement], left_out: int, single: Sequence[Alone] = ()) -> str:
+def report(
+    judged: Sequence[Judgement],
+    left_out: Sequence[LeftOut],
+    single: Sequence[Judgement] = (),
+    single_left_out: Sequence[LeftOut] = (),
+) -> str:
     """Everything that is said of a set of verdicts, and of runs alone."""
     parts = groups(judged)
     workloads = sorted({j.workload for j in judged})
+    arms = len({j.arm for j in judged})
     lines = [
         (
-            f"{len(workloads)} programs, {len(judged)} verdicts; {left_out} pairs were left out because what is true "
-            "of them cannot be told."
+            f"{len(workloads)} programs, {len(judged) // max(1, arms)} pairs, {len(judged)} verdicts; "
+            f"{len(left_out)} more pairs were left out because what is true of them cannot be decided."
         ),
         "",
         *_table(_HEAD, [_row(title, part) for title, part in parts.items()]),
     ]
+    for title, part in parts.items():
+        without = [pair for pair in left_out if (pair.runs > 1) == (part[0].runs > 1)]
+        lines += ["", f"### By condition: {title}", "", *_conditions(part, without)]
     if single:
-        lines += ["", "### One run alone, as `profkit show` judges it", "", *_alone(single)]
+        lines += ["", "### One run alone, as `profkit show` judges it", "", *_alone(single, single_left_out)]
     for title, part in parts.items():
         lines += ["", f"### By program: {title}", ""]
         rows = [_row(w, [j for j in part if j.workload == w]) for w in workloads]
         lines += _table(["program", *_HEAD[1:]], rows)
     for title, part in parts.items():
         lines += ["", f"### Labels and verdicts: {title}", "", *_confusion(part)]
-    for name, of in (("as given", judged), ("learnt on the other programs", held_out(judged))):
+    everything = [*judged, *single]
+    for name, of in (("as given", everything), ("learnt on the other programs", held_out(everything))):
         lines += ["", f"### Confidence, {name}", ""]
         rows = []
         for title, part in groups(of).items():
@@ -58,14 +70,24 @@ def report(judged: Sequence[Judgement], left_out: int, single: Sequence[Alone] =
     return "\n".join(lines) + "\n"
 
 
-def _alone(single: Sequence[Alone]) -> list[str]:
-    table = counts(single)
-    causes = [c for c in CAUSES if any(row[c] for row in table.values())]
-    rows = [
-        [label, *(str(row[c] or "") for c in causes), str(row[""] or "")]
-        for label, row in sorted(table.items())
-    ]
-    return _table(["label", *causes, "nothing"], rows)
+def _conditions(judged: Sequence[Judgement], left_out: Sequence[LeftOut]) -> list[str]:
+    of, without = by_condition(judged), by_condition(left_out)
+    rows = []
+    for title in (*of, *(row for row in without if row not in of)):
+        outcomes = Counter(j.outcome for j in of.get(title, ()))
+        counts = (outcomes.total(), outcomes["right"], outcomes["inconclusive"], outcomes["wrong"])
+        rows.append([title, *map(str, counts), str(len(without.get(title, ())) or "")])
+    return _table(["condition", "pairs", "right", "inconclusive", "wrong", "left out"], rows)
+
+
+def _alone(single: Sequence[Judgement], left_out: Sequence[LeftOut]) -> list[str]:
+    f = figures(single)
+    said = [j for j in single if j.cause != "inconclusive"]
+    right = Share(sum(j.outcome == "right" for j in said), len(said))
+    head = ["runs", "contention found", "kind right", "false alarms", "said", "of that right", "left out"]
+    shares = (f.recall, f.kind, f.alarms, Share(len(said), len(single)), right)
+    row = [str(len(single)), *(_part(share, counts=True) for share in shares), str(len(left_out))]
+    return [*_table(head, [row]), "", *_confusion(single, alone=True)]
 
 
 _HEAD = [
@@ -93,14 +115,17 @@ def _part(share: Share, *, counts: bool = False) -> str:
     return f"{text} ({share.hits}/{share.of})" if counts else text
 
 
-def _confusion(judged: Sequence[Judgement]) -> list[str]:
+def _confusion(judged: Sequence[Judgement], *, alone: bool = False) -> list[str]:
     table = confusion(judged)
     causes = [c for c in CAUSES if any(row[c] for row in table.values())]
     rows = []
     for label in sorted(table, key=lambda name: (name != "contention", name)):
-        of = [j for j in judged if j.label == label]
+        of = [j for j in judged if j.label == label and not (alone and j.cause == "inconclusive")]
         right = Share(sum(j.outcome == "right" for j in of), len(of))
         rows.append([label, *(str(table[label][c] or "") for c in causes), _part(right)])
+    if alone:
+        head = ["nothing said" if cause == "inconclusive" else cause for cause in causes]
+        return _table(["label", *head, "right, of what was said"], rows)
     return _table(["label", *causes, "right"], rows)
 
 

@@ -8,7 +8,6 @@ outside of profkit (`watch`).
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import random
@@ -24,7 +23,6 @@ from pathlib import Path
 from benchmarks.verdict import surroundings
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS, Condition, Program
 from benchmarks.verdict.changes import CHANGES
-from benchmarks.verdict.truth import Measured
 from benchmarks.verdict.watch import Watch, busy_seconds, cpu_seconds, throttling, wait_until_idle
 
 __all__ = ["Cell", "cells", "take"]
@@ -264,20 +262,20 @@ def _measure(
     waited = resource.getrusage(resource.RUSAGE_CHILDREN)
     kernel = waited.ru_utime + waited.ru_stime - ours_before.ru_utime - ours_before.ru_stime
     ours = max(watch.total(target=False)[0], kernel)
-    measured = Measured(
-        wall_s=manifest.wall_s,
-        tree_run_s=run_s,
-        tree_wait_s=wait_s,
-        others_cores=max(0.0, busy - ours) / took,
-        throttled=throttling(group),
-        cpus=1.0 if condition.cpu is not None else float(len(os.sched_getaffinity(0))),
-    )
+    measured = {
+        "wall_s": manifest.wall_s,
+        "tree_run_s": run_s,
+        "tree_wait_s": wait_s,
+        "others_cores": max(0.0, busy - ours) / took,
+        "throttled": throttling(group),
+        "cpus": 1.0 if condition.cpu is not None else float(len(os.sched_getaffinity(0))),
+    }
     return {
         "label": condition.label,
         "baseline": condition.baseline,
-        "measured": {k: round(v, 5) for k, v in dataclasses.asdict(measured).items()},
+        "measured": {k: round(v, 5) for k, v in measured.items()},
         "processes": watch.by_process(),
-        "waiting": round(measured.waiting, 4),
+        "waiting": round(wait_s / (run_s + wait_s) if run_s + wait_s else 0.0, 4),
         "foreign_cores": round(max(0.0, busy - ours - known) / took, 4),
         "command_s": round(took, 3),
     }

@@ -1,109 +1,126 @@
-"""What is true of a pair of runs, by what was done to them and by what was measured outside of profkit.
+"""What is true of two sides: from the condition as it was set up and from what an observer outside measured.
 
-A condition states an intent. Whether a run was really contended is not decided by the intent but by the time that it
-lost and by the kernel's own counters, read by the harness and not by the code that is judged: one busy process beside
-one thread on two cores is no contention. Where intent and measurement disagree, the pair is left out. Nothing here
-looks at a profile.
+The verdict's rules decide by thresholds on what profkit recorded. Nothing of that is used here: this module imports
+nothing of profkit, reads no profile and holds no threshold. It knows
+
+- the condition (`catalogue`): what was put around the program or changed in it, and therefore which causes and which
+  kinds of contention can be right at all;
+- the observer's figures (`watch`): the wall, the CPU seconds and the queueing seconds of the process tree;
+- the same figures of the program's other runs of the baseline condition, ten of them where that is ``clean``. They
+  take the place of a threshold: a difference counts where it is greater than any difference among those runs.
+
+Three questions follow, and each is a comparison of measured figures with measured figures.
+
+*Did it take longer?* One run a side: the ratio of the two walls is greater than that of the longest and the shortest
+run of the baseline condition, that is, greater than the ratio of any two of them. Several runs a side: every run of
+the candidate is longer than every run of the baseline condition (an exact rank test: five runs above ten have a
+probability of 1 in 3003 where nothing differs, five above five 1 in 252). One run above ten would have a probability
+of 1 in 11, which is why single runs are asked for more than their rank.
+
+*Did it queue longer?* The same two criteria on the seconds that the program queued for a CPU, differences instead of
+ratios.
+
+*What took the time?* The wall is the sum of computing, queueing and standing still (`_Account`). A part explains the
+loss where it is more than all other parts together.
+
+A run that was meant to be contended was contended where it took longer, queued longer and the queueing explains the
+loss. It lost nothing where it took as long as runs of the baseline condition do and did not queue longer, or by less
+than two of those typically differ in their walls. In any other case the truth cannot be decided and the pair is left
+out: a loss without queueing (a neighbour that shares a core or a cache), queueing without a loss (the surplus threads
+of a program that is none the slower), a loss that queueing explains in its smaller part only, a loss that a slow run
+on the other side hides. Nothing is left out of the other conditions: there the cause is what was done, and
+``no-change`` is right as well where the observer saw no difference.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import median
+
+from benchmarks.verdict.catalogue import Condition
 
 __all__ = [
     "CONTENTION",
-    "INTENTS",
+    "RIGHT",
     "Intent",
     "Measured",
     "Truth",
+    "intent_of",
+    "of_another",
     "of_pair",
     "of_reversed",
     "of_same",
     "summary",
 ]
 
-#: Slow-down from which lost time is worth a cause (the same figure that the corpus of DETECTION used).
-SLOWER = 1.15
-#: Slow-down below which nobody would look for a cause.
-UNTOUCHED = 1.05
-#: Growth of the process tree's run-queue wait fraction from which a slowed run counts as contended, and up to which
-#: an unslowed one counts as left alone. Between them a pair proves nothing.
-WAIT_GROWTH = 0.05
-#: Throttled part of the cgroup's periods from which a quota was felt.
-THROTTLED = 0.05
-#: Demand of the tree over the CPUs that it may use from which it starves itself.
-SELF_DEMAND = 1.25
-#: … and growth of that over the clean runs': what starves itself in either case is pushed aside by others.
-MORE_DEMAND = 1.1
-#: Cores that others used more than beside the clean runs, from which they are the ones who starve it.
-OTHERS = 0.2
-
 CONTENTION = "contention"
-ANY_KIND = frozenset(("self-oversubscription", "external-load", "cpu-quota"))
+NO_CHANGE = "no-change"
+FASTER = "faster"
+
+#: Verdicts that are right by the label of a condition. ``larger-input``: the same source makes the same calls on more
+#: data. Per call that looks exactly like a machine whose memory or arithmetic is slower, so both readings are right.
+RIGHT: dict[str, frozenset[str]] = {
+    NO_CHANGE: frozenset((NO_CHANGE,)),
+    CONTENTION: frozenset((CONTENTION,)),
+    "cpu-quota": frozenset((CONTENTION,)),
+    "blocked": frozenset(("blocked",)),
+    "data-starvation": frozenset(("data-starvation",)),
+    "slower-machine": frozenset(("slower-machine",)),
+    "code-change": frozenset(("code-change",)),
+    "workload-change": frozenset(("workload-change",)),
+    "larger-input": frozenset(("workload-change", "slower-machine")),
+    "code-change+contention": frozenset(("code-change", CONTENTION)),
+    "another-program": frozenset(("inconclusive",)),
+}
+#: Verdicts that stay right when the sides are exchanged: other calls and other code are so in either direction.
+EITHER_WAY = frozenset(("code-change", "workload-change"))
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What a condition was meant to do.
+    """What a condition was meant to do to the runs of its baseline condition.
 
     Attributes
     ----------
     label
-        Row of the confusion matrix.
+        Row of the tables.
     causes
-        Verdicts that are right.
+        Verdicts that are right where it did it.
     kinds
-        Kinds of contention that are right; empty where they are measured or there is none.
+        Kinds of contention that were set up; empty without contention.
     """
 
     label: str
     causes: frozenset[str]
     kinds: frozenset[str] = frozenset()
 
-
-def _intent(label: str, *causes: str, kinds: Sequence[str] = ()) -> Intent:
-    return Intent(label, frozenset(causes or (label,)), frozenset(kinds))
-
-
-#: By label. ``larger-input``: the same source makes the same calls on more data. Per call that looks exactly like a
-#: machine whose memory or arithmetic is slower, so both readings are right; a change of code, contention or
-#: blocking are not.
-INTENTS = {
-    intent.label: intent
-    for intent in (
-        _intent("no-change"),
-        _intent(CONTENTION),
-        _intent("cpu-quota", CONTENTION, kinds=["cpu-quota"]),
-        _intent("blocked"),
-        _intent("data-starvation"),
-        _intent("slower-machine"),
-        _intent("code-change"),
-        _intent("workload-change"),
-        _intent("larger-input", "workload-change", "slower-machine"),
-        _intent("code-change+contention", "code-change", CONTENTION),
-    )
-}
+    @property
+    def mixed(self) -> bool:
+        """Whether contention was set up together with something else."""
+        return CONTENTION in self.causes and self.causes != {CONTENTION}
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run, as the harness saw it from outside.
+    """One run, as the observer saw it from outside.
 
     Attributes
     ----------
     wall_s
         Seconds from start to end.
     tree_run_s, tree_wait_s
-        CPU seconds and run-queue wait of the target's processes.
+        CPU seconds and queueing seconds, added up over all threads of the program's processes.
     others_cores
-        CPU that everything else on the machine used, per second.
+        CPUs that everything else on the machine used, on average.
     throttled
-        Part of the cgroup's periods, 0 without a quota.
+        Part of the cgroup's periods in which it was throttled, 0 without a quota.
     cpus
-        CPUs that the target might use.
+        CPUs that the program was allowed to use.
+    lead_wait_s
+        Queueing seconds of the first thread that queued longest, of all processes' first threads.
     """
 
     wall_s: float
@@ -112,16 +129,11 @@ class Measured:
     others_cores: float
     throttled: float
     cpus: float
-
-    @property
-    def waiting(self) -> float:
-        """Run-queue wait over run-queue wait and CPU time, of the whole tree."""
-        active = self.tree_run_s + self.tree_wait_s
-        return self.tree_wait_s / active if active > 0 else 0.0
+    lead_wait_s: float
 
     @property
     def demand_cores(self) -> float:
-        """CPUs that the tree would have used."""
+        """Threads that ran or queued, on average."""
         return (self.tree_run_s + self.tree_wait_s) / self.wall_s
 
 
@@ -134,9 +146,11 @@ class Truth:
     causes, kinds
         Right verdicts, and right kinds where the verdict is contention (empty: any).
     contended
-        Whether the candidate lost time to contention that the baseline did not.
+        Whether the candidate lost time to contention that the baseline did not have.
     effect
         Candidate's wall over the baseline's.
+    longer
+        Whether the candidate took longer than the baseline by more than runs of one condition differ.
     """
 
     label: str
@@ -144,99 +158,209 @@ class Truth:
     kinds: frozenset[str]
     contended: bool
     effect: float
+    longer: bool
+
+
+def intent_of(condition: Condition, reference: Condition) -> Intent:
+    """Return what one condition was meant to do to a program that otherwise runs under another one.
+
+    The kinds of contention follow from what was set up and is not set up in the reference too: busy neighbours are
+    external load; more threads or workers, or fewer CPUs for them, make the program compete with itself; a quota is a
+    quota. Contention that a condition adds to another cause by its neighbours is right beside that cause.
+    """
+
+    def differs(*names: str) -> bool:
+        return any(getattr(condition, name) != getattr(reference, name) for name in names)
+
+    kinds = set()
+    if condition.hogs and differs("hogs", "hog_duty", "hog_cpu"):
+        kinds.add("external-load")
+    if differs("threads", "workers", "cpu"):
+        kinds.add("self-oversubscription")
+    if differs("quota"):
+        kinds.add("cpu-quota")
+    label, causes = condition.label, RIGHT[condition.label]
+    if kinds and CONTENTION not in causes:
+        label, causes = f"{label}+{CONTENTION}", causes | {CONTENTION}
+    return Intent(label, causes, frozenset(kinds))
 
 
 def summary(runs: Sequence[Measured]) -> Measured:
-    """Medians over runs."""
-    return Measured(
-        *(
-            median(getattr(run, name) for run in runs)
-            for name in ("wall_s", "tree_run_s", "tree_wait_s", "others_cores", "throttled", "cpus")
-        )
-    )
+    """Return the median of every figure over runs."""
+    names = ("wall_s", "tree_run_s", "tree_wait_s", "others_cores", "throttled", "cpus", "lead_wait_s")
+    return Measured(*(median(getattr(run, name) for run in runs) for name in names))
 
 
 def of_pair(
-    intent: Intent, usual: Measured, candidate: Measured, baseline: Measured | None = None
+    intent: Intent, usual: Sequence[Measured], baseline: Sequence[Measured], candidate: Sequence[Measured]
 ) -> Truth | None:
-    """Return the truth of a clean baseline and a candidate of a condition; ``None`` where it cannot be told.
+    """Return the truth of runs of a condition against runs of its baseline condition.
 
     Parameters
     ----------
     intent
         Of the candidate's condition.
     usual
-        Medians of all clean runs: one clean run's luck does not change what was done to the candidate.
-    candidate
-        The run, or the medians of the side's runs.
-    baseline
-        The clean side that it is compared with, where that is not `usual`. A slow one can hide what was lost: a
-        pair whose own walls show no loss may be called unchanged, and proves nothing about contention.
+        All runs of the baseline condition.
+    baseline, candidate
+        The sides, one run each or several each.
+
+    Returns
+    -------
+    Truth or None
+        ``None`` where it cannot be decided.
     """
-    effect = candidate.wall_s / usual.wall_s
-    own = effect if baseline is None else candidate.wall_s / baseline.wall_s
+    if len(usual) < 2:
+        return None  # nothing shows how far runs of one condition differ
+    account = _Account(usual, usual)
+    way = account.took(baseline, candidate)
+    effect = _effect(baseline, candidate)
     if CONTENTION in intent.causes:
-        truth = _contention(intent, usual, candidate, effect)
-        return truth if truth is None or truth.contended == (own >= SLOWER) else None
-    causes = intent.causes
-    if min(effect, own) < SLOWER:
-        causes |= {"no-change"}
-    if min(effect, own) < 1 / SLOWER:
-        causes |= {"faster"}
-    return Truth(intent.label, causes, frozenset(), False, effect)
+        return _contention(intent, account, way, baseline, candidate, effect)
+    causes = {1: intent.causes, 0: intent.causes | {NO_CHANGE}, -1: intent.causes & EITHER_WAY | {FASTER}}
+    return Truth(intent.label, causes[way], frozenset(), contended=False, effect=effect, longer=way > 0)
 
 
-def _contention(intent: Intent, a: Measured, b: Measured, effect: float) -> Truth | None:
-    if intent.label == "cpu-quota":
-        if effect >= SLOWER and b.throttled > THROTTLED:
-            return Truth(intent.label, intent.causes, intent.kinds, True, effect)
-        untouched = b.throttled <= 0 and effect < UNTOUCHED
-        return (
-            Truth("no-change", frozenset(("no-change",)), frozenset(), False, effect) if untouched else None
-        )
-    grown = b.waiting - a.waiting
-    if effect >= SLOWER and grown >= WAIT_GROWTH:
-        kinds = set()
-        if b.demand_cores > max(SELF_DEMAND, MORE_DEMAND * a.demand_cores / a.cpus) * b.cpus:
-            kinds.add("self-oversubscription")
-        if b.others_cores - a.others_cores >= OTHERS:
-            kinds.add("external-load")
-        return Truth(intent.label, intent.causes, frozenset(kinds), True, effect)
-    if intent.causes != frozenset((CONTENTION,)) or grown >= WAIT_GROWTH or effect >= SLOWER:
+def _contention(
+    intent: Intent,
+    account: _Account,
+    way: int,
+    a: Sequence[Measured],
+    b: Sequence[Measured],
+    effect: float,
+) -> Truth | None:
+    if way > 0 and account.queued(a, b) > 0:
+        if not intent.mixed and CONTENTION not in account.explained(a, b):
+            return None
+        return Truth(intent.label, intent.causes, intent.kinds, contended=True, effect=effect, longer=True)
+    if intent.mixed or way > 0 or not account.lost_nothing(a, b):
         return None
-    causes = frozenset(("no-change", "faster") if effect < 1 / SLOWER else ("no-change",))
-    return Truth("no-change", causes, frozenset(), False, effect)
+    causes = frozenset((NO_CHANGE, FASTER) if way < 0 else (NO_CHANGE,))
+    return Truth(NO_CHANGE, causes, frozenset(), contended=False, effect=effect, longer=False)
 
 
-def of_same(label: str, baseline: Measured, candidate: Measured) -> Truth | None:
+def of_same(
+    intent: Intent, usual: Sequence[Measured], baseline: Sequence[Measured], candidate: Sequence[Measured]
+) -> Truth | None:
     """Return the truth of two sides of one condition: nothing changed.
 
-    Two runs that fought for CPUs need not have lost the same time. A pair that did not is left out. A machine under
-    a machine has neighbours that cannot be seen: where the same work took another number of CPU seconds, it was
-    slower or faster, and where most of the time added was neither that nor queueing, it stood still: saying so is
-    right, too.
+    Two runs of one condition can differ all the same: the machine of the observer is a virtual one, and two runs that
+    compete with the same neighbours need not have the same luck. Where the sides differ by more than any two of the
+    other runs do, what the observer saw of the difference is right beside ``no-change``: ``faster``; or, of the part
+    that explains the loss, ``slower-machine`` for computing, ``blocked`` for standing still, ``contention`` for
+    queueing, the last only where the condition has what to queue behind.
+
+    Parameters
+    ----------
+    intent
+        Of the condition that both sides are of.
+    usual
+        The program's runs that show how far runs differ for no reason; the sides do not count among them.
+    baseline, candidate
+        The sides.
+
+    Returns
+    -------
+    Truth or None
+        ``None`` where nothing shows how far runs differ.
     """
-    effect = candidate.wall_s / baseline.wall_s
-    fought = max(baseline.waiting, candidate.waiting) >= WAIT_GROWTH
-    if label != "no-change" and fought and abs(math.log(effect)) >= math.log(SLOWER):
+    sides = [*baseline, *candidate]
+    others = [run for run in usual if not any(run is side for side in sides)]
+    if len(candidate) < 2 and len(others) < 2:
         return None
-    causes = {"no-change"}
-    if effect <= 1 / SLOWER:
-        causes.add("faster")
-    run = candidate.tree_run_s / max(baseline.tree_run_s, 1e-9)
-    if min(effect, run) >= SLOWER:
-        causes.add("slower-machine")
-    if effect >= SLOWER and run < math.sqrt(effect) and candidate.waiting - baseline.waiting < WAIT_GROWTH:
-        causes.add("blocked")
-    return Truth("no-change", frozenset(causes), frozenset(), False, effect)
+    account = _Account(others, usual)
+    way = account.took(baseline, candidate)
+    causes: set[str] = {NO_CHANGE}
+    kinds: frozenset[str] = frozenset()
+    if way < 0:
+        causes.add(FASTER)
+    elif way > 0:
+        explained = account.explained(baseline, candidate)
+        causes |= explained if intent.kinds else explained - {CONTENTION}
+        if CONTENTION in causes:
+            kinds = intent.kinds
+    effect = _effect(baseline, candidate)
+    return Truth(NO_CHANGE, frozenset(causes), kinds, contended=False, effect=effect, longer=way > 0)
 
 
 def of_reversed(truth: Truth) -> Truth | None:
-    """Return the truth of the same pair with its sides changed over: it became faster.
+    """Return the truth of the same pair with its sides exchanged: it became faster, if there was a loss.
 
-    What was called by other calls or other code is still rightly named so, and what showed no loss shows no gain.
+    What is due to other calls or other code is still rightly named so.
     """
-    if truth.label == "no-change" or truth.effect < SLOWER:
+    if not truth.longer:
         return None
-    still = truth.causes & {"workload-change", "code-change", "no-change"}
-    return Truth("faster", frozenset(("faster",)) | still, frozenset(), False, 1 / truth.effect)
+    causes = truth.causes & EITHER_WAY | {FASTER}
+    return Truth(FASTER, causes, frozenset(), contended=False, effect=1 / truth.effect, longer=False)
+
+
+def of_another(baseline: Sequence[Measured], candidate: Sequence[Measured]) -> Truth:
+    """Return the truth of two programs: whatever differs between them has no cause that a verdict could name."""
+    label = "another-program"
+    effect = _effect(baseline, candidate)
+    return Truth(label, RIGHT[label], frozenset(), contended=False, effect=effect, longer=False)
+
+
+def _effect(a: Sequence[Measured], b: Sequence[Measured]) -> float:
+    return median(run.wall_s for run in b) / median(run.wall_s for run in a)
+
+
+class _Account:
+    """What two sides differ by, measured against the differences among other runs of the program.
+
+    ``wall = computing + queueing + standing still``, in seconds along the path that the program's time passes on. An
+    outside observer sees the sums over all threads only. Computing is the sum of CPU seconds divided by the threads
+    that are active in the usual runs, on average and at least one. Queueing is the same of the queueing seconds, or
+    what one process's first thread queued where that is more: a program of several processes may wait for the one
+    that queues. Standing still is the rest.
+    """
+
+    def __init__(self, others: Sequence[Measured], usual: Sequence[Measured]) -> None:
+        self._others = others
+        self._threads = max(1, median(run.demand_cores for run in usual))
+
+    def took(self, a: Sequence[Measured], b: Sequence[Measured]) -> int:
+        """Return 1 where `b` took longer than `a`, -1 where it took less time, 0 where neither is certain."""
+        return _way(*([math.log(run.wall_s) for run in runs] for runs in (self._others, a, b)))
+
+    def queued(self, a: Sequence[Measured], b: Sequence[Measured]) -> int:
+        """Return the same for the seconds that were queued, or throttled."""
+        return _way(*([self._waited(run) for run in runs] for runs in (self._others, a, b)))
+
+    def lost_nothing(self, a: Sequence[Measured], b: Sequence[Measured]) -> bool:
+        """Whether `b` took no longer than other runs did, and queued for no longer than can be seen in walls."""
+        walls = [run.wall_s for run in self._others]
+        if median(run.wall_s for run in b) > max(walls):
+            return False
+        typical = median(abs(one - other) for one, other in combinations(walls, 2))
+        return self.queued(a, b) <= 0 or _more(self._waited, a, b) <= typical
+
+    def explained(self, a: Sequence[Measured], b: Sequence[Measured]) -> frozenset[str]:
+        """Return the causes that explain what `b` took longer than `a`: whose part is more than all the rest of it.
+
+        There can be none; or two, where the third part became smaller.
+        """
+        lost = _more(lambda run: run.wall_s, a, b)
+        computed, queued = _more(self._computed, a, b), _more(self._waited, a, b)
+        parts = {CONTENTION: queued, "slower-machine": computed, "blocked": lost - computed - queued}
+        return frozenset(cause for cause, part in parts.items() if part > lost - part)
+
+    def _computed(self, run: Measured) -> float:
+        return run.tree_run_s / self._threads
+
+    def _waited(self, run: Measured) -> float:
+        # A throttled period can have cost the whole of its length, not more.
+        return max(run.tree_wait_s / self._threads, run.lead_wait_s, run.throttled * run.wall_s)
+
+
+def _more(of: Callable[[Measured], float], a: Sequence[Measured], b: Sequence[Measured]) -> float:
+    return median(map(of, b)) - median(map(of, a))
+
+
+def _way(usual: Sequence[float], a: Sequence[float], b: Sequence[float]) -> int:
+    """Compare two sides: by the range of the usual values where each is one value, by their order where not."""
+    if len(a) == len(b) == 1:
+        spread, change = max(usual) - min(usual), b[0] - a[0]
+        return (change > spread) - (-change > spread)
+    below = (*usual, *a)
+    return (min(b) > max(below)) - (max(b) < min(below))

@@ -30,7 +30,12 @@ class Reported(ABC):
     """A result with reports in every format."""
 
     def report(
-        self, format: str | Renderer = "terminal", *, limit: int | None = None, full_paths: bool = False
+        self,
+        format: str | Renderer = "terminal",
+        *,
+        limit: int | None = None,
+        full_paths: bool = False,
+        explain: bool = False,
     ) -> str:
         """Return a report.
 
@@ -43,6 +48,8 @@ class Reported(ABC):
             Most rows of a list, 0 for all; by default what suits the format.
         full_paths
             Leave paths, users, host names and command lines as they are; by default no report has them.
+        explain
+            List every condition of every rule of the verdict: the value measured, the threshold, the margin.
 
         Raises
         ------
@@ -50,7 +57,8 @@ class Reported(ABC):
             There is no such format, or the limit is negative.
         """
         renderer = renderer_named(format)() if isinstance(format, str) else format
-        return renderer.render(self.laid_out(full_paths, renderer.draws), rows_of(limit, renderer))
+        report = self.laid_out(full_paths, renderer.draws, explain=explain)
+        return renderer.render(report, rows_of(limit, renderer))
 
     def save(
         self,
@@ -59,6 +67,7 @@ class Reported(ABC):
         format: str | Renderer | None = None,
         limit: int | None = None,
         full_paths: bool = False,
+        explain: bool = False,
     ) -> None:
         """Write a report to a file, completely or not at all.
 
@@ -66,7 +75,7 @@ class Reported(ABC):
         ----------
         path
             Where to; its suffix names the format (``.html``, ``.md``, ``.json``, ``.svg``, ``.txt``).
-        format, limit, full_paths
+        format, limit, full_paths, explain
             As for `report`; a format here counts more than the suffix.
 
         Raises
@@ -77,7 +86,7 @@ class Reported(ABC):
         output = Path(path)
         chosen = renderer_for(output)() if format is None else format
         keep_inputs(self.inputs(), output)
-        text = self.report(chosen, limit=limit, full_paths=full_paths)
+        text = self.report(chosen, limit=limit, full_paths=full_paths, explain=explain)
         write_file((text.encode("utf-8", "backslashreplace"),), output)
 
     def notebook_html(self, *, full_paths: bool = False) -> str:
@@ -92,8 +101,22 @@ class Reported(ABC):
     # For the rooms of profkit -----------------------------------------------------------------------------
 
     @abstractmethod
-    def laid_out(self, full_paths: bool, drawn: bool, attachment: str = "") -> Report:
-        """Return what renderers take: masked unless `full_paths`; `drawn` with what figures need."""
+    def laid_out(
+        self, full_paths: bool, drawn: bool, *, attachment: str = "", explain: bool = False
+    ) -> Report:
+        """Return what renderers take.
+
+        Parameters
+        ----------
+        full_paths
+            Without the mask.
+        drawn
+            With what figures need.
+        attachment
+            File that goes with the report and holds the runs.
+        explain
+            As for `report`.
+        """
 
     @abstractmethod
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:

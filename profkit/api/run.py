@@ -15,13 +15,15 @@ from profkit.api.reported import Reported, masker
 from profkit.formats import load_run
 from profkit.measure.select import check_ranked_by, select_processes
 from profkit.report.reports import RunReport
-from profkit.verdict.alone import diagnose_run
+from profkit.verdict.alone import judge_run
 
 if TYPE_CHECKING:
     from profkit import model
     from profkit.measure.iterations import IterationNames
+    from profkit.model import Notice
     from profkit.report.safety import Masker
-    from profkit.verdict.types import Verdict
+    from profkit.verdict.account import Account
+    from profkit.verdict.types import RunVerdict, Verdict
 
 __all__ = ["Run", "iteration_names", "read"]
 
@@ -123,19 +125,26 @@ class Run(Reported):
         return self._whole.manifest.wall_s if self._whole.manifest is not None else None
 
     @property
-    def warnings(self) -> tuple[Any, ...]:
-        """What a reader must know before trusting it."""
+    def warnings(self) -> tuple[Notice, ...]:
+        """What a reader must know before trusting it; each has a ``code``, a ``subject`` and ``numbers``."""
         return self._whole.warnings
 
-    @cached_property
+    @property
     def verdict(self) -> Verdict | None:
         """What it lacked, as far as a run without a baseline can tell; ``None`` where nothing can be said."""
-        return diagnose_run(self._selected, self._selected.processes)
+        return self._judged.verdict
 
     @property
-    def account(self) -> Any:
-        """Where its time went, in seconds that add up; ``None`` where that is not known."""
-        return getattr(self.verdict, "account", None)
+    def account(self) -> Account:
+        """Where its time went: ``buckets`` of seconds that add up to it (`profkit.verdict.account`)."""
+        return self._judged.account
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence, empty without one."""
+        from profkit.report.wording import summary_of
+
+        return "" if self.verdict is None else summary_of(self.verdict, alone=True)
 
     def functions(self) -> Columns:
         """Return the functions of all processes and threads that were asked for, summed; first ranked first.
@@ -272,9 +281,13 @@ class Run(Reported):
 
     # For the rooms of profkit -----------------------------------------------------------------------------
 
-    def laid_out(self, full_paths: bool, drawn: bool, attachment: str = "") -> RunReport:
+    def laid_out(
+        self, full_paths: bool, drawn: bool, *, attachment: str = "", explain: bool = False
+    ) -> RunReport:
         """See `Reported`; a run's report names no attachment."""
-        return self._report_of(self._selected) if full_paths else self._masked
+        if full_paths:
+            return RunReport(self._selected, self._by, self._judged, self._names, explain)
+        return RunReport(*self._masked, self._names, explain)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`."""
@@ -289,16 +302,18 @@ class Run(Reported):
         """As it was read, all processes."""
         return self._whole
 
-    def _report_of(self, run: model.Run) -> RunReport:
-        return RunReport(run, self._by, diagnose_run(run, run.processes), self._names)
+    @cached_property
+    def _judged(self) -> RunVerdict:
+        return judge_run(self._selected, self._selected.processes)
 
     @cached_property
     def _masker(self) -> Masker:
         return masker([self._whole])
 
     @cached_property
-    def _masked(self) -> RunReport:
-        return self._report_of(self._masker.run(self._selected))
+    def _masked(self) -> tuple[model.Run, str, RunVerdict]:
+        run = self._masker.run(self._selected)
+        return run, self._by, judge_run(run, run.processes)
 
 
 def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:

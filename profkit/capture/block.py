@@ -1,7 +1,7 @@
 """`capture`: a block of the running program as a run file, ``with profkit.capture("x.prof"):``.
 
 What ``profkit capture`` does for a command, this does for a block: the agent's tracer runs in this process for that
-long (``agent.block``), and what it recorded goes through the same spool, packer and file as everything else. Nobody
+long (``agent.block_record``), and what it recorded goes through the same spool, packer and file as everything else. Nobody
 watches from outside: there are no readings over time, no processes but this one, and no NVTX ranges.
 """
 
@@ -24,9 +24,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from profkit.capture import host
-from profkit.capture.agent import block as agent
-from profkit.capture.agent import facts as agent_facts
-from profkit.capture.agent import settings
+from profkit.capture.agent import block_record as agent
+from profkit.capture.agent import process_facts, settings
 from profkit.capture.launcher import check_output
 from profkit.capture.provenance import git_state, job
 from profkit.errors import CaptureError, ProfkitError, UsageError
@@ -127,7 +126,7 @@ class Block:
         self._spool = Path(tempfile.mkdtemp(prefix="profkit-block-"))
         try:
             self._facts = {
-                "command": agent_facts.command(),
+                "command": process_facts.command(),
                 "cwd": os.getcwd(),
                 "environment": settings.thread_environment(os.environ),
                 "job": job(),

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from profkit.capture import sampler
-from profkit.capture.agent import facts
+from profkit.capture.agent import process_facts
 from profkit.capture.proc_files import read_stat
-from profkit.model import Host, Machine, Process, Profile, Series, Thread, ThreadSamples
+from profkit.formats.run_notices import read_notices
+from profkit.model import Host, Machine, Notice, Process, Profile, Series, Thread, ThreadSamples
 
 __all__ = ["Sampled", "attach", "is_alive", "kernel_of", "known", "of_task", "read_sampled", "unseen"]
 
@@ -65,7 +66,7 @@ class Sampled:
 COMM = 15
 
 
-def read_sampled(spool: Path) -> tuple[Sampled | None, list[str]]:
+def read_sampled(spool: Path) -> tuple[Sampled | None, list[Notice]]:
     """Return what the sampler left in a spool directory, and what is wrong with it."""
     path = spool / sampler.SAMPLES_NAME
     try:
@@ -81,7 +82,8 @@ def read_sampled(spool: Path) -> tuple[Sampled | None, list[str]]:
                 np.frombuffer(read["time_ns"], np.int64),
                 {name: np.frombuffer(column, np.float64) for name, column in read["columns"].items()},
             ).validate()
-        summary = {key: record[key] for key in ("period_s", "samples", "cpu_s", "notes")}
+        summary = {key: record[key] for key in ("period_s", "samples", "cpu_s")}
+        summary["notes"] = read_notices("notes", record["notes"])
         quota = read["quota_cpus"] if read is not None else None
         return Sampled(
             kernel_of(record), record["root"], summary, series, quota, tuple(record["processes"])
@@ -89,7 +91,7 @@ def read_sampled(spool: Path) -> tuple[Sampled | None, list[str]]:
     except FileNotFoundError:
         return None, []
     except (OSError, ValueError, EOFError, TypeError, KeyError) as error:
-        return None, [f"what was sampled from outside cannot be read and is left out ({error})"]
+        return None, [Notice("samples-unreadable", str(error))]
 
 
 def kernel_of(record: Mapping[str, Any]) -> str:
@@ -99,7 +101,7 @@ def kernel_of(record: Mapping[str, Any]) -> str:
 
 def is_alive(kernel: str, pid: int, born: int | None) -> bool:
     """Whether a process runs on this machine, as itself and not as another with its number."""
-    if not hasattr(os, "uname") or kernel not in (facts.boot_id(), os.uname().nodename):
+    if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
         return False
     try:
         _, fields = read_stat(f"/proc/{pid}/stat")
@@ -408,14 +410,12 @@ def _less(process: Process, before: Process) -> Process:
     )
 
 
-def unseen(machine: Machine | None, processes: Sequence[Process]) -> str | None:
-    """Say what CPU time nobody was seen to use; the parents know it exactly of the children they waited for."""
+def unseen(machine: Machine | None, processes: Sequence[Process]) -> Notice | None:
+    """Return the CPU time that no process was seen to use; parents know it exactly of children they waited for."""
     if machine is None or machine.tree_cpu_s is None:
         return None
     rest = machine.tree_cpu_s - sum(known(process.cpu_s for process in processes))
     if rest < max(UNSEEN_S, UNSEEN_SHARE * machine.tree_cpu_s):
         return None
     # A large program takes a while to end (a second of PyTorch's), after it was read for the last time.
-    return (
-        f"{rest:.1f} s of CPU were used by processes that lived too shortly to be seen, or while they ended"
-    )
+    return Notice("cpu-unseen", "", {"cpu_s": rest})

@@ -22,7 +22,8 @@ class Gpus:
     """The GPUs that the target may use."""
 
     def __init__(self) -> None:
-        self.notes: list[str] = []
+        #: What could not be read: notices as JSON has them, since their class needs numpy.
+        self.notes: list[dict[str, str]] = []
         self._nvml: Any = None
         self._handles: list[Any] = []
         self._next_ns = 0
@@ -31,14 +32,14 @@ class Gpus:
         try:
             import pynvml  # type: ignore[import-not-found,import-untyped,unused-ignore]
         except ImportError:
-            self.notes.append("GPUs were not watched: install profkit with its extra `gpu` (nvidia-ml-py)")
+            self.notes.append({"code": "gpu-package-missing"})
             return
         try:
             pynvml.nvmlInit()
             self._nvml = pynvml
             self._handles = _visible(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
         except pynvml.NVMLError as error:
-            self.notes.append(f"GPUs were not watched: NVML says {error}")
+            self.notes.append({"code": "gpu-not-sampled", "subject": str(error)})
 
     def read(self, now_ns: int) -> dict[str, float]:
         """Return utilisation (0 to 1, mean over the GPUs) and memory in use; nothing where it is not time yet."""
@@ -49,7 +50,7 @@ class Gpus:
             rates = [self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in self._handles]
             used = [self._nvml.nvmlDeviceGetMemoryInfo(handle).used for handle in self._handles]
         except self._nvml.NVMLError as error:
-            self.notes.append(f"GPUs were watched until NVML said {error}")
+            self.notes.append({"code": "gpu-sampling-stopped", "subject": str(error)})
             self._handles = []
             return {}
         return {

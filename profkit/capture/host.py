@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profkit.capture.agent import process_facts
+
 if TYPE_CHECKING:
     from profkit.model import Host, Machine
 
@@ -56,20 +58,22 @@ def read_host() -> Host:
     """Return what this machine offers to the calling process."""
     from profkit.model import Host  # and numpy with it: not before the target has started
 
+    allowed = process_facts.affinity()
     return Host(
         name=platform.node(),
         system=f"{platform.system()} {platform.release()}",
         cpu_model=_cpu_model(),
         cpus=os.cpu_count(),
-        affinity=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        affinity=len(allowed) or None,
         quota_cpus=quota_cpus(),
+        affinity_cpus=tuple(allowed),
     )
 
 
 def cpus_to_use() -> float:
     """Return how many CPUs the affinity and the quota leave to the calling process, by what can be read at once."""
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(float(affinity or 1), quota_cpus() or float("inf"))
+    affinity = len(process_facts.affinity()) or os.cpu_count() or 1
+    return min(float(affinity), quota_cpus() or float("inf"))
 
 
 def probe_speed() -> dict[str, str | float]:

@@ -15,17 +15,19 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from profkit.capture.agent import facts as agent_facts
-from profkit.capture.agent import settings
+from profkit.capture.agent import process_facts, settings
 from profkit.capture.provenance import git_state, job
 from profkit.errors import ProfkitError, UsageError
+from profkit.formats.atomic import replacing
+
+if TYPE_CHECKING:  # numpy, which starting a target does not need
+    from profkit.model import Run
 
 __all__ = ["CommandNotFoundError", "capture", "check_output"]
 
@@ -43,7 +45,7 @@ def capture(
     output: Path | None = None,
     *,
     repeat: int = 1,
-    quiet: bool = False,
+    written: Callable[[Path, Run], None] | None = None,
     nvtx_shim: bool = False,
 ) -> int:
     """Run `command`, `repeat` times, and write one run file each time.
@@ -57,8 +59,8 @@ def capture(
     output
         Where to write; ``None`` picks ``run.prof``, or ``run-2.prof`` and so on where that exists. In a rank of
         a job (``mpirun -n 4 profkit capture …``) the rank is put before the suffix.
-    quiet
-        Do not say where the run was written.
+    written
+        Called with each run file and what is in it, when it has been written.
     nvtx_shim
         Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it raise.
 
@@ -78,7 +80,9 @@ def capture(
     environ = dict(os.environ)  # as it is now: packing will change the launcher's own
     for number in range(1, repeat + 1):
         path = _output_path(output, number if repeat > 1 else None)
-        status = _capture_once(list(command), path, environ, quiet, nvtx_shim)
+        status, run = _capture_once(list(command), path, environ, nvtx_shim)
+        if written is not None:
+            written(path, run)
         if status < 0:
             break  # somebody stopped it; the repetitions too
     return status
@@ -125,8 +129,8 @@ def _spool_prefix(path: Path) -> str:
 
 
 def _capture_once(
-    command: list[str], path: Path, environ: Mapping[str, str], quiet: bool, nvtx_shim: bool
-) -> int:
+    command: list[str], path: Path, environ: Mapping[str, str], nvtx_shim: bool
+) -> tuple[int, Run]:
     try:
         spool = Path(tempfile.mkdtemp(prefix=_spool_prefix(path), dir=path.parent)).absolute()
     except OSError as error:
@@ -142,12 +146,10 @@ def _capture_once(
     finally:
         if not keep:
             shutil.rmtree(spool, ignore_errors=True)
-    if not quiet:
-        _say_where(path, run)
-    return status
+    return status, run
 
 
-def _pack(spool: Path, path: Path, status: int) -> Any:
+def _pack(spool: Path, path: Path, status: int) -> Run:
     from profkit.capture.packer import pack_spool
     from profkit.formats.runfile import write_run
 
@@ -172,18 +174,6 @@ def _pack(spool: Path, path: Path, status: int) -> Any:
     return run
 
 
-def _say_where(path: Path, run: Any) -> None:
-    count = len(run.processes)
-    processes = "1 process" if count == 1 else f"{count} processes"
-    wrote = f"wrote {path} ({processes}, {run.manifest.wall_s:.1f} s)"
-    if sys.stderr is None:
-        return  # closed by who started us; its number may be another file's by now
-    # By its descriptor, and never mind if nobody reads: the target's exit status must come through.
-    with contextlib.suppress(OSError):
-        for line in (f"{wrote}; see it with: profkit show {shlex.quote(str(path))}", *run.warnings):
-            os.write(2, f"profkit: {line}\n".encode("utf-8", "surrogateescape"))
-
-
 def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvtx_shim: bool) -> int:
     from profkit.capture import host, nvtx, signals
 
@@ -203,7 +193,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
         "warnings": nvtx_warnings,
     }
     try:
-        (spool / settings.sampled_mark(agent_facts.boot_id())).touch()
+        (spool / settings.sampled_mark(process_facts.boot_id())).touch()
         _write_facts(spool, facts)
     except OSError as error:
         raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
@@ -262,9 +252,8 @@ def _as_dict(record: Any) -> dict[str, Any]:
 
 
 def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
-    temporary = spool / "launch.json.writing"
-    temporary.write_text(json.dumps(facts), encoding="utf-8")
-    temporary.replace(spool / "launch.json")
+    with replacing(spool / "launch.json", durable=False) as file:  # it outlives profkit, not the machine
+        file.write(json.dumps(facts).encode("ascii"))
 
 
 def _prepare_packing() -> None:

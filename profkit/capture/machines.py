@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from profkit.capture import host as host_facts
-from profkit.capture.agent import facts
+from profkit.capture.agent import process_facts
 from profkit.capture.counters import Sampled, kernel_of, known
 from profkit.model import Host, Machine, Series
 
@@ -83,7 +83,7 @@ def by_host(machine: Machine | None, host: Host, records: Sequence[Mapping[str, 
     """
     longest: dict[str, Mapping[str, Any]] = {}
     for record in records:
-        if record.get("machine") is None or kernel_of(record) == facts.boot_id():
+        if record.get("machine") is None or kernel_of(record) == process_facts.boot_id():
             continue
         name = record["host"]
         # Two processes may be in different cgroups: both readings are one process's, that of the longest span.

@@ -63,11 +63,11 @@ class Meters:
         self._open("cgroup", f"/proc/{target}/cgroup")
 
     @property
-    def notes(self) -> list[str]:
-        """What could not be read, in words."""
+    def notes(self) -> list[dict[str, str]]:
+        """What could not be read: notices as JSON has them."""
         found = []
         if "pressure/cpu" not in self._files:
-            found.append("this kernel does not tell the CPU pressure (PSI)")
+            found.append({"code": "sampler-no-pressure"})
         return [*found, *self._gpus.notes]
 
     def __len__(self) -> int:

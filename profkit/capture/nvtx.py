@@ -7,7 +7,7 @@ said about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from profkit.errors import FormatError
 
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.formats.nvtx_log import NvtxLog
-    from profkit.model import Process
+    from profkit.model import Notice, Process
 
 __all__ = ["INJECTION_VARIABLE", "attach", "inject", "with_thread_names"]
 
@@ -27,7 +27,7 @@ __all__ = ["INJECTION_VARIABLE", "attach", "inject", "with_thread_names"]
 _CLOCK_SLACK = 0.01
 
 
-def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[str]:
+def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[dict[str, str]]:
     """Have NVTX in the target load the collector, unless another tool was put there.
 
     Without a collector the agent is told to record the ``nvtx`` package from Python.
@@ -42,8 +42,8 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
 
     Returns
     -------
-    list of str
-        What a reader of the run must know, in sentences.
+    list of dict
+        What a reader of the run must know: notices as JSON has them, since their class needs numpy.
     """
     warnings = []
     from_python = []
@@ -51,9 +51,7 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
     taken = environment.get(INJECTION_VARIABLE, "")
     if taken and taken != str(library):
         # Two tools cannot both be called, and this one was chosen by somebody.
-        warnings.append(
-            f"another tool receives the NVTX ranges ({INJECTION_VARIABLE} is {taken}); they are not in this run"
-        )
+        warnings.append({"code": "nvtx-other-tool", "subject": taken})
     elif library is not None:
         environment[INJECTION_VARIABLE] = str(library)
         from_python.append("library")
@@ -66,16 +64,13 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
         environment[NVTX_PATCH_VARIABLE] = ",".join(from_python)
     if environment.get("NVTX_DISABLE"):
         # The nvtx package asks whether it is set, not what it is set to.
-        warnings.append(
-            f"NVTX_DISABLE is set (to {environment['NVTX_DISABLE']}), so that the nvtx package's annotate and "
-            "push_range do nothing"
-        )
+        warnings.append({"code": "nvtx-disabled", "subject": environment["NVTX_DISABLE"]})
     return warnings
 
 
 def attach(
     spool: Path, records: Sequence[Mapping[str, Any]], processes: Sequence[Process]
-) -> tuple[list[Process], dict[int, Mapping[int, str]], list[str]]:
+) -> tuple[list[Process], dict[int, Mapping[int, str]], list[Notice]]:
     """Give each process its ranges.
 
     Parameters
@@ -91,21 +86,23 @@ def attach(
         Those given, with their ranges; behind them processes that only the collector saw (C programs).
     names : dict of int to mapping of int to str
         By a process's place in that list: names that it gave its threads through NVTX, by their ids.
-    warnings : list of str
+    warnings : list of Notice
         Files that cannot be read, and losses.
     """
     from profkit.formats.nvtx_log import EVENTS_SUFFIX, read_nvtx_log
+    from profkit.model import Notice
 
     found = [_without_injection(process) for process in processes]
     names: dict[int, Mapping[int, str]] = {}
     logs: dict[int, NvtxLog] = {}
-    warnings: list[str] = []
+    warnings: list[Notice] = []
     for path in sorted(spool.glob("*" + EVENTS_SUFFIX)):
         try:
             log = read_nvtx_log(path)
             host, _, started = _parts(path)
         except (FormatError, ValueError) as error:
-            warnings.append(f"the NVTX ranges in {path.name} are left out ({error})")
+            problem = error.problem if isinstance(error, FormatError) else str(error)
+            warnings.append(Notice("nvtx-file-unreadable", path.name, {"problem": problem}))
             continue
         index = _owner(host, log.pid, started, records, found)
         if index is None:
@@ -210,17 +207,12 @@ def _without_injection(process: Process) -> Process:
     return replace(process, environment=kept)
 
 
-def _losses(log: NvtxLog) -> Iterable[str]:
-    ranges = log.ranges
-    if ranges.lost:
-        yield (
-            f"process {log.pid}: {ranges.lost:,} NVTX events are lost, since the disk was full or the limit on one "
-            "process's events was reached (1 GiB; PROFKIT_NVTX_BYTES sets another)"
-        )
-    if ranges.folded:
-        yield (
-            f"process {log.pid} gave its NVTX ranges too many different names: in {ranges.folded:,} events the "
-            "numbers in them are replaced by {n}"
-        )
-    for warning in log.warnings:
-        yield f"process {log.pid}: {warning}"
+def _losses(log: NvtxLog) -> list[Notice]:
+    from profkit.model import Notice
+
+    found = []
+    if log.ranges.lost:
+        found.append(Notice("nvtx-events-lost", "", {"events": log.ranges.lost}))
+    if log.ranges.folded:
+        found.append(Notice("nvtx-names-folded", "", {"events": log.ranges.folded}))
+    return [notice.at(pids=[log.pid]) for notice in (*found, *log.warnings)]

@@ -1,7 +1,7 @@
 """Turns a spool directory, with one record per process image, into a `profkit.model.Run`.
 
 Reads what agents wrote (of processes that ended, were killed or still run), names functions, hashes their
-source, finds each process's role, and says in warnings what is not as a reader would expect. Writes nothing.
+source, finds each process's role, and notes what is not as a reader would expect. Writes nothing.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from profkit import __version__
-from profkit.capture import counters, machines, nvtx, warnings_of
+from profkit.capture import counters, machines, nvtx, record_notices
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
-from profkit.capture.pools import pools_of
+from profkit.capture.pool_records import pools_of
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
+from profkit.formats.codec import Codec
+from profkit.formats.run_notices import read_notices
 from profkit.formats.runfile import SCHEMA
-from profkit.model import Host, Manifest, Process, Roots, Run, Thread
+from profkit.model import Host, Manifest, Notice, Process, Roots, Run, Thread
 
 __all__ = ["pack_spool"]
 
@@ -33,6 +35,8 @@ _STRAGGLER_WAIT = 0.3
 
 #: A record larger than this is not one of ours.
 _MOST_BYTES = 2**30
+
+_HOST = Codec(Host)
 
 
 def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
@@ -58,12 +62,16 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
             time.sleep(0.02)
             records, damaged = _read_records(spool)
     records.sort(key=lambda r: (r["begin_time"], r["pid"]))
-    machine_host = Host(**launch["host"]) if launch.get("host") else host_facts.read_host()
+    machine_host = launch["host"] or host_facts.read_host()
     tables = ThreadTables()
     cores = host_facts.physical_cores()
     processes = [_process(record, machine_host, tables, cores) for record in records]
     processes = _with_roles(processes, records)
-    warnings = [*damaged, *warnings_of.launch(launch, records), *warnings_of.processes(records, processes)]
+    warnings = [
+        *damaged,
+        *record_notices.of_launch(launch, records),
+        *record_notices.of_processes(records, processes),
+    ]
     processes, thread_names, of_ranges = nvtx.attach(spool, records, processes)
     warnings += of_ranges
     sampled, of_samples = counters.read_sampled(spool)
@@ -73,7 +81,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     machine = machines.of_run(launch, sampled, machine_host)
     unseen = counters.unseen(machine, processes)
     if sampled is not None and unseen:
-        sampled.summary["notes"].append(unseen)
+        sampled.summary["notes"] += (unseen,)
     manifest = Manifest(
         schema=SCHEMA,
         profkit=__version__,
@@ -103,10 +111,13 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
 
 
 def _read_launch(spool: Path) -> dict[str, Any]:
+    """Return what the launcher wrote; ``host`` is a `Host`, ``None`` where it did not come to that."""
     path = spool / "launch.json"
     try:
         launch = json.loads(path.read_text(encoding="utf-8"))
         launch["command"], launch["cwd"], launch["started"]
+        launch["host"] = _HOST.read("host", launch["host"]) if launch.get("host") else None
+        launch["warnings"] = read_notices("warnings", launch.get("warnings", []))
     except OSError as error:
         raise FormatError(spool, f"is not a spool directory: {error.strerror}: launch.json") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -114,9 +125,9 @@ def _read_launch(spool: Path) -> dict[str, Any]:
     return dict(launch)
 
 
-def _read_records(spool: Path) -> tuple[list[dict[str, Any]], list[str]]:
+def _read_records(spool: Path) -> tuple[list[dict[str, Any]], list[Notice]]:
     records: list[dict[str, Any]] = []
-    damaged: list[str] = []
+    damaged: list[Notice] = []
     for path in sorted(spool.glob("*" + settings.RECORD_SUFFIX)):
         try:
             if path.stat().st_size > _MOST_BYTES:
@@ -128,7 +139,7 @@ def _read_records(spool: Path) -> tuple[list[dict[str, Any]], list[str]]:
         except FileNotFoundError:
             continue  # replaced by its next snapshot while the directory was listed
         except (OSError, ValueError, EOFError, TypeError, KeyError) as error:
-            damaged.append(f"the record {path.name} cannot be read and is left out ({error})")
+            damaged.append(Notice("record-unreadable", path.name, {"problem": str(error)}))
     return records, damaged
 
 
@@ -176,6 +187,7 @@ def _process(
         launch_host if here else Host(name=record["host"], system=launch_host.system),
         cpus=record["cpus"],
         affinity=record["affinity"],
+        affinity_cpus=tuple(record.get("affinity_cpus") or ()),
     )
     return Process(
         pid=record["pid"],
@@ -197,7 +209,7 @@ def _process(
         roots=_roots(record),
         host=host,
         environment=record["environment"],
-        notes=warnings_of.notes(record),
+        notes=record_notices.of_process(record),
         pools=pools_of(record, host, cores if here else None),
     )
 

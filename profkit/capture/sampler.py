@@ -14,10 +14,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
-from profkit.capture.agent import facts, settings
+from profkit.capture.agent import process_facts, settings
 from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
+from profkit.formats.atomic import replacing
 
 __all__ = ["FORMAT", "SAMPLES_NAME", "Sampler"]
 
@@ -56,14 +58,14 @@ class Sampler:
         self._target = target
         self._spool = spool
         self._stop = threading.Event()
-        self._notes: list[str] = []
+        self._notes: list[dict[str, Any]] = []
         self._samples = 0
         self._slowdown = 1
         self._cpu_s = 0.0
         self._begin = time.monotonic()
         self._thread: threading.Thread | None = None
         if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
-            self._note("there is no /proc here: threads, pressure and load were not watched")
+            self._notes.append({"code": "sampler-no-proc"})
             self._save(None)
             return
         self._thread = threading.Thread(target=self._run, name="profkit-sampler", daemon=True)
@@ -71,7 +73,7 @@ class Sampler:
             self._thread.start()
         except RuntimeError as error:  # the user's limit on threads: the target's run matters more
             self._thread = None
-            self._note(f"nothing was watched from outside: {error}")
+            self._notes.append({"code": "sampler-not-started", "subject": str(error)})
             self._save(None)
 
     def finish(self) -> None:
@@ -81,17 +83,13 @@ class Sampler:
             self._thread.join(_LAST_LOOK)
             self._thread = None
 
-    def _note(self, text: str) -> None:
-        if text not in self._notes:
-            self._notes.append(text)
-
     def _run(self) -> None:
         watch = None
         try:
             watch = _Watch(self._target, self._spool)
             self._watch(watch)
         except Exception as error:  # the target's run and its profile must not be lost for this
-            self._note(f"watching from outside ended early: {error!r}")
+            self._notes.append({"code": "sampler-stopped", "subject": repr(error)})
         finally:
             with contextlib.suppress(Exception):
                 self._save(watch)
@@ -133,7 +131,7 @@ class Sampler:
         record = {
             "format": FORMAT,
             "host": os.uname().nodename if hasattr(os, "uname") else "",
-            "boot": facts.boot_id(),
+            "boot": process_facts.boot_id(),
             "root": self._target,
             "period_s": elapsed / self._samples if self._samples else None,
             "samples": self._samples,
@@ -142,10 +140,9 @@ class Sampler:
             "machine": watch.meters.as_record() if watch is not None else None,
             "processes": watch.tree.as_records() if watch is not None else [],
         }
-        temporary = self._spool / f"{SAMPLES_NAME}.writing"
-        with contextlib.suppress(OSError):  # disk full, directory gone: the launcher will say so itself
-            temporary.write_bytes(marshal.dumps(record, 4))
-            temporary.replace(self._spool / SAMPLES_NAME)
+        # Disk full, directory gone: the launcher will say so itself. A slow disk must not keep the sampler waiting.
+        with contextlib.suppress(OSError), replacing(self._spool / SAMPLES_NAME, durable=False) as file:
+            file.write(marshal.dumps(record, 4))
 
 
 class _Watch:
@@ -161,22 +158,19 @@ class _Watch:
         self.tree.read(final=final)
         self.meters.read(time.monotonic_ns(), *self.tree.counts())
 
-    def notes(self) -> list[str]:
-        """What was not seen, in words."""
+    def notes(self) -> list[dict[str, Any]]:
+        """What was not seen: notices as JSON has them, since their class needs numpy."""
         tree = self.tree
-        found = list(self.meters.notes)
+        found: list[dict[str, Any]] = list(self.meters.notes)
         if tree.has_schedstat is False:
-            found.append("this kernel does not tell how long threads queued for a CPU (schedstat)")
+            found.append({"code": "sampler-no-schedstat"})
         if tree.thinned:
-            found.append(
-                f"threads were many or the run long: {tree.thinned} times every second sample was dropped"
-            )
+            found.append({"code": "samples-thinned", "numbers": {"times": tree.thinned}})
         if tree.forgotten_processes:
-            found.append(
-                f"{tree.forgotten_processes:,} short processes are not listed ({tree.forgotten_cpu_s:.1f} s of CPU)"
-            )
+            numbers = {"processes": tree.forgotten_processes, "cpu_s": tree.forgotten_cpu_s}
+            found.append({"code": "processes-not-listed", "numbers": numbers})
         if tree.unfollowed_threads:
-            found.append(f"{tree.unfollowed_threads:,} threads were not followed: too many at once")
+            found.append({"code": "threads-not-followed", "numbers": {"threads": tree.unfollowed_threads}})
         return found
 
     def close(self) -> None:

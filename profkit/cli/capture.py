@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
+
+if TYPE_CHECKING:
+    from profkit.model import Run
 
 __all__ = ["capture"]
 
@@ -41,4 +49,24 @@ def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: b
     from profkit.capture.signals import end_like
 
     # Ends as the target ended: with its exit code, or by the signal that ended it.
-    end_like(launch(command, output, repeat=repeat, quiet=quiet, nvtx_shim=nvtx_shim))
+    written = None if quiet else _say_written
+    end_like(launch(command, output, repeat=repeat, written=written, nvtx_shim=nvtx_shim))
+
+
+def _say_written(path: Path, run: Run) -> None:
+    """Print where the run is, and what a reader of it must know."""
+    count = len(run.processes)
+    processes = "1 process" if count == 1 else f"{count} processes"
+    wall = f", {run.manifest.wall_s:.1f} s" if run.manifest is not None else ""
+    lines = [f"wrote {path} ({processes}{wall}); see it with: profkit show {shlex.quote(str(path))}"]
+    if run.warnings:
+        from profkit.report.notices import notice_text
+        from profkit.report.text import clean
+
+        lines += [clean(notice_text(notice)) for notice in run.warnings]
+    if sys.stderr is None:
+        return  # closed by the parent; descriptor 2 may be another file by now
+    # By its descriptor, and without complaint if nobody reads: the target's exit status must come through.
+    with contextlib.suppress(OSError):
+        for line in lines:
+            os.write(2, f"profkit: {line}\n".encode("utf-8", "surrogateescape"))

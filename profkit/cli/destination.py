@@ -67,16 +67,17 @@ class Destination:
         """
         keep_inputs(inputs, self.output, self.archive)
 
-    def write(self, result: Reported, *, limit: int | None, full_paths: bool) -> None:
+    def write(self, result: Reported, *, limit: int | None, full_paths: bool, explain: bool) -> None:
         """Write the report, open it, and write the archive, as far as they are asked for."""
         if self.archive is None:
-            emit(result.report(self.renderer, limit=limit, full_paths=full_paths), self.output)
+            text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)
+            emit(text, self.output)
             if self.opened and self.output is not None:
                 show_page(self.output)
             return
         from profkit.api.ticket import ticket
 
-        made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths)
+        made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
         emit(made.markdown, self.output)
         write_file((made.archive,), self.archive)
         _say_archive(self.archive, made.runs, len(made.archive))

@@ -29,6 +29,7 @@ def show(
     compute: tuple[str, ...],
     batch_size: int | None,
     full_paths: bool,
+    explain: bool,
     ticket: bool,
     open_report: bool,
 ) -> None:
@@ -51,4 +52,4 @@ def show(
         batch_size=batch_size,
         calls=goal.drawn,
     )
-    goal.write(result, limit=limit, full_paths=full_paths)
+    goal.write(result, limit=limit, full_paths=full_paths, explain=explain)

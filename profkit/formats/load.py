@@ -14,7 +14,8 @@ from typing import Any
 
 from profkit.errors import FormatError
 from profkit.formats.pstats_file import read_pstats
-from profkit.model import Machine, Manifest, Process, Run, RunSet, Thread
+from profkit.model import Machine, Manifest, Notice, Process, Run, RunSet, Thread
+from profkit.model.notices import MOST_RANKS, missing_ranks
 
 __all__ = ["files_of", "join_ranks", "load_run", "load_side", "ranks_joined"]
 
@@ -91,7 +92,7 @@ def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
     -------
     RunSet
         Runs in the order of their file names. Files that are ranks of one job are one run. Files that cannot
-        be read are named in ``skipped``.
+        be read are in ``skipped``.
 
     Raises
     ------
@@ -102,16 +103,21 @@ def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
     if not many:
         return RunSet(os.fspath(spec), (load_run(paths[0], edges=edges),))
     runs: list[Run] = []
-    skipped: list[str] = []
+    errors: list[FormatError] = []
     for path in paths:
         try:
             runs.append(load_run(path, edges=edges))
         except FormatError as error:
-            skipped.append(str(error))
+            errors.append(error)
     if not runs:
-        more = f", and {len(skipped) - 1} more" if len(skipped) > 1 else ""
-        raise FormatError(spec, f"no file of it can be read: {skipped[0]}{more}")
-    return RunSet(os.fspath(spec), tuple(ranks_joined(runs)), tuple(skipped))
+        more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+        raise FormatError(spec, f"no file of it can be read: {errors[0]}{more}")
+    return RunSet(os.fspath(spec), tuple(ranks_joined(runs)), tuple(map(_skipped, errors)))
+
+
+def _skipped(error: FormatError) -> Notice:
+    hint = {"hint": error.hint} if error.hint else {}
+    return Notice("file-skipped", error.path, {"problem": error.problem, **hint})
 
 
 def files_of(spec: StrPath) -> tuple[list[str], bool]:
@@ -191,7 +197,7 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     Run
         Processes of all, lowest rank first. Manifest and machine counters are the lowest rank's, the wall
         time is the longest of all, the exit status the first that is not 0. Each process gets its own host.
-        ``warnings`` also say which ranks are missing or occur twice, and that hosts differ: the machine
+        ``warnings`` also hold which ranks are missing or occur twice, and that hosts differ: the machine
         counters then stand for one host only.
 
     Raises
@@ -270,7 +276,7 @@ def _samplers(manifests: Sequence[Manifest]) -> dict[str, Any] | None:
     return {
         **known[0],
         "cpu_s": sum(time for time in times if isinstance(time, int | float)),
-        "notes": list(dict.fromkeys(notes)),
+        "notes": tuple(dict.fromkeys(notes)),
     }
 
 
@@ -284,21 +290,17 @@ def _of_rank(run: Run) -> list[Process]:
     return processes
 
 
-def _doubts(runs: Sequence[Run]) -> list[str]:
-    """Say what is odd about the files that are to be one job."""
+def _doubts(runs: Sequence[Run]) -> list[Notice]:
+    """Find what is odd about the files that are to be one job."""
     doubts = []
     hosts = {run.manifest.host.name for run in runs if run.manifest is not None}
     if len(hosts) > 1:
-        doubts.append(
-            f"ranks ran on {len(hosts)} hosts; what is said of the machine is of the first rank's host"
-        )
+        doubts.append(Notice("ranks-on-hosts", "", {"hosts": len(hosts)}))
     ranks = [rank for run in runs if (rank := _rank_of(run)) is not None]
-    doubled = sorted({rank for rank in ranks if ranks.count(rank) > 1})
-    if doubled:
-        doubts.append(f"ranks that occur more than once: {', '.join(map(str, doubled[:8]))}")
+    repeated = sorted({rank for rank in ranks if ranks.count(rank) > 1})
+    if repeated:
+        listed = tuple(repeated[:MOST_RANKS])
+        doubts.append(Notice("rank-repeated", "", {"ranks": listed, "repeated": len(repeated)}))
     sizes = [size for run in runs if type(size := _job_of(run).get("world_size")) is int]
-    missing = sorted(set(range(min(max(sizes, default=0), 1 << 16))) - set(ranks)) if ranks else []
-    if missing:
-        more = ", …" if len(missing) > 8 else ""
-        doubts.append(f"ranks without a file: {', '.join(map(str, missing[:8]))}{more} of {max(sizes)}")
-    return doubts
+    missing = missing_ranks("rank-file-missing", ranks, max(sizes, default=0)) if ranks else None
+    return doubts if missing is None else [*doubts, missing]

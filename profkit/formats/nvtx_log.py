@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from profkit.errors import FormatError
 from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
+from profkit.model.notices import Notice
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ranges
 
 Index = npt.NDArray[np.int32]
@@ -82,7 +83,7 @@ class NvtxLog:
     fork_parent: int
     command: tuple[str, ...]
     thread_names: Mapping[int, str]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     names: Mapping[int, str] = field(default_factory=dict)
     domains: Mapping[int, str] = field(default_factory=dict)
 
@@ -116,7 +117,7 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
         It cannot be read or is no event file; nothing else is raised, whatever its bytes are. Damage inside it is
         in ``warnings``.
     """
-    warnings: list[str] = []
+    warnings: list[Notice] = []
     header, records = _read_events(path, warnings)
     definitions = _read_definitions(os.fspath(path) + "defs", warnings)
     (_, _, header_bytes, _, pid, parent, fork_parent, generation, _, monotonic, realtime, lost, folded, _) = (
@@ -157,7 +158,7 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
     )
 
 
-def _read_events(path: str | os.PathLike[str], warnings: list[str]) -> tuple[Any, npt.NDArray[Any]]:
+def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[Any, npt.NDArray[Any]]:
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -176,13 +177,13 @@ def _read_events(path: str | os.PathLike[str], warnings: list[str]) -> tuple[Any
     ):
         raise FormatError(path, f"holds NVTX events in version {version} of the layout, {_VERSION} is read")
     if len(data) > MOST_BYTES:
-        warnings.append(f"only the first {MOST_BYTES >> 30} GiB of NVTX events were read")
+        warnings.append(Notice("nvtx-file-cut", "", {"read": MOST_BYTES}))
     count = (min(len(data), MOST_BYTES) - header_bytes) // RECORD.itemsize
     return header, np.frombuffer(data, RECORD, count, header_bytes)
 
 
 def _in_order(
-    records: npt.NDArray[Any], warnings: list[str]
+    records: npt.NDArray[Any], warnings: list[Notice]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Put records in the order in which each thread wrote them.
 
@@ -207,7 +208,7 @@ def _in_order(
     good = (kind <= GAP) & (records["time"][ordered] < _LAST_NS)
     damaged = len(index) - int(good.sum())
     if damaged:
-        warnings.append(f"{damaged} NVTX events are damaged and left out")
+        warnings.append(Notice("nvtx-events-damaged", "", {"events": damaged}))
     events = good & (kind != SEGMENT)
     ordered, owner = ordered[events], owner[events]
     serial = heads["string"].astype(np.int64)[owner]
@@ -309,20 +310,22 @@ def _unique(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.N
     return np.flatnonzero(seen).astype(np.uint64), (np.cumsum(seen) - 1)[keys]
 
 
-def _read_definitions(path: str, warnings: list[str]) -> _Definitions:
+def _read_definitions(path: str, warnings: list[Notice]) -> _Definitions:
     found = _Definitions({}, {}, {}, {}, ())
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_DEFINITION_BYTES)
     except OSError as error:
-        warnings.append(f"the names of its NVTX ranges cannot be read ({error.strerror or error})")
+        warnings.append(Notice("nvtx-names-unreadable", error.strerror or str(error)))
         return found
     if data[:8] != b"PFKNVTXD":
-        warnings.append("the names of its NVTX ranges cannot be read (no file of definitions)")
+        warnings.append(Notice("nvtx-names-unreadable"))
         return found
+    damaged = 0
     for block in range(0, len(data), _DEFINITION_BLOCK):
-        if not _read_block(data, 8 if block == 0 else block, block + _DEFINITION_BLOCK, found):
-            warnings.append(f"some names of NVTX ranges are damaged and left out ({path})")
+        damaged += not _read_block(data, 8 if block == 0 else block, block + _DEFINITION_BLOCK, found)
+    if damaged:
+        warnings.append(Notice("nvtx-names-damaged", os.path.basename(path), {"blocks": damaged}))
     return found
 
 

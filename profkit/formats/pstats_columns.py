@@ -1,6 +1,6 @@
 """A regular pstats dump as columns, parsed with numpy over all of its tokens at once.
 
-Second stage of reading pstats dumps, after `tokens`: it turns the token positions of a dump as cProfile,
+Second stage of reading pstats dumps, after `marshal_scan`: it turns the token positions of a dump as cProfile,
 pstats and yappi write them (a dictionary from ``(file, line, name)`` to ``(cc, nc, tt, ct, callers)``) into
 arrays. Every token is checked; whatever is not of exactly that form makes it return ``None``, and
 `pstats_objects`, which is general and slow, reads the dump instead. Both return the same `Columns`.
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.formats.tokens import LONGEST_STRING, PADDING, Bytes, Positions, token_starts
+from profkit.formats.marshal_scan import LONGEST_STRING, PADDING, Bytes, Positions, token_starts
 
 __all__ = ["Columns", "decode_text", "parse_columns"]
 
@@ -136,7 +136,7 @@ def parse_columns(padded: Bytes, *, edges: bool) -> Columns | None:
     Parameters
     ----------
     padded : uint8 array
-        The file's bytes, followed by `tokens.PADDING` bytes.
+        The file's bytes, followed by `marshal_scan.PADDING` bytes.
     edges
         Whether callers are wanted; without them the edge columns are empty.
 

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
+from profkit.formats.marshal_scan import PADDING, Bytes
 from profkit.formats.pstats_columns import Columns, parse_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
-from profkit.formats.tokens import PADDING, Bytes
-from profkit.model import Edges, Profile, ProfileError
+from profkit.model import Edges, Notice, Profile, ProfileError
 from profkit.model.versions import python_of_paths
 
 __all__ = ["PstatsFile", "parse_pstats", "read_padded", "read_pstats"]
@@ -51,14 +51,14 @@ class PstatsFile:
         Version of the profiled interpreter as its library paths tell, ``(3, 12)``.
     sampled : bool
         Counts are samples, and rows are executed lines instead of functions.
-    warnings : tuple of str
+    warnings : tuple of Notice
         What limits the use of this file.
     """
 
     profile: Profile
     python: tuple[int, int] | None = None
     sampled: bool = False
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
 
 def _where_it_is(path: str | os.PathLike[str]) -> str:
@@ -72,7 +72,7 @@ def _where_it_is(path: str | os.PathLike[str]) -> str:
 
 
 def read_padded(path: str | os.PathLike[str]) -> Bytes:
-    """Read a file with the padding that `tokens` wants behind it.
+    """Read a file with the padding that `marshal_scan` wants behind it.
 
     Raises
     ------
@@ -205,26 +205,17 @@ def _rows_in(profile: Profile, basename: str) -> npt.NDArray[np.bool_]:
     return rows
 
 
-def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None) -> tuple[str, ...]:
+def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None) -> tuple[Notice, ...]:
     warnings = []
     if columns.sampled:
-        warnings.append(
-            "written by the sampling profiler: counts are samples, not calls, and rows are executed lines, "
-            "so one function can be several rows"
-        )
+        warnings.append(Notice("sampled-profile"))
     elif columns.plain_callers:
-        warnings.append(
-            "written by the pure-Python profiler: caller–callee rows have counts but no times, "
-            "and its own overhead distorts the others"
-        )
+        warnings.append(Notice("pure-python-profile"))
     if python is not None and python >= THREADS_MIXED_SINCE and not columns.sampled:
         threading = _rows_in(profile, "threading.py")
         names = {profile.strings[index] for index in np.unique(profile.name[threading]).tolist()}
         if not names.isdisjoint(_THREAD_ENTRY):
-            warnings.append(
-                f"cProfile of Python {python[0]}.{python[1]} records all threads in one stack: their times "
-                "are mixed and cumulative times can exceed the run (profkit capture keeps threads apart)"
-            )
+            warnings.append(Notice("threads-in-one-stack", "", {"python": f"{python[0]}.{python[1]}"}))
     if columns.trailing:
-        warnings.append(f"{columns.trailing} bytes behind the profile were ignored")
+        warnings.append(Notice("trailing-bytes", "", {"bytes": columns.trailing}))
     return tuple(warnings)

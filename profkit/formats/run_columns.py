@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.formats.run_json import MemberError
+from profkit.formats.codec import MemberError
 from profkit.model import Edges, Profile
+from profkit.model.columns import column_dtypes
 
 __all__ = [
     "Array",
@@ -38,35 +39,12 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 
-INDEX, COUNT, TIME = np.dtype("<i4"), np.dtype("<i8"), np.dtype("<f8")
+INDEX, COUNT = np.dtype("<i4"), np.dtype("<i8")
 
-FUNCTION_COLUMNS: Mapping[str, np.dtype[Any]] = {
-    "file": INDEX,
-    "line": INDEX,
-    "name": INDEX,
-    "qualname": INDEX,
-    "module": INDEX,
-    "source_hash": INDEX,
-    "ncalls": COUNT,
-    "primitive_calls": COUNT,
-    "tottime": TIME,
-    "cumtime": TIME,
-}
+FUNCTION_COLUMNS = column_dtypes(Profile)
 #: Present only if a thread has them; NaN in the rows of threads that do not.
-WAIT_COLUMNS: Mapping[str, np.dtype[Any]] = {
-    "wait": TIME,
-    "blocked": TIME,
-    "cumwait": TIME,
-    "cumblocked": TIME,
-}
-EDGE_COLUMNS: Mapping[str, np.dtype[Any]] = {
-    "caller": INDEX,
-    "callee": INDEX,
-    "ncalls": COUNT,
-    "primitive_calls": COUNT,
-    "tottime": TIME,
-    "cumtime": TIME,
-}
+WAIT_COLUMNS = column_dtypes(Profile, optional=True)
+EDGE_COLUMNS = column_dtypes(Edges)
 _TEXT_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
 
 #: Most rows that are read from one file: hundreds of ranks with 100 000 functions each. A compressed member
@@ -139,16 +117,8 @@ class Arrays:
         edges = None
         if links is not None:
             edges = Edges(**{name: self.edges[name][links] for name in EDGE_COLUMNS})
-        wait, blocked, cumwait, cumblocked = (self._measured(name, rows) for name in WAIT_COLUMNS)
-        return Profile(
-            self.strings,
-            **columns,
-            edges=edges,
-            wait=wait,
-            blocked=blocked,
-            cumwait=cumwait,
-            cumblocked=cumblocked,
-        ).validate()
+        measured: dict[str, Any] = {name: self._measured(name, rows) for name in WAIT_COLUMNS}
+        return Profile(self.strings, **columns, edges=edges, **measured).validate()
 
     def _measured(self, name: str, rows: slice) -> Array | None:
         """Return a thread's rows of an optional column, ``None`` where it has no number in any."""
@@ -296,7 +266,7 @@ def read_group(members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]]
 
     Raises
     ------
-    profkit.formats.run_json.MemberError
+    profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
     columns = {
@@ -331,7 +301,7 @@ def read_arrays(members: Members, *, edges: bool) -> Arrays:
 
     Raises
     ------
-    profkit.formats.run_json.MemberError
+    profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
     waits = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from profkit.formats.codec import as_object
 from profkit.formats.run_columns import (
     Array,
     Members,
@@ -19,7 +20,7 @@ from profkit.formats.run_columns import (
     read_strings,
     text_arrays,
 )
-from profkit.formats.run_json import MemberError, row_range
+from profkit.formats.run_json import row_range
 from profkit.model import RangeCalls
 
 __all__ = ["RangeCallArrays", "gather_range_calls", "read_range_calls"]
@@ -58,17 +59,16 @@ class RangeCallArrays:
 
         Raises
         ------
-        profkit.formats.run_json.MemberError
+        profkit.formats.codec.MemberError
             The field is not what it should be.
         profkit.model.ProfileError
             The columns contradict each other, or the profile of so many functions.
         """
         if value is None:
             return None
-        if not isinstance(value, dict):
-            raise MemberError(f"{name} is not an object")
-        contexts = row_range(f"{name}.contexts", value.get("contexts"), len(self._contexts["parent"]))
-        rows = row_range(f"{name}.functions", value.get("functions"), len(self._rows["context"]))
+        fields = as_object(name, value)
+        contexts = row_range(f"{name}.contexts", fields.get("contexts"), len(self._contexts["parent"]))
+        rows = row_range(f"{name}.functions", fields.get("functions"), len(self._rows["context"]))
         columns: dict[str, Any] = {key: column[contexts] for key, column in self._contexts.items()}
         columns.update((key, column[rows]) for key, column in self._rows.items())
         return RangeCalls(self._strings, **columns).validate(functions)
@@ -79,7 +79,7 @@ def read_range_calls(members: Members) -> RangeCallArrays:
 
     Raises
     ------
-    profkit.formats.run_json.MemberError
+    profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
     contexts, rows = RangeCalls.columns()

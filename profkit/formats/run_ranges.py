@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from profkit.formats.codec import Codec
 from profkit.formats.run_columns import (
     Array,
     Members,
@@ -19,14 +20,16 @@ from profkit.formats.run_columns import (
     read_strings,
     text_arrays,
 )
-from profkit.formats.run_json import record, row_range, whole
+from profkit.formats.run_json import row_range
+from profkit.model.columns import column_dtypes
 from profkit.model.ranges import Ranges
 
 __all__ = ["RangeArrays", "gather_ranges", "range_document", "read_ranges"]
 
 _TEXT_COLUMNS = ("name", "domain", "category")
-#: Fields of a process's ``ranges`` in ``processes.json``, beside its rows.
-_FIELDS = dict.fromkeys(("monotonic_ns", "realtime_ns", "lost", "folded", "unmatched"), whole)
+_COLUMNS = column_dtypes(Ranges)
+#: A process's ``ranges`` in ``processes.json``, beside its rows.
+_CODEC = Codec(Ranges, elsewhere=("strings", *_COLUMNS))
 
 
 def gather_ranges(parts: Sequence[Ranges]) -> Iterator[tuple[str, Array]]:
@@ -41,12 +44,12 @@ def gather_ranges(parts: Sequence[Ranges]) -> Iterator[tuple[str, Array]]:
         return
     strings, places = joined_strings(part.strings for part in parts)
     yield from text_arrays(strings, "ranges/")
-    yield from gather_group("ranges", Ranges.columns(), parts, _TEXT_COLUMNS, places)
+    yield from gather_group("ranges", _COLUMNS, parts, _TEXT_COLUMNS, places)
 
 
 def range_document(ranges: Ranges, row: int) -> dict[str, Any]:
     """Return what ``processes.json`` says of a process's ranges, which begin at a row of the columns."""
-    return {"rows": [row, row + len(ranges)], **{name: int(getattr(ranges, name)) for name in _FIELDS}}
+    return {"rows": [row, row + len(ranges)], **_CODEC.write(ranges)}
 
 
 class RangeArrays:
@@ -61,14 +64,14 @@ class RangeArrays:
 
         Raises
         ------
-        profkit.formats.run_json.MemberError
+        profkit.formats.codec.MemberError
             The field is not what it should be.
         profkit.model.ProfileError
             The columns contradict each other.
         """
         if value is None:
             return None
-        fields = record(name, value, _FIELDS)
+        fields = _CODEC.read_fields(name, value)
         rows = row_range(f"{name}.rows", value.get("rows"), len(self._columns["name"]))
         columns: dict[str, Any] = {key: column[rows] for key, column in self._columns.items()}
         return Ranges(self._strings, **columns, **fields).validate()
@@ -79,10 +82,10 @@ def read_ranges(members: Members) -> RangeArrays:
 
     Raises
     ------
-    profkit.formats.run_json.MemberError
+    profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
     if "ranges/name.npy" not in members.present:
-        return RangeArrays(("",), no_rows(Ranges.columns()))
-    columns = read_group(members, "ranges", Ranges.columns())
+        return RangeArrays(("",), no_rows(_COLUMNS))
+    columns = read_group(members, "ranges", _COLUMNS)
     return RangeArrays(read_strings(members, "ranges/"), columns)

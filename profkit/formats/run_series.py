@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from profkit.formats.codec import MemberError
 from profkit.formats.run_columns import Array, Members, gather_group, no_rows, read_column, read_group
-from profkit.formats.run_json import MemberError, row_range
+from profkit.formats.run_json import row_range
 from profkit.model import Series, ThreadSamples
+from profkit.model.columns import column_dtypes
 
 __all__ = ["SampleArrays", "gather_samples", "gather_series", "read_samples", "read_series"]
 
 _COUNT, _VALUE = np.dtype("<i8"), np.dtype("<f8")
-_SAMPLE_COLUMNS = dict.fromkeys(("tid", "time_ns", "run_ns", "wait_ns"), _COUNT)
+_SAMPLE_COLUMNS = column_dtypes(ThreadSamples)
 _SERIES_TIME = "series/time_ns"
 _SERIES_MEMBER = re.compile(r"series/([a-z][a-z0-9_]{0,63})\.npy")
 
@@ -50,7 +52,7 @@ def read_series(members: Members) -> Series | None:
 
     Raises
     ------
-    profkit.formats.run_json.MemberError
+    profkit.formats.codec.MemberError
         A column is no array of its type.
     profkit.model.ProfileError
         The columns contradict each other.
@@ -82,7 +84,7 @@ class SampleArrays:
 
         Raises
         ------
-        profkit.formats.run_json.MemberError
+        profkit.formats.codec.MemberError
             It is no range of the rows.
         profkit.model.ProfileError
             The rows are not in order.
@@ -98,7 +100,7 @@ def read_samples(members: Members) -> SampleArrays:
 
     Raises
     ------
-    profkit.formats.run_json.MemberError
+    profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
     if "samples/tid.npy" not in members.present:

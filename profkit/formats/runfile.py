@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 import stat
 import struct
 import zipfile
@@ -20,9 +19,11 @@ from typing import Any, BinaryIO
 
 from profkit.errors import FormatError
 from profkit.formats import run_json
+from profkit.formats.atomic import replacing
+from profkit.formats.codec import MemberError, as_list, as_object
 from profkit.formats.pstats_write import write_pstats
 from profkit.formats.run_columns import Arrays, Members, array_bytes, gather, read_arrays
-from profkit.formats.run_json import MemberError, row_range
+from profkit.formats.run_json import row_range
 from profkit.formats.run_range_calls import RangeCallArrays, gather_range_calls, read_range_calls
 from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
 from profkit.formats.run_series import (
@@ -32,7 +33,7 @@ from profkit.formats.run_series import (
     read_samples,
     read_series,
 )
-from profkit.model import Manifest, OpenCall, Process, ProfileError, Run, Thread
+from profkit.model import Manifest, Process, ProfileError, Run, Thread
 from profkit.model.merge import merge_profiles
 
 __all__ = ["SCHEMA", "read_run", "write_run"]
@@ -71,7 +72,7 @@ def write_run(path: str | os.PathLike[str], run: Run) -> None:
     Parameters
     ----------
     path
-        Where to; an existing file is replaced in one step when the new one is on the disk.
+        Where to; an existing file is replaced in one step when the new one is on the disk, and keeps its permissions.
     run
         What to write. ``run.path`` is not stored.
 
@@ -80,34 +81,8 @@ def write_run(path: str | os.PathLike[str], run: Run) -> None:
     OSError
         It cannot be written there; nothing is left behind.
     """
-    target = os.path.realpath(path)
-    directory, name = os.path.split(target)
-    temporary = os.path.join(directory, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            _write(file, run)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-        raise
-    _sync_directory(directory)
-
-
-def _sync_directory(directory: str) -> None:
-    """Make the new name itself survive a power cut, where the system lets a directory be opened."""
-    try:
-        handle = os.open(directory, os.O_RDONLY)
-    except OSError:  # Windows
-        return
-    try:
-        os.fsync(handle)
-    except OSError:  # some network file systems refuse; the data itself is synced
-        pass
-    finally:
-        os.close(handle)
+    with replacing(path) as file:
+        _write(file, run)
 
 
 def _write(file: BinaryIO, run: Run) -> None:
@@ -136,17 +111,8 @@ def _write(file: BinaryIO, run: Run) -> None:
 
 
 def _manifest_document(run: Run) -> dict[str, Any]:
-    document = {} if run.manifest is None else run_json.plain(run.manifest, run_json.MANIFEST_FIELDS)
-    document["schema"] = SCHEMA
-    document["captured"] = run.manifest is not None
-    document["machine"] = (
-        None if run.machine is None else run_json.plain(run.machine, run_json.MACHINE_FIELDS)
-    )
-    document["machines"] = {
-        name: run_json.plain(machine, run_json.MACHINE_FIELDS) for name, machine in run.machines.items()
-    }
-    document["warnings"] = list(run.warnings)
-    return document
+    document = {} if run.manifest is None else run_json.MANIFEST.write(run.manifest)
+    return {**document, "schema": SCHEMA, "captured": run.manifest is not None, **run_json.RUN.write(run)}
 
 
 def _process_documents(run: Run) -> list[dict[str, Any]]:
@@ -157,10 +123,9 @@ def _process_documents(run: Run) -> list[dict[str, Any]]:
         for thread in process.threads:
             n = len(thread.profile)
             m = None if thread.profile.edges is None else len(thread.profile.edges)
-            fields = run_json.plain(thread, run_json.THREAD_FIELDS)
+            fields = run_json.THREAD.write(thread)
             fields["functions"] = [row, row + n]
             fields["edges"] = None if m is None else [link, link + m]
-            fields["open_calls"] = [[call.function, call.cumtime] for call in thread.open_calls]
             if thread.range_calls is not None:
                 contexts, inside = len(thread.range_calls.parent), len(thread.range_calls.context)
                 fields["range_calls"] = {
@@ -170,7 +135,7 @@ def _process_documents(run: Run) -> list[dict[str, Any]]:
                 first_context, first_inside = first_context + contexts, first_inside + inside
             threads.append(fields)
             row, link = row + n, link + (m or 0)
-        documents.append({**run_json.plain(process, run_json.PROCESS_FIELDS), "threads": threads})
+        documents.append({**run_json.PROCESS.write(process), "threads": threads})
         if process.ranges is not None:
             documents[-1]["ranges"] = range_document(process.ranges, first_range)
             first_range += len(process.ranges)
@@ -252,14 +217,11 @@ class _Archive:
         """Read everything."""
         if _MANIFEST not in self.members:
             raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
-        document = run_json.decode(_MANIFEST, self.read(_MANIFEST, _MOST_JSON))
-        if not isinstance(document, dict):
-            raise MemberError(f"{_MANIFEST} is not an object")
+        document = as_object(_MANIFEST, run_json.decode(_MANIFEST, self.read(_MANIFEST, _MOST_JSON)))
         _check_schema(document.get("schema"))
         manifest: Manifest | None = None
         if document.get("captured", True) is not False:
-            manifest = run_json.manifest_from(document)
-        machine = document.get("machine")
+            manifest = run_json.MANIFEST.read("manifest", document)
         members = Members(self.read, frozenset(self.members))
         arrays = read_arrays(members, edges=edges)
         ranges = read_ranges(members)
@@ -275,10 +237,8 @@ class _Archive:
                 for i, value in enumerate(processes)
             ),
             manifest,
-            None if machine is None else run_json.machine_from(machine),
-            run_json.text_list("warnings", document.get("warnings", [])),
-            read_series(members),
-            run_json.machines_from(document.get("machines", {})),
+            series=read_series(members),
+            **run_json.RUN.read_fields("manifest", document),
         )
 
 
@@ -302,10 +262,8 @@ def _process(
     inside: RangeCallArrays,
     edges: bool,
 ) -> Process:
-    fields = run_json.process_fields_from(name, value)
-    threads = value.get("threads", [])
-    if not isinstance(threads, list):
-        raise MemberError(f"{name}.threads is not a list")
+    fields = run_json.PROCESS.read_fields(name, value)
+    threads = as_list(f"{name}.threads", value.get("threads", []))
     return Process(
         **fields,
         threads=tuple(
@@ -317,28 +275,16 @@ def _process(
 
 
 def _thread(name: str, value: Any, arrays: Arrays, inside: RangeCallArrays, edges: bool) -> Thread:
-    fields = run_json.thread_fields_from(name, value)
+    fields = run_json.THREAD.read_fields(name, value)
     rows = row_range(f"{name}.functions", value.get("functions"), arrays.n_functions)
+    n = rows.stop - rows.start
     links = None
     if edges and value.get("edges") is not None:
         links = row_range(f"{name}.edges", value["edges"], len(arrays.edges["caller"]))
-    calls = value.get("open_calls", [])
-    if not isinstance(calls, list):
-        raise MemberError(f"{name}.open_calls is not a list")
+    if any(not 0 <= call.function < n for call in fields.get("open_calls", ())):
+        raise MemberError(f"{name}.open_calls points outside its {n} rows")
     return Thread(
         arrays.profile(rows, links),
         **fields,
-        open_calls=tuple(_open_call(f"{name}.open_calls", call, rows.stop - rows.start) for call in calls),
-        range_calls=inside.calls(f"{name}.range_calls", value.get("range_calls"), rows.stop - rows.start),
+        range_calls=inside.calls(f"{name}.range_calls", value.get("range_calls"), n),
     )
-
-
-def _open_call(name: str, value: Any, rows: int) -> OpenCall:
-    if not isinstance(value, list) or len(value) != 2:
-        raise MemberError(f"{name} is not a list of pairs")
-    function, cumtime = value
-    if type(function) is not int or not 0 <= function < rows:
-        raise MemberError(f"{name} points outside its {rows} rows")
-    if type(cumtime) not in (int, float) or not abs(cumtime) < float("inf"):
-        raise MemberError(f"{name} has a time that is not a number")
-    return OpenCall(function, float(cumtime))

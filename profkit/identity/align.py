@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.identity.alignment import RUNGS, Alignment
 from profkit.identity.files import match_files
 from profkit.identity.keys import clean_name
 from profkit.identity.nearest import pair_nearest
 from profkit.identity.paths import ANYWHERE
-from profkit.identity.alignment import RUNGS, Alignment
 from profkit.model import FunctionKey, Profile, Roots
 
 __all__ = ["Joined", "align", "align_joined", "join"]

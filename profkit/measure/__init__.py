@@ -1,1 +1,1 @@
-"""Signals of one run or of two, as numbers: counters, waiting, inventory, ranges, movement, statistics. Pure; judges nothing."""
+"""Signals of one run or of two: counters, waiting, inventory, ranges, movement, statistics. Pure; judges nothing."""

@@ -28,11 +28,12 @@ class CallSide:
     ----------
     ncalls : int64 array, shape (m,)
         Calls of the callee by the caller.
-    cumtime : float64 array, shape (m,)
-        Seconds that these calls took with all that they called.
+    tottime, cumtime : float64 array, shape (m,)
+        Seconds that these calls took by themselves, and with all that they called.
     """
 
     ncalls: npt.NDArray[np.int64]
+    tottime: Floats
     cumtime: Floats
 
 
@@ -106,15 +107,17 @@ def _pairs(profile: Profile, of_table: npt.NDArray[np.int64], n: int) -> npt.NDA
 def _side(
     profiles: Sequence[Profile], pairs: Sequence[npt.NDArray[np.int64]], keys: npt.NDArray[np.int64]
 ) -> CallSide:
-    counts = np.zeros((len(profiles), len(keys)))
-    times = np.zeros((len(profiles), len(keys)))
+    shape = (len(profiles), len(keys))
+    counts, own, times = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for run, (profile, pair) in enumerate(zip(profiles, pairs, strict=True)):
         if profile.edges is None:
             continue
         known = pair >= 0
         at = np.searchsorted(keys, pair[known])
         counts[run] = np.bincount(at, profile.edges.ncalls[known], len(keys))
+        own[run] = np.bincount(at, profile.edges.tottime[known], len(keys))
         times[run] = np.bincount(at, profile.edges.cumtime[known], len(keys))
     if len(profiles) == 1:
-        return CallSide(np.rint(counts[0]).astype(np.int64), times[0])
-    return CallSide(np.rint(np.median(counts, axis=0)).astype(np.int64), np.median(times, axis=0))
+        return CallSide(np.rint(counts[0]).astype(np.int64), own[0], times[0])
+    count, own_time, time = (np.median(values, axis=0) for values in (counts, own, times))
+    return CallSide(np.rint(count).astype(np.int64), own_time, time)

@@ -1,4 +1,4 @@
-"""How far two sides can be compared at all: a score, and in words what differs besides the code.
+"""How far two sides can be compared at all: a score, and what differs besides the code.
 
 Reads what the runs say of themselves and the outcome of the alignment; judges nothing about speed.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from profkit.identity.keys import infer_python
 from profkit.measure.select import is_foreign
 from profkit.measure.tables import Comparability, Residue
-from profkit.model import Profile, Run, RunSet
+from profkit.model import Notice, Profile, Run, RunSet
 
 __all__ = ["MUCH_RESIDUE", "comparability", "same_capture", "sampled", "threads_mixed", "versions_differ"]
 
@@ -50,7 +50,7 @@ def comparability(
     profile_b: Profile,
     residue: Residue,
     calls_factor: float,
-    warnings: Sequence[str] = (),
+    warnings: Sequence[Notice] = (),
 ) -> Comparability:
     """Score how alike the sides are in all that is known of them.
 
@@ -65,7 +65,7 @@ def comparability(
     calls_factor
         Candidate's calls over the baseline's, weighted by time; NaN where unknown.
     warnings
-        What the selection has to say.
+        Those of the selection.
 
     Returns
     -------
@@ -74,67 +74,53 @@ def comparability(
     score = 1.0
     said = list(warnings)
 
-    def differs(part: float, text: str) -> None:
+    def differs(part: float, notice: Notice) -> None:
         nonlocal score
         score *= part
-        said.append(text)
+        said.append(notice)
 
     if any(same_capture(a, b) for a in baseline.runs for b in candidate.runs):
-        said.append("Both sides hold the same capture, to the last bit: this compares a file with itself.")
+        said.append(Notice("same-capture"))
     sampled_a, sampled_b = sampled(baseline), sampled(candidate)
     if sampled_a != sampled_b:
-        differs(
-            SAMPLED, f"The {'baseline' if sampled_a else 'candidate'} was sampled, the other side was traced."
-        )
+        differs(SAMPLED, Notice("one-side-sampled", "baseline" if sampled_a else "candidate"))
     mixed_a, mixed_b = threads_mixed(baseline), threads_mixed(candidate)
     if mixed_a != mixed_b:
-        differs(
-            THREADS,
-            f"The {'baseline' if mixed_a else 'candidate'} holds all threads in one stack, the other side one.",
-        )
+        differs(THREADS, Notice("one-side-mixes-threads", "baseline" if mixed_a else "candidate"))
     for side, profile in (("baseline", profile_a), ("candidate", profile_b)):
         if len(profile) and not profile.tottime.any() and profile.cumtime.any():
-            differs(
-                CUMTIME_ONLY, f"The {side} has cumulative times only; functions cannot be told from callees."
-            )
+            differs(CUMTIME_ONLY, Notice("cumulative-times-only", side))
     python_a, python_b = _python(baseline, profile_a), _python(candidate, profile_b)
     if versions_differ(baseline, candidate, profile_a, profile_b):
-        differs(
-            PYTHON,
-            f"Python {python_a} against {python_b}: library functions differ, comprehensions are folded.",
-        )
+        differs(PYTHON, Notice("python-differs", "", {"baseline": python_a, "candidate": python_b}))
     known_a, known_b = baseline.runs[0].manifest, candidate.runs[0].manifest
     if known_a and known_b:
         host_a, host_b = known_a.host, known_b.host
         if host_a.cpu_model != host_b.cpu_model and host_a.cpu_model and host_b.cpu_model:
-            differs(CPU_MODEL, f"CPU model {host_a.cpu_model} against {host_b.cpu_model}.")
+            models = {"baseline": host_a.cpu_model, "candidate": host_b.cpu_model}
+            differs(CPU_MODEL, Notice("cpu-model-differs", "", models))
         elif host_a.name != host_b.name and host_a.name and host_b.name:
-            differs(HOST, f"Host {host_a.name} against {host_b.name}.")
+            differs(HOST, Notice("host-differs", "", {"baseline": host_a.name, "candidate": host_b.name}))
         cpus_a, cpus_b = host_a.available_cpus, host_b.available_cpus
         if cpus_a and cpus_b and cpus_a != cpus_b:
-            differs(CPUS, f"{cpus_a:g} available CPUs against {cpus_b:g}.")
+            differs(CPUS, Notice("cpus-differ", "", {"baseline": cpus_a, "candidate": cpus_b}))
         if _arguments(known_a.command) != _arguments(known_b.command):
-            differs(COMMAND, f"Command “{' '.join(known_a.command)}” against “{' '.join(known_b.command)}”.")
+            commands = {"baseline": " ".join(known_a.command), "candidate": " ".join(known_b.command)}
+            differs(COMMAND, Notice("command-differs", "", commands))
     one, other = (_middle(len(r.processes) for r in side.runs) for side in (baseline, candidate))
     if one != other and is_foreign(baseline.runs[0]) == is_foreign(candidate.runs[0]):
-        differs(PROCESSES, f"{one} processes against {other}.")
+        differs(PROCESSES, Notice("process-count-differs", "", {"baseline": one, "candidate": other}))
     if np.isfinite(calls_factor) and not 1 / CALLS_FACTOR <= calls_factor <= CALLS_FACTOR:
-        differs(
-            WORKLOAD,
-            f"The candidate makes {calls_factor:.2f} times the baseline's calls where the time is spent.",
-        )
+        differs(WORKLOAD, Notice("calls-differ", "", {"calls": float(calls_factor)}))
     for side, share in (
         ("baseline", residue.baseline_only_share),
         ("candidate", residue.candidate_only_share),
     ):
         if share > MUCH_RESIDUE:
-            differs(1 - share, f"{share:.0%} of the {side}'s self time is in functions that only it has.")
-    if len(baseline.runs) == 1 or len(candidate.runs) == 1:
-        alone = [n for n, s in (("baseline", baseline), ("candidate", candidate)) if len(s.runs) == 1]
-        said.append(
-            f"One run {'on either side' if len(alone) == 2 else f'of the {alone[0]}'} tells nothing of its own "
-            "noise; what clean repeats of other programs show is used instead."
-        )
+            differs(1 - share, Notice("functions-of-one-side", side, {"self_time": float(share)}))
+    alone = [n for n, s in (("baseline", baseline), ("candidate", candidate)) if len(s.runs) == 1]
+    if alone:
+        said.append(Notice("single-run", alone[0] if len(alone) == 1 else ""))
     return Comparability(max(0.0, score), tuple(said))
 
 
@@ -150,13 +136,17 @@ def _same_columns(a: Profile, b: Profile) -> bool:
 
 
 def sampled(side: RunSet) -> bool:
-    """Whether a side's times come from samples: readers say so in a warning, the columns do not tell."""
-    return any("sampl" in w.lower() for run in side.runs for w in run.warnings)
+    """Whether a side's times come from samples: readers note it, the columns do not show it."""
+    return _noted(side, "sampled-profile")
 
 
 def threads_mixed(side: RunSet) -> bool:
     """Whether a side holds the calls of all threads where cProfile before 3.12 holds one; as with `sampled`."""
-    return any("threads in one stack" in w for run in side.runs for w in run.warnings)
+    return _noted(side, "threads-in-one-stack")
+
+
+def _noted(side: RunSet, code: str) -> bool:
+    return any(notice.code == code for run in side.runs for notice in run.warnings)
 
 
 def versions_differ(baseline: RunSet, candidate: RunSet, profile_a: Profile, profile_b: Profile) -> bool:

@@ -6,14 +6,24 @@ Read by every rule of the diagnosis through `Facts`; what was not measured is ``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from profkit.measure.inventory import Inventory, inventory
 from profkit.model import Host, Process, Run, RunSet, Thread
 
-__all__ = ["WORKS", "SideFacts", "side_facts"]
+__all__ = [
+    "WORKS",
+    "SideFacts",
+    "delivery_seconds",
+    "first_thread",
+    "main_processes",
+    "no_side",
+    "of_process",
+    "side_facts",
+]
 
 #: Part of the wall that a thread runs or queues from which it counts as one that works.
 WORKS = 0.05
@@ -34,6 +44,8 @@ class SideFacts:
 
     Attributes
     ----------
+    label, file
+        What the user named the side, and the file of its first run.
     wall_s, total_s
         Wall-clock seconds of the command, and the sum of self times that was compared.
     main_run_s, main_wait_s, main_off_s
@@ -73,6 +85,7 @@ class SideFacts:
     """
 
     label: str
+    file: str
     runs: int
     wall_s: float | None
     total_s: float
@@ -151,9 +164,10 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
     host = _host(run)
     return SideFacts(
         label=side.label,
+        file=run.path,
         runs=len(side.runs),
         total_s=total_s,
-        mains=len(_mains(selected(run))),
+        mains=len(main_processes(selected(run))),
         processes=len(run.processes),
         threads=sum(len(p.threads) for p in run.processes),
         cpu_model=host.cpu_model if host else "",
@@ -166,6 +180,15 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         memory_most=max(memory) if len(memory) == len(each) else None,
         **known,
     )
+
+
+def no_side() -> SideFacts:
+    """The side that a run alone has no measurements of."""
+    known: dict[str, Any] = {f.name: None for f in fields(SideFacts)}
+    known |= dict.fromkeys(("label", "file", "cpu_model", "host", "probe"), "")
+    known |= dict.fromkeys(("runs", "mains", "processes", "threads"), 0)
+    known |= {"total_s": 0.0, "command": (), "environment": {}, "inventory": inventory(Run("", ()))}
+    return SideFacts(**known)
 
 
 def _fraction(run_s: float | None, wait_s: float | None) -> float | None:
@@ -183,7 +206,7 @@ def _host(run: Run) -> Host | None:
     return run.manifest.host if run.manifest else next((p.host for p in run.processes if p.host), None)
 
 
-def _mains(selected: Sequence[Process]) -> list[Process]:
+def main_processes(selected: Sequence[Process]) -> list[Process]:
     """Processes whose first thread sets the pace."""
     return [p for p in selected if p.role in ("main", "rank") and p.profiled] or list(selected[:1])
 
@@ -193,15 +216,15 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
     wall = run.manifest.wall_s if run.manifest else None
     if wall is None:
         wall = next((p.wall_s for p in run.processes if p.wall_s), None)
-    mains = _mains(selected)
+    mains = main_processes(selected)
     main_runs = [_main_thread(p, "run_s") for p in mains]
     main_waits = [_main_thread(p, "run_queue_wait_s") for p in mains]
     main_run, main_wait = _sum(main_runs), _sum(main_waits)
-    run_s = _sum([_process(p, "cpu_s", "run_s") for p in run.processes])
+    run_s = _sum([of_process(p, "cpu_s", "run_s") for p in run.processes])
     tree_s = machine.tree_cpu_s if machine else None
     if run_s is not None and tree_s is not None:
         run_s = max(run_s, tree_s)  # with what lived too shortly to be seen
-    wait_s = _sum([_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
+    wait_s = _sum([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
     own = run_s / wall if run_s is not None and wall else None
     demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
     lives = _sum([p.wall_s if p.wall_s is not None else wall for p in mains])
@@ -220,7 +243,8 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
         if (fraction := _fraction(r, w)) is not None and wall and (r or 0.0) + (w or 0.0) >= WORKS * wall
     ]
     host = _host(run)
-    available = [host.available_cpus if host else None, machine.quota_cpus if machine else None]
+    # Of ranks that are each bound to CPUs of their own, the CPUs of all.
+    available = [inventory(run).available_cpus, machine.quota_cpus if machine else None]
     if host is None and machine and machine.cpus:
         available.append(float(machine.cpus))
     cpus = [c for c in available if c]
@@ -232,7 +256,7 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
         "worst_wait_fraction": max(worst) if worst else None,
         "rest_run_s": _rest(run_s, main_run),
         "rest_wait_s": _rest(wait_s, main_wait),
-        "delivery_s": _sum([_delivery(p) for p in mains]),
+        "delivery_s": _sum([delivery_seconds(p) for p in mains]),
         "all_wait_fraction": _fraction(run_s, wait_s),
         "demand_cores": demand,
         "own_cores": own,
@@ -260,7 +284,7 @@ def _rest(whole: float | None, part: float | None) -> float | None:
     return None if whole is None or part is None else max(0.0, whole - part)
 
 
-def _first_thread(process: Process) -> Thread | None:
+def first_thread(process: Process) -> Thread | None:
     """The thread that the process started with; its only thread where ids are not known."""
     for thread in process.threads:
         if thread.tid is not None and thread.tid == process.pid:
@@ -269,11 +293,11 @@ def _first_thread(process: Process) -> Thread | None:
 
 
 def _main_thread(process: Process, field: str) -> float | None:
-    thread = _first_thread(process)
+    thread = first_thread(process)
     return None if thread is None else getattr(thread, field)
 
 
-def _process(process: Process, own: str, of_threads: str) -> float | None:
+def of_process(process: Process, own: str, of_threads: str) -> float | None:
     value: float | None = getattr(process, own)
     return value if value is not None else _sum([getattr(t, of_threads) for t in process.threads])
 
@@ -306,12 +330,12 @@ def _pools(run: Run, wall: float | None) -> float | None:
     return float(sum(sizes)) if sizes else None
 
 
-def _delivery(process: Process) -> float | None:
+def delivery_seconds(process: Process) -> float | None:
     """Seconds in the deepest reaching of `_DELIVERIES` on the first thread, off the CPU where that was measured.
 
     Deliveries lie within each other (a loader's queue in the loader): the greatest is taken, not the sum.
     """
-    thread = _first_thread(process)
+    thread = first_thread(process)
     if thread is None or not len(thread.profile):
         return None
     profile = thread.profile

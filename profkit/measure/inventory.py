@@ -317,18 +317,27 @@ def _host_need(
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
-    """CPUs of one machine that the run may use: the launcher's own, or what its bound ranks have together."""
-    if launcher is not None and launcher.name == name:
-        return launcher.available_cpus
+    """CPUs of one machine that the run may use: those of all its ranks together, else the launcher's own."""
     hosts = [process.host for _, process in here if process.host is not None]
+    if launcher is not None and launcher.name == name:
+        hosts.append(launcher)
     if not hosts:
         return None
-    cpus = max((host.cpus or 0 for host in hosts), default=0)
-    ranks = [need.available_cpus for need, _ in here if need.role == "rank" and need.available_cpus]
+    ranks = [process.host for need, process in here if need.role == "rank" and process.host is not None]
     each = [host.available_cpus for host in hosts if host.available_cpus]
-    if ranks and cpus:
-        return min(float(cpus), max(sum(ranks), *each))
-    return max(each) if each else None
+    most = max(each) if each else None
+    if not ranks:
+        return most
+    cpus = max((float(host.cpus) for host in hosts if host.cpus), default=None)
+    quota = min((host.quota_cpus for host in ranks if host.quota_cpus), default=None)
+    if all(host.affinity_cpus for host in ranks):
+        # Ranks that are bound to CPUs of their own have all of those; ranks on one CPU have that one.
+        together: float | None = float(len({cpu for host in ranks for cpu in host.affinity_cpus}))
+    else:
+        bound = [host.available_cpus for host in ranks if host.available_cpus]
+        together = max(sum(bound), most or 0.0) if bound else most
+    known = [value for value in (together, cpus, quota) if value]
+    return min(known) if known else None
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from profkit.errors import UsageError
 from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, WAIT, IterationNames
 from profkit.measure.role_parts import RolePart, new_time, role_parts
-from profkit.errors import UsageError
 from profkit.model import Process, Run
 
 __all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model"]

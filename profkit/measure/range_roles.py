@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from profkit.measure.range_stats import pattern_of
 from profkit.errors import UsageError
+from profkit.measure.range_stats import pattern_of
 
 __all__ = ["COMPUTE", "ITERATION", "LOAD", "NO_ROLE", "WAIT", "IterationNames", "roles_of"]
 

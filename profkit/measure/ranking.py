@@ -42,7 +42,7 @@ def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: 
     """
     before, after = table.baseline, table.candidate
     # Time shares tell where time sits whatever ranks; only functions that matter on either side count.
-    share_a, share_b = (s.tottime / max(float(s.tottime.sum()), 1e-12) for s in (before, after))
+    share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     distance = rbo_distance(_order(before.rank), _order(after.rank), depth=DEPTH)
     apart = total_variation(share_a[heavy], share_b[heavy])

@@ -6,16 +6,22 @@ Stands between the readers and the comparison. It selects and sums; what a proce
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from profkit.errors import UsageError
-from profkit.model import Process, Profile, Roots, Run
-from profkit.model.merge import merge_profiles
+from profkit.model import Notice, Process, Profile, Roots, Run
+from profkit.model.merge import merge_with_rows
 
 __all__ = [
     "FIRST",
     "RANKED_BY",
+    "Selected",
     "check_ranked_by",
     "is_foreign",
+    "select",
     "select_pair",
     "select_processes",
     "select_profile",
@@ -37,6 +43,28 @@ def check_ranked_by(by: str) -> None:
     """
     if by not in RANKED_BY:
         raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selected:
+    """The part of one run that is compared.
+
+    Attributes
+    ----------
+    processes
+        Those that were selected.
+    profile
+        All their threads, summed.
+    roots
+        Directories of all of them.
+    rows
+        For each process and each of its threads, the row of `profile` that each function was added to.
+    """
+
+    processes: tuple[Process, ...]
+    profile: Profile
+    roots: Roots
+    rows: tuple[tuple[npt.NDArray[np.int32], ...], ...]
 
 
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
@@ -101,12 +129,25 @@ def select_profile(run: Run, process: str | None = None, *, edges: bool = True) 
     UsageError
         As for `select_processes`.
     """
-    return _summed(select_processes(run, process), edges)
+    chosen = select(run, process, edges=edges)
+    return chosen.profile, chosen.roots
+
+
+def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selected:
+    """Sum the profiles of the selected processes, and keep where each thread's functions went.
+
+    Parameters and errors are those of `select_profile`.
+    """
+    processes = select_processes(run, process)
+    profile, places = merge_with_rows([t.profile for p in processes for t in p.threads], edges=edges)
+    left = iter(places)
+    rows = tuple(tuple(next(left) for _ in p.threads) for p in processes)
+    return Selected(processes, profile, _together(processes), rows)
 
 
 def select_pair(
     baseline: Run, candidate: Run, process: str | None
-) -> tuple[str | None, str | None, tuple[str, ...]]:
+) -> tuple[str | None, str | None, tuple[Notice, ...]]:
     """Choose selectors under which two runs hold the same part of a job.
 
     A foreign file holds the main thread of the main process only; set against the sum over every process of a
@@ -123,7 +164,7 @@ def select_pair(
     -------
     baseline_process, candidate_process : str or None
         Selectors for `select_profile`.
-    warnings : tuple of str
+    warnings : tuple of Notice
     """
     if process is not None:
         # A foreign file is one process, whatever the user calls it.
@@ -139,23 +180,13 @@ def select_pair(
     others = sum(process.profiled for process in captured.processes) - 1
     if others < 1:
         return None, None, ()
-    warning = (
-        f"The {'baseline' if side == 'candidate' else 'candidate'} holds one process only; of the {side}'s "
-        f"{others + 1} processes only the first is compared."
-    )
+    warning = Notice("one-process-compared", side, {"processes": others + 1})
     return (FIRST, None, (warning,)) if side == "baseline" else (None, FIRST, (warning,))
 
 
 def is_foreign(run: Run) -> bool:
     """Whether a run was read from a plain profile, which has no manifest."""
     return run.manifest is None
-
-
-def _summed(processes: Sequence[Process], edges: bool) -> tuple[Profile, Roots]:
-    profiles = [thread.profile for process in processes for thread in process.threads]
-    if not profiles:
-        return Profile.empty(), _together(processes)
-    return merge_profiles(profiles, edges=edges), _together(processes)
 
 
 def _together(processes: Sequence[Process]) -> Roots:

@@ -1,6 +1,6 @@
-"""What is known of a comparison: the one object that every rule of the diagnosis reads.
+"""The signals of a comparison: the one object that every reading of the rules is taken from.
 
-Gathered by `diff` from the runs' counters and from the table. Nothing is judged here.
+Gathered by `verdict.comparison` from the runs' counters and from the table. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from profkit.measure import noise
 from profkit.measure.counters import SideFacts
 from profkit.measure.movement import Movement
+from profkit.measure.origins import Origins
 from profkit.measure.starvation import Starvation
 from profkit.measure.tables import DiffTable
 
@@ -22,33 +23,12 @@ if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel
     from profkit.measure.range_stats import RangeChange
 
-__all__ = ["Facts", "Growth"]
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """Where the main threads' added time went: parts of it, which sum to 1; negative where one shrank.
-
-    Attributes
-    ----------
-    seconds
-        Added to the life of an average main thread.
-    run, wait, off
-        On a CPU, queueing for one, and neither.
-    hidden_wait
-        Part of all added time that is `off` because the program's other threads and processes queued.
-    """
-
-    seconds: float
-    run: float
-    wait: float
-    off: float
-    hidden_wait: float
+__all__ = ["Signals"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
-    """Everything that a rule may look at.
+class Signals:
+    """Everything that is known of two sides.
 
     Attributes
     ----------
@@ -68,6 +48,12 @@ class Facts:
         One side holds the calls of threads that the other side was not able to see.
     unmatched
         Part of the self time in functions that only one side has, of the side with less of it.
+    another_program
+        Hardly a function of either project is in the other.
+    exits
+        How the targets ended, where that was not success or not the same way: ``exit 1``, ``signal 9``; else empty.
+    origins
+        Where other calls and other costs come from.
     """
 
     baseline: SideFacts
@@ -88,6 +74,9 @@ class Facts:
     starved: Starvation
     noisier: float
     lump_s: float
+    origins: Origins
+    another_program: bool = False
+    exits: tuple[str, str] = ("", "")
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
 
@@ -97,28 +86,14 @@ class Facts:
         return min(self.baseline.runs, self.candidate.runs)
 
     @property
+    def unfinished(self) -> bool:
+        """Whether the sides' targets ended in different ways, or one was ended by a signal."""
+        return self.exits[0] != self.exits[1] or any(e.startswith("signal") for e in self.exits)
+
+    @property
     def counters(self) -> bool:
         """Whether both sides know how long their main threads queued for a CPU."""
         return self.baseline.wait_fraction is not None and self.candidate.wait_fraction is not None
-
-    @property
-    def growth(self) -> Growth | None:
-        """Where the added time went; ``None`` without counters, or where nothing was added."""
-        a, b = _life(self.baseline), _life(self.candidate)
-        if a is None or b is None:
-            return None
-        run, wait, off = (after - before for before, after in zip(a, b, strict=True))
-        added = run + wait + off
-        if added <= 0:
-            return None
-        hidden = 0.0
-        if off > 0:
-            rest_run = _rise(self.baseline.rest_run_s, self.candidate.rest_run_s)
-            rest_wait = _rise(self.baseline.rest_wait_s, self.candidate.rest_wait_s)
-            # Whoever was waited for spent that time running or queueing; only the latter is want of a CPU.
-            hidden = off / added * rest_wait / (rest_wait + rest_run) if rest_wait > 0 else 0.0
-            hidden *= min(1.0, (rest_wait + rest_run) / off)
-        return Growth(added, run / added, wait / added, off / added, hidden)
 
     @property
     def moved(self) -> bool:
@@ -140,15 +115,3 @@ class Facts:
         if a.wall_s and b.wall_s:
             return math.log(b.wall_s / a.wall_s)
         return math.log(b.total_s / a.total_s) if a.total_s > 0 and b.total_s > 0 else 0.0
-
-
-def _life(side: SideFacts) -> tuple[float, float, float] | None:
-    """Seconds on a CPU, queueing and neither, of an average main thread."""
-    if side.main_run_s is None or side.main_wait_s is None or side.main_off_s is None:
-        return None
-    count = max(1, side.mains)
-    return side.main_run_s / count, side.main_wait_s / count, side.main_off_s / count
-
-
-def _rise(before: float | None, after: float | None) -> float:
-    return 0.0 if before is None or after is None else max(0.0, after - before)

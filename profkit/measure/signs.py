@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure import noise
 from profkit.identity.align import Joined
+from profkit.identity.alignment import Alignment
+from profkit.measure import noise
 from profkit.measure.movement import CALLS_CHANGED, is_wait
 from profkit.measure.rank import MAD_SCALE, rbo_distance
 from profkit.measure.sides import Side
-from profkit.identity.alignment import Alignment
 from profkit.model import BUILTIN
 
 __all__ = ["SIGNS", "Matched", "lump_size", "matched", "noisier", "signs"]

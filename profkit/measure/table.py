@@ -9,16 +9,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure import noise
 from profkit.identity.align import Columns, Joined
+from profkit.identity.alignment import RUNGS, Alignment
 from profkit.identity.keys import infer_roots
-from profkit.measure.movement import CALLS_CHANGED, is_wait
 from profkit.identity.paths import relative_to
+from profkit.measure import noise
 from profkit.measure.rank import MAD_SCALE, log_ratios, ranks
 from profkit.measure.sides import Side
-from profkit.identity.alignment import RUNGS, Alignment
 from profkit.measure.tables import DiffTable, SideTable
-from profkit.verdict.wording import percent, times
 from profkit.model import PROJECT, FunctionKey, Profile
 
 __all__ = ["build_table", "busy_seconds", "stopped_seconds"]
@@ -30,8 +28,6 @@ Rows = npt.NDArray[np.integer]
 
 #: A change beyond this many standard deviations of the replicates is no noise.
 SIGMAS = 3.0
-#: Part of a function's self time spent waiting from which the reason mentions it.
-MENTION_WAIT = 0.1
 
 
 def build_table(
@@ -59,7 +55,8 @@ def build_table(
     row_b = np.concatenate([found.candidate, np.full(none_b, -1, np.int32), found.candidate_only])
     rung = np.concatenate([found.rung, np.full(none_b, len(RUNGS)), np.full(none_a, len(RUNGS) + 1)])
 
-    value_a, value_b = _value(a.profile, by), _value(b.profile, by)
+    active = a.profile.blocked is not None and b.profile.blocked is not None
+    value_a, value_b = _value(a.profile, by, active), _value(b.profile, by, active)
     rank_a = ranks(value_a, _key_order(joined, joined.baseline, value_a))
     rank_b = ranks(value_b, _key_order(joined, joined.candidate, value_b))
     change = _at(value_b, row_b) - _at(value_a, row_a)
@@ -67,16 +64,12 @@ def build_table(
     order = np.lexsort((place, -np.abs(change)))
     row_a, row_b, rung = row_a[order], row_b[order], rung[order]
 
-    side_a = _side_table(a.profile, row_a, rank_a, value_a, by)
-    side_b = _side_table(b.profile, row_b, rank_b, value_b, by)
+    side_a = _side_table(a.profile, row_a, rank_a, value_a, by, active)
+    side_b = _side_table(b.profile, row_b, rank_b, value_b, by, active)
     log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
     source = _same_source(joined, row_a, row_b)
     anomalous = _anomalous(a, b, row_a, row_b, side_a, side_b, log_ratio, by)
     keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
-    reason = [""] * len(order)
-    for row in np.flatnonzero(anomalous).tolist():
-        waits = is_wait(names[row], keys[row].root)
-        reason[row] = _reason(row, side_a, side_b, source[row], float(log_ratio[row]), waits)
     kinds = (*RUNGS, "gone", "new")
     table = DiffTable(
         keys=keys,
@@ -89,7 +82,6 @@ def build_table(
         per_call_ratio=np.exp(log_ratio),
         same_source=tuple(source),
         anomalous=anomalous,
-        reason=tuple(reason),
         p_value=_p_values(a, b, row_a, row_b, side_a, side_b, by),
     )
     return table, (row_a, row_b)
@@ -133,8 +125,14 @@ def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Fl
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
-def _value(profile: Profile, by: str) -> Floats:
-    return profile.tottime if by == "tottime" else profile.cumtime
+def _value(profile: Profile, by: str, active: bool) -> Floats:
+    """What functions are ranked by: seconds, less those off the CPU without queueing where both sides know them."""
+    whole = profile.tottime if by == "tottime" else profile.cumtime
+    off = profile.blocked if by == "tottime" else profile.cumblocked
+    if not active or off is None:
+        return whole
+    result: Floats = np.maximum(whole - off, 0.0)
+    return result
 
 
 def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Floats:
@@ -170,7 +168,7 @@ def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
 
 
 def _side_table(
-    profile: Profile, rows: npt.NDArray[np.integer], rank: Ints, values: Floats, by: str
+    profile: Profile, rows: npt.NDArray[np.integer], rank: Ints, values: Floats, by: str, active: bool
 ) -> SideTable:
     present = rows >= 0
     whole = float(values.sum() if by == "tottime" else values.max(initial=0.0))
@@ -181,6 +179,7 @@ def _side_table(
         primitive_calls=_at(profile.primitive_calls, rows).astype(np.int64),
         tottime=_at(profile.tottime, rows),
         cumtime=_at(profile.cumtime, rows),
+        active=_at(_value(profile, "tottime", active), rows),
         share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
         wait=None if profile.wait is None else _at(profile.wait, rows),
         cumwait=None if profile.cumwait is None else _at(profile.cumwait, rows),
@@ -216,8 +215,8 @@ def _anomalous(
     more than all clean differences together, or a time per call that left the common factor, counts as well; where
     replicates tell a row's own noise, it need not be that much.
     """
-    seconds_a = side_a.tottime if by == "tottime" else side_a.cumtime
-    seconds_b = side_b.tottime if by == "tottime" else side_b.cumtime
+    seconds_a = side_a.active if by == "tottime" else side_a.cumtime
+    seconds_b = side_b.active if by == "tottime" else side_b.cumtime
     change = seconds_b - seconds_a
     least = max(noise.MIN_SECONDS, noise.MIN_SHARE * max(a.profile.total, b.profile.total))
     matters = np.abs(change) >= least
@@ -278,35 +277,6 @@ def _p_values(
     values_b = np.where(row_b[tested] >= 0, times_b[:, row_b[tested]], 0.0)
     result[tested] = noise.adjusted(noise.rank_sum_p(values_a, values_b))
     return result
-
-
-def _reason(
-    row: int, a: SideTable, b: SideTable, same_source: bool | None, log_ratio: float, waits: bool
-) -> str:
-    if not a.present[row] or not b.present[row]:
-        return "new" if b.present[row] else "gone"
-    rank_a, rank_b = int(a.rank[row]), int(b.rank[row])
-    if rank_a == rank_b:
-        moved = f"stays #{rank_b}"
-    else:
-        moved = f"{'rose' if rank_b < rank_a else 'fell'} from #{rank_a} to #{rank_b}"
-    said = ["waits by purpose"] if waits else []
-    if same_source is not None:
-        said.append("same source" if same_source else "source changed")
-    calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
-    if calls_a == calls_b:
-        said.append("same calls")
-    elif abs(calls_b - calls_a) <= CALLS_CHANGED * calls_a:
-        said.append("nearly the same calls")
-    elif calls_a:
-        said.append(f"{times(calls_b / calls_a)} the calls")
-    if np.isfinite(log_ratio):
-        said.append(f"{times(float(np.exp(log_ratio)))} per call")
-    if b.wait is not None and b.tottime[row] > 0:
-        part = min(1.0, float(b.wait[row] / b.tottime[row]))  # sampled waiting may be a little more
-        if part >= MENTION_WAIT:
-            said.append(f"{percent(part)} of it waiting for a CPU")
-    return f"{moved}; {', '.join(said)}"
 
 
 def _labels(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
-from profkit.model import FunctionKey
+from profkit.model import FunctionKey, Notice
 
 __all__ = ["Comparability", "DiffTable", "Ranking", "Residue", "SideSummary", "SideTable"]
 
@@ -31,11 +31,13 @@ class SideTable:
     ----------
     present : bool array, shape (n,)
     rank : int64 array, shape (n,)
-        1 is the function with the most of what the table is ranked by.
+        1 is the function with the most of what the table is ranked by: active self time, or cumtime.
     ncalls, primitive_calls, tottime, cumtime : arrays, shape (n,)
         Over replicates: medians, counts rounded to integers. Seconds.
+    active : float64 array, shape (n,)
+        Self time, less what was off the CPU without queueing where tracers of both sides measured that. Seconds.
     share : float64 array, shape (n,)
-        Of this side's own total self time, 0 to 1 (of the largest cumtime when ranked by cumtime).
+        Of this side's own total active time, 0 to 1 (of the largest cumtime when ranked by cumtime).
     wait, cumwait : float64 array, shape (n,), or None
         Seconds queued for a CPU, of self time and including callees, where a tracer measured it.
     """
@@ -46,6 +48,7 @@ class SideTable:
     primitive_calls: Ints
     tottime: Floats
     cumtime: Floats
+    active: Floats
     share: Floats
     wait: Floats | None = None
     cumwait: Floats | None = None
@@ -70,7 +73,7 @@ class DiffTable:
     same_source
         True or False where both sides hash the function's source, else ``None``.
     anomalous
-        Moved beyond the noise that the rows themselves show; ``reason`` then says why in a few words.
+        Moved beyond the noise that the rows themselves show.
     p_value : float64 array, shape (n,)
         NaN where the number of runs permits none.
     """
@@ -85,7 +88,6 @@ class DiffTable:
     per_call_ratio: Floats
     same_source: tuple[bool | None, ...]
     anomalous: npt.NDArray[np.bool_]
-    reason: tuple[str, ...]
     p_value: Floats
 
     def __len__(self) -> int:
@@ -114,7 +116,7 @@ class SideSummary:
     host: str | None
     python: str | None
     processes: int
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[Notice, ...] = ()
     inventory: Inventory | None = None
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -125,7 +127,7 @@ class Comparability:
     """How far the two sides can be compared: 1 is alike in all that is known."""
 
     score: float
-    warnings: tuple[str, ...]
+    warnings: tuple[Notice, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,21 @@
 
 Functions are the same here if file, line, name and qualified name are equal, character by character: that is
 right within one machine and one interpreter. Matching functions *across* machines or versions is alignment
-and lives in ``analysis``. Nothing here reads files.
+and lives in ``identity``. Nothing here reads files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.model.profile import Edges, Floats, Index, Ints, Profile
 
-__all__ = ["collapse", "merge_profiles"]
+__all__ = ["collapse", "merge_profiles", "merge_with_rows"]
 
 _KEY = ("file", "line", "name", "qualname")
 _PLAIN_KEY = ("file", "line", "name")
@@ -37,7 +38,7 @@ def collapse(profile: Profile, *, qualified: bool = True) -> Profile:
         The profile itself where every key is unique. Otherwise rows in order of first occurrence; module and
         source hash are those of a group's first row that knows them.
     """
-    return _collapse(profile, _KEY if qualified else _PLAIN_KEY)
+    return _collapse(profile, _KEY if qualified else _PLAIN_KEY)[0]
 
 
 def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profile:
@@ -57,10 +58,29 @@ def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profil
         are summed over the profiles that have them, so they cover those only, and are ``None`` where none has
         them.
     """
+    return merge_with_rows(profiles, edges=edges)[0]
+
+
+def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple[Profile, tuple[Index, ...]]:
+    """Sum profiles, and say where their rows went.
+
+    Parameters
+    ----------
+    profiles, edges
+        As for `merge_profiles`.
+
+    Returns
+    -------
+    profile : Profile
+        As `merge_profiles` returns it.
+    rows : tuple of int32 arrays
+        For each given profile, the row of the result that each of its rows was added to.
+    """
     if not profiles:
-        return Profile.empty()
+        return Profile.empty(), ()
     if len(profiles) == 1:
-        return collapse(profiles[0] if edges else _without_edges(profiles[0]))
+        only, group = _collapse(profiles[0] if edges else _without_edges(profiles[0]), _KEY)
+        return only, (group,)
     strings, maps = _union([profile.strings for profile in profiles])
     sizes = [len(profile) for profile in profiles]
     offsets = np.cumsum([0, *sizes])
@@ -99,7 +119,8 @@ def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profil
         cumwait=measured("cumwait"),
         cumblocked=measured("cumblocked"),
     )
-    return _collapse(joined, _KEY)
+    whole, group = _collapse(joined, _KEY)
+    return whole, tuple(group[start:end] for start, end in pairwise(offsets.tolist()))
 
 
 def _without_edges(profile: Profile) -> Profile:
@@ -182,9 +203,10 @@ def _sum_times(values: Floats, group: Index, n: int) -> Floats:
     return total
 
 
-def _collapse(profile: Profile, key: tuple[str, ...]) -> Profile:
+def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
+    """Sum equal rows; also returns the row of the result for each row."""
     if not len(profile):
-        return profile
+        return profile, np.zeros(0, np.int32)
     columns = [
         profile.line.astype(np.int64) if c == "line" else _text_ids(profile.strings, getattr(profile, c))
         for c in key
@@ -196,7 +218,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> Profile:
     if edges is not None:
         edges = _collapse_edges(edges, None if unique_rows else group)
     if unique_rows:
-        return profile if edges is profile.edges else replace(profile, edges=edges)
+        return (profile if edges is profile.edges else replace(profile, edges=edges)), group
 
     def known(column: Index) -> Index:
         values: Index = column[first].copy()
@@ -208,7 +230,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> Profile:
     def measured(column: Floats | None) -> Floats | None:
         return None if column is None else _sum_times(column, group, n)
 
-    return Profile(
+    summed = Profile(
         profile.strings,
         profile.file[first],
         profile.line[first],
@@ -226,6 +248,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> Profile:
         cumwait=measured(profile.cumwait),
         cumblocked=measured(profile.cumblocked),
     )
+    return summed, group
 
 
 def _collapse_edges(edges: Edges, group: Index | None) -> Edges:

@@ -7,25 +7,20 @@ a row holds is of that context alone: what ran in a range inside it is in the in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.columns import column_dtypes
 from profkit.model.profile import Index, Ints, ProfileError
 
 __all__ = ["RangeCalls"]
 
 Floats = npt.NDArray[np.float64]
 
-_CONTEXTS = {"parent": np.int32, "name": np.int32, "domain": np.int32, "opener": np.int32, "count": np.int64}
-_ROWS = {
-    "context": np.int32,
-    "function": np.int32,
-    "ncalls": np.int64,
-    "tottime": np.float64,
-    "wait": np.float64,
-    "blocked": np.float64,
-}
+#: Columns of contexts; all others have a row for each context and function.
+_CONTEXTS = ("parent", "name", "domain", "opener", "count")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,13 +60,12 @@ class RangeCalls:
     wait: Floats
     blocked: Floats
 
-    @classmethod
-    def columns(cls) -> tuple[dict[str, np.dtype[np.generic]], dict[str, np.dtype[np.generic]]]:
+    @staticmethod
+    def columns() -> tuple[dict[str, np.dtype[Any]], dict[str, np.dtype[Any]]]:
         """Return names and dtypes of the columns of contexts, and of those of rows."""
-        contexts, rows = (
-            {name: np.dtype(kind) for name, kind in group.items()} for group in (_CONTEXTS, _ROWS)
-        )
-        return contexts, rows
+        dtypes = column_dtypes(RangeCalls)
+        contexts = {name: dtypes[name] for name in _CONTEXTS}
+        return contexts, {name: dtype for name, dtype in dtypes.items() if name not in contexts}
 
     def validate(self, functions: int) -> RangeCalls:
         """Check that the columns fit each other and a profile of so many functions, and return the sums themselves.
@@ -83,13 +77,11 @@ class RangeCalls:
         """
         if not self.strings or self.strings[0]:
             raise ProfileError("the string table of range contexts does not start with the empty string")
-        for columns, n in ((_CONTEXTS, len(self.parent)), (_ROWS, len(self.context))):
+        for columns, n in zip(self.columns(), (len(self.parent), len(self.context)), strict=True):
             for column, dtype in columns.items():
                 values = getattr(self, column)
                 if values.dtype != dtype or values.shape != (n,):
-                    raise ProfileError(
-                        f"range contexts: {column} is not a column of {n} {np.dtype(dtype).name}"
-                    )
+                    raise ProfileError(f"range contexts: {column} is not a column of {n} {dtype.name}")
         for column, low, most in (
             ("name", 0, len(self.strings)),
             ("domain", 0, len(self.strings)),

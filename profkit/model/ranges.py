@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.columns import column_dtypes
 from profkit.model.profile import Index, Ints, ProfileError
 
 __all__ = ["MARK", "OPEN", "PAYLOAD_TYPES", "PUSHED", "STARTED", "Ranges"]
@@ -23,20 +24,6 @@ PUSHED, STARTED, MARK = 0, 1, 2
 OPEN = -1
 #: What the eight bytes of `Ranges.payload` hold, by `Ranges.payload_type`; 0 is no payload.
 PAYLOAD_TYPES = ("", "<u8", "<i8", "<f8", "<u4", "<i4", "<f4")
-
-_DTYPES = {
-    "name": np.int32,
-    "domain": np.int32,
-    "category": np.int32,
-    "kind": np.uint8,
-    "thread": np.int64,
-    "begin_ns": np.int64,
-    "end_ns": np.int64,
-    "parent": np.int32,
-    "color": np.uint32,
-    "payload_type": np.uint8,
-    "payload": np.uint64,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,11 +81,6 @@ class Ranges:
     def __len__(self) -> int:
         return len(self.name)
 
-    @classmethod
-    def columns(cls) -> dict[str, np.dtype[np.generic]]:
-        """Return the columns' names and dtypes, in order."""
-        return {name: np.dtype(kind) for name, kind in _DTYPES.items()}
-
     @property
     def ended(self) -> npt.NDArray[np.bool_]:
         """Whether each row is a range with both ends: what has a duration."""
@@ -122,10 +104,10 @@ class Ranges:
         n = len(self.name)
         if not self.strings or self.strings[0]:
             raise ProfileError("the string table of the ranges does not start with the empty string")
-        for column, dtype in _DTYPES.items():
+        for column, dtype in column_dtypes(Ranges).items():
             values = getattr(self, column)
             if values.dtype != dtype or values.shape != (n,):
-                raise ProfileError(f"ranges: {column} is not a column of {n} {np.dtype(dtype).name}")
+                raise ProfileError(f"ranges: {column} is not a column of {n} {dtype.name}")
         if not n:
             return self
         for column in ("name", "domain", "category"):

@@ -6,11 +6,13 @@ one thread and no manifest; every field that it cannot know is ``None``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.model.keys import Roots
+from profkit.model.notices import Notice
 from profkit.model.profile import Profile
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
@@ -33,6 +35,8 @@ class Host:
         Logical CPUs of the machine.
     affinity
         How many of them the process may use.
+    affinity_cpus
+        Their numbers, in ascending order; empty where not known.
     quota_cpus
         CPU quota of its cgroup in cores, ``None`` without one.
     probe, probe_s
@@ -48,6 +52,7 @@ class Host:
     quota_cpus: float | None = None
     probe: str = ""
     probe_s: float | None = None
+    affinity_cpus: tuple[int, ...] = ()
 
     @property
     def available_cpus(self) -> float | None:
@@ -116,7 +121,8 @@ class Manifest:
     job
         Launcher's job identity, rank and world size, where profkit itself was started once per rank.
     sampler
-        What watching from outside took: ``{"period_s", "samples", "cpu_s", "notes"}``; ``None`` without it.
+        What watching from outside took: ``{"period_s", "samples", "cpu_s", "notes"}``, where the notes are a
+        tuple of `Notice`; ``None`` without it.
     """
 
     schema: str
@@ -150,6 +156,28 @@ class OpenCall:
     function: int
     cumtime: float
 
+    def as_json(self) -> list[float]:
+        """Return the pair that stands for it in a file."""
+        return [self.function, self.cumtime]
+
+    @classmethod
+    def from_json(cls, value: object) -> OpenCall:
+        """Check what `as_json` returned.
+
+        Raises
+        ------
+        ValueError
+            It is something else.
+        """
+        if not isinstance(value, list) or len(value) != 2:
+            raise ValueError("is not a pair")
+        function, cumtime = value
+        if type(function) is not int:
+            raise ValueError("has a function that is not a row")
+        if type(cumtime) not in (int, float) or not abs(cumtime) <= sys.float_info.max:
+            raise ValueError("has a time that is not a number")
+        return cls(function, float(cumtime))
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -175,7 +203,7 @@ class Pool:
     """
 
     library: str
-    threads: int | None
+    threads: int | None = None
     origin: str = ""
     variable: str = ""
     version: str = ""
@@ -241,6 +269,8 @@ class Process:
         Pages that it was given without reading a disk.
     read_bytes
         What it read by system calls, from files, pipes and sockets alike.
+    notes
+        What its agent said of the record.
     """
 
     pid: int | None = None
@@ -259,7 +289,7 @@ class Process:
     roots: Roots = field(default_factory=Roots)
     host: Host | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()
     ranges: Ranges | None = None
     profiled: bool = True
     pools: tuple[Pool, ...] | None = None
@@ -292,7 +322,7 @@ class Run:
     processes: tuple[Process, ...]
     manifest: Manifest | None = None
     machine: Machine | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     series: Series | None = None
     machines: Mapping[str, Machine] = field(default_factory=dict)
 
@@ -306,9 +336,9 @@ class RunSet:
     label
         What the user typed for this side.
     skipped
-        Files of this side that could not be read, one line each.
+        Files of this side that could not be read, one notice each.
     """
 
     label: str
     runs: tuple[Run, ...]
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[Notice, ...] = ()

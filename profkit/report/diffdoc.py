@@ -1,4 +1,4 @@
-"""`Diff` → `Document`: which facts of a comparison are told, in which order and in which words.
+"""`Diff` → `Document`: which facts of a comparison are shown, in which order.
 
 The answer comes first, then what proves it, then the functions that moved, then everything a reader must
 know before trusting it, then what to do. Nothing here computes a statistic or knows how it will look.
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from profkit.measure import noise
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
-from profkit.verdict.types import Diff, Finding, Verdict
 from profkit.report import units
 from profkit.report.document import (
     Block,
@@ -22,12 +21,14 @@ from profkit.report.document import (
     Cell,
     Column,
     Document,
+    Measured,
     Note,
     Pair,
     Row,
     Section,
     Table,
 )
+from profkit.report.notices import notice_text
 from profkit.report.pools import pool_differences
 from profkit.report.surroundings import reproduce_section, setting_sections
 from profkit.report.text import clean
@@ -37,19 +38,27 @@ from profkit.report.wording import (
     advice_blocks,
     cut_note,
     display_name,
+    evidence_texts,
+    explain_sections,
+    finding_text,
     location,
+    moved_text,
     verdict_block,
+    waterfall,
 )
+from profkit.verdict.readings import READINGS
+from profkit.verdict.rules import RULES
+from profkit.verdict.types import Diff, Evidence, Verdict
 
-__all__ = ["diff_document"]
+__all__ = ["diff_document", "evidence_row"]
 
-#: Functions that are told of in a sentence; the others are in the table.
+#: Functions that get a sentence; the others are in the table.
 MOST_SENTENCES = 10
 #: Rungs on which a match needs no explanation.
 _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
 
-def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document:
+def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain: bool = False) -> Document:
     """Lay out a comparison.
 
     Parameters
@@ -60,9 +69,12 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
         Most rows of any list of functions; 0 lists all, also those below `SMALL_SHARE`.
     attachment
         File that goes with the report and holds the runs; empty without one.
+    explain
+        Whether to list every condition of every rule, before the advice.
     """
     sections = [
         Section("", (verdict_block(diff.verdict), _sides(diff))),
+        *_account(diff),
         *_evidence(diff),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
         *_story(diff, limit),
@@ -72,6 +84,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "") -> Document
         *_trust(diff),
         *_other_findings(diff.verdict),
         *setting_sections(diff, limit),
+        *_explained(diff, explain),
         *_advice(diff),
         reproduce_section(diff, attachment),
     ]
@@ -142,6 +155,31 @@ def _ratio(before: float | None, after: float | None) -> str:
     return units.factor(after / before)
 
 
+def _account(diff: Diff) -> list[Section]:
+    """Where the difference of the walls went; a capture against itself has none."""
+    if diff.verdict.rule == "identical":
+        return []
+    title = "Where the added time went" if diff.account.added_s >= 0 else "Where the saved time went"
+    return [Section(title, (waterfall(diff.account),), role="account")]
+
+
+def evidence_row(evidence: Evidence) -> Row:
+    """One row of evidence: texts for reading, and the values for drawing."""
+    texts = evidence_texts(evidence)
+    values = tuple(
+        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        for value in (evidence.baseline, evidence.candidate)
+    )
+    return Row(
+        (
+            texts.signal,
+            Measured(values[0], texts.baseline),
+            Measured(values[1], texts.candidate),
+            texts.says,
+        )
+    )
+
+
 def _evidence(diff: Diff) -> list[Section]:
     """What the verdict rests on, and how far the order of functions moved."""
     blocks: list[Block] = []
@@ -152,15 +190,7 @@ def _evidence(diff: Diff) -> list[Section]:
             Column("candidate", "text"),
             Column("what it says", "prose"),
         )
-        blocks.append(
-            Table(
-                columns,
-                tuple(
-                    Row((clean(e.signal), clean(e.baseline), clean(e.candidate), clean(e.says)))
-                    for e in diff.verdict.evidence
-                ),
-            )
-        )
+        blocks.append(Table(columns, tuple(map(evidence_row, diff.verdict.evidence))))
     slow = diff.slowdown
     if math.isfinite(slow.low):
         tested = "" if math.isnan(slow.p_value) else f"; p = {slow.p_value:.2g}, permutation test"
@@ -193,11 +223,12 @@ def _evidence(diff: Diff) -> list[Section]:
 
 
 def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
-    return side.cumtime if by == "cumtime" else side.tottime
+    """What functions are ranked by: cumtime, or active self time."""
+    return side.cumtime if by == "cumtime" else side.active
 
 
 def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Which of the rows wait by purpose."""
+    """Which of the rows wait by design."""
     return np.array([is_wait(table.name[i], table.keys[i].root) for i in rows.tolist()], np.bool_)
 
 
@@ -209,14 +240,14 @@ def _story(diff: Diff, limit: int) -> list[Section]:
     if not len(rows):
         return []
     shown = rows[: min(limit or MOST_SENTENCES, MOST_SENTENCES)].tolist()
-    said = [f"{display_name(table.name[i])} {clean(table.reason[i])}." for i in shown]
+    said = [f"{display_name(table.name[i])} {clean(moved_text(table, i))}." for i in shown]
     if len(shown) < len(rows):
         said.append(f"And {len(rows) - len(shown):,} more, marked ● below.")
     return [Section("What moved beyond the noise", (Bullets(tuple(said)),))]
 
 
 def _moved(diff: Diff, limit: int) -> list[Section]:
-    """Lay out the functions that both sides have: those that work, then those that wait by purpose."""
+    """Lay out the functions that both sides have: those that work, then those that wait by design."""
     table, by = diff.table, diff.ranking.by
     both = table.baseline.present & table.candidate.present
     shares = np.maximum(table.baseline.share, table.candidate.share)
@@ -357,14 +388,14 @@ def _one_sided_rows(
 def _trust(diff: Diff) -> list[Section]:
     """What a reader must know before trusting the numbers."""
     sections = []
-    warnings = [clean(w) for w in (*diff.comparability.warnings, *diff.warnings)]
+    warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if warnings:
         score = Note(f"Comparability {diff.comparability.score:.2f} of 1.")
         sections.append(Section("How far the two sides can be compared", (score, Bullets(tuple(warnings)))))
     skipped = [
-        f"{name}: {clean(line)}"
+        f"{name}: {clean(notice_text(notice))}"
         for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))
-        for line in side.skipped
+        for notice in side.skipped
     ]
     if skipped:
         sections.append(Section("Files left out", (Bullets(tuple(skipped)),)))
@@ -381,22 +412,17 @@ def _other_findings(verdict: Verdict) -> list[Section]:
     if not others:
         return []
     title = "What it might be" if verdict.cause == "inconclusive" else "What also holds"
-    return [Section(title, (Bullets(tuple(_finding(finding) for finding in others)),))]
+    return [Section(title, (Bullets(tuple(map(finding_text, others))),))]
 
 
-def _finding(finding: Finding) -> str:
-    explains = (
-        f", explains {units.share(finding.severity)} of the lost time"
-        if math.isfinite(finding.severity)
-        else ""
-    )
-    return (
-        f"{finding.cause} (confidence {100 * finding.confidence:.0f} %{explains}): {clean(finding.summary)}"
-    )
+def _explained(diff: Diff, wanted: bool) -> list[Section]:
+    if not wanted:
+        return []
+    verdict = diff.verdict
+    return explain_sections(RULES, READINGS, verdict.checks, verdict.findings)
 
 
 def _advice(diff: Diff) -> list[Section]:
     if not diff.verdict.advice:
         return []
-    file = diff.candidate.files[0] if diff.candidate.files else ""
-    return [Section("What to do next", advice_blocks(diff.verdict.advice, file), role="advice")]
+    return [Section("What to do next", advice_blocks(diff.verdict.advice), role="advice")]

@@ -22,12 +22,15 @@ __all__ = [
     "Column",
     "Document",
     "Facts",
+    "Measured",
     "Note",
     "Pair",
     "Row",
     "Section",
+    "Step",
     "Table",
     "VerdictBlock",
+    "Waterfall",
     "format_cell",
     "format_one",
     "is_numeric",
@@ -41,7 +44,14 @@ class Pair(NamedTuple):
     after: float | None
 
 
-Cell: TypeAlias = "str | int | float | Pair | None"
+class Measured(NamedTuple):
+    """A value of evidence with its text; `value` is ``None`` for what has no size, such as a name."""
+
+    value: float | None
+    text: str
+
+
+Cell: TypeAlias = "str | int | float | Pair | Measured | None"
 
 #: Kinds whose cells are numbers, and are therefore aligned to the right.
 _NUMERIC = frozenset({"seconds", "change", "share", "count", "factor", "rank", "bar", "pid"})
@@ -84,13 +94,41 @@ class Row:
 class VerdictBlock:
     """The answer: what, how sure, and one sentence; `tone` is ``good``, ``bad`` or ``unsure``.
 
-    There is no `confidence` (0 to 1) where nothing is claimed.
+    `cause` is the name that scripts match, empty where the headline is that name. There is no `confidence` (0 to 1)
+    where nothing is claimed, or it was not measured.
     """
 
     headline: str
+    cause: str
     confidence: float | None
     summary: str
     tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a waterfall; `about` names what is in it, `beyond` says that it is more than noise.
+
+    Seconds, with a 95 % interval (NaN where none is known), and the part (1) of the whole.
+    """
+
+    title: str
+    seconds: float
+    low: float
+    high: float
+    share: float
+    beyond: bool
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """From the baseline's wall to the candidate's, step by step; of one run alone (`before_s` is ``None``) from 0."""
+
+    before_s: float | None
+    after_s: float
+    steps: tuple[Step, ...]
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +183,14 @@ class Note:
     tone: str = ""
 
 
-Block: TypeAlias = "VerdictBlock | Facts | Table | Bullets | Note"
+Block: TypeAlias = "VerdictBlock | Waterfall | Facts | Table | Bullets | Note"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """Blocks under one heading; what is `detail` may be folded away where the output can fold.
 
-    `role` says what it is for where a page gives that a place of its own: ``evidence``, ``advice``,
+    `role` says what it is for where a page gives that a place of its own: ``account``, ``evidence``, ``advice``,
     ``reproduce`` (what only a reader elsewhere needs), or empty.
     """
 
@@ -193,6 +231,8 @@ def format_cell(column: Column, cell: Cell) -> str:
     """Format a cell without regard to width; a pair whose sides read the same is one value."""
     if isinstance(cell, str):
         return cell
+    if isinstance(cell, Measured):
+        return cell.text
     if isinstance(cell, Pair):
         if column.kind == "change":
             return units.change(*cell)

@@ -1,4 +1,4 @@
-"""Pictures that the page and the stand-alone SVG share: the slopegraph of ranks, and paired bars.
+"""Pictures that the page and the stand-alone SVG share: the slopegraph of ranks, paired bars, the waterfall.
 
 Takes figures, returns SVG fragments that name classes instead of colours; where they stand is the renderers'
 affair.
@@ -7,15 +7,29 @@ affair.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from profkit.report import units
+from profkit.report.document import Waterfall
 from profkit.report.figures import Slope, Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import cell_width, shorten_middle
 
-__all__ = ["SLOPES_WIDTH", "bar_shares", "slopegraph", "slopes_height", "slopes_text"]
+__all__ = [
+    "SLOPES_WIDTH",
+    "WATERFALL_ROW",
+    "WATERFALL_WIDTH",
+    "bar_shares",
+    "slopegraph",
+    "slopes_height",
+    "slopes_text",
+    "spans",
+    "waterfall_drawing",
+    "waterfall_height",
+    "waterfall_rows",
+    "waterfall_text",
+]
 
 SLOPES_WIDTH = 540.0
 _LEFT, _RIGHT = 116.0, 252.0
@@ -29,40 +43,92 @@ _NAME = 19
 #: Ranks that the picture shows at least, so that a few labels do not stretch over all of it.
 _LEAST_RANKS = 20
 
-#: How a number and its unit begin a text of evidence, as `profkit.verdict.wording` writes them.
-_QUANTITY = re.compile(r"(-?[\d,]+(?:\.\d+)?) ?(ns|µs|ms|s|%|×|cores?)?(?![\w/.])")
-_SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+#: Columns of a waterfall in its own units: where the bars begin, their width, and the height of a row.
+WATERFALL_WIDTH, WATERFALL_ROW = 1000.0, 26.0
+_BARS_LEFT, _BARS_WIDTH = 190.0, 420.0
 
 
-def bar_shares(before: str, after: str) -> tuple[float, float] | None:
-    """Lengths of two bars for two texts of evidence, the longer of them 1.
-
-    Parameters
-    ----------
-    before, after
-        Texts that begin with a number: ``15.9 ms (2.4 % of its active time)``, ``1.21 cores of 2.00 cores``.
+def bar_shares(before: float | None, after: float | None) -> tuple[float, float] | None:
+    """Lengths of two bars for two values of one unit, the longer of them 1.
 
     Returns
     -------
     tuple of float, or None
-        ``None`` where they are not two quantities of one kind, or neither is above zero.
+        ``None`` where one is not known, or neither is above zero.
     """
-    found = [_quantity(text) for text in (before, after)]
-    if found[0] is None or found[1] is None or found[0][1] != found[1][1]:
+    if before is None or after is None:
         return None
-    a, b = found[0][0], found[1][0]
-    most = max(a, b)
-    return (a / most, b / most) if most > 0 and min(a, b) >= 0 else None
+    most = max(before, after)
+    return (before / most, after / most) if most > 0 and min(before, after) >= 0 else None
 
 
-def _quantity(text: str) -> tuple[float, str] | None:
-    match = _QUANTITY.match(text)
-    if match is None:
-        return None
-    value, unit = float(match[1].replace(",", "")), match[2] or ""
-    if unit in _SECONDS:
-        return value * _SECONDS[unit], "s"
-    return value, unit.removesuffix("s")
+def spans(waterfall: Waterfall) -> list[tuple[str, float, float]]:
+    """From where to where each row of a waterfall reaches, 0 to 1: the wall before, every step, the wall after.
+
+    Returns
+    -------
+    list of (kind, left, right)
+        ``kind`` is ``wall``, ``more`` or ``less``.
+    """
+    at = waterfall.before_s or 0.0
+    edges = [at]
+    for step in waterfall.steps:
+        at += step.seconds
+        edges.append(at)
+    low, high = min(0.0, *edges), max(*edges, waterfall.after_s, 1e-12)
+
+    def place(value: float) -> float:
+        return (value - low) / (high - low)
+
+    rows = [] if waterfall.before_s is None else [("wall", place(0.0), place(waterfall.before_s))]
+    for step, (start, end) in zip(waterfall.steps, pairwise(edges), strict=True):
+        kind = "more" if step.seconds >= 0 else "less"
+        rows.append((kind, place(min(start, end)), place(max(start, end))))
+    rows.append(("wall", place(0.0), place(waterfall.after_s)))
+    return rows
+
+
+def waterfall_rows(waterfall: Waterfall) -> list[tuple[str, str, str]]:
+    """Title, seconds and what is in it, for each row of `spans`."""
+    rows = [] if waterfall.before_s is None else [("baseline", units.seconds(waterfall.before_s), "")]
+    for step in waterfall.steps:
+        sign = "+" if step.seconds > 0 and waterfall.before_s is not None else ""
+        share = f" ({units.share(step.share)})" if math.isfinite(step.share) and abs(step.share) < 10 else ""
+        rows.append((step.title, f"{sign}{units.seconds(step.seconds)}{share}", step.about))
+    rows.append(
+        ("candidate" if waterfall.before_s is not None else "wall", units.seconds(waterfall.after_s), "")
+    )
+    return rows
+
+
+def waterfall_height(waterfall: Waterfall) -> float:
+    """Height of the drawing in its own units, whose width is `WATERFALL_WIDTH`."""
+    return WATERFALL_ROW * len(spans(waterfall))
+
+
+def waterfall_drawing(waterfall: Waterfall) -> str:
+    """Draw a waterfall: a bar for each step, from where the one before ended."""
+    parts = []
+    for at, ((kind, left, right), (title, seconds, about)) in enumerate(
+        zip(spans(waterfall), waterfall_rows(waterfall), strict=True)
+    ):
+        y = WATERFALL_ROW * at
+        x, width = _BARS_LEFT + _BARS_WIDTH * left, max(1.5, _BARS_WIDTH * (right - left))
+        step = None if kind == "wall" else waterfall.steps[at - (waterfall.before_s is not None)]
+        faint = " noise" if step is not None and not step.beyond else ""
+        parts.append(element("text", escape(title), x=_BARS_LEFT - 10, y=y + 17, class_="step end"))
+        parts.append(
+            element("rect", x=x, y=y + 5, width=width, height=15, rx=2, class_=f"step-{kind}{faint}")
+        )
+        told = seconds + (f"  {shorten_middle(about, 44)}" if about else "")
+        after = _BARS_LEFT + _BARS_WIDTH + 14
+        parts.append(element("text", escape(told), x=after, y=y + 17, class_="step"))
+    return "".join(parts)
+
+
+def waterfall_text(waterfall: Waterfall) -> str:
+    """What the waterfall shows, in words."""
+    return "; ".join(f"{title} {seconds}" for title, seconds, _ in waterfall_rows(waterfall)) + "."
 
 
 def slopes_height(slopes: Slopes) -> float:

@@ -1,6 +1,6 @@
 """Functions of one or many threads in one ranking: what ``profkit show`` lists.
 
-Takes profiles, gives rows in their order with the identity of each; summing is ``analysis.select``'s, and
+Takes profiles, gives rows in their order with the identity of each; summing is ``measure.select``'s, and
 formatting the documents'.
 """
 
@@ -16,12 +16,16 @@ from profkit.identity.keys import FunctionKeys, function_keys
 from profkit.measure.select import select_profile
 from profkit.model import FunctionKey, Profile, Roots, Run
 
-__all__ = ["FunctionRow", "Ranked", "ranked", "ranked_run"]
+__all__ = ["FunctionRow", "Ranked", "active_seconds", "ranked", "ranked_run"]
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """One function as a report lists it; seconds, and ``None`` for what no tracer measured."""
+    """One function as a report lists it; seconds, and ``None`` for what no tracer measured.
+
+    `active` is the self time less what was off the CPU without queueing, where a tracer measured that; `share` is of
+    all active time.
+    """
 
     rank: int
     key: FunctionKey
@@ -36,6 +40,7 @@ class FunctionRow:
     blocked: float | None
     cumwait: float | None
     cumblocked: float | None
+    active: float
     share: float
 
 
@@ -59,7 +64,8 @@ class Ranked:
     def rows(self, limit: int = 0) -> Iterator[FunctionRow]:
         """Yield the first `limit` rows (0: all) as objects."""
         p = self.profile
-        total = p.total
+        ranked_by = active_seconds(p)
+        total = float(ranked_by.sum())
         chosen = self.order[:limit] if limit else self.order
         for rank, row in enumerate(map(int, chosen), start=1):
             tottime = float(p.tottime[row])
@@ -77,13 +83,22 @@ class Ranked:
                 blocked=None if p.blocked is None else float(p.blocked[row]),
                 cumwait=None if p.cumwait is None else float(p.cumwait[row]),
                 cumblocked=None if p.cumblocked is None else float(p.cumblocked[row]),
-                share=tottime / total if total > 0 else 0.0,
+                active=float(ranked_by[row]),
+                share=float(ranked_by[row]) / total if total > 0 else 0.0,
             )
 
 
+def active_seconds(profile: Profile) -> npt.NDArray[np.float64]:
+    """Self time by function, less what was off the CPU without queueing where a tracer measured that."""
+    if profile.blocked is None:
+        return profile.tottime
+    result: npt.NDArray[np.float64] = np.maximum(profile.tottime - profile.blocked, 0.0)
+    return result
+
+
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
-    """Order the functions of one profile by ``tottime`` or ``cumtime``; equal ones keep their place."""
-    values = profile.cumtime if by == "cumtime" else profile.tottime
+    """Order the functions of one profile by active self time or ``cumtime``; equal ones keep their place."""
+    values = profile.cumtime if by == "cumtime" else active_seconds(profile)
     return Ranked(profile, function_keys(profile, roots), np.argsort(-values, kind="stable"))
 
 

@@ -22,11 +22,11 @@ NOTICEABLE_WAIT = 0.01
 
 
 def function_sections(functions: Ranked, limit: int, by: str) -> list[Section]:
-    """List the functions that work, then those that wait by purpose; ranks and shares are among all of them."""
+    """List the functions that work, then those that wait by design; ranks and shares are among all of them."""
     title = "Functions by self time" if by == "tottime" else "Functions by cumtime"
     if not len(functions):
         return [Section("Functions", (Note("The profile holds no function."),))]
-    work, waiting = _by_purpose(functions, limit)
+    work, waiting = _by_design(functions, limit)
     shown = len(work) + len(waiting)
     rest = cut_note(shown, len(functions), "functions")
     if not work:
@@ -37,8 +37,8 @@ def function_sections(functions: Ranked, limit: int, by: str) -> list[Section]:
     return sections
 
 
-def _by_purpose(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[FunctionRow]]:
-    """Take `limit` functions that work, and those above the last of them that wait by purpose."""
+def _by_design(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[FunctionRow]]:
+    """Take `limit` functions that work, and those above the last of them that wait by design."""
     work: list[FunctionRow] = []
     waiting: list[FunctionRow] = []
     for row in functions.rows():
@@ -56,12 +56,13 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
     waits = functions.profile.wait
     # Columns of waiting earn their room where there was some.
     traced = waits is not None and float(waits.sum()) >= NOTICEABLE_WAIT * functions.profile.total
+    active = functions.profile.blocked is not None and bool(functions.profile.blocked.any())
     # What a function and its callees waited belongs to its cumtime; a file of an older profkit does not have it.
     within = traced and by == "cumtime" and functions.profile.cumwait is not None
     columns = [
         Column("rank", "rank"),
         Column("function", "name"),
-        Column("tottime", "seconds"),
+        Column("active" if by == "tottime" and active else "tottime", "seconds"),
         Column("share", "share"),
         Column("cumtime", "seconds", 3 if by == "tottime" else 0),
         Column("calls", "count", 4),
@@ -70,13 +71,15 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
         *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),
         Column("where", "path", 2),
     ]
-    rows = tuple(_function_row(row, traced, within) for row in shown)
+    rows = tuple(_function_row(row, by, traced, within) for row in shown)
+    if active and by == "tottime" and note != WAITING_NOTE:
+        note = f"active: self time on a CPU or queueing for one. {note}".strip()
     if within and note != WAITING_NOTE:
         note = f"cum. queue: the part of cumtime spent queued for a CPU. {note}".strip()
     return Table(tuple(columns), rows, note)
 
 
-def _function_row(row: FunctionRow, traced: bool, within: bool) -> Row:
+def _function_row(row: FunctionRow, by: str, traced: bool, within: bool) -> Row:
     calls: str | int = row.ncalls
     if row.primitive_calls != row.ncalls:
         calls = f"{units.count(row.ncalls)}/{units.count(row.primitive_calls)}"
@@ -84,7 +87,7 @@ def _function_row(row: FunctionRow, traced: bool, within: bool) -> Row:
         (
             row.rank,
             display_name(row.name),
-            row.tottime,
+            row.active if by == "tottime" else row.tottime,
             row.share,
             row.cumtime,
             calls,
@@ -97,7 +100,7 @@ def _function_row(row: FunctionRow, traced: bool, within: bool) -> Row:
 
 
 def open_call_sections(run: Run, limit: int) -> list[Section]:
-    """Where processes were when somebody ended them: not the helper threads of one that ended by itself."""
+    """Where processes were when they were ended: not the helper threads of one that ended by itself."""
     ended_well = run.manifest is not None and run.manifest.exit_status == 0
     every = [
         (call.cumtime, process, thread.profile, call.function)

@@ -21,17 +21,28 @@ from profkit.report.document import (
     Column,
     Document,
     Facts,
+    Measured,
     Note,
     Pair,
     Row,
     Section,
     Table,
     VerdictBlock,
+    Waterfall,
     format_cell,
     format_one,
     is_numeric,
 )
-from profkit.report.drawing import SLOPES_WIDTH, bar_shares, slopegraph, slopes_height
+from profkit.report.drawing import (
+    SLOPES_WIDTH,
+    WATERFALL_WIDTH,
+    bar_shares,
+    slopegraph,
+    slopes_height,
+    waterfall_drawing,
+    waterfall_height,
+    waterfall_text,
+)
 from profkit.report.figures import CallGraph, FunctionTable, Multiples, Slopes, Timeline
 from profkit.report.htmlfigures import calls_section, functions_section, multiples_section, timeline_section
 from profkit.report.markup import element, escape
@@ -40,7 +51,7 @@ from profkit.report.text import unbroken
 
 __all__ = ["render"]
 
-_STYLES = ("colours.css", "page.css", "slopes.css", "figures.css")
+_STYLES = ("colours.css", "page.css", "slopes.css", "waterfall.css", "figures.css")
 _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "timeline.js", "page.js")
 #: What stands before the headline, so that its colour is not all that tells good from bad.
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
@@ -54,7 +65,7 @@ def render(document: Document) -> str:
     functions, calls = _figure(document, FunctionTable), _figure(document, CallGraph)
     timeline, multiples = _figure(document, Timeline), _figure(document, Multiples)
     verdict = _verdict_of(document)
-    title = document.title if verdict is None else f"{verdict.headline} · {document.title}"
+    title = document.title if verdict is None else f"{_named(verdict)} · {document.title}"
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -117,12 +128,19 @@ def _verdict_of(document: Document) -> VerdictBlock | None:
     return next((b for s in document.sections for b in s.blocks if isinstance(b, VerdictBlock)), None)
 
 
+def _named(verdict: VerdictBlock) -> str:
+    return f"{verdict.headline} ({verdict.cause})" if verdict.cause else verdict.headline
+
+
 def _lead(document: Document, slopes: Slopes | None) -> Iterator[str]:
     """What is seen first: the verdict, what it rests on beside the ranks, and what to do."""
     if _verdict_of(document) is None:
         yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
         yield '<section class="first">' + "".join(map(_block, section.blocks)) + "</section>"
+    for section in document.sections[1:]:
+        if section.role == "account":
+            yield _section(section, "".join(map(_block, section.blocks)))
     evidence = [s for s in document.sections[1:] if s.role == "evidence"]
     if evidence or slopes is not None:
         yield '<div class="pair">'
@@ -186,8 +204,10 @@ def _evidence(block: Block) -> str:
         return _block(block)
     rows = []
     for row in block.rows:
-        signal, before, after, says = map(str, row.cells)
-        shares = bar_shares(before, after)
+        signal, before, after, says = (
+            format_cell(c, v) for c, v in zip(block.columns, row.cells, strict=True)
+        )
+        shares = bar_shares(*(cell.value if isinstance(cell, Measured) else None for cell in row.cells[1:3]))
         sides = "".join(
             element(
                 "div",
@@ -214,6 +234,8 @@ def _bar(share: float | None, side: str) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, VerdictBlock):
         return _verdict(block)
+    if isinstance(block, Waterfall):
+        return _waterfall(block)
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Facts):
@@ -245,19 +267,31 @@ def _verdict(block: VerdictBlock) -> str:
     return element(
         "div",
         sign,
-        element("h1", _headline(block.headline)),
+        element("h1", _headline(block)),
         sure,
         element("p", escape(unbroken(block.summary)), class_="summary"),
         class_=f"verdict {block.tone}",
     )
 
 
-def _headline(text: str) -> str:
+def _headline(block: VerdictBlock) -> str:
     """Set the name of the cause, which scripts match, smaller than the words before it."""
-    words, bracket, cause = text.rpartition(" (")
-    if not bracket or not cause.endswith(")"):
-        return escape(text)
-    return f"{escape(words)} {element('small', escape('(' + cause))}"
+    if not block.cause:
+        return escape(block.headline)
+    return f"{escape(block.headline)} {element('small', escape(f'({block.cause})'))}"
+
+
+def _waterfall(block: Waterfall) -> str:
+    picture = element(
+        "svg",
+        waterfall_drawing(block),
+        viewBox=f"0 0 {WATERFALL_WIDTH:g} {waterfall_height(block):g}",
+        role="img",
+        aria_label=waterfall_text(block),
+        class_="waterfall",
+    )
+    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
+    return element("div", picture, class_="wide", tabindex=0, role="region", aria_label="account") + note
 
 
 def _table(table: Table) -> str:

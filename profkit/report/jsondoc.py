@@ -1,4 +1,4 @@
-"""Results as JSON for scripts: schemas ``profkit.diff/1`` and ``profkit.show/1`` (docs/schema).
+"""Results as JSON for scripts: schemas ``profkit.diff/2`` and ``profkit.show/2`` (docs/schema).
 
 Writes the results themselves and not a `Document`: nothing is shortened or formatted, times are seconds,
 what is not known (and every NaN) is null. Lists are cut to the limit and stand beside their full length.
@@ -8,34 +8,37 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
-from profkit.measure.range_waiting import waiting_of
 from profkit.measure.range_stats import range_rows
+from profkit.measure.range_waiting import waiting_of
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
-from profkit.verdict.types import Diff, Evidence, Finding, Verdict
-from profkit.model import Host, Manifest, Process, Run, Thread
+from profkit.model import Host, Manifest, Notice, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.iterations import change_object, model_object
 from profkit.report.jsonvalues import json_number, json_text, json_texts
 from profkit.report.machine import machine_object
+from profkit.report.notices import notice_object, notice_objects
 from profkit.report.pools import inventory_object, need_object
 from profkit.report.ranges import change_objects, range_objects
+from profkit.report.wording import advice_text, evidence_texts, moved_text, summary_of
+from profkit.verdict.account import Account
+from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
 
 __all__ = ["DIFF_SCHEMA", "SHOW_SCHEMA", "diff_json", "diff_object", "show_json", "show_object"]
 
-DIFF_SCHEMA = "profkit.diff/1"
-SHOW_SCHEMA = "profkit.show/1"
+DIFF_SCHEMA = "profkit.diff/2"
+SHOW_SCHEMA = "profkit.show/2"
 
 
-def diff_json(diff: Diff, limit: int = 50) -> str:
-    """Write a comparison as one JSON document, ``profkit.diff/1``, ended by a newline."""
-    return _dumps(diff_object(diff, limit))
+def diff_json(diff: Diff, limit: int = 50, *, explain: bool = False) -> str:
+    """Write a comparison as one JSON document, ``profkit.diff/2``, ended by a newline."""
+    return _dumps(diff_object(diff, limit, explain=explain))
 
 
 def show_json(
@@ -43,11 +46,12 @@ def show_json(
     *,
     limit: int = 50,
     by: str = "tottime",
-    verdict: Verdict | None = None,
+    judged: RunVerdict | None = None,
     names: IterationNames | None = None,
+    explain: bool = False,
 ) -> str:
-    """Write one run as one JSON document, ``profkit.show/1``, ended by a newline."""
-    return _dumps(show_object(run, limit=limit, by=by, verdict=verdict, names=names))
+    """Write one run as one JSON document, ``profkit.show/2``, ended by a newline."""
+    return _dumps(show_object(run, limit=limit, by=by, judged=judged, names=names, explain=explain))
 
 
 def _dumps(value: object) -> str:
@@ -63,6 +67,8 @@ def _plain(value: object) -> Any:
         return value
     if isinstance(value, float):
         return json_number(value)
+    if isinstance(value, Notice):
+        return notice_object(value)
     if isinstance(value, Mapping):
         return {json_text(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -70,8 +76,8 @@ def _plain(value: object) -> Any:
     return json_text(str(value))
 
 
-def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
-    """Build the object of ``profkit.diff/1``."""
+def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[str, Any]:
+    """Build the object of ``profkit.diff/2``."""
     table = diff.table
     shown = min(limit, len(table)) if limit else len(table)
     return {
@@ -80,9 +86,11 @@ def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
         "candidate": _side(diff.candidate),
         "comparability": {
             "score": json_number(diff.comparability.score),
-            "warnings": json_texts(diff.comparability.warnings),
+            "warnings": notice_objects(diff.comparability.warnings),
         },
         "verdict": _verdict(diff.verdict),
+        "account": _account(diff.account),
+        **({"checks": _checks(diff.verdict.checks)} if explain else {}),
         "ranking": {
             "by": diff.ranking.by,
             "rbo": json_number(diff.ranking.rbo),
@@ -115,7 +123,7 @@ def diff_object(diff: Diff, limit: int = 50) -> dict[str, Any]:
             }
             for setting in diff.settings
         ],
-        "warnings": json_texts(diff.warnings),
+        "warnings": notice_objects(diff.warnings),
     }
 
 
@@ -131,44 +139,128 @@ def _side(side: SideSummary) -> dict[str, Any]:
         "host": None if side.host is None else json_text(side.host),
         "python": None if side.python is None else json_text(side.python),
         "processes": side.processes,
-        "skipped": json_texts(side.skipped),
+        "skipped": notice_objects(side.skipped),
         "inventory": None if side.inventory is None else inventory_object(side.inventory),
         "command": json_texts(side.command),
     }
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _verdict(verdict: Verdict, *, alone: bool = False) -> dict[str, Any]:
     return {
         "cause": verdict.cause,
         "kind": verdict.kind,
-        "confidence": json_number(verdict.confidence),
-        "summary": json_text(verdict.summary),
+        "rule": verdict.rule,
+        "subject": json_text(verdict.subject),
+        "confidence": None if verdict.confidence is None else json_number(verdict.confidence),
+        "summary": json_text(summary_of(verdict, alone=alone)),
+        "numbers": _values(verdict.numbers),
         "evidence": [_evidence(item) for item in verdict.evidence],
-        "advice": json_texts(verdict.advice),
-        "findings": [_finding(finding) for finding in verdict.findings],
+        "advice": [_advice(item) for item in verdict.advice],
+        "findings": [_finding(finding, alone) for finding in verdict.findings],
     }
+
+
+def _finding(finding: Finding, alone: bool) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "cause": finding.cause,
+        "kind": finding.kind,
+        "subject": json_text(finding.subject),
+        "confidence": json_number(finding.confidence) if finding.calibrated else None,
+        "bucket": finding.bucket or None,
+        "seconds": json_number(finding.seconds),
+        "severity": json_number(finding.severity),
+        "summary": json_text(summary_of(finding, alone=alone)),
+        "numbers": _values(finding.numbers),
+        "evidence": [_evidence(item) for item in finding.evidence],
+        "advice": [_advice(item) for item in finding.advice],
+    }
+
+
+def _value(value: Value) -> Any:
+    if isinstance(value, bool) or value is None:
+        return value
+    return json_text(value) if isinstance(value, str) else json_number(float(value))
+
+
+def _values(numbers: Mapping[str, Value]) -> dict[str, Any]:
+    return {json_text(name): _value(value) for name, value in numbers.items()}
 
 
 def _evidence(item: Evidence) -> dict[str, Any]:
+    texts = evidence_texts(item)
     return {
-        "signal": json_text(item.signal),
-        "baseline": json_text(item.baseline),
-        "candidate": json_text(item.candidate),
-        "says": json_text(item.says),
+        "signal": item.signal,
+        "subject": json_text(item.subject),
+        "unit": item.unit,
+        "baseline": _value(item.baseline),
+        "candidate": _value(item.candidate),
+        "whole": None if item.whole is None else [_value(part) for part in item.whole],
+        "threshold": None if item.threshold is None else json_number(item.threshold),
+        "reading": item.reading,
+        "numbers": _values(item.numbers),
+        "text": {
+            "signal": json_text(texts.signal),
+            "baseline": json_text(texts.baseline),
+            "candidate": json_text(texts.candidate),
+            "says": json_text(texts.says),
+        },
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _advice(item: Advice) -> dict[str, Any]:
     return {
-        "rule": json_text(finding.rule),
-        "cause": finding.cause,
-        "kind": finding.kind,
-        "confidence": json_number(finding.confidence),
-        "severity": json_number(finding.severity),
-        "summary": json_text(finding.summary),
-        "evidence": [_evidence(item) for item in finding.evidence],
-        "advice": json_texts(finding.advice),
+        "kind": item.kind,
+        "argv": json_texts((*item.argv, *item.files)),
+        "env": {json_text(name): json_text(value) for name, value in item.env.items()},
+        "cures": item.cures or None,
+        "predicted_gain_s": json_number(item.predicted_gain_s),
+        "subject": json_text(item.subject),
+        "numbers": _values(item.numbers),
+        "text": json_text(advice_text(item)),
     }
+
+
+def _account(account: Account) -> dict[str, Any]:
+    return {
+        "baseline_s": json_number(account.baseline_s),
+        "candidate_s": json_number(account.candidate_s),
+        "added_s": json_number(account.added_s),
+        "merged": list(account.merged),
+        "basis": account.basis,
+        "buckets": [
+            {
+                "name": bucket.name,
+                "seconds": json_number(bucket.seconds),
+                "interval": _interval(bucket.low, bucket.high),
+                "share": json_number(bucket.share),
+                "parts": [
+                    {"name": json_text(part.name), "seconds": json_number(part.seconds)}
+                    for part in bucket.parts
+                ],
+            }
+            for bucket in account.buckets
+        ],
+    }
+
+
+def _checks(checks: Sequence[Checked]) -> list[dict[str, Any]]:
+    return [
+        {
+            "rule": check.rule,
+            "part": check.part,
+            "group": check.group,
+            "reading": check.reading,
+            "operator": check.operator,
+            "unit": check.unit,
+            "value": _value(check.value),
+            "threshold": None if check.threshold is None else json_number(check.threshold),
+            "threshold_id": check.threshold_id or None,
+            "margin": json_number(check.margin),
+            "held": check.held,
+        }
+        for check in checks
+    ]
 
 
 def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:
@@ -181,7 +273,7 @@ def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:
         "match": table.match[row],
         "same_source": table.same_source[row],
         "anomalous": bool(table.anomalous[row]),
-        "reason": json_text(table.reason[row]),
+        "reason": json_text(moved_text(table, row)) if table.anomalous[row] else "",
         "baseline": _diff_side(table.baseline, row),
         "candidate": _diff_side(table.candidate, row),
         "per_call_ratio": json_number(table.per_call_ratio[row]),
@@ -197,6 +289,7 @@ def _diff_side(side: SideTable, row: int) -> dict[str, Any] | None:
         "ncalls": int(side.ncalls[row]),
         "primitive_calls": int(side.primitive_calls[row]),
         "tottime": json_number(side.tottime[row]),
+        "active": json_number(side.active[row]),
         "cumtime": json_number(side.cumtime[row]),
         "share": json_number(side.share[row]),
         "wait": None if side.wait is None else json_number(side.wait[row]),
@@ -209,11 +302,13 @@ def show_object(
     *,
     limit: int = 50,
     by: str = "tottime",
-    verdict: Verdict | None = None,
+    judged: RunVerdict | None = None,
     names: IterationNames | None = None,
+    explain: bool = False,
 ) -> dict[str, Any]:
-    """Build the object of ``profkit.show/1``."""
+    """Build the object of ``profkit.show/2``."""
     functions = ranked_run(run, by)
+    verdict = judged.verdict if judged is not None else None
     ranges = range_rows(
         [process.ranges for process in run.processes if process.ranges is not None], waiting_of(run.processes)
     )
@@ -223,7 +318,9 @@ def show_object(
         "schema": SHOW_SCHEMA,
         "file": json_text(run.path),
         "manifest": None if run.manifest is None else _manifest(run.manifest),
-        "verdict": None if verdict is None else _verdict(verdict),
+        "verdict": None if verdict is None else _verdict(verdict, alone=True),
+        "account": None if judged is None else _account(judged.account),
+        **({"checks": _checks(judged.checks)} if explain and judged is not None else {}),
         "processes_total": len(run.processes),
         "processes": [
             {**_process(process, limit, by), **need_object(need)}
@@ -237,7 +334,7 @@ def show_object(
         "iterations": model_object(iteration_model(run, names)),
         "machine": None if run.machine is None else machine_object(run.machine),
         "machines": {json_text(name): machine_object(machine) for name, machine in run.machines.items()},
-        "warnings": json_texts(run.warnings),
+        "warnings": notice_objects(run.warnings),
     }
 
 
@@ -286,7 +383,7 @@ def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
         "run_queue_wait_s": json_number(process.run_queue_wait_s),
         "voluntary_switches": process.voluntary_switches,
         "involuntary_switches": process.involuntary_switches,
-        "notes": json_texts(process.notes),
+        "notes": notice_objects(process.notes),
         "profiled": process.profiled,
         "peak_threads": process.peak_threads,
         "threads_total": len(process.threads),
@@ -335,6 +432,7 @@ def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:
             "primitive_calls": row.primitive_calls,
             "tottime": json_number(row.tottime),
             "cumtime": json_number(row.cumtime),
+            "active": json_number(row.active),
             "share": json_number(row.share),
             "wait": json_number(row.wait),
             "blocked": json_number(row.blocked),

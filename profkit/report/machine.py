@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from profkit.model import Machine, Run
+from profkit.model import Machine, Notice, Run
 from profkit.report import units
+from profkit.report.notices import notice_text
 from profkit.report.text import clean
 
 __all__ = ["machine_items", "machine_object"]
@@ -66,7 +67,7 @@ def _sampler(run: Run) -> str:
             parts.append(f"{units.share(cpu / run.manifest.wall_s)} of one CPU")
     notes = sampler.get("notes")
     if isinstance(notes, list | tuple):
-        parts += [clean(note) for note in notes if isinstance(note, str)]
+        parts += [clean(notice_text(note)) for note in notes if isinstance(note, Notice)]
     return "; ".join(parts)
 
 

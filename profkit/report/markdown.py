@@ -23,9 +23,11 @@ from profkit.report.document import (
     Section,
     Table,
     VerdictBlock,
+    Waterfall,
     format_cell,
     is_numeric,
 )
+from profkit.report.drawing import waterfall_rows
 from profkit.report.text import shorten_middle
 
 __all__ = ["MAX_BYTES", "render"]
@@ -150,10 +152,13 @@ def _section(section: Section, cell: int | None) -> Iterator[str | _Rows]:
 
 def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
     if isinstance(block, VerdictBlock):
-        yield f"## {_TONES[block.tone]} {_prose(block.headline)}"
+        cause = f" ({block.cause})" if block.cause else ""
+        yield f"## {_TONES[block.tone]} {_prose(block.headline + cause)}"
         yield ""
         sure = "" if block.confidence is None else f"**Confidence {100 * block.confidence:.0f} %.** "
         yield sure + _prose(_short(block.summary, cell))
+    elif isinstance(block, Waterfall):
+        yield from _waterfall(block)
     elif isinstance(block, Table):
         yield from _table(block, cell, folded=folded)
     elif isinstance(block, Facts):
@@ -162,6 +167,21 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
         yield from _bullets(block, cell)
     elif isinstance(block, Note):
         yield _prose(_short(block.text, cell))
+
+
+def _waterfall(block: Waterfall) -> Iterator[str]:
+    """A table of the steps; what is within its noise is not bold."""
+    yield "| | seconds | |"
+    yield "|---|---:|---|"
+    rows = waterfall_rows(block)
+    begin = int(block.before_s is not None)
+    for at, (title, seconds, about) in enumerate(rows):
+        step = block.steps[at - begin] if begin <= at < begin + len(block.steps) else None
+        strong = "**" if step is not None and step.beyond and block.before_s is not None else ""
+        yield f"| {_prose(title)} | {strong}{_prose(seconds)}{strong} | {_code(about)} |"
+    if block.note:
+        yield ""
+        yield _prose(block.note)
 
 
 def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:

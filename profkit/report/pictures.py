@@ -5,7 +5,6 @@ Puts together what `slopes`, `wholetable`, `timeline` and `multiples` lay out. O
 
 from __future__ import annotations
 
-from profkit.verdict.types import Diff
 from profkit.model import Run
 from profkit.report.figures import Figure
 from profkit.report.functions import ranked_run
@@ -13,6 +12,7 @@ from profkit.report.multiples import multiples
 from profkit.report.slopes import slopes
 from profkit.report.timeline import timeline
 from profkit.report.wholetable import diff_calls, diff_functions, run_calls, run_functions
+from profkit.verdict.types import Diff
 
 __all__ = ["diff_figures", "run_figures"]
 

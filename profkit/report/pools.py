@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from profkit.measure.inventory import Inventory, ProcessNeed, inventory
 from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.measure.inventory import Inventory, ProcessNeed, inventory
 from profkit.model import Pool, Run
 from profkit.model.pools import whole_number
 from profkit.report.document import Column, Note, Row, Section, Table

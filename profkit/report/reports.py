@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from profkit.measure.iterations import IterationNames
     from profkit.model import Run
     from profkit.report.document import Document
-    from profkit.verdict.types import Diff, Verdict
+    from profkit.verdict.types import Diff, RunVerdict
 
 __all__ = ["DiffReport", "Report", "RunReport"]
 
@@ -45,17 +45,20 @@ class DiffReport:
         The run of each side whose processes and time line are drawn: of replicates, the first.
     attachment
         File that goes with the report and holds the runs; empty without one.
+    explain
+        Whether to list every condition of every rule.
     """
 
     diff: Diff
     pictured: tuple[Run, Run]
     attachment: str = ""
+    explain: bool = False
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `Report`."""
         from profkit.report.diffdoc import diff_document
 
-        laid = diff_document(self.diff, rows, self.attachment)
+        laid = diff_document(self.diff, rows, self.attachment, explain=self.explain)
         if not figures:
             return laid
         from profkit.report.pictures import diff_figures
@@ -66,7 +69,7 @@ class DiffReport:
         """See `Report`."""
         from profkit.report.jsondoc import diff_json
 
-        return diff_json(self.diff, rows)
+        return diff_json(self.diff, rows, explain=self.explain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +82,27 @@ class RunReport:
         With the processes that shall be shown, and no other.
     by
         ``tottime`` or ``cumtime``: the order of the functions.
-    verdict
-        What can be said from this run alone, if anything.
+    judged
+        What the run says of itself: its account, and what it lacked.
     names
         What the user said of the NVTX ranges, if anything.
+    explain
+        Whether to list every condition of every rule.
     """
 
     run: Run
     by: str = "tottime"
-    verdict: Verdict | None = None
+    judged: RunVerdict | None = None
     names: IterationNames | None = None
+    explain: bool = False
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `Report`."""
         from profkit.report.showdoc import show_document
 
-        laid = show_document(self.run, limit=rows, by=self.by, names=self.names, verdict=self.verdict)
+        laid = show_document(
+            self.run, limit=rows, by=self.by, names=self.names, judged=self.judged, explain=self.explain
+        )
         if not figures:
             return laid
         from profkit.report.pictures import run_figures
@@ -105,4 +113,6 @@ class RunReport:
         """See `Report`."""
         from profkit.report.jsondoc import show_json
 
-        return show_json(self.run, limit=rows, by=self.by, names=self.names, verdict=self.verdict)
+        return show_json(
+            self.run, limit=rows, by=self.by, names=self.names, judged=self.judged, explain=self.explain
+        )

@@ -12,19 +12,20 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from profkit.measure.settings import Setting
-from profkit.identity.paths import normalise, rooted
-from profkit.measure.tables import DiffTable
-from profkit.verdict.types import Diff
 from profkit.capture.agent.settings import THREAD_VARIABLES
-from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Profile, Roots, Run
+from profkit.identity.paths import normalise, rooted
+from profkit.measure.settings import Setting
+from profkit.measure.tables import DiffTable
+from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Roots, Run
+from profkit.model.notices import CODES
 from profkit.report.secrets import MASK, is_plain_name, masked_text, masked_words, secret_values
+from profkit.verdict.types import Diff
 
 __all__ = ["HOME", "Masker", "Owner"]
 
@@ -58,9 +59,9 @@ _HOST_OF_PATH = re.compile(r"(?:^|(?<=[\s'\"]))(?:\\\\|//|/net/)(?P<host>[A-Za-z
 _LOCAL = frozenset(("localhost", "localhost.localdomain", "127.0.0.1", "0.0.0.0", "::1"))
 #: Fields whose strings are files that the user named: their base names are enough.
 _FILE_FIELDS = frozenset(("label", "files", "path"))
-#: Fields of sentences and commands, where a word that looks random is a secret. Elsewhere it may be the name of a
-#: generated function.
-_SPOKEN_FIELDS = frozenset(("warnings", "notes", "skipped", "advice", "cwd", "environment"))
+#: Fields of sentences and commands, where a word that looks random is a secret, as it is in a `Notice`. Elsewhere it
+#: may be the name of a generated function.
+_SPOKEN_FIELDS = frozenset(("advice", "cwd", "environment"))
 _PLACEHOLDERS = {STDLIB: "<stdlib>", SITE: "<site>", PROJECT: "<project>"}
 
 
@@ -306,10 +307,12 @@ class Masker:
             return value
         if isinstance(value, FunctionKey):
             return value._replace(path=self.path(value.path))
+        if isinstance(value, Notice):
+            return self._notice(value)
         if isinstance(value, Setting) and value.kind == "variable" and value.name not in THREAD_VARIABLES:
             return replace(value, baseline=value.baseline and MASK, candidate=value.candidate and MASK)
         if isinstance(value, tuple | list):
-            if field == "command":
+            if field in ("command", "argv"):
                 return self.words(value)
             parts = [convert(item, field) for item in value]
             if all(new is old for new, old in zip(parts, value, strict=True)):
@@ -326,6 +329,20 @@ class Masker:
                     changed[part.name] = new
             return replace(value, **changed) if changed else value
         return value
+
+    def _notice(self, notice: Notice) -> Notice:
+        """Mask the texts of a notice; of those that this version does not know, the names of its numbers too."""
+
+        def masked(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(masked(item) for item in value)
+            return self.text(value) if isinstance(value, str) else value
+
+        known = notice.code in CODES
+        numbers = {
+            name if known else self.text(name): masked(value) for name, value in notice.numbers.items()
+        }
+        return Notice(notice.code, self.text(notice.subject), numbers)
 
     def _mapping(self, value: Mapping[str, Any], field: str, convert: Any) -> dict[str, Any]:
         if field == "environment":
@@ -355,8 +372,7 @@ class Masker:
             rooted_as.get(key[:2]) or self.text(file, random=False)
             for key, file in zip(keys, table.file, strict=True)
         )
-        reason = tuple(self.text(text, random=False) if text else text for text in table.reason)
-        return replace(table, keys=keys, file=files, reason=reason)
+        return replace(table, keys=keys, file=files)
 
     def _tables(self, profiles: Sequence[Profile], roots: Roots) -> dict[int, tuple[str, ...]]:
         """Mask the files in every string table, by the table's identity: threads share theirs."""
@@ -416,12 +432,18 @@ def _commands(run: Run) -> list[tuple[str, ...]]:
 
 def _paths(run: Run) -> list[str]:
     """Every text of a run that may hold a path, files of a whole table in one text."""
-    texts = [run.path, *run.warnings]
+    texts = [run.path, *_texts(run.warnings)]
     if run.manifest is not None:
         texts += [run.manifest.cwd, *run.manifest.environment.values()]
     for process in run.processes:
         roots = process.roots
-        texts += [*roots.stdlib, *roots.site, *roots.project, *process.notes, *process.environment.values()]
+        texts += [
+            *roots.stdlib,
+            *roots.site,
+            *roots.project,
+            *_texts(process.notes),
+            *process.environment.values(),
+        ]
     texts += [word for command in _commands(run) for word in command]
     files: set[str] = set()
     for process in run.processes:
@@ -431,6 +453,16 @@ def _paths(run: Run) -> list[str]:
     # A home is a directory, and many files share one.
     directories = {file.rpartition("/")[0] + "/" if "/" in file else file for file in files}
     return [*texts, "\n".join(directories)]
+
+
+def _texts(notices: Iterable[Notice]) -> Iterator[str]:
+    """Every text in some notices."""
+    for notice in notices:
+        yield notice.subject
+        for value in notice.numbers.values():
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, str):
+                    yield item
 
 
 def _inferred_projects(profiles: Sequence[Profile]) -> tuple[str, ...]:

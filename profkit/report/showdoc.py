@@ -1,6 +1,6 @@
 """`Run` → `Document`: what one run was, what it waited for, and where its time went.
 
-Tells what was measured; comparing and judging are the analysis' affair. Knows nothing of how it will look.
+Shows what was measured; comparing and judging are done in `verdict`. Knows nothing of how it will look.
 """
 
 from __future__ import annotations
@@ -10,24 +10,31 @@ from collections.abc import Sequence
 
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
-from profkit.measure.range_waiting import waiting_of
 from profkit.measure.range_stats import range_rows
-from profkit.verdict.types import Verdict
+from profkit.measure.range_waiting import waiting_of
 from profkit.model import Host, Process, Run
+from profkit.model.notices import grouped
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections
 from profkit.report.iterations import model_sections
 from profkit.report.machine import machine_items
+from profkit.report.notices import notice_text
 from profkit.report.pools import pool_sections
 from profkit.report.ranges import inside_sections, range_sections
 from profkit.report.text import clean
 from profkit.report.wording import (
     advice_blocks,
     cut_note,
+    evidence_texts,
+    explain_sections,
     verdict_block,
+    waterfall,
 )
+from profkit.verdict.alone import READINGS_ALONE
+from profkit.verdict.rules import RULES_ALONE
+from profkit.verdict.types import RunVerdict, Verdict
 
 __all__ = ["show_document", "wait_fraction"]
 
@@ -51,26 +58,30 @@ def show_document(
     *,
     limit: int = 50,
     by: str = "tottime",
-    verdict: Verdict | None = None,
+    judged: RunVerdict | None = None,
     names: IterationNames | None = None,
+    explain: bool = False,
 ) -> Document:
     """Lay out one run.
 
     Parameters
     ----------
     run
-        The run; give it only the processes that shall be told.
+        The run; give it only the processes that are to be shown.
     limit
         Most rows of any list; 0 lists all.
     by
         ``tottime`` or ``cumtime``: the order of the functions.
-    verdict
-        What can be said from this run alone, if anything.
+    judged
+        What the run says of itself: its account, and what it lacked.
     names
         What the user said of the NVTX ranges.
+    explain
+        Whether to list every condition of every rule, before the advice.
     """
     functions = ranked_run(run, by)
-    sections = [Section("", _head(run, functions, verdict)), *_evidence(verdict)]
+    verdict = judged.verdict if judged is not None else None
+    sections = [Section("", _head(run, functions, verdict)), *_account(judged), *_evidence(verdict)]
     if run.warnings or any(process.notes for process in run.processes):
         sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
     sections += _processes(run.processes, limit)
@@ -81,9 +92,19 @@ def show_document(
     sections += _ranges(run, limit)
     sections += _threads(run.processes, limit)
     sections += open_call_sections(run, limit)
+    if explain and judged is not None:
+        findings = () if verdict is None else verdict.findings
+        sections += explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, findings)
     if verdict is not None and verdict.advice:
-        sections.append(Section("What to do next", advice_blocks(verdict.advice, run.path), role="advice"))
+        sections.append(Section("What to do next", advice_blocks(verdict.advice), role="advice"))
     return Document("profkit show", tuple(sections))
+
+
+def _account(judged: RunVerdict | None) -> list[Section]:
+    """How the run's wall is made up, where that is known of more than its functions."""
+    if judged is None or judged.account.merged or judged.account.candidate_s <= 0:
+        return []
+    return [Section("Where the time went", (waterfall(judged.account),), role="account")]
 
 
 def _evidence(verdict: Verdict | None) -> list[Section]:
@@ -95,7 +116,9 @@ def _evidence(verdict: Verdict | None) -> list[Section]:
         Column("this run", "text"),
         Column("what it says", "prose"),
     )
-    rows = tuple(Row((clean(e.signal), clean(e.candidate), clean(e.says))) for e in verdict.evidence)
+    rows = tuple(
+        Row((texts.signal, texts.candidate, texts.says)) for texts in map(evidence_texts, verdict.evidence)
+    )
     return [Section("Evidence", (Table(columns, rows),), role="evidence")]
 
 
@@ -130,7 +153,7 @@ def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, 
         items.append(("exit status", str(manifest.exit_status)))
     items += machine_items(run)
     items.append(("profiled", _profiled(run, functions)))
-    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict)]
+    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict, alone=True)]
     return (*blocks, Facts(tuple(items)))
 
 
@@ -187,18 +210,9 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 def _warnings(run: Run) -> list[str]:
     """Return the run's warnings and those notes of its processes that are not among them already."""
-    said = list(map(clean, run.warnings))
-    noted: dict[str, list[str]] = {}
-    for process in run.processes:
-        for note in map(clean, process.notes):
-            if not any(warning.endswith(f": {note}") for warning in said):
-                noted.setdefault(note, []).append(str(process.pid))
-    for note, pids in noted.items():
-        named = ", ".join(pids[:4]) + (", …" if len(pids) > 4 else "")
-        said.append(
-            f"process {named}: {note}" if len(pids) == 1 else f"{len(pids)} processes ({named}): {note}"
-        )
-    return said
+    known = {warning.anywhere() for warning in run.warnings}
+    notes = [(process.pid, note) for process in run.processes for note in process.notes if note not in known]
+    return [clean(notice_text(notice)) for notice in (*run.warnings, *grouped(notes))]
 
 
 def _processes(processes: Sequence[Process], limit: int) -> list[Section]:

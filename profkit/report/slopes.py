@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from profkit.measure.movement import is_wait
-from profkit.verdict.types import Diff
 from profkit.report.figures import Slope, Slopes
 from profkit.report.wording import display_name
+from profkit.verdict.types import Diff
 
 __all__ = ["slopes"]
 

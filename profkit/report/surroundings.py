@@ -8,11 +8,11 @@ from __future__ import annotations
 import shlex
 
 from profkit.measure.settings import set_by_hand
-from profkit.verdict.types import Diff
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Note, Row, Section, Table
 from profkit.report.text import clean
 from profkit.report.wording import cut_note
+from profkit.verdict.types import Diff
 
 __all__ = ["reproduce_section", "setting_sections"]
 

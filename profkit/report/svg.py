@@ -7,10 +7,28 @@ and says everything in text as well. What does not fit is in the other reports. 
 from __future__ import annotations
 
 from importlib import resources
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from profkit.report.document import Document, Facts, Table, VerdictBlock, format_cell, format_one
-from profkit.report.drawing import SLOPES_WIDTH, bar_shares, slopegraph, slopes_height, slopes_text
+from profkit.report.document import (
+    Document,
+    Facts,
+    Measured,
+    Table,
+    VerdictBlock,
+    Waterfall,
+    format_cell,
+    format_one,
+)
+from profkit.report.drawing import (
+    SLOPES_WIDTH,
+    bar_shares,
+    slopegraph,
+    slopes_height,
+    slopes_text,
+    waterfall_drawing,
+    waterfall_height,
+    waterfall_text,
+)
 from profkit.report.figures import Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import shorten_middle, wrap_some
@@ -29,7 +47,7 @@ _WIDE, _NARROW = 112, 62
 _INDENT = 78.0
 #: Functions that a run without a verdict shows.
 _MOST_BARS = 12
-_STYLES = ("colours.css", "picture.css", "slopes.css")
+_STYLES = ("colours.css", "picture.css", "slopes.css", "waterfall.css")
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 
 
@@ -55,11 +73,16 @@ def render(document: Document) -> str:
     right = _Part("", 0.0)
     if slopes is not None:
         right = _Part(slopegraph(slopes), slopes_height(slopes))
-    top = _PADDING + head.height + 18
+    account = _account(document)
+    below = _PADDING + head.height + 18
+    top = below + (account.height + _GAP if account.height else 0.0)
     height = top + max(left.height, right.height) + _PADDING
     title = document.title if verdict is None else verdict.headline
     said = "" if verdict is None else verdict.summary
-    description = " ".join(filter(None, (said, slopes_text(slopes) if slopes is not None else "")))
+    drawn = _first(document, Waterfall)
+    told = "" if drawn is None else waterfall_text(drawn)
+    ranks = slopes_text(slopes) if slopes is not None else ""
+    description = " ".join(filter(None, (said, told, ranks)))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         + element(
@@ -69,6 +92,7 @@ def render(document: Document) -> str:
             f"<style>{_style()}</style>",
             element("rect", width=_WIDTH, height=height, rx=10, class_="ground"),
             _at(0, 0, head.markup),
+            _at(_PADDING, below, account.markup),
             _at(_PADDING, top, left.markup),
             _at(_PADDING + _EVIDENCE + _GAP, top, element("g", right.markup, class_="slopes")),
             xmlns="http://www.w3.org/2000/svg",
@@ -84,12 +108,13 @@ def render(document: Document) -> str:
 
 def _style() -> str:
     files = resources.files("profkit.report") / "assets"
-    return "\n".join(
-        (files / name).read_text(encoding="utf-8") for name in ("colours.css", "picture.css", "slopes.css")
-    )
+    return "\n".join((files / name).read_text(encoding="utf-8") for name in _STYLES)
 
 
-def _first(document: Document, kind: type[VerdictBlock]) -> VerdictBlock | None:
+_Kind = TypeVar("_Kind")
+
+
+def _first(document: Document, kind: type[_Kind]) -> _Kind | None:
     return next((block for s in document.sections for block in s.blocks if isinstance(block, kind)), None)
 
 
@@ -98,11 +123,9 @@ def _at(x: float, y: float, markup: str) -> str:
 
 
 def _verdict(document: Document, block: VerdictBlock) -> _Part:
-    words, bracket, cause = block.headline.rpartition(" (")
-    named = bool(bracket) and cause.endswith(")")
-    headline = wrap_some(words if named else block.headline, 56, 3)
+    headline = wrap_some(block.headline, 56, 3)
     sure = "" if block.confidence is None else f"Confidence {100 * block.confidence:.0f} %"
-    small = " · ".join(filter(None, (cause[:-1] if named else "", sure)))
+    small = " · ".join(filter(None, (block.cause, sure)))
     summary = wrap_some(block.summary, _WIDE, 4)
     times = _times(document)
     parts = []
@@ -143,6 +166,16 @@ def _rounded(height: float) -> str:
     return f"M0 10a10 10 0 0 1 10 -10H{number(_WIDTH - 10)}a10 10 0 0 1 10 10V{number(height)}H0z"
 
 
+def _account(document: Document) -> _Part:
+    """The waterfall from one wall to the other."""
+    for section in document.sections:
+        for block in section.blocks:
+            if isinstance(block, Waterfall):
+                heading = element("text", escape(section.title), x=0, y=14, class_="heading")
+                return _Part(heading + _at(0, 28, waterfall_drawing(block)), 28 + waterfall_height(block))
+    return _Part("", 0.0)
+
+
 def _facts(document: Document) -> _Part:
     """What a run without a verdict is called, and what it took."""
     facts = next((b for s in document.sections for b in s.blocks if isinstance(b, Facts)), Facts(()))
@@ -181,8 +214,9 @@ def _evidence(table: Table) -> _Part:
     parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
     y = 40.0
     for row in table.rows:
-        signal, *values, says = map(str, row.cells)
-        shares = bar_shares(*values) if len(values) == 2 else None
+        signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
+        sizes = [cell.value if isinstance(cell, Measured) else None for cell in row.cells[1:-1]]
+        shares = bar_shares(*sizes) if len(sizes) == 2 else None
         parts.append(element("text", escape(shorten_middle(signal, 54)), x=0, y=y, class_="signal"))
         y += 8
         for side, text, share in zip(sides, values, shares or (None,) * len(sides), strict=True):

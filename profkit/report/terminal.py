@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.report.document import Bullets, Document, Facts, Note, Section, Table, VerdictBlock
+from profkit.report.document import Bullets, Document, Facts, Note, Section, Table, VerdictBlock, Waterfall
+from profkit.report.drawing import spans, waterfall_rows
 from profkit.report.layout import MOST_LINES, Line, Span, table_lines
-from profkit.report.text import cell_width, pad, wrap_some
+from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
 
 __all__ = ["MIN_WIDTH", "render"]
 
@@ -142,6 +143,8 @@ def _section(section: Section, width: int, lines: list[Line]) -> bool:
     for block in section.blocks:
         if isinstance(block, VerdictBlock):
             lines.extend(_verdict(block, width))
+        elif isinstance(block, Waterfall):
+            lines.extend(_waterfall(block, width))
         elif isinstance(block, Table):
             rows, cut = table_lines(block, width)
             shortened |= cut
@@ -172,7 +175,8 @@ def _verdict(block: VerdictBlock, width: int) -> Iterator[Line]:
 def _headline(block: VerdictBlock, width: int) -> Iterator[Line]:
     style = _TONES[block.tone]
     sure = "" if block.confidence is None else f"confidence {100 * block.confidence:.0f} %"
-    head = f"{_SIGNS[block.tone]} {block.headline}"
+    cause = f" ({block.cause})" if block.cause else ""
+    head = f"{_SIGNS[block.tone]} {block.headline}{cause}"
     if cell_width(head) + 3 + len(sure) <= width:
         yield [(head, style), ("   " + sure if sure else "", "bold")]
     else:
@@ -180,6 +184,36 @@ def _headline(block: VerdictBlock, width: int) -> Iterator[Line]:
             yield [(line, style)]
         if sure:
             yield [("  " + sure, "bold")]
+
+
+def _waterfall(block: Waterfall, width: int) -> Iterator[Line]:
+    """One row a step: title, a bar from where the last one ended, seconds, and what is in it."""
+    rows, reach = waterfall_rows(block), spans(block)
+    titles = max(cell_width(title) for title, _, _ in rows)
+    numbers = max(cell_width(seconds) for _, seconds, _ in rows)
+    room = width - titles - numbers - 6
+    bars = max(8, min(24, room // 2)) if room >= 8 else 0
+    left = room - bars - 2
+    for at, ((title, seconds, about), (kind, start, end)) in enumerate(zip(rows, reach, strict=True)):
+        step = None if kind == "wall" else block.steps[at - (block.before_s is not None)]
+        style = {"wall": "dim", "more": "red", "less": "green"}[kind] if block.before_s is not None else ""
+        if step is not None and not step.beyond:
+            style = "dim"
+        first = round(start * bars)
+        count = max(1, round(end * bars) - first)
+        bar = " " * min(first, bars - 1) + "█" * count if bars else ""
+        said = shorten_middle(about, left) if about and left >= 12 else ""
+        yield [
+            ("  " + pad(title, titles) + "  ", ""),
+            (pad(bar, bars) + "  ", style),
+            (
+                " " * (numbers - cell_width(seconds)) + seconds,
+                "bold" if step is not None and step.beyond else "",
+            ),
+            ("  " + said if said else "", "dim"),
+        ]
+    if block.note:
+        yield from _prose(block.note, width, "dim", "  ")
 
 
 def _facts(block: Facts, width: int) -> Iterator[Line]:

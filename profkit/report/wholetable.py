@@ -11,12 +11,12 @@ import numpy.typing as npt
 from profkit.measure.calls import CallTable
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import SideTable
-from profkit.verdict.types import Diff
 from profkit.model import FunctionKey, Profile
 from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
 from profkit.report.functions import Ranked
 from profkit.report.text import clean
-from profkit.report.wording import display_name, location
+from profkit.report.wording import display_name, location, moved_text
+from profkit.verdict.types import Diff
 
 __all__ = ["diff_calls", "diff_functions", "run_calls", "run_functions"]
 
@@ -43,7 +43,7 @@ def diff_functions(diff: Diff) -> FunctionTable:
         before=_columns(table.baseline),
         after=_columns(table.candidate),
         match={row: match for row, match in enumerate(table.match) if match not in plain},
-        reason={row: clean(reason) for row, reason in enumerate(table.reason) if reason},
+        reason={row: clean(moved_text(table, row)) for row in np.flatnonzero(table.anomalous).tolist()},
         start=next((i for i in moved if not is_wait(table.name[i], table.keys[i].root)), -1),
     )
 

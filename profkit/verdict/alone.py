@@ -1,37 +1,56 @@
-"""What one run says of itself: whether it was starved of CPU, of data, or stood still, with nothing to compare.
+"""What one run says of itself: how its wall is made up, and whether it was starved of CPU, of data, or stood still.
 
-The counterpart of `diagnose` for ``profkit show``. A regression, another workload or a slower machine need a
-baseline: of them nothing is said here, and a run that lacks nothing gets no verdict.
+The counterpart of `judge` for one run. A regression, another workload or a slower machine need a baseline: of them
+nothing is said here, and a run that lacks nothing gets no verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from profkit.verdict.advice import limit_threads, look_for_others, raise_quota
-from profkit.measure.counters import SideFacts, side_facts
-from profkit.verdict.rules_common import UNTOLD, WAIT, WORKING, by_whom
-from profkit.verdict.rules_counters import SELF_DEMAND, SOME_WAIT, STEAL, THROTTLED
-from profkit.verdict.types import Evidence, Finding, Verdict
-from profkit.verdict.wording import cores, percent, seconds
-from profkit.model import Process, Run, RunSet
+import numpy as np
 
-__all__ = ["diagnose_run"]
+from profkit.identity.keys import function_keys
+from profkit.measure.counters import SideFacts, no_side, side_facts
+from profkit.measure.critical_path import compose, path_rank, read_path, waits_for_ranks
+from profkit.measure.movement import is_wait
+from profkit.measure.select import Selected, select
+from profkit.model import ROOTS, Process, Run, RunSet
+from profkit.verdict.account import Account, account_of_run
+from profkit.verdict.advice import advise
+from profkit.verdict.calibration import calibrated
+from profkit.verdict.evidence import produce
+from profkit.verdict.judge import best_of, rules_held
+from profkit.verdict.rule import Reading, Rule, doubted
+from profkit.verdict.rules import RULES_ALONE
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import Finding, RunVerdict, Value, Verdict
 
-#: Part of the main threads' life that goes to waiting for loaders and workers from which they starve it.
-STARVING = 0.3
-#: Part of the main threads' life off the CPU from which it is what the run does.
-IDLE = 0.5
-#: Cores that others use from which they take what the run waited for: there is no other side to compare with.
-OTHERS = 0.4
-#: Wait / (run + wait) of the worst rank from which more ranks than CPUs compete.
-RANKS_WAIT = 0.3
-#: Seconds of wall below which a run is mostly its own start.
-LEAST_S = 0.5
+__all__ = ["READINGS_ALONE", "judge_run"]
 
 
-def diagnose_run(run: Run, processes: Sequence[Process]) -> Verdict | None:
-    """Say what one run lacked.
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    baseline: SideFacts
+    candidate: SideFacts
+
+
+@dataclass(frozen=True, slots=True)
+class _OneRun:
+    """One run as evidence and advice take it: the other side knows nothing."""
+
+    signals: _Sides
+    account: Account
+
+    def read(self, name: str) -> Value:
+        found = READINGS_ALONE[name].of(self)
+        return None if isinstance(found, float) and math.isnan(found) else found
+
+
+def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
+    """Say how one run's time is made up, and what it lacked.
 
     Parameters
     ----------
@@ -42,162 +61,199 @@ def diagnose_run(run: Run, processes: Sequence[Process]) -> Verdict | None:
 
     Returns
     -------
-    Verdict or None
-        ``None`` where it lacked nothing, or the kernel's counters are not in it.
+    RunVerdict
+        Its verdict is ``None`` where the run lacked nothing, or the kernel's counters are not in it.
     """
-    side = side_facts(RunSet(run.path, (run,)), 0.0, lambda _: processes)
-    if side.wall_s is None or side.wall_s < LEAST_S:
-        return None
-    found = [f for rule in (_throttled, _starved, _waits_for_data, _stands) if (f := rule(side)) is not None]
-    if not found:
-        return None
-    best = max(found, key=lambda f: f.severity)
-    return Verdict(
+    chosen = select(Run(run.path, tuple(processes), run.manifest, run.machine), edges=False)
+    account = _account(run, chosen)
+    side = side_facts(RunSet(run.path, (run,)), chosen.profile.total, lambda _: processes)
+    one = _OneRun(_Sides(no_side(), side), account)
+    held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
+    findings = tuple(_finding(rule, one) for rule in held)
+    best = best_of(findings)
+    if best is None:
+        return RunVerdict(account, None, checks)
+    verdict = Verdict(
         cause=best.cause,
-        confidence=best.confidence,
-        summary=best.summary,
+        rule=best.rule,
+        confidence=best.confidence if best.calibrated else None,
         kind=best.kind,
         evidence=best.evidence,
         advice=best.advice,
-        findings=(best, *(f for f in found if f is not best)),
+        numbers=best.numbers,
+        findings=(best, *(f for f in findings if f is not best)),
+        checks=checks,
     )
+    return RunVerdict(account, verdict, checks)
 
 
-def _throttled(side: SideFacts) -> Finding | None:
-    if side.throttled is None or side.throttled <= THROTTLED:
-        return None
+def _account(run: Run, chosen: Selected) -> Account:
+    keys = function_keys(chosen.profile, chosen.roots)
+    names = [keys.names[i] for i in keys.name.tolist()]
+    roots = [ROOTS[i] for i in keys.root.tolist()]
+    waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)
+    ranks = np.array([waits_for_ranks(n) for n in names], np.bool_)
+    reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
+    return account_of_run(compose(reading, waits, ranks), names)
+
+
+def _finding(rule: Rule, one: _OneRun) -> Finding:
+    bucket = one.account.bucket(rule.bucket)
+    strength = one.read(rule.strength) if rule.strength else None
+    known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
+    doubt = doubted(rule, one.read, READINGS_ALONE)
+    confidence, measured = calibrated(
+        rule.id,
+        rule.confidence if doubt is None else doubt,
+        known_strength,
+        counters=True,
+        several=False,
+        alone=True,
+    )
+    kind = one.read(rule.kind) if rule.kind else None
     return Finding(
-        rule="throttling",
-        cause="contention",
-        kind="cpu-quota",
-        confidence=0.95,
-        severity=max(side.throttled, side.wait_fraction or 0.0),
-        summary=f"A CPU quota throttled the run in {percent(side.throttled)} of its periods.",
-        evidence=(
-            _one("throttled periods", percent(side.throttled), "the cgroup's CPU quota was used up"),
-            _demand(side),
-        ),
-        advice=raise_quota(side),
+        rule=rule.id,
+        cause=rule.cause,
+        confidence=confidence,
+        calibrated=measured,
+        severity=_severity(rule, one),
+        bucket=rule.bucket,
+        seconds=bucket.seconds,
+        evidence=produce(rule.evidence, one),
+        advice=advise(rule.advice, one, rule.bucket, bucket.seconds),
+        kind=str(kind) if kind is not None else None,
+        strength=known_strength,
+        numbers={name: one.read(name) for name in rule.numbers},
     )
 
 
-def _starved(side: SideFacts) -> Finding | None:
-    if _throttled(side) is not None:
-        return None
-    main, rest = side.wait_fraction or 0.0, side.rest_wait_fraction or 0.0
-    worst = side.worst_wait_fraction or 0.0 if side.mains > 1 else 0.0
-    waits_for_them = (side.off_cpu_fraction or 0.0) >= STARVING and (side.rest_run_s or 0.0) > 0
-    hidden = rest if waits_for_them else 0.0
-    part = max(main, worst, hidden)
-    cpus = side.available_cpus or float("inf")
-    others = (side.others_cores or 0.0) >= OTHERS or (side.steal_cores or 0.0) >= STEAL
-    many = side.mains > cpus and worst >= RANKS_WAIT and not others
-    itself = (side.demand_cores or 0.0) > SELF_DEMAND * cpus or many
-    # Threads that hand data to each other queue on an idle machine, too: somebody must have wanted the CPUs.
-    unknown = side.others_cores is None and not (itself or others)
-    if not (itself or others or unknown) or (
-        max(main, worst) < (WAIT if unknown else SOME_WAIT) and hidden < WAIT
-    ):
-        return None
-    kind = "self-oversubscription" if itself else "external-load" if others else None
-    who, said = "main thread", main
-    if worst > main:
-        who, said = "worst rank's main thread", worst
-    if hidden > max(main, worst):
-        who, said = "workers and threads, which the main thread waits for,", rest
-    return Finding(
-        rule="run-queue-wait",
-        cause="contention",
-        kind=kind,
-        confidence=0.6 if unknown else 0.95 if part >= 2 * WAIT else 0.85,
-        severity=part,
-        summary=(
-            f"The run was starved of CPU {by_whom(kind, itself, others)}: its {who} queued for a CPU in "
-            f"{percent(said)} of the active time."
-        ),
-        evidence=(
-            _one(
-                "run-queue wait of the main thread",
-                f"{seconds(side.main_wait_s)} ({percent(side.wait_fraction)} of its active time)",
-                "ready to run, but no CPU was free",
-            ),
-            _one(
-                "run-queue wait of all others",
-                f"{seconds(side.rest_wait_s)} ({percent(side.rest_wait_fraction)} of their active time)",
-                "the program's other threads and processes",
-            ),
-            _demand(side),
-            _one("CPU used by others", cores(side.others_cores), "by everything else on the machine"),
-        ),
-        advice=limit_threads(side) if itself else look_for_others(side),
-    )
+def _severity(rule: Rule, one: _OneRun) -> float:
+    """Part of the wall, or of the active time that was queueing: a run alone shows no loss."""
+    side = one.signals.candidate
+    if rule.id == "throttling":
+        return max(side.throttled or 0.0, side.wait_fraction or 0.0)
+    if rule.id == "run-queue-wait":
+        most = one.read("most.wait")
+        return float(most) if isinstance(most, (int, float)) else math.nan
+    return max(0.0, min(1.0, one.account.bucket(rule.bucket).share))
 
 
-def _waits_for_data(side: SideFacts) -> Finding | None:
+# Readings -----------------------------------------------------------------------------------------------------
+
+
+def _side(one: _OneRun) -> SideFacts:
+    return one.signals.candidate
+
+
+def _own_wait(one: _OneRun) -> float | None:
+    """The main threads' queueing, or that of the rank that queues most."""
+    side = _side(one)
+    worst = side.worst_wait_fraction if side.mains > 1 else None
+    return max([v for v in (side.wait_fraction, worst) if v is not None], default=None)
+
+
+def _hidden_wait(one: _OneRun) -> float:
+    """Queueing of other threads and processes, where the main thread waits for them."""
+    side = _side(one)
+    waits = (side.off_cpu_fraction or 0.0) >= value("alone.starving") and (side.rest_run_s or 0.0) > 0
+    return (side.rest_wait_fraction or 0.0) if waits else 0.0
+
+
+def _most_wait(one: _OneRun) -> float:
+    return max(_own_wait(one) or 0.0, _hidden_wait(one))
+
+
+def _demand(one: _OneRun) -> float | None:
+    side = _side(one)
+    if side.demand_cores is None or not side.available_cpus:
+        return None
+    return side.demand_cores / side.available_cpus
+
+
+def _others(one: _OneRun) -> bool:
+    side = _side(one)
+    return (side.others_cores or 0.0) >= value("others.alone") or (side.steal_cores or 0.0) >= value("steal")
+
+
+def _itself(one: _OneRun) -> bool:
+    side = _side(one)
+    cpus = side.available_cpus or math.inf
+    # More ranks than CPUs compete, whatever they demand on average.
+    ranks = side.mains > cpus and (side.worst_wait_fraction or 0.0) >= value("alone.ranks")
+    return (_demand(one) or 0.0) > value("demand.self") or (ranks and not _others(one))
+
+
+def _kind(one: _OneRun) -> str | None:
+    return "self-oversubscription" if _itself(one) else "external-load" if _others(one) else None
+
+
+def _who(one: _OneRun) -> str:
+    side = _side(one)
+    main, own = side.wait_fraction or 0.0, _own_wait(one) or 0.0
+    if _hidden_wait(one) > own:
+        return "helpers"
+    return "rank" if own > main else "main"
+
+
+def _free(one: _OneRun) -> float | None:
+    side = _side(one)
+    if side.own_cores is None or side.available_cpus is None:
+        return None
+    return side.available_cpus - side.own_cores - (side.others_cores or 0.0)
+
+
+def _loading(one: _OneRun) -> float | None:
+    """Waiting for loaders, whether they worked or not, over the life of the main threads."""
+    side = _side(one)
     off, waited = side.main_off_s, side.delivery_s
     life = sum(v or 0.0 for v in (side.main_off_s, side.main_run_s, side.main_wait_s))
-    if off is None or not waited or life <= 0 or min(waited, off) < STARVING * life:
-        return None
-    used = (side.own_cores or 0.0) + (side.others_cores or 0.0)
-    if (side.rest_wait_fraction or 0.0) >= WAIT or used > (side.available_cpus or float("inf")) - WORKING:
-        return None  # the loaders themselves lack CPUs, or use all there are
-    return Finding(
-        rule="off-cpu",
-        cause="data-starvation",
-        confidence=0.85,
-        severity=min(waited, off) / life,
-        summary=(
-            f"The main thread waited for its data loaders or workers in {percent(min(waited, off) / life)} of its "
-            "time, not for a CPU."
-        ),
-        evidence=(
-            _one(
-                "main thread waiting for loaders and workers",
-                seconds(waited),
-                "in the functions that hand over",
-            ),
-            _one("run-queue wait of all others", percent(side.rest_wait_fraction), "CPUs were free for them"),
-            _demand(side),
-        ),
-        advice=("# more loader workers, or faster loading: CPUs were free",),
-    )
+    return min(waited, off) / life if off is not None and waited is not None and life > 0 else None
 
 
-def _stands(side: SideFacts) -> Finding | None:
-    off = side.off_cpu_fraction
-    if off is None or off < IDLE or _waits_for_data(side) is not None:
-        return None
-    if (side.rest_run_s or 0.0) >= WORKING * (side.wall_s or 0.0) or (side.rest_wait_fraction or 0.0) >= WAIT:
-        return None
-    return Finding(
-        rule="off-cpu",
-        cause="blocked",
-        confidence=0.8,
-        severity=off,
-        summary=(
-            f"The main thread was off the CPU without queueing for one in {percent(off)} of its time: I/O, locks or "
-            "sleep."
-        ),
-        evidence=(
-            _one(
-                "main thread off the CPU, not queueing",
-                f"{seconds(side.main_off_s)} ({percent(off)})",
-                "waiting for something else",
-            ),
-            _one("run-queue wait of the main thread", percent(side.wait_fraction), "CPUs were free for it"),
-        ),
-        advice=("profkit show RUN --by cumtime  # what it waited in",),
-    )
-
-
-def _one(signal: str, value: str, says: str) -> Evidence:
-    """Evidence of a run that has no other side."""
-    return Evidence(signal, UNTOLD, value, says)
-
-
-def _demand(side: SideFacts) -> Evidence:
-    return _one(
-        "CPU demand of the whole program",
-        f"{cores(side.demand_cores)} of {cores(side.available_cpus)}",
-        "running and queueing, against what it may use",
-    )
+READINGS_ALONE: Mapping[str, Reading] = {
+    "wall": Reading("s", "wall of the command", lambda o: _side(o).wall_s),
+    "pair.counters": Reading(
+        "bool", "the kernel's counters are known", lambda o: _side(o).wait_fraction is not None or None
+    ),
+    "account.loading": Reading("share", "waiting for loaders, of the main threads' life", _loading),
+    "main.wait": Reading(
+        "share", "queueing of the main threads, of their active time", lambda o: _side(o).wait_fraction
+    ),
+    "rank.wait": Reading(
+        "share",
+        "queueing of the rank that queues most",
+        lambda o: _side(o).worst_wait_fraction if _side(o).mains > 1 else None,
+    ),
+    "helpers.wait": Reading(
+        "share",
+        "queueing of all other threads and processes, of their active time",
+        lambda o: _side(o).rest_wait_fraction or 0.0,
+    ),
+    "own.wait": Reading("share", "the greater of main.wait and rank.wait", _own_wait),
+    "hidden.wait": Reading("share", "helpers.wait, where the main thread waits for them", _hidden_wait),
+    "most.wait": Reading("share", "the greatest of these", _most_wait),
+    "throttled": Reading("share", "throttled part of the cgroup's periods", lambda o: _side(o).throttled),
+    "demand": Reading("factor", "CPUs that the program would use, over those that it may use", _demand),
+    "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
+    "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
+    "contention.others": Reading("bool", "other programs take CPUs", _others),
+    "contention.known": Reading("bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)),
+    "contention.unknown": Reading(
+        "bool",
+        "what others used was not measured, and the program itself does not ask for too much",
+        lambda o: _side(o).others_cores is None and not (_itself(o) or _others(o)),
+    ),
+    "contention.kind": Reading("text", "who takes the CPUs", _kind),
+    "contention.who": Reading("text", "which threads queue", _who),
+    "cpus.free": Reading("cores", "CPUs that neither the program nor others used", _free),
+    "off": Reading(
+        "share",
+        "part of their lives that the main threads were off the CPU, not queueing",
+        lambda o: _side(o).off_cpu_fraction,
+    ),
+    "helpers.busy": Reading(
+        "share",
+        "CPU time of all other threads and processes over the wall",
+        lambda o: (_side(o).rest_run_s or 0.0) / (_side(o).wall_s or math.inf),
+    ),
+}

@@ -15,8 +15,10 @@ __all__ = ["calibrated"]
 DOUBTED = 0.7
 
 
-def calibrated(rule: str, confidence: float, strength: float, *, counters: bool, several: bool) -> float:
-    """Return the confidence of a finding.
+def calibrated(
+    rule: str, confidence: float, strength: float, *, counters: bool, several: bool, alone: bool = False
+) -> tuple[float, bool]:
+    """Return the confidence of a finding, and whether it was measured.
 
     Parameters
     ----------
@@ -26,19 +28,22 @@ def calibrated(rule: str, confidence: float, strength: float, *, counters: bool,
         Whether both sides have the kernel's counters.
     several
         Whether there are repeats on both sides, enough for their noise.
+    alone
+        Whether it is of one run without another side.
 
     Returns
     -------
-    float
+    confidence : float
         From the table; the rule's own where the table lacks it, or where it is below `DOUBTED`.
+    measured : bool
+        Whether it is from the table.
     """
-    steps = STEPS.get(f"{'counters' if counters else 'plain'}, {'several' if several else 'one'}", {}).get(
-        rule
-    )
+    arm = "alone" if alone else f"{'counters' if counters else 'plain'}, {'several' if several else 'one'}"
+    steps = STEPS.get(arm, {}).get(rule)
     if steps is None or confidence < DOUBTED:
-        return confidence
+        return confidence, False
     at = strength if math.isfinite(strength) else -math.inf
-    return [share for least, share in steps if least <= at][-1]
+    return [share for least, share in steps if least <= at][-1], True
 
 
 #: By arm and rule: ``(strength from which it holds, confidence)``, rising.

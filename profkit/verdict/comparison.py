@@ -1,57 +1,114 @@
-"""The whole comparison of two sides: select, align, rank, measure, diagnose.
+"""The whole comparison of two sides: select, align, measure, account, judge.
 
 What ``profkit diff`` calls between reading files and laying out a report. It reads no files and prints
-nothing; every step of it is a module of this room.
+nothing; every step of it is a module of `identity`, `measure` or this room.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure import noise
+from profkit.errors import UsageError
 from profkit.identity.align import align_joined, join
-from profkit.measure.calls import call_table
-from profkit.measure.comparability import comparability, same_capture, sampled, threads_mixed, versions_differ
-from profkit.measure.counters import SideFacts, side_facts
-from profkit.verdict.judge import diagnose
-from profkit.measure.settings import differences
-from profkit.measure.signals import Facts
+from profkit.identity.alignment import Alignment
 from profkit.identity.fold import fold_comprehensions, needs_folding
 from profkit.identity.keys import infer_python
-from profkit.measure.intervals import ratio_estimate
+from profkit.measure import noise
+from profkit.measure.calls import CallTable, call_table
+from profkit.measure.comparability import (
+    comparability,
+    same_capture,
+    sampled,
+    threads_mixed,
+    versions_differ,
+)
+from profkit.measure.counters import SideFacts, side_facts
+from profkit.measure.critical_path import (
+    Composition,
+    PathReading,
+    compose,
+    path_rank,
+    read_path,
+    waits_for_ranks,
+)
+from profkit.measure.intervals import Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
+from profkit.measure.origins import find_origins
 from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
-from profkit.measure.select import check_ranked_by, select_pair, select_processes, select_profile
+from profkit.measure.select import Selected, check_ranked_by, select, select_pair, select_processes
+from profkit.measure.settings import Setting, differences
 from profkit.measure.sides import Side, gather
+from profkit.measure.signals import Signals
 from profkit.measure.signs import lump_size, matched, noisier, signs
 from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
-from profkit.identity.alignment import Alignment
-from profkit.measure.tables import Residue, SideSummary
+from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
+from profkit.measure.waiting import waiting_rows
+from profkit.model import PROJECT, Notice, Profile, Ranges, RunSet
+from profkit.verdict.account import Account, account
+from profkit.verdict.judge import judge, lone_function
+from profkit.verdict.readings import Case, spinning
 from profkit.verdict.types import Diff
-from profkit.errors import UsageError
-from profkit.model import Profile, Ranges, Roots, RunSet
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel, IterationNames
-    from profkit.measure.range_waiting import RangeWaiting
     from profkit.measure.range_stats import RangeChange
+    from profkit.measure.range_waiting import RangeWaiting
 
-__all__ = ["diff"]
+__all__ = ["Comparison", "compare", "diff"]
 
 Index = npt.NDArray[np.int32]
 
-#: A side, its rows that took in comprehensions, and the profiles of its runs.
-_Gathered: TypeAlias = "tuple[Side, Index, list[Profile]]"
+#: Part of a project's functions, by number and by time, that the other side must lack to be another program.
+ANOTHER = 0.9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Gathered:
+    """One side: its runs under common rows.
+
+    Attributes
+    ----------
+    folded
+        Rows that took in comprehensions.
+    profiles
+        Of its runs, as they were gathered.
+    selected
+        What of each run is compared.
+    rows
+        For each run, the row of `side` for each row of its selected profile.
+    """
+
+    side: Side
+    folded: Index
+    profiles: list[Profile]
+    selected: list[Selected]
+    rows: list[Index]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """What was measured of two sides, before it is judged: `case`, and what a report shows beside it."""
+
+    case: Case
+    account: Account
+    comparability: Comparability
+    ranking: Ranking
+    residue: Residue
+    summaries: tuple[SideSummary, SideSummary]
+    slowdown: Estimate
+    calls: CallTable | None
+    warnings: tuple[Notice, ...]
+    settings: tuple[Setting, ...]
 
 
 def diff(
@@ -63,7 +120,7 @@ def diff(
     iterations: IterationNames | None = None,
     calls: bool = False,
 ) -> Diff:
-    """Compare two sides.
+    """Compare two sides, and judge what makes them differ.
 
     Parameters
     ----------
@@ -76,7 +133,7 @@ def diff(
     iterations
         What the user said of the NVTX ranges.
     calls
-        Whether to tell who calls whom too (`Diff.calls`); the runs must have been read with their edges.
+        Whether to keep who calls whom (`Diff.calls`), for reports that draw it.
 
     Returns
     -------
@@ -87,39 +144,68 @@ def diff(
     UsageError
         A side is empty, ``by`` is neither, or a run has no such process or range.
     """
+    found = compare(baseline, candidate, by=by, process=process, iterations=iterations)
+    signals = found.case.signals
+    return Diff(
+        baseline=found.summaries[0],
+        candidate=found.summaries[1],
+        comparability=found.comparability,
+        verdict=judge(found.case),
+        account=found.account,
+        ranking=found.ranking,
+        table=signals.table,
+        residue=found.residue,
+        slowdown=found.slowdown,
+        warnings=found.warnings,
+        ranges=signals.ranges,
+        iterations=signals.iterations,
+        calls=found.calls if calls else None,
+        settings=found.settings,
+    )
+
+
+def compare(
+    baseline: RunSet,
+    candidate: RunSet,
+    *,
+    by: str = "tottime",
+    process: str | None = None,
+    iterations: IterationNames | None = None,
+) -> Comparison:
+    """Measure two sides and book their difference; parameters and errors are those of `diff`."""
     check_ranked_by(by)
     for side in (baseline, candidate):
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
-    selector_a, selector_b, warnings = select_pair(baseline.runs[0], candidate.runs[0], process)
-    (a, folded_a, of_a), (b, folded_b, of_b) = _sides(baseline, candidate, selector_a, selector_b, calls)
+    selectors = select_pair(baseline.runs[0], candidate.runs[0], process)
+    first, second = _sides(baseline, candidate, selectors[0], selectors[1])
+    a, b = first.side, second.side
 
     joined = join(a.profile, b.profile, a.roots, b.roots)
-    found = align_joined(joined, a.profile, b.profile, baseline_folded=folded_a, candidate_folded=folded_b)
+    found = align_joined(
+        joined, a.profile, b.profile, baseline_folded=first.folded, candidate_folded=second.folded
+    )
     table, rows = build_table(joined, found, a, b, by)
+    pairs = call_table((first.profiles, second.profiles), (a.places, b.places), rows)
     residue = _residue(found, a, b)
-    busy_a, busy_b = busy_seconds(a.profile, b.profile, rows)
+    busy = busy_seconds(a.profile, b.profile, rows)
+    within = busy_seconds(a.profile, b.profile, rows, cumulative=True)
     other_python = versions_differ(baseline, candidate, a.profile, b.profile)
     moved = movement(
         table,
-        busy_a,
-        busy_b,
+        *busy,
         python_differs=other_python,
-        within=busy_seconds(a.profile, b.profile, rows, cumulative=True),
+        within=within,
         stopped=stopped_seconds(a.profile, b.profile, rows),
     )
-    facts_a = side_facts(baseline, _total(a), partial(select_processes, process=selector_a))
-    facts_b = side_facts(candidate, _total(b), partial(select_processes, process=selector_b))
+    facts_a = side_facts(baseline, _total(a), partial(select_processes, process=selectors[0]))
+    facts_b = side_facts(candidate, _total(b), partial(select_processes, process=selectors[1]))
     ranking = ranking_of(table, rows, a, b, by)
     totals_a, totals_b = _totals(baseline, a), _totals(candidate, b)
     both = matched(joined, found, a, b)
     shown = signs(both)
-    changes = _compared_ranges(baseline, candidate, selector_a, selector_b)
-    models = (
-        _iterations(baseline, selector_a, iterations),
-        _iterations(candidate, selector_b, iterations),
-    )
-    facts = Facts(
+    waits = waiting_rows(table, pairs)
+    known = Signals(
         baseline=facts_a,
         candidate=facts_b,
         table=table,
@@ -137,28 +223,90 @@ def diff(
         starved=starvation(shown),
         noisier=noisier(both),
         lump_s=lump_size(both),
-        ranges=changes,
-        iterations=models,
+        origins=find_origins(table, pairs, busy, within, waits, python_differs=other_python),
+        another_program=_another_program(table),
+        exits=(_exit(baseline), _exit(candidate)),
+        ranges=_compared_ranges(baseline, candidate, selectors[0], selectors[1]),
+        iterations=(
+            _iterations(baseline, selectors[0], iterations),
+            _iterations(candidate, selectors[1], iterations),
+        ),
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
-    said = [f"{run.path}: {w}" for side in (baseline, candidate) for run in side.runs for w in run.warnings]
-    return Diff(
-        baseline=_summary(baseline, a, facts_a),
-        candidate=_summary(candidate, b, facts_b),
+    rank = path_rank(first.selected[0].processes, second.selected[0].processes)
+    booked = account(
+        table,
+        _compositions(baseline, first, rows[0], rank, waits, table),
+        _compositions(candidate, second, rows[1], rank, waits, table),
+        known.origins,
+        unknown_code=lone_function(Case(known)),
+        spun_s=spinning(known),
+    )
+    said = [w.at(file=run.path) for side in (baseline, candidate) for run in side.runs for w in run.warnings]
+    return Comparison(
+        case=Case(known, booked),
+        account=booked,
         comparability=comparability(
-            baseline, candidate, a.profile, b.profile, residue, moved.calls_factor, warnings
+            baseline, candidate, a.profile, b.profile, residue, moved.calls_factor, selectors[2]
         ),
-        verdict=diagnose(facts),
         ranking=ranking,
-        table=table,
         residue=residue,
+        summaries=(_summary(baseline, a, facts_a), _summary(candidate, b, facts_b)),
         slowdown=ratio_estimate(totals_a, totals_b),
+        calls=pairs,
         warnings=tuple(dict.fromkeys(said)),
-        ranges=changes,
-        iterations=models,
-        calls=call_table((of_a, of_b), (a.places, b.places), rows) if calls else None,
         settings=differences(baseline, candidate),
     )
+
+
+def _compositions(
+    runs: RunSet,
+    side: _Gathered,
+    behind: npt.NDArray[np.integer],
+    rank: int | None,
+    waits: npt.NDArray[np.bool_],
+    table: DiffTable,
+) -> list[Composition]:
+    """How the wall of each run of a side is made up, over the rows of the table."""
+    size = len(side.side.profile)
+    of_table = np.full(size, -1, np.int64)
+    present = np.flatnonzero(behind >= 0)
+    of_table[behind[present]] = present
+    ranks = np.array([waits_for_ranks(name) for name in table.name], np.bool_)
+
+    def placed(reading: PathReading, rows: Index) -> PathReading:
+        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(table))
+
+    return [
+        compose(placed(read_path(run, selected, rank), rows), waits, ranks)
+        for run, selected, rows in zip(runs.runs, side.selected, side.rows, strict=True)
+    ]
+
+
+def _another_program(table: DiffTable) -> bool:
+    """Whether hardly a function of either side's project is on the other side: by number and by time."""
+    project = np.array([key.root == PROJECT for key in table.keys], np.bool_)
+    if not project.any():
+        return False
+    for side, other in ((table.baseline, table.candidate), (table.candidate, table.baseline)):
+        rows = project & side.present
+        if not rows.any():
+            return False
+        lacking = rows & ~other.present
+        time = float(side.cumtime[rows].sum())
+        by_time = float(side.cumtime[lacking].sum()) / time if time > 0 else 1.0
+        if min(lacking.sum() / rows.sum(), by_time) < ANOTHER:
+            return False
+    return True
+
+
+def _exit(side: RunSet) -> str:
+    """How a side's targets ended, where one of them failed; empty where all succeeded or nothing is known."""
+    for run in side.runs:
+        status = run.manifest.exit_status if run.manifest is not None else None
+        if status:
+            return f"signal {status - 128}" if 128 < status <= 128 + 64 else f"exit {status}"
+    return ""
 
 
 def _has_ranges(side: RunSet) -> bool:
@@ -200,33 +348,40 @@ def _ranges(side: RunSet, selector: str | None) -> tuple[list[list[Ranges]], lis
 
 
 def _sides(
-    baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None, edges: bool
+    baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None
 ) -> tuple[_Gathered, _Gathered]:
     """Replicates of both sides under common rows."""
-    a = [select_profile(run, selector_a, edges=edges) for run in baseline.runs]
-    b = [select_profile(run, selector_b, edges=edges) for run in candidate.runs]
-    if not needs_folding(a[0][0], b[0][0]):
-        return _gathered(a), _gathered(b)
-    # Edges cost a sum over all processes, and are otherwise needed only to find who called a comprehension.
-    return _folded(baseline, selector_a), _folded(candidate, selector_b)
+    a = [select(run, selector_a) for run in baseline.runs]
+    b = [select(run, selector_b) for run in candidate.runs]
+    if needs_folding(a[0].profile, b[0].profile):
+        return _folded(a), _folded(b)
+    return _gathered(a), _gathered(b)
 
 
-def _gathered(selected: Sequence[tuple[Profile, Roots]]) -> _Gathered:
-    profiles = [profile for profile, _ in selected]
-    return gather(profiles, [roots for _, roots in selected]), np.zeros(0, np.int32), profiles
+def _gathered(selected: list[Selected]) -> _Gathered:
+    profiles = [one.profile for one in selected]
+    side = gather(profiles, [one.roots for one in selected])
+    return _Gathered(side, np.zeros(0, np.int32), profiles, selected, list(side.places))
 
 
-def _folded(side: RunSet, selector: str | None) -> _Gathered:
-    selected = [select_profile(run, selector) for run in side.runs]
-    folded = [fold_comprehensions(profile) for profile, _ in selected]
+def _folded(selected: list[Selected]) -> _Gathered:
+    folded = [fold_comprehensions(one.profile) for one in selected]
     profiles = [profile for profile, _ in folded]
-    whole = gather(profiles, [roots for _, roots in selected])
-    rows = {
+    whole = gather(profiles, [one.roots for one in selected])
+    taken_in = {
         int(place[row])
         for (_, taken), place in zip(folded, whole.places, strict=True)
         for row in taken.values()
     }
-    return whole, np.array(sorted(rows), np.int32), profiles
+    rows = []
+    for one, (_, taken), place in zip(selected, folded, whole.places, strict=True):
+        stays = np.ones(len(one.profile), np.bool_)
+        stays[list(taken)] = False
+        of_folded = np.cumsum(stays).astype(np.int32) - 1
+        for row, into in taken.items():
+            of_folded[row] = into
+        rows.append(place[of_folded])
+    return _Gathered(whole, np.array(sorted(taken_in), np.int32), profiles, selected, rows)
 
 
 def _total(side: Side) -> float:

@@ -1,59 +1,47 @@
-"""From facts to a verdict: the rules in their order, all findings, and the one that explains most.
+"""From a case to a verdict: every rule is evaluated, and the finding that explains most of the lost time is named.
 
-Last step of the comparison. Causes can hold together (a regression under contention): every rule is asked,
-and the verdict is the finding that explains the greatest part of the lost time. Where no rule holds the
-answer is ``inconclusive``, with what would settle it.
+Causes can hold together (a regression under contention): all that hold are findings, and the verdict is the one
+with the largest bucket. Two programs, and runs of which one did not finish, are not judged as if they had done
+the same. Where no rule holds the answer is ``inconclusive``, with what would settle it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from profkit.measure import noise
-from profkit.verdict.advice import capture_both, more_runs
+from profkit.measure.movement import is_wait
+from profkit.verdict.advice import advise
 from profkit.verdict.calibration import calibrated
-from profkit.measure.signals import Facts
-from profkit.verdict.rules_common import ANOTHER_PROGRAM, DRIFT, total_evidence, worst_mover
-from profkit.verdict.rules_counters import blocked, contention, throttling
-from profkit.verdict.rules_rankings import code_change, identical, starved, workload_change
-from profkit.verdict.rules_speed import faster, longer_calls, unchanged
-from profkit.verdict.types import Evidence, Finding, Verdict
-from profkit.identity.readable import readable_name
-from profkit.verdict.wording import number, percent, times
+from profkit.verdict.evidence import produce
+from profkit.verdict.readings import READINGS, Case, worst_mover
+from profkit.verdict.rule import Reading, Rule, doubted, evaluate
+from profkit.verdict.rules import RULES
+from profkit.verdict.rules.code_change import ONE_FUNCTION
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import NO_HARM, Advice, Checked, Evidence, Finding, Value, Verdict
 
-__all__ = ["RULES", "diagnose"]
+__all__ = ["best_of", "judge", "lone_function", "rules_held"]
 
-Rule = Callable[[Facts], "Finding | None"]
-
-#: In order of decision: what is asked first wins where two explain equally much.
-RULES: tuple[Rule, ...] = (
-    identical,
-    workload_change,
-    throttling,
-    contention,
-    blocked,
-    code_change,
-    starved,
-    longer_calls,
-    faster,
-    unchanged,
-)
-#: Two findings whose parts of the lost time differ by less are settled by the order of `RULES`.
+#: Two findings whose parts of the lost time differ by less are settled by the order of the rules.
 ABOUT_EQUAL = 0.15
 #: Below this confidence a finding is shown but the verdict says that it is not enough.
 TOO_LITTLE = 0.5
 #: What two causes at once leave of the confidence in either.
 TOGETHER = 0.9
 
+C = TypeVar("C")
 
-def diagnose(facts: Facts) -> Verdict:
+
+def judge(case: Case) -> Verdict:
     """Say what makes the candidate differ.
 
     Parameters
     ----------
-    facts
+    case
         All that is known.
 
     Returns
@@ -61,90 +49,156 @@ def diagnose(facts: Facts) -> Verdict:
     Verdict
         ``inconclusive`` with what would settle it where no rule holds.
     """
-    findings = tuple(_calibrated(finding, facts) for rule in RULES if (finding := rule(facts)) is not None)
-    if findings and findings[0].rule == "identical":
-        findings = findings[:1]
+    held, checks = rules_held(RULES, case.read, READINGS)
+    findings = tuple(_finding(rule, case) for rule in held)
+    if held and held[0].id == "identical":
+        return _named(findings[0], findings[:1], checks)
+    if case.read("pair.unfinished"):
+        return _inconclusive(case, "unfinished", findings, checks)
+    residue = case.read("pair.residue")
+    if case.signals.another_program or (isinstance(residue, float) and residue > value("programs.residue")):
+        return _inconclusive(case, "another-program", (), checks)
+    best = best_of(findings)
+    if best is None:
+        return _inconclusive(case, "nothing-decides", findings, checks)
+    return _named(best, findings, checks)
+
+
+def rules_held(
+    rules: Sequence[Rule], read: Callable[[str], Value], readings: Mapping[str, Reading]
+) -> tuple[tuple[Rule, ...], tuple[Checked, ...]]:
+    """Evaluate rules in their order; each may yield to those that were found to hold before it."""
+    held: dict[str, Rule] = {}
+    checks: list[Checked] = []
+    for rule in rules:
+        holds, found = evaluate(rule, read, readings, frozenset(held))
+        checks += found
+        if holds:
+            held[rule.id] = rule
+    return tuple(held.values()), tuple(checks)
+
+
+def best_of(findings: Sequence[Finding]) -> Finding | None:
+    """The finding that explains most; ``None`` where none is believed enough."""
     sure = [f for f in findings if f.confidence >= TOO_LITTLE]
-    if not sure:
-        return _inconclusive(facts, findings)
-    causes = [f for f in sure if f.cause not in ("no-change", "faster")] or sure
+    causes = [f for f in sure if f.cause not in NO_HARM] or sure
+    if not causes:
+        return None
     best = causes[0]
     for finding in causes[1:]:
         known = not math.isnan(finding.severity) and not math.isnan(best.severity)
         # What explains much but is hardly believed explains little.
-        if known and _weight(finding) > _weight(best) + ABOUT_EQUAL:
+        if known and finding.severity * finding.confidence > best.severity * best.confidence + ABOUT_EQUAL:
             best = finding
-    confidence = best.confidence
-    if len({f.cause for f in causes}) > 1:
+    return best
+
+
+def lone_function(case: Case) -> int:
+    """Row of the function that alone got slower, where sources are not known; −1 without one.
+
+    The account books its cost as code; it is asked for before there is an account.
+    """
+    own = replace(ONE_FUNCTION, unless=())
+    holds, _ = evaluate(own, case.read, READINGS, frozenset())
+    return case.signals.movement.top_row if holds else -1
+
+
+def _finding(rule: Rule, case: Case) -> Finding:
+    assert case.account is not None
+    seconds = case.account.seconds(rule.bucket) if rule.bucket else math.nan
+    # Off the CPU is one loss, whatever was waited for.
+    if rule.bucket in ("blocked", "loading"):
+        seconds = sum(map(case.account.seconds, ("blocked", "loading", "imbalance")))
+    strength = case.read(rule.strength) if rule.strength else None
+    known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
+    doubt = doubted(rule, case.read, READINGS)
+    confidence, measured = calibrated(
+        rule.id,
+        rule.confidence if doubt is None else doubt,
+        known_strength,
+        counters=case.signals.counters,
+        several=case.signals.repeats >= noise.MIN_RUNS_NOISE,
+    )
+    kind = case.read(rule.kind) if rule.kind else None
+    subject = case.read(rule.subject) if rule.subject else None
+    return Finding(
+        rule=rule.id,
+        cause=rule.cause,
+        # What a rule says stays said: its thresholds decide that, and the confidence says how much it is worth.
+        confidence=max(confidence, min(rule.confidence if doubt is None else doubt, TOO_LITTLE)),
+        calibrated=measured,
+        severity=_severity(case, seconds) if rule.bucket else math.nan,
+        bucket=rule.bucket,
+        seconds=seconds,
+        evidence=produce(rule.evidence, case),
+        advice=advise(rule.advice, case, rule.bucket, seconds),
+        kind=str(kind) if kind is not None else None,
+        strength=known_strength,
+        subject=str(subject) if subject else "",
+        numbers={name: case.read(name) for name in rule.numbers},
+    )
+
+
+def _severity(case: Case, seconds: float) -> float:
+    """Part of the lost time that a bucket holds: of the difference of the walls, or of itself if that is less."""
+    assert case.account is not None
+    added = case.account.added_s
+    if math.isnan(seconds) or not added:
+        return math.nan
+    if seconds * added < 0:
+        return 0.0
+    return min(1.0, abs(seconds) / max(abs(added), abs(seconds)))
+
+
+def _named(best: Finding, findings: Sequence[Finding], checks: tuple[Checked, ...]) -> Verdict:
+    confidence: float | None = best.confidence if best.calibrated else None
+    harmful = {f.cause for f in findings if f.confidence >= TOO_LITTLE and f.cause not in NO_HARM}
+    if confidence is not None and len(harmful) > 1:
         confidence *= TOGETHER
-    ordered = (best, *(f for f in findings if f is not best))
     return Verdict(
         cause=best.cause,
+        rule=best.rule,
         confidence=confidence,
-        summary=best.summary,
         kind=best.kind,
+        subject=best.subject,
         evidence=best.evidence,
         advice=best.advice,
-        findings=ordered,
+        numbers=best.numbers,
+        findings=(best, *(f for f in findings if f is not best)),
+        checks=checks,
     )
 
 
-def _calibrated(finding: Finding, facts: Facts) -> Finding:
-    confidence = calibrated(
-        finding.rule,
-        finding.confidence,
-        finding.strength,
-        counters=facts.counters,
-        several=facts.repeats >= noise.MIN_RUNS_NOISE,
-    )
-    # What a rule says stays said: its threshold decides that, and the confidence tells how much it is worth.
-    return replace(finding, confidence=max(confidence, min(finding.confidence, TOO_LITTLE)))
-
-
-def _weight(finding: Finding) -> float:
-    return finding.severity * finding.confidence
-
-
-def _inconclusive(facts: Facts, findings: tuple[Finding, ...]) -> Verdict:
+def _inconclusive(
+    case: Case, reason: str, findings: tuple[Finding, ...], checks: tuple[Checked, ...]
+) -> Verdict:
     """Nothing decides: what is known, and what would."""
-    slow = facts.log_slowdown
-    mover = worst_mover(facts)
-    if facts.reordered:
-        what = "The order of functions moved beyond noise"
-    elif facts.moved:
-        what = "Time moved between functions beyond noise"
-    elif mover >= 0:
-        what = f"{readable_name(facts.table.name[mover])} moved beyond the noise"
-    elif slow > DRIFT:
-        what = f"Everything takes about the same factor more ({times(math.exp(slow))})"
-    else:
-        what = "Little moved"
-    if facts.unmatched > ANOTHER_PROGRAM:
-        what = "The sides are hardly the same program"
-        why = f"{percent(facts.unmatched)} or more of either's time is in functions that the other does not have"
-    elif facts.counters:
-        why = "the candidate did not wait for CPUs, and neither calls nor sources say why"
-    else:
-        why = "without the kernel's counters contention, another machine and a larger input look alike"
-    evidence = (
-        total_evidence(facts),
-        Evidence(
-            "distance of the rankings",
-            number(0.0),
-            number(facts.rbo),
-            f"noise reaches {number(facts.rbo_floor)}",
-        ),
-        Evidence(
-            "time that sits in other functions",
-            percent(0.0),
-            percent(facts.total_variation),
-            f"noise reaches {percent(noise.TV_P99)}",
-        ),
-    )
-    joint = ":" if facts.unmatched > ANOTHER_PROGRAM else ", but"
-    return replace(
-        Verdict("inconclusive", 0.5, f"{what}{joint} {why}."),
+    s = case.signals
+    mover = worst_mover(s)
+    numbers: dict[str, Value] = {
+        "counters": s.counters,
+        "reordered": s.reordered,
+        "shifted": s.moved,
+        "factor": math.exp(s.log_slowdown),
+        "drifted": s.log_slowdown > math.log(value("time.drift")),
+        "residue": s.unmatched,
+        "baseline-exit": s.exits[0],
+        "candidate-exit": s.exits[1],
+    }
+    evidence: tuple[Evidence, ...] = produce(("wall", "distance", "elsewhere"), case)
+    advice: tuple[Advice, ...] = ()
+    if reason == "nothing-decides":
+        advice = advise(("capture-both", "more-runs"), case, "", math.nan)
+    if reason == "unfinished":
+        advice = advise(("run-to-end",), case, "", math.nan)
+    named = mover >= 0 and not is_wait(s.table.name[mover], s.table.keys[mover].root)
+    return Verdict(
+        cause="inconclusive",
+        rule=reason,
+        subject=s.table.name[mover] if named else "",
         evidence=evidence,
-        advice=capture_both(facts) + more_runs(facts),
+        advice=advice,
+        numbers=numbers,
         findings=findings,
+        checks=checks,
     )

@@ -1,21 +1,40 @@
-"""What the verdict room returns: evidence, findings, verdicts, and the whole comparison. Holds data, computes nothing."""
+"""What the verdict room returns: evidence, advice, findings, verdicts, and the whole comparison.
+
+Numbers stay numbers, with a unit and an id; sentences are made of them in `profkit.report.wording`. Holds data,
+computes nothing.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from profkit.measure.calls import CallTable
 from profkit.measure.intervals import UNKNOWN, Estimate
 from profkit.measure.settings import Setting
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
+from profkit.model import Notice
+from profkit.verdict.account import Account
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel
     from profkit.measure.range_stats import RangeChange
 
-__all__ = ["CAUSES", "Diff", "Evidence", "Finding", "Verdict"]
+__all__ = [
+    "CAUSES",
+    "NO_HARM",
+    "UNITS",
+    "Advice",
+    "Checked",
+    "Diff",
+    "Evidence",
+    "Finding",
+    "RunVerdict",
+    "Value",
+    "Verdict",
+]
 
 #: Every cause that a verdict can name.
 CAUSES = (
@@ -29,16 +48,122 @@ CAUSES = (
     "faster",
     "inconclusive",
 )
+#: Causes that make no candidate slower.
+NO_HARM = frozenset(("no-change", "faster", "inconclusive"))
+
+#: Units of values: seconds, a part of 1, a factor, CPU cores, a count, bytes, a distance of rankings, iterations per
+#: second, and text.
+UNITS = ("s", "share", "factor", "cores", "count", "bytes", "distance", "1/s", "text", "bool")
+
+#: One measured value; ``None`` where it is not known.
+Value: TypeAlias = "float | str | bool | None"
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One measured fact: what it is on either side (formatted with units) and what it says."""
+    """One measured fact of both sides.
+
+    Attributes
+    ----------
+    signal
+        Id of what was measured: a key of `profkit.report.wording.SIGNALS`.
+    unit
+        One of `UNITS`; ``text`` for names, such as a CPU's.
+    baseline, candidate
+        The values. A run alone has no baseline.
+    threshold
+        What the candidate's value was compared with, in the same unit; ``None`` without one.
+    reading
+        Id of what it says: a key of `profkit.report.wording.READINGS`; empty where the numbers say it.
+    subject
+        The function, NVTX range or variable that it is about, empty for the whole program.
+    whole
+        Of which the values of either side are a part (cores of the CPUs available, seconds of active time),
+        in the same unit; ``None`` where that says nothing.
+    numbers
+        Further numbers that the reading needs.
+    """
 
     signal: str
-    baseline: str
-    candidate: str
-    says: str
+    unit: str
+    baseline: Value = None
+    candidate: Value = None
+    threshold: float | None = None
+    reading: str = ""
+    subject: str = ""
+    whole: tuple[float | None, float | None] | None = None
+    numbers: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do next.
+
+    Attributes
+    ----------
+    kind
+        Id: a key of `profkit.report.wording.ADVICE`.
+    argv
+        Command to run, empty for what is no command (an edit, a setting of a machine).
+    env
+        Environment variables to run it with.
+    files
+        Run files that the command reads, after its other words.
+    cures
+        Bucket of the account that it empties; empty for what only measures more.
+    predicted_gain_s
+        Seconds of the candidate's wall that it should win back; NaN where that is not known.
+    subject
+        What it is about: a function, a file, a line of code.
+    numbers
+        Numbers that its sentence needs.
+    """
+
+    kind: str
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    cures: str = ""
+    predicted_gain_s: float = math.nan
+    subject: str = ""
+    numbers: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One condition of a rule, as it was evaluated.
+
+    Attributes
+    ----------
+    rule
+        Of the rule.
+    part
+        ``requires``, ``unless`` or ``conditions``.
+    group
+        Number of the alternative that it belongs to: conditions of one group hold together, one group must hold.
+    reading, operator, unit
+        What was compared, and how.
+    value, threshold
+        The two values; ``None`` where one is not known.
+    threshold_id
+        Id of the threshold, empty for a condition without one.
+    held
+        Whether it held.
+    margin
+        How far the value is beyond the threshold, in its unit, negative where it did not hold; NaN without numbers.
+    """
+
+    rule: str
+    part: str
+    group: int
+    reading: str
+    operator: str
+    unit: str
+    value: Value
+    threshold: float | None
+    threshold_id: str
+    held: bool
+    margin: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +173,43 @@ class Finding:
     Attributes
     ----------
     rule
-        Name of the rule that fired (a cause of `CAUSES` or a narrower name).
+        Id of the rule that holds.
     cause
         One of `CAUSES`.
+    bucket
+        Bucket of the account that it explains; empty for a finding of no loss.
+    seconds
+        Of that bucket; NaN where there is none.
+    severity
+        Part of the lost time that it explains, 0 to 1; NaN where that cannot be known.
+    confidence
+        Share of right verdicts of its rule on labelled runs, 0 to 1. Where `calibrated` is false it only orders
+        findings.
+    calibrated
+        Whether the confidence was measured for findings of this kind.
+    strength
+        The value that its confidence was calibrated by; NaN where the rule has none.
     kind
         For ``contention``: ``self-oversubscription``, ``external-load``, ``cpu-quota`` or ``None``.
-    severity
-        Share of the lost time that it explains, 0 to 1; NaN where that cannot be known.
-    strength
-        How far the evidence is beyond the rule's thresholds, in the rule's own measure: what its confidence
-        was calibrated by. NaN where the rule knows no more and less.
+    subject
+        The function or range that it is about; empty for the whole program.
+    numbers
+        Values that its sentence needs, by reading id.
     """
 
     rule: str
     cause: str
     confidence: float
-    severity: float
-    summary: str
+    severity: float = math.nan
+    bucket: str = ""
+    seconds: float = math.nan
     evidence: tuple[Evidence, ...] = ()
-    advice: tuple[str, ...] = ()
+    advice: tuple[Advice, ...] = ()
     kind: str | None = None
     strength: float = math.nan
+    calibrated: bool = False
+    subject: str = ""
+    numbers: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +218,37 @@ class Verdict:
 
     Attributes
     ----------
-    cause
-        One of `CAUSES`.
+    cause, kind
+        Of the finding; ``inconclusive`` where none decides.
+    rule
+        Of the finding; for ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``nothing-decides``.
     confidence
-        0 to 1.
-    summary
-        One sentence.
+        0 to 1; ``None`` where nothing is claimed or it was not calibrated.
+    findings
+        All that hold; the one that the verdict names first, unless it is inconclusive.
+    checks
+        Every condition of every rule, in the order of the rules.
     """
 
     cause: str
-    confidence: float
-    summary: str
+    rule: str
+    confidence: float | None = None
     kind: str | None = None
+    subject: str = ""
     evidence: tuple[Evidence, ...] = ()
-    advice: tuple[str, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    numbers: Mapping[str, Value] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    checks: tuple[Checked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """What one run says of itself: its account, and what it lacked (``None``: nothing)."""
+
+    account: Account
+    verdict: Verdict | None
+    checks: tuple[Checked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,10 +262,11 @@ class Diff:
     candidate: SideSummary
     comparability: Comparability
     verdict: Verdict
+    account: Account
     ranking: Ranking
     table: DiffTable
     residue: Residue
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[Notice, ...] = field(default=())
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
     calls: CallTable | None = None

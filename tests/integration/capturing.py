@@ -18,15 +18,32 @@ ROOT = Path(__file__).parents[2]
 
 def environment(**extra: str) -> dict[str, str]:
     """The environment of a user's shell in which this checkout's profkit can be started."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PROFKIT_SPOOL", "COV_"))}
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PROFKIT_SPOOL", "COVERAGE_"))}
     env.update(extra)
     return env
 
 
 def profkit_command(*words: str) -> list[str]:
     """The command line of this checkout's profkit, with no variable that its targets would inherit."""
-    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main; main()"
+    start = (
+        f"{_measured()}import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main; main()"
+    )
     return [sys.executable, "-c", start, *words]
+
+
+def _measured() -> str:
+    """Code that measures the coverage of a command under ``make coverage``, and of no program that it starts."""
+    variable = "COVERAGE_PROCESS_CONFIG"
+    if variable not in os.environ:
+        return ""
+    return (
+        f"import os; os.environ[{variable!r}] = {os.environ[variable]!r}\n"
+        "try:\n"
+        "    import coverage; coverage.process_startup()\n"
+        "except FileNotFoundError:\n"  # coverage asks for the working directory, which a test removes
+        "    pass\n"
+        f"os.environ.pop({variable!r}, None)\n"
+    )
 
 
 def run_capture(

@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 
 from benchmarks import big_profiles
-from profkit.measure.calls import CallSide, CallTable
-from profkit.verdict.types import Diff
 from profkit.cli import main
 from profkit.formats import load_run
+from profkit.measure.calls import CallSide, CallTable
 from profkit.model import Run, Series, ThreadSamples
 from profkit.report import html, units
 from profkit.report.diffdoc import diff_document
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
+from profkit.verdict.types import Diff
 from tests import report_builders as build
 from tests.integration.browser import Browser, Tab, find_browser, open_browser
 from tests.requirements import require

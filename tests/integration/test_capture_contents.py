@@ -14,7 +14,17 @@ import pytest
 
 from profkit.capture.agent import settings
 from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, ROOT, calls, captured, column, environment, run_capture
+from profkit.model import Notice
+from tests.integration.capturing import (
+    PROGRAMS,
+    ROOT,
+    calls,
+    captured,
+    column,
+    environment,
+    profkit_command,
+    run_capture,
+)
 from tests.integration.test_capture_transparency import VERSIONS, interpreter
 from tests.requirements import require
 
@@ -119,7 +129,8 @@ def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None
 def test_threads_are_said_to_be_mixed_from_312_on_without_the_tracer(tmp_path: Path, version: str) -> None:
     env = tracer_environment(compiled=False)
     run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"), env=env)
-    assert any("mixes the calls of all threads" in w for w in run.warnings)
+    pids = tuple(process.pid for process in run.processes)
+    assert Notice("threads-in-one-stack", "", {"python": version, "pids": pids}) in run.warnings
     alone = captured(tmp_path, interpreter(version), str(PROGRAMS / "counted.py"), env=env)
     assert not alone.warnings
 
@@ -150,7 +161,7 @@ def test_killed_process_loses_at_most_two_seconds(
         for c in process.threads[0].open_calls
     ]
     assert names[:2] == ["<module>", "train"]
-    assert any("was killed" in w for w in run.warnings)
+    assert "process-killed" in {notice.code for notice in run.warnings}
 
 
 def test_single_thread_time_adds_up(tmp_path: Path) -> None:
@@ -206,6 +217,29 @@ def test_manifest(tmp_path: Path) -> None:
 
     with zipfile.ZipFile(tmp_path / "run.prof") as archive:
         assert all(b"hunter2" not in archive.read(name) for name in archive.namelist())
+
+
+def test_the_cpus_that_each_process_may_use(tmp_path: Path) -> None:
+    """Of a pinned target beside those of the launcher, of a capture that is pinned as a whole, and after a merge."""
+    allowed = tuple(sorted(os.sched_getaffinity(0)))
+    pin = ["taskset", "-c", str(allowed[-1])]
+    child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'], check=True)"
+    run = captured(tmp_path, *pin, sys.executable, "-c", child)
+    assert run.manifest is not None
+    assert (run.manifest.host.affinity, run.manifest.host.affinity_cpus) == (len(allowed), allowed)
+    hosts = [process.host for process in run.processes if process.profiled]
+    assert [(host.affinity, host.affinity_cpus) for host in hosts if host] == [(1, allowed[-1:])] * 2
+
+    whole = profkit_command("capture", "-o", "pinned.prof", "--", sys.executable, "-c", "pass")
+    merge = profkit_command("merge", "pinned.prof", "-o", "merged.prof")
+    subprocess.run([*pin, *whole], cwd=tmp_path, env=environment(), check=True)
+    subprocess.run(merge, cwd=tmp_path, env=environment(), check=True)
+    for name in ("pinned.prof", "merged.prof"):
+        run = load_run(tmp_path / name)
+        assert run.manifest is not None
+        for host in (run.manifest.host, *(process.host for process in run.processes)):
+            assert host is not None
+            assert host.affinity_cpus == allowed[-1:]
 
 
 def test_git_revision(tmp_path: Path) -> None:

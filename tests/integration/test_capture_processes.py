@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
+from profkit.model import Notice
 from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
 from tests.interpreters import interpreter
 
@@ -129,7 +130,7 @@ def test_child_that_outlives_the_target(tmp_path: Path) -> None:
     (child,) = (p for p in run.processes if p.profiled)
     assert child.exit == "running"
     assert calls(child)["leaf"] > 10
-    assert any("still ran" in w for w in run.warnings)
+    assert Notice("process-running", "", {"pids": (child.pid,)}) in run.warnings
 
 
 def test_disk_full_loses_nothing_of_the_target(tmp_path: Path) -> None:
@@ -176,7 +177,7 @@ def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     run = load_run(tmp_path / "run.prof")
     assert len(run.processes) == 49
     assert {p.exit for p in run.processes} == {"exited"}
-    assert not any("could not be written" in w for w in run.warnings)
+    assert "snapshots-not-written" not in {notice.code for notice in run.warnings}
     assert run.manifest is not None
     assert run.manifest.wall_s < 1.9, "a fork waited for the agent's thread until its time was out"
 
@@ -229,5 +230,5 @@ def test_spawned_process_that_is_killed_while_it_imports(tmp_path: Path) -> None
 def test_target_that_profiles_itself_very_often(tmp_path: Path) -> None:
     program = "import cProfile\nfor _ in range(50):\n p = cProfile.Profile()\n p.enable()\n p.disable()\n"
     run = captured(tmp_path, sys.executable, "-c", program)
-    (said,) = [w for w in run.warnings if "used cProfile itself" in w]
-    assert "50 times" in said
+    (said,) = (notice for notice in run.warnings if notice.code == "own-cprofile")
+    assert said.numbers["times"] == 50

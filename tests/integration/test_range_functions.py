@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profkit.capture.agent import native
 from profkit.measure.iterations import iteration_model
 from profkit.measure.range_functions import InsideRanges, RangeFunctions, range_functions
 from profkit.measure.range_stats import RangeKey, fold_names, pattern_of, range_rows
-from profkit.capture.agent import native
 from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, captured, environment
 from tests.integration.nvtx_ranges import require_collector

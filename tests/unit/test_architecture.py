@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -95,6 +96,16 @@ def test_every_directory_of_the_package_is_a_known_room() -> None:
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} <= known
 
 
+def test_no_two_modules_of_the_lower_rooms_share_a_name() -> None:
+    """A name in a traceback or in an editor's tab says which module it is."""
+    rooms = ROOMS[: ROOMS.index("capture") + 1]
+    paths = [path for path in MODULES if own_room(path) in rooms and path.stem != "__init__"]
+    of_name: dict[str, list[str]] = {}
+    for path in paths:
+        of_name.setdefault(path.stem, []).append(relative(path))
+    assert [same for same in of_name.values() if len(same) > 1] == []
+
+
 @pytest.mark.parametrize("path", [p for p in MODULES if own_room(p)], ids=relative)
 def test_a_module_imports_only_rooms_above_its_own(path: Path) -> None:
     assert wrong_direction(path) == []
@@ -121,6 +132,16 @@ def outside_imports(path: Path) -> set[str]:
     """Return the top-level names of what a module imports that is neither ours nor the standard library's."""
     tops = {name.partition(".")[0] for name, _ in imports_of(path)}
     return {top for top in tops if top != "profkit" and top not in sys.stdlib_module_names}
+
+
+def test_what_every_installation_gets_is_what_the_package_imports() -> None:
+    """But for ``nvtx``: users' programs import it. What is imported beside comes with an extra, or is not needed."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = project.partition("\ndependencies = [")[2].partition("\n]")[0]
+    required = set(re.findall(r'^ *"([\w-]+)', listed, re.MULTILINE))
+    imported = set().union(*(outside_imports(path) for path in MODULES if path not in AGENT))
+    assert required - imported == {"nvtx"}
+    assert imported - required == {"IPython", "pynvml", "snakeviz", "tornado"}
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if own_room(p) == "model"], ids=relative)

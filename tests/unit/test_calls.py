@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.verdict.comparison import diff
 from profkit.formats.load import load_side
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
+from profkit.verdict.comparison import diff
 
 
 def profile(names: list[str], edges: list[tuple[str, str, int, float]]) -> Profile:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import marshal
 import math
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from profkit.capture import host, warnings_of
+from profkit.capture import host, record_notices
 from profkit.capture.agent import native, settings, tracer
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
+from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
-from profkit.model import Host, Process
+from profkit.model import Host, Notice, Process
 
 
 @pytest.mark.parametrize(
@@ -210,14 +214,69 @@ def test_spool_that_is_none(tmp_path: Path) -> None:
         pack_spool(tmp_path)
 
 
+def test_a_launcher_s_host_facts_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "launch.json").write_text(
+        '{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0, "host": {"name": "n", "cpus": 2}}'
+    )
+    manifest = pack_spool(tmp_path).manifest
+    assert manifest is not None
+    assert manifest.host == Host("n", cpus=2), "an earlier version wrote no CPU numbers"
+    (tmp_path / "launch.json").write_text(
+        '{"command": ["x"], "cwd": "/", "started": "", "host": {"affinity_cpus": [0, "1"]}}'
+    )
+    with pytest.raises(FormatError, match=r"damaged \(host\.affinity_cpus 1 is not a whole number\)"):
+        pack_spool(tmp_path)
+
+
 def test_damaged_record_is_left_out_and_said(tmp_path: Path) -> None:
     (tmp_path / "launch.json").write_text(
         '{"command": ["python"], "cwd": "/", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}'
     )
     (tmp_path / "host-1-1.record").write_bytes(b"\xff\x00")
     run = pack_spool(tmp_path)
-    assert any("host-1-1.record cannot be read" in w for w in run.warnings)
-    assert any("no Python process was profiled" in w for w in run.warnings)
+    unreadable, *others = run.warnings
+    assert (unreadable.code, unreadable.subject) == ("record-unreadable", "host-1-1.record")
+    assert others == [Notice("no-python-process")]
+
+
+def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> None:
+    facts = {"command": ["python"], "cwd": "/", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}
+    told = [{"code": "nvtx-disabled", "subject": "0"}]
+    (tmp_path / "launch.json").write_text(json.dumps({**facts, "warnings": told}))
+    sampler = Sampler(os.getpid(), tmp_path)
+    sampler.finish()
+    record = marshal.loads((tmp_path / "sampler.samples").read_bytes())
+    record["notes"] = [{"code": "samples-thinned", "numbers": {"times": 2}}]
+    (tmp_path / "sampler.samples").write_bytes(marshal.dumps(record, 4))
+    run = pack_spool(tmp_path)
+    assert run.warnings[0] == Notice("nvtx-disabled", "0")
+    assert run.manifest is not None
+    assert run.manifest.sampler is not None
+    assert run.manifest.sampler["notes"] == (Notice("samples-thinned", "", {"times": 2}),)
+    (tmp_path / "launch.json").write_text(json.dumps({**facts, "warnings": [{"code": 1}]}))
+    with pytest.raises(FormatError, match="is damaged"):
+        pack_spool(tmp_path)
+
+
+def test_what_an_agent_recorded_of_itself() -> None:
+    spans = [[0.5, 1.0], [2.0, None]]
+    said = {
+        "agent_failed": "OSError()",
+        "sampled": [700, 43.0, 0.1],
+        "displaced": True,
+        "own_profiler": spans,
+    }
+    found = record_notices.of_process({"notes": said, "begin_perf": 0.25})
+    assert found == (
+        Notice("agent-failed", "OSError()"),
+        Notice("profile-function-replaced"),
+        Notice("waiting-sampled", "", {"rate": 50}),
+        Notice("own-cprofile", "", {"times": 1, "begin_s": 0.25, "end_s": 0.75}),
+        Notice("own-cprofile", "", {"times": 1, "begin_s": 1.75}),
+    )
+    said["own_profiler_more"] = 7
+    (*_, often) = record_notices.of_process({"notes": said, "begin_perf": 0.25})
+    assert often == Notice("own-cprofile", "", {"times": 9, "begin_s": 0.25})
 
 
 def test_readings_rise() -> None:
@@ -241,25 +300,29 @@ def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
     assert machine.psi_some_s is None
 
 
+NOTES = (Notice("no-snapshots"), Notice("waiting-sampled", "", {"rate": 50}))
+
+
 def killed(pid: int) -> tuple[dict[str, object], Process]:
     """A record of a process that was killed, and what is made of it."""
     made = record(
         pid=pid, version="3.11.0", interval=0.1, threads=[], rank=None, world_size=None, tracer="native"
     )
-    return made, Process(pid=pid, command=("x",), exit="killed", role="child", notes=("is odd",))
+    return made, Process(pid=pid, command=("x",), exit="killed", role="child", notes=NOTES)
 
 
 def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
     pairs = [killed(pid) for pid in range(10, 210)]
-    said = list(warnings_of.processes([r for r, _ in pairs], [p for _, p in pairs]))
-    assert len(said) == 2
-    assert said[0].startswith(
-        "200 processes (10, 11, 12, 13, …) were killed; at most the last 0.1 s (1.5 s if"
-    )
-    assert said[1] == "200 processes (10, 11, 12, 13, …): is odd"
+    said = list(record_notices.of_processes([r for r, _ in pairs], [p for _, p in pairs]))
+    where = {"pids": (10, 11, 12, 13), "pids_total": 200}
+    assert said == [
+        Notice("process-killed", "", {"lost_s": 0.1, "idle_lost_s": settings.LONGEST_INTERVAL, **where}),
+        Notice("no-snapshots", "", where),
+    ]
 
 
 def test_world_size_is_not_trusted_to_be_small() -> None:
     records = [record(rank=0, world_size=10**9 - 1)]
-    (said,) = warnings_of.launch({"wall_s": 1.0}, records)
-    assert said.startswith("ranks without a record: 1, 2, 3, 4, 5, 6, 7, 8, … of 999999999")
+    (said,) = record_notices.of_launch({"wall_s": 1.0}, records)
+    numbers = {"ranks": (1, 2, 3, 4, 5, 6, 7, 8), "missing": 10**9 - 2, "size": 10**9 - 1}
+    assert said == Notice("rank-missing", "", numbers)

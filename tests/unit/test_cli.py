@@ -21,11 +21,11 @@ import jsonschema
 import pytest
 
 from profkit import __version__
-from profkit.verdict.types import CAUSES
 from profkit.cli import main
 from profkit.cli.app import COMMANDS
 from profkit.cli.destination import destination
 from profkit.errors import UsageError
+from profkit.verdict.types import CAUSES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -353,8 +353,15 @@ def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
         "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)\n"
     )
     arguments = ["diff", profiles / "a.prof", profiles / "b.prof"]
+    # Measuring coverage loads modules of its own.
+    env = {k: v for k, v in os.environ.items() if k != "COVERAGE_PROCESS_CONFIG"}
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, cwd=ROOT, check=True
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=env,
+        check=True,
     )
     loaded = set(done.stderr.splitlines()[-1].split())
     assert "numpy" in loaded

@@ -18,7 +18,7 @@ from profkit.capture.counters import Sampled
 from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
 from profkit.capture.watched import WatchedThread
-from profkit.model import Host, Machine, Process, Profile, Series, Thread
+from profkit.model import Host, Machine, Notice, Process, Profile, Series, Thread
 from tests.requirements import imported
 
 HERE = Host(name="here", cpus=4)
@@ -63,7 +63,7 @@ def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def sampled(*processes: dict[str, Any], root: int = 10, series: Series | None = None) -> Sampled:
-    return Sampled("boot", root, {"notes": []}, series, None, processes)
+    return Sampled("boot", root, {"notes": ()}, series, None, processes)
 
 
 def record(
@@ -170,7 +170,8 @@ def test_of_many_threads_those_that_ran_most_are_listed(monkeypatch: pytest.Monk
 
 def test_the_machine_knows_what_nobody_saw() -> None:
     machine = Machine(tree_cpu_s=3.0)
-    assert "1.0 s of CPU" in str(counters.unseen(machine, [profiled(1, 2.0)]))
+    unseen = counters.unseen(machine, [profiled(1, 2.0)])
+    assert unseen == Notice("cpu-unseen", "", {"cpu_s": 1.0})
     assert counters.unseen(machine, [profiled(1, 2.95)]) is None
     assert counters.unseen(Machine(), []) is None
 
@@ -180,7 +181,7 @@ def test_a_damaged_file_of_samples_costs_only_the_samples(tmp_path: Path) -> Non
     (tmp_path / "sampler.samples").write_bytes(b"\xff\x00")
     found, said = counters.read_sampled(tmp_path)
     assert found is None
-    assert "is left out" in said[0]
+    assert [notice.code for notice in said] == ["samples-unreadable"]
 
 
 def test_machines_of_other_hosts() -> None:
@@ -326,7 +327,7 @@ def test_gpus_that_nvml_does_not_give(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(gpu, "_DEVICE", str(tmp_path))
     monkeypatch.setitem(sys.modules, "pynvml", None)
     found = gpu.Gpus()
-    assert "extra `gpu`" in found.notes[0]
+    assert found.notes == [{"code": "gpu-package-missing"}]
     assert found.read(0) == {}
     found.close()
 
@@ -338,7 +339,8 @@ def test_a_driver_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     try:
         nvml.nvmlInit()
     except nvml.NVMLError:
-        assert "NVML says" in found.notes[0]
+        assert found.notes[0]["code"] == "gpu-not-sampled"
+        assert found.notes[0]["subject"]
         assert found.read(0) == {}
     else:
         values = found.read(10**9)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from profkit.model import Run
 from profkit.verdict.alone import diagnose_run
 from profkit.verdict.types import Verdict
-from profkit.model import Run
 from tests.builders import Row, captured, foreign, profile
 
 ROWS = [Row("m.py", 10 * i, f"f{i}", 100, 0.5) for i in range(8)]

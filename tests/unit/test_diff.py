@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.verdict.comparison import diff
-from profkit.measure.select import FIRST, select_pair, select_profile
-from profkit.verdict.types import Diff
 from profkit.errors import UsageError
-from profkit.model import Process, Profile, Roots, Run, RunSet, Thread
+from profkit.measure.select import FIRST, select_pair, select_profile
+from profkit.model import Notice, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.verdict.comparison import diff
+from profkit.verdict.types import Diff
 from tests.builders import Row, captured, foreign, profile
 
 FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}") for i in range(20)]
@@ -184,43 +184,52 @@ def test_comprehensions_fold_across_versions_and_say_so() -> None:
     assert found.table.match[row] == "folded-comprehension"
     assert found.table.baseline.tottime[row] == 3.0
     assert "<listcomp>" not in found.table.name
-    assert any("Python 3.11 against 3.13" in w for w in found.comparability.warnings)
+    differs = Notice("python-differs", "", {"baseline": "3.11", "candidate": "3.13"})
+    assert differs in found.comparability.warnings
+
+
+def codes(notices: tuple[Notice, ...]) -> set[str]:
+    return {notice.code for notice in notices}
 
 
 def test_the_same_file_twice_is_said_to_be_one() -> None:
     found = diff(foreign(profile(FILLER)), foreign(profile(FILLER)))
     assert found.verdict.cause == "no-change"
     assert found.verdict.findings[0].rule == "identical"
-    assert any("same capture" in w for w in found.comparability.warnings)
+    assert Notice("same-capture") in found.comparability.warnings
     assert found.comparability.score == 1
 
 
 def test_one_run_a_side_cannot_tell_noise() -> None:
     a, b = profile(FILLER), profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER])
-    said = diff(foreign(a), foreign(b)).comparability.warnings
-    assert any("One run on either side" in w and "noise" in w for w in said)
     three = foreign(a, a, a)
-    assert not any("noise" in w for w in diff(three, foreign(b, b, b)).comparability.warnings)
+    assert Notice("single-run") in diff(foreign(a), foreign(b)).comparability.warnings
+    assert Notice("single-run", "candidate") in diff(three, foreign(b)).comparability.warnings
+    assert "single-run" not in codes(diff(three, foreign(b, b, b)).comparability.warnings)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "code", "candidate"),
     [
-        ({"python": "3.13.0"}, "Python 3.11.7 against 3.13.0"),
-        ({"cpu_model": "other"}, "CPU model cpu against other"),
-        ({"host": "elsewhere"}, "Host host against elsewhere"),
-        ({"cpus": 16}, "2 available CPUs against 16"),
-        ({"command": ("python", "train.py", "--big")}, "--big"),
-        ({"children": [(1.0, 0.0)]}, "1 processes against 2"),
+        ({"python": "3.13.0"}, "python-differs", "3.13.0"),
+        ({"cpu_model": "other"}, "cpu-model-differs", "other"),
+        ({"host": "elsewhere"}, "host-differs", "elsewhere"),
+        ({"cpus": 16}, "cpus-differ", 16),
+        ({"command": ("python", "train.py", "--big")}, "command-differs", "python train.py --big"),
+        ({"children": [(1.0, 0.0)]}, "process-count-differs", 2),
     ],
 )
-def test_each_difference_of_the_runs_is_named_and_costs_score(change: dict[str, object], says: str) -> None:
+def test_each_difference_of_the_runs_is_named_and_costs_score(
+    change: dict[str, object], code: str, candidate: str | int
+) -> None:
     a = captured(profile(FILLER), wall=4, run=3.9, wait=0)
     b = captured(
         profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER]), wall=4, run=3.9, wait=0, **change
     )  # type: ignore[arg-type]
     found = diff(RunSet("a", (a,)), RunSet("b", (b,))).comparability
-    assert any(says in w for w in found.warnings)
+    (notice,) = (notice for notice in found.warnings if notice.code == code)
+    assert notice.numbers["candidate"] == candidate
+    assert notice.numbers["baseline"] != candidate
     assert found.score < 1
 
 
@@ -234,11 +243,19 @@ def test_launcher_and_directories_are_no_part_of_a_command() -> None:
 
 def test_sampled_against_traced_is_warned_of() -> None:
     side = foreign(profile(FILLER))
-    sampled = RunSet("s", (replace(foreign(profile(FILLER[:-1])).runs[0], warnings=("Sampled profile.",)),))
-    found = diff(side, sampled)
-    assert any("sampled" in w for w in found.comparability.warnings)
+    noted = replace(foreign(profile(FILLER[:-1])).runs[0], warnings=(Notice("sampled-profile"),))
+    found = diff(side, RunSet("s", (noted,)))
+    assert Notice("one-side-sampled", "candidate") in found.comparability.warnings
     assert found.comparability.score < 0.5
-    assert any("Sampled profile." in w for w in found.warnings)
+    assert found.warnings == (Notice("sampled-profile").at(file=noted.path),)
+
+
+def test_sampled_waiting_is_no_sampled_profile() -> None:
+    """What concerns the sampling of waiting, or of the machine, says nothing of the profile's times."""
+    side = foreign(profile(FILLER))
+    failed = (Notice("waiting-sampling-failed", "OSError()"), Notice("samples-unreadable", "format 9"))
+    noted = replace(foreign(profile(FILLER[:-1])).runs[0], warnings=failed)
+    assert "one-side-sampled" not in codes(diff(side, RunSet("s", (noted,))).comparability.warnings)
 
 
 def job() -> Run:
@@ -271,7 +288,7 @@ def test_foreign_file_is_compared_with_the_first_process_only() -> None:
     assert select_pair(plain, run, None)[:2] == (None, FIRST)
     first, second, warnings = select_pair(run, plain, None)
     assert (first, second) == (FIRST, None)
-    assert "2 processes only the first" in warnings[0]
+    assert warnings == (Notice("one-process-compared", "baseline", {"processes": 2}),)
     assert select_pair(run, run, None) == (None, None, ())
     assert select_pair(run, plain, "rank:0")[:2] == ("rank:0", FIRST)
 

@@ -12,9 +12,11 @@ import pytest
 from profkit.errors import FormatError
 from profkit.formats import join_ranks, load_run, load_side, write_run
 from profkit.formats.runfile import SCHEMA
-from profkit.model import Host, Machine, Manifest, Process, Profile, Run, Thread
+from profkit.model import Host, Machine, Manifest, Notice, Process, Profile, Run, Thread
 
 STATS = {("/usr/lib/python3.11/json/decoder.py", 3, "decode"): (1, 2, 0.25, 0.5, {})}
+
+LOST = Notice("nvtx-events-lost", "", {"events": 3, "pids": (100,)})
 
 
 def foreign(path: Path, stats: object = STATS) -> Path:
@@ -44,7 +46,7 @@ def rank_run(
         job=None if rank is None else {"id": job, "rank": rank, "world_size": size},
     )
     process = Process(pid=100 + (rank or 0), threads=(Thread(Profile.empty()),))
-    return Run("x", (process,), manifest, Machine(busy_s=10.0 + (rank or 0)), ("lost data",))
+    return Run("x", (process,), manifest, Machine(busy_s=10.0 + (rank or 0)), (LOST,))
 
 
 def test_importing_the_room_is_light() -> None:
@@ -77,7 +79,7 @@ def test_foreign_profile_with_mixed_threads(tmp_path: Path) -> None:
         ("/usr/lib/python3.12/queue.py", 3, "get"): (1, 1, 0.25, 0.5, {}),
     }
     (warning,) = load_run(foreign(tmp_path / "a.prof", stats)).warnings
-    assert "all threads in one stack" in warning
+    assert warning == Notice("threads-in-one-stack", "", {"python": "3.12"})
 
 
 def test_end_record_inside_a_foreign_profile(tmp_path: Path) -> None:
@@ -104,8 +106,9 @@ def test_side_of_a_directory(tmp_path: Path) -> None:
     side = load_side(str(tmp_path), edges=False)
     assert [Path(run.path).name for run in side.runs] == ["a.prof", "b.prof"]
     assert all(run.processes[0].threads[0].profile.edges is None for run in side.runs)
-    (line,) = side.skipped
-    assert "empty.prof: is empty" in line
+    (skipped,) = side.skipped
+    assert (skipped.code, Path(skipped.subject).name) == ("file-skipped", "empty.prof")
+    assert skipped.numbers["problem"] == "is empty"
 
 
 def test_side_of_a_glob(tmp_path: Path) -> None:
@@ -145,7 +148,7 @@ def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
     assert run.manifest is not None
     assert (run.manifest.wall_s, run.manifest.exit_status) == (3.0, 9)
     assert run.machine == Machine(busy_s=10.0)
-    assert run.warnings == ("lost data",)
+    assert run.warnings == (LOST,)
 
 
 def test_repetitions_of_a_job_are_replicates(tmp_path: Path) -> None:
@@ -184,10 +187,10 @@ def test_joined_file_is_not_joined_again(tmp_path: Path) -> None:
 def test_join_says_what_is_odd() -> None:
     run = join_ranks([rank_run(2, size=4, host="node2"), rank_run(0, size=4), rank_run(2, size=4)])
     assert run.warnings == (
-        "lost data",
-        "ranks ran on 2 hosts; what is said of the machine is of the first rank's host",
-        "ranks that occur more than once: 2",
-        "ranks without a file: 1, 3 of 4",
+        LOST,
+        Notice("ranks-on-hosts", "", {"hosts": 2}),
+        Notice("rank-repeated", "", {"ranks": (2,), "repeated": 1}),
+        Notice("rank-file-missing", "", {"ranks": (1, 3), "missing": 2, "size": 4}),
     )
     assert [p.host.name for p in run.processes if p.host] == ["node1", "node2", "node1"]
 

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.errors import FormatError
-from profkit.formats import pstats_file, tokens
+from profkit.formats import marshal_scan, pstats_file
+from profkit.formats.marshal_scan import PADDING, token_starts
 from profkit.formats.pstats_columns import Columns, parse_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
-from profkit.formats.tokens import PADDING, token_starts
 
 NUMBERS = ("line", "first", "second", "tottime", "cumtime", "caller", "callee", "edge_first", "edge_second")
 NUMBERS += ("edge_tottime", "edge_cumtime")
@@ -162,8 +162,8 @@ def test_three_readers_agree_over_many_blocks(monkeypatch: pytest.MonkeyPatch) -
         data = marshal.dumps(stats, version)
         want = expected(data)
         for smallest in (1, 7, 64, 1000):
-            monkeypatch.setattr(tokens, "_SMALLEST_BLOCK", smallest)
-            monkeypatch.setattr(tokens, "_BLOCK_FACTOR", 0)
+            monkeypatch.setattr(marshal_scan, "_SMALLEST_BLOCK", smallest)
+            monkeypatch.setattr(marshal_scan, "_BLOCK_FACTOR", 0)
             columns = fast(data)
             assert columns is not None
             assert listed(columns) == want
@@ -180,7 +180,7 @@ def chain(data: bytes) -> list[int]:
             at += 2 + rest[0]
         elif code in "aAuts":
             size = int.from_bytes(rest[:4], "little")
-            at += 5 + size if size <= tokens.LONGEST_STRING else 1
+            at += 5 + size if size <= marshal_scan.LONGEST_STRING else 1
         else:
             at += {"i": 5, "g": 9, "I": 9, "r": 5, "R": 5, "(": 5, ")": 2}.get(code, 1)
     return starts
@@ -190,12 +190,12 @@ def chain(data: bytes) -> list[int]:
 @given(st.lists(st.sampled_from(list(b"\xe9\xfagirzZau)({0\0\1\2\x7f")), max_size=400), st.integers(1, 64))
 def test_token_starts_are_the_chain(data: list[int], smallest: int) -> None:
     raw = bytes(data)
-    was = tokens._SMALLEST_BLOCK, tokens._BLOCK_FACTOR
-    tokens._SMALLEST_BLOCK, tokens._BLOCK_FACTOR = smallest, 0
+    was = marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR
+    marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR = smallest, 0
     try:
         assert token_starts(padded(raw)).tolist() == chain(raw)
     finally:
-        tokens._SMALLEST_BLOCK, tokens._BLOCK_FACTOR = was
+        marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR = was
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:

@@ -18,7 +18,7 @@ from profkit.errors import FormatError
 from profkit.formats import read_pstats, write_pstats
 from profkit.formats.pstats_columns import parse_columns
 from profkit.formats.pstats_file import PstatsFile, read_padded
-from profkit.model import Profile
+from profkit.model import Notice, Profile
 from tests.interpreters import find, interpreter
 from tests.requirements import imported
 
@@ -118,8 +118,8 @@ def test_every_interpreter(version: str, tmp_path: Path) -> None:
 def test_threads_mixed_from_312_on(version: str, tmp_path: Path) -> None:
     read = profiled_by(interpreter(version), tmp_path, "--threads")
     assert read.python == tuple(int(part) for part in version.split("."))
-    mixed = [warning for warning in read.warnings if "one stack" in warning]
-    assert len(mixed) == (1 if read.python >= (3, 12) else 0)
+    mixed = Notice("threads-in-one-stack", "", {"python": version})
+    assert read.warnings == ((mixed,) if read.python >= (3, 12) else ())
 
 
 @pytest.mark.interpreters
@@ -161,7 +161,7 @@ def test_pure_python_profile(tmp_path: Path) -> None:
     tool.dump_stats(str(tmp_path / "pure.prof"))
     read = read_pstats(tmp_path / "pure.prof")
     assert links(read.profile)["fib", "fib"] == (14, 14, 0.0, 0.0)
-    assert any("pure-Python profiler" in warning for warning in read.warnings)
+    assert Notice("pure-python-profile") in read.warnings
     assert {key[2]: value[:2] for key, value in rows(read.profile).items()}["fib"] == (15, 1)
 
 
@@ -178,7 +178,7 @@ def test_sampled_profile(tmp_path: Path) -> None:
     assert read.sampled
     assert len(read.profile) == 3
     assert rows(read.profile)["/p/main.py", 4, "work"] == (7, 3, 0.3, 0.7)
-    assert [w for w in read.warnings if "sampling profiler" in w] == list(read.warnings)
+    assert read.warnings == (Notice("sampled-profile"),)
 
 
 def test_yappi_export(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_bytes_behind_the_profile(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"trailing")
     read = read_pstats(path)
     assert len(read.profile) == 1
-    assert read.warnings == ("8 bytes behind the profile were ignored",)
+    assert read.warnings == (Notice("trailing-bytes", "", {"bytes": 8}),)
 
 
 BAD = {
@@ -403,7 +403,7 @@ def test_profile_of_a_script_names_a_row_by_its_code(version: str, tmp_path: Pat
     read = read_pstats(out)
     assert ("profile", 0, "<code object <module>>") in rows(read.profile)
     assert {"outer", "inner", "generated"} <= {key[2] for key in rows(read.profile)}
-    assert any("pure-Python profiler" in warning for warning in read.warnings)
+    assert Notice("pure-python-profile") in read.warnings
     assert all("0x" not in name for _, _, name in rows(read.profile) if name.startswith("<code"))
 
 

@@ -14,21 +14,22 @@ import stat
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
 from profkit.errors import FormatError
-from profkit.formats import load_run, read_run, run_json, runfile, write_run
+from profkit.formats import load_run, read_run, runfile, write_run
 from profkit.model import (
     Edges,
     Host,
     Machine,
     Manifest,
+    Notice,
     OpenCall,
-    Pool,
     Process,
     Profile,
     Roots,
@@ -42,6 +43,12 @@ WAITING = ("wait", "blocked", "cumwait", "cumblocked")
 COLUMNS = ("line", "ncalls", "primitive_calls", "tottime", "cumtime", *WAITING)
 TEXTS = ("file", "name", "qualname", "module", "source_hash")
 EDGE_COLUMNS = tuple(field.name for field in dataclasses.fields(Edges))
+WARNINGS = (
+    Notice("threads-in-one-stack", "", {"python": "3.12", "pids": (10, 20)}),
+    Notice(
+        "process-killed", "", {"lost_s": 0.25, "idle_lost_s": 1.5, "pids": (10, 11, 12, 13), "pids_total": 9}
+    ),
+)
 
 
 def profile_of(seed: int, n: int = 5, *, wait: bool = False, edges: bool = True) -> Profile:
@@ -128,12 +135,12 @@ def sample_run() -> Run:
         roots=Roots(("/usr/lib/python3.12",), ("/site",), ("/work",)),
         host=host,
         environment={"RANK": "0"},
-        notes=("a note",),
+        notes=(Notice("waiting-sampled", "", {"rate": 50}), Notice("agent-failed", "OSError('caf\udce9')")),
     )
     worker = Process(pid=20, parent=10, role="worker", threads=(Thread(profile_of(4, wait=True)),))
     unprofiled = Process(pid=21, role="child", command=("tar", "x"), exit="exited")
     machine = Machine(64, None, 12.5, 100.0, 0.0, 3.5, 0.0, 0, None, 1.25, 9)
-    return Run("run.prof", (main, worker, unprofiled), manifest, machine, ("threads were mixed",))
+    return Run("run.prof", (main, worker, unprofiled), manifest, machine, WARNINGS)
 
 
 def values_of(profile: Profile) -> dict[str, Any]:
@@ -181,21 +188,46 @@ def test_what_is_written_is_read(path: Path, edges: bool) -> None:
 
 
 def test_run_without_manifest_or_profiles(tmp_path: Path) -> None:
-    run = Run("x", (Process(role="child"),), warnings=("nothing was profiled",))
+    run = Run("x", (Process(role="child"),), warnings=(Notice("no-python-process"),))
     write_run(tmp_path / "bare.prof", run)
     same(load_run(tmp_path / "bare.prof"), run)
 
 
-def test_every_field_of_the_model_is_stored() -> None:
-    for fields, type_, elsewhere in (
-        (run_json.MANIFEST_FIELDS, Manifest, set()),
-        (run_json.HOST_FIELDS, Host, set()),
-        (run_json.MACHINE_FIELDS, Machine, set()),
-        (run_json.PROCESS_FIELDS, Process, {"threads", "ranges", "samples"}),
-        (run_json.POOL_FIELDS, Pool, set()),
-        (run_json.THREAD_FIELDS, Thread, {"profile", "open_calls", "range_calls"}),
-    ):
-        assert set(fields) == {field.name for field in dataclasses.fields(type_)} - elsewhere
+def filled(record: Any, **given: Any) -> Any:
+    """Make a record whose fields differ from their defaults, by the types of the fields."""
+    types = get_type_hints(record)
+    names = [field.name for field in dataclasses.fields(record)]
+    return record(
+        **{name: given[name] if name in given else value(types[name], n) for n, name in enumerate(names, 1)}
+    )
+
+
+def value(type_: Any, n: int) -> Any:
+    if dataclasses.is_dataclass(type_):
+        return filled(type_)
+    if type_ in (str, int, float, bool):
+        return {str: f"text-{n}", int: n, float: n + 0.5, bool: False}[type_]
+    arguments = get_args(type_)
+    if get_origin(type_) is tuple:
+        return value(arguments[0], n), value(arguments[0], n + 1)
+    if get_origin(type_) is Mapping:
+        return {f"key-{n}": [n, {"any": "thing"}] if arguments[1] is Any else value(arguments[1], n)}
+    return value(next(argument for argument in arguments if argument is not type(None)), n)
+
+
+def test_every_field_comes_back_also_one_that_is_added_later(tmp_path: Path) -> None:
+    profile = profile_of(1)
+    thread = filled(Thread, profile=profile, range_calls=None)
+    process = filled(Process, threads=(thread,), ranges=None, samples=None)
+    manifest = filled(Manifest, schema=runfile.SCHEMA)
+    run = filled(Run, path=str(tmp_path / "run.prof"), processes=(process,), manifest=manifest, series=None)
+    write_run(run.path, run)
+    found = load_run(run.path)
+    (found_process,) = found.processes
+    (found_thread,) = found_process.threads
+    assert dataclasses.replace(found_thread, profile=profile) == thread
+    assert dataclasses.replace(found_process, threads=process.threads) == process
+    assert dataclasses.replace(found, processes=run.processes) == run
 
 
 def test_equal_runs_are_equal_files(path: Path, tmp_path: Path) -> None:
@@ -345,6 +377,13 @@ BAD_MEMBERS: dict[str, Any] = {
     "host a list": lambda p: {"manifest.json": manifest_with(p, host=[])},
     "machine a number": lambda p: {"manifest.json": manifest_with(p, machine=3)},
     "warnings numbers": lambda p: {"manifest.json": manifest_with(p, warnings=[1])},
+    "warnings an object": lambda p: {"manifest.json": manifest_with(p, warnings={})},
+    "warning without code": lambda p: {"manifest.json": manifest_with(p, warnings=[{"subject": "x"}])},
+    "warning of odd code": lambda p: {"manifest.json": manifest_with(p, warnings=[{"code": "A b"}])},
+    "warning of odd numbers": lambda p: {
+        "manifest.json": manifest_with(p, warnings=[{"code": "x", "numbers": {"n": {}}}])
+    },
+    "notes a string": lambda p: {"processes.json": processes_with(p, "notes", "x")},
     "no processes": lambda p: {"processes.json": b"[]"},
     "processes an object": lambda p: {"processes.json": b"{}"},
     "process a number": lambda p: {"processes.json": b"[1]"},

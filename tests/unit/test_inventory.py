@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from profkit.verdict.limits import limit_advice
 
 from profkit.measure.inventory import inventory
-from profkit.verdict.limits import limit_advice
 from profkit.model import Host, Manifest, Pool, Process, Profile, Run, Thread
 from profkit.report.document import Note, Table
 from profkit.report.pools import inventory_object, pool_differences, pool_sections

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from profkit.errors import UsageError
 from profkit.measure.iterations import IterationModel, IterationNames, iteration_model, typical_model
 from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, NO_ROLE, WAIT, roles_of
-from profkit.errors import UsageError
 from profkit.model import Host, Process, Run
 from profkit.model.ranges import Ranges
 from profkit.report.iterations import change_sections, model_object, model_sections

@@ -1,10 +1,16 @@
-"""Where the size of a thread pool came from, and what a record's rows become."""
+"""Which libraries have pools and when they may be asked, where a size came from, what a record's rows become."""
 
 from __future__ import annotations
 
+import os
+import sys
+from types import ModuleType
+
 import pytest
 
-from profkit.capture.pools import pool_origin, pools_of
+from profkit.capture.agent.pool_libraries import MKL, GNUOpenMP, NativeLibrary, Package
+from profkit.capture.agent.thread_pools import Pools, library_of
+from profkit.capture.pool_records import pool_origin, pools_of
 from profkit.model import Host, Pool
 from profkit.model.pools import holding_variable, whole_number
 
@@ -82,3 +88,89 @@ def test_rows_of_a_record() -> None:
         Pool("mkl", None, file="libmkl_rt.so.2"),
     )
     assert pools_of({**record, "pools": None}, HOST) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "library"),
+    [
+        ("libopenblas.so.0", "openblas"),
+        ("libscipy_openblas64_-56d6093b.so", "openblas"),
+        ("libblas.so.3", "openblas"),
+        ("libgomp-a34b3233.so.1.0.0", "libgomp"),
+        ("libomp.so.5", "libomp"),
+        ("libomptarget.so.18", None),
+        ("libiomp5.so", "libiomp5"),
+        ("libiompstubs5.so", None),
+        ("libmkl_rt.so.2", "mkl"),
+        ("libmkl_intel_lp64.so.2", "mkl"),
+        ("libmkl_intel_thread.so.2", None),
+        ("libblis.so.4", "blis"),
+        ("libtbb.so.12", "tbb"),
+        ("libtbbmalloc.so.2", None),
+        ("libm.so.6", None),
+    ],
+)
+def test_libraries_are_known_by_their_files(file: str, library: str | None) -> None:
+    found = library_of(f"/usr/lib/{file}")
+    assert (found.name if found else None) == library
+
+
+def test_names_of_libraries_are_unique() -> None:
+    names = [kind.name for kind in (*NativeLibrary.registered, *Package.registered)]
+    assert len(names) == len(set(names)) > 10
+
+
+def test_mkl_is_asked_only_once_its_threading_layer_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    mkl = MKL("/lib/libmkl_rt.so.2", lambda: 4)
+    sequential = ["/lib/libmkl_rt.so.2", "/lib/libmkl_sequential.so.2"]
+    intel = ["/lib/libmkl_rt.so.2", "/lib/libmkl_intel_thread.so.2"]
+    assert mkl.rows(True, sequential)[0][2] == 4
+    assert mkl.rows(False, sequential)[0][2] is None, "a snapshot"
+    assert mkl.rows(True, sequential[:1])[0][2] is None, "it has not been used: asking would load its layer"
+    assert mkl.rows(True, intel)[0][2] is None, "asking would start Intel's OpenMP"
+    monkeypatch.setenv(f"__KMP_REGISTERED_LIB_{os.getpid()}", "x")
+    assert mkl.rows(True, intel)[0][2] == 4
+
+
+def test_torch_computes_with_the_openmp_that_it_brings(monkeypatch: pytest.MonkeyPatch) -> None:
+    system, own = "/usr/lib/libgomp.so.1", "/site-packages/torch/lib/libgomp-98df74fd.so.1"
+    torch = ModuleType("torch")
+    torch.__version__ = "2.9.0+cpu"  # type: ignore[attr-defined]
+    runtimes = [GNUOpenMP(system, lambda: 4), GNUOpenMP(own, lambda: 3)]
+
+    def rows(files: list[str]) -> list[tuple[str, int]]:
+        found = [row for runtime in runtimes if runtime.path in files for row in runtime.rows(True, files)]
+        return [(row[0], row[2]) for row in found]
+
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert rows([system]) == [("libgomp", 4)]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert rows([system]) == [("libgomp", 4), ("torch", 4)]
+    assert rows([system, own]) == [("libgomp", 4), ("torch", 3)]
+
+
+def test_a_new_library_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Package, "registered", list(Package.registered))
+
+    class Weaver(Package):
+        name = "weaver"
+        module = "weaver"
+
+        @classmethod
+        def size(cls, module: ModuleType) -> int | None:
+            return module.threads  # type: ignore[no-any-return]
+
+    weaver = ModuleType("weaver")
+    weaver.threads = None  # type: ignore[attr-defined]
+    weaver.__version__ = "1.2"  # type: ignore[attr-defined]
+
+    def read() -> list[list[object]]:
+        return [row for row in Pools().read(final=False) or () if row[0] == "weaver"]
+
+    assert read() == [], "not imported"
+    monkeypatch.setitem(sys.modules, "weaver", weaver)
+    assert read() == [], "it has no pool yet"
+    weaver.threads = 3  # type: ignore[attr-defined]
+    assert read() == [["weaver", "", 3, "1.2", None, 3]]
+    del weaver.threads
+    assert read() == [], "a version that does not answer"

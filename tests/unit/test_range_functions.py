@@ -12,11 +12,11 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.measure.range_functions import RangeFunctions, range_functions
-from profkit.measure.range_stats import RangeKey
 from profkit.capture.range_tables import name_ranges, range_calls
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
+from profkit.measure.range_functions import RangeFunctions, range_functions
+from profkit.measure.range_stats import RangeKey
 from profkit.model import Process, Profile, ProfileError, RangeCalls, Run, Thread
 from profkit.report.jsondoc import show_object
 from profkit.report.markdown import render

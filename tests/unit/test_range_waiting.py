@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from profkit.measure.range_waiting import range_waiting, waiting_of
 from profkit.measure.range_stats import compare_ranges, range_rows
+from profkit.measure.range_waiting import range_waiting, waiting_of
 from profkit.model import Process
 from profkit.model.ranges import STARTED, Ranges
 from profkit.model.series import ThreadSamples

@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from profkit.identity.alignment import RUNGS
-from profkit.verdict.types import CAUSES
 from profkit.model import ROOTS
 from profkit.report.jsondoc import diff_json, show_json
+from profkit.verdict.types import CAUSES
 from tests import report_builders as build
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

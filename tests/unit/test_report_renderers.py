@@ -10,15 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.verdict.types import CAUSES, Diff
-from profkit.model import OpenCall, Process, Run
+from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
 from profkit.report import markdown, terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Column, Document, Note, Row, Section, Table
+from profkit.report.notices import notice_text
 from profkit.report.showdoc import show_document, wait_fraction
 from profkit.report.text import cell_width
 from profkit.report.wording import display_name
+from profkit.verdict.types import CAUSES, Diff
 from tests import report_builders as build
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
@@ -140,7 +141,9 @@ def test_markdown_is_cut_to_one_comment_and_says_so() -> None:
 
 
 def test_a_report_of_warnings_alone_is_cut_too() -> None:
-    long = replace(build.contended(), warnings=tuple(f"warning {i} " + "w" * 3000 for i in range(3000)))
+    long = replace(
+        build.contended(), warnings=tuple(Notice("text", f"warning {i} " + "w" * 3000) for i in range(3000))
+    )
     assert len(markdown.render(diff_document(long)).encode()) <= markdown.MAX_BYTES
 
 
@@ -203,10 +206,11 @@ def test_wait_fraction() -> None:
 
 def test_skipped_files_and_warnings_are_shown() -> None:
     diff = build.contended()
-    diff = replace(diff, baseline=replace(diff.baseline, skipped=("old.prof: is empty",)))
+    skipped = (Notice("file-skipped", "old.prof", {"problem": "is empty"}),)
+    diff = replace(diff, baseline=replace(diff.baseline, skipped=skipped))
     for text in (terminal.render(diff_document(diff)), markdown.render(diff_document(diff))):
         assert "baseline: old.prof: is empty" in text
-        assert "CPU-time profiles leave out waiting." in text
+        assert all(notice_text(warning) in text for warning in diff.warnings)
 
 
 def test_marks_follow_the_analysis() -> None:
@@ -320,9 +324,10 @@ def test_what_moved_is_told_in_sentences_and_not_again_in_the_table() -> None:
 
 def test_a_quotation_is_readable_in_ascii() -> None:
     diff = build.quiet()
-    said = replace(diff.comparability, warnings=("Command “a” against “b”.",))
+    differs = Notice("command-differs", "", {"baseline": "a", "candidate": "b"})
+    said = replace(diff.comparability, warnings=(differs,))
     text = terminal.render(diff_document(replace(diff, comparability=said)), ascii_only=True)
-    assert 'Command "a" against "b".' in text
+    assert 'command "a" against "b"' in text
 
 
 def test_a_thread_without_python_has_no_self_time_rather_than_none_of_it() -> None:

@@ -12,8 +12,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.verdict.comparison import diff
-from profkit.verdict.types import Diff
 from profkit.formats.load import load_side
 from profkit.report import html, markdown, svg, terminal
 from profkit.report.diffdoc import diff_document
@@ -21,6 +19,8 @@ from profkit.report.document import Document
 from profkit.report.jsondoc import diff_json
 from profkit.report.pictures import diff_figures
 from profkit.report.wording import display_name, verdict_block
+from profkit.verdict.comparison import diff
+from profkit.verdict.types import Diff
 from tests import report_builders as build
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles"

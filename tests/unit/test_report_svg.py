@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.verdict.types import Diff, Verdict
 from profkit.report import svg
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
+from profkit.verdict.types import Diff, Verdict
 from tests import report_builders as build
 
 SVG = "{http://www.w3.org/2000/svg}"

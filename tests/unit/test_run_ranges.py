@@ -11,14 +11,15 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.verdict.comparison import diff
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.model import Process, Ranges, Run, RunSet
+from profkit.model.columns import column_dtypes
 from profkit.report.diffdoc import diff_document
 from profkit.report.jsondoc import diff_object, show_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
+from profkit.verdict.comparison import diff
 from tests.run_files import member_of, npy, rewritten
 from tests.unit.test_ranges import ranges_of, spread
 
@@ -38,7 +39,7 @@ def assert_same(a: Ranges | None, b: Ranges | None) -> None:
     assert (a is None) == (b is None)
     if a is None or b is None:
         return
-    for column in Ranges.columns():
+    for column in column_dtypes(Ranges):
         one, two = getattr(a, column), getattr(b, column)
         if column in ("name", "domain", "category"):
             assert [a.strings[i] for i in one] == [b.strings[i] for i in two]

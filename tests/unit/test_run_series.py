@@ -13,7 +13,7 @@ import pytest
 
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
-from profkit.model import Manifest, Process, Profile, Run, Series, Thread, ThreadSamples
+from profkit.model import Manifest, Notice, Process, Profile, Run, Series, Thread, ThreadSamples
 from profkit.model.run import Host, Machine
 from tests.run_files import member_of, npy, rewritten
 
@@ -51,7 +51,7 @@ def run_of(*parts: ThreadSamples | None, whole: Series | None = None) -> Run:
         "",
         1.0,
         Host(),
-        sampler={"period_s": 0.05, "samples": 20, "cpu_s": 0.004, "notes": ["no GPU"]},
+        sampler={"period_s": 0.05, "samples": 20, "cpu_s": 0.004, "notes": (Notice("gpu-package-missing"),)},
     )
     return Run("run.prof", processes, manifest, Machine(tree_cpu_s=1.5), series=whole)
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.verdict.comparison import diff as compare
 from profkit.cli import main
 from profkit.formats import load_run, load_side, write_run
-from profkit.model import Host, Manifest, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.model import Host, Manifest, Notice, Process, Profile, Roots, Run, RunSet, Thread
 from profkit.report.renderers import RENDERERS
 from profkit.report.safety import Masker, Owner
 from profkit.report.secrets import MASK, is_secret_name, looks_random, masked_text, masked_words
+from profkit.verdict.comparison import diff as compare
 from tests import report_builders as build
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles"
@@ -87,9 +87,15 @@ def planted_run(path: str, host: str, factor: float) -> Run:
         ),
         host=described,
         environment=environment,
-        notes=(f"wrote /home/alice/job/log on {host} with {CLOUD_KEY}", f"PASSWORD=loose_secret {RANDOM}"),
+        notes=(
+            Notice("agent-failed", f"wrote /home/alice/job/log on {host} with {CLOUD_KEY}"),
+            Notice("record-unreadable", "x", {"problem": f"PASSWORD=loose_secret {RANDOM}"}),
+        ),
     )
-    warnings = (f"{host}: could not read /home/alice/.netrc of alice", "curl -u alice:loose_secret")
+    warnings = (
+        Notice("text", f"{host}: could not read /home/alice/.netrc of alice"),
+        Notice("of-a-later-version", "curl -u alice:loose_secret", {"/home/alice": (f"on {host}", RANDOM)}),
+    )
     return Run(path, (process,), manifest, None, warnings)
 
 
@@ -199,7 +205,9 @@ def test_masking_twice_changes_nothing(planted: tuple[Path, Path]) -> None:
 def test_machines_stay_apart_and_one_machine_stays_one(planted: tuple[Path, Path], tmp_path: Path) -> None:
     both = json.loads(report(["diff", *map(str, planted)], "json", tmp_path / "two.json"))
     assert (both["baseline"]["host"], both["candidate"]["host"]) == ("host-a", "host-b")
-    assert any("host-a against host-b" in text for text in both["comparability"]["warnings"])
+    (hosts,) = (said for said in both["comparability"]["warnings"] if said["code"] == "host-differs")
+    assert hosts["numbers"] == {"baseline": "host-a", "candidate": "host-b"}
+    assert hosts["text"] == "host host-a against host-b"
     one = json.loads(report(["diff", str(planted[0]), str(planted[0])], "json", tmp_path / "one.json"))
     assert one["baseline"]["host"] == one["candidate"]["host"] == "host-a"
 

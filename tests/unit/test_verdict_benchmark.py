@@ -2,102 +2,281 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.verdict.__main__ import main
+from benchmarks.verdict.alone import alone
 from benchmarks.verdict.calibrate import confidence_of, fit, held_out
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.changes import CHANGES
-from benchmarks.verdict.corpus import foreign_run, full_run, read_corpus
+from benchmarks.verdict.corpus import Sample, foreign_run, full_run, read_corpus
 from benchmarks.verdict.judge import Judgement, judge
-from benchmarks.verdict.pairs import make_pairs
-from benchmarks.verdict.score import confusion, figures, summary
+from benchmarks.verdict.learn import write_steps
+from benchmarks.verdict.pairs import LeftOut, make_pairs
+from benchmarks.verdict.score import by_condition, confusion, figures, summary
+from benchmarks.verdict.tables import report
 from benchmarks.verdict.take import cells
-from benchmarks.verdict.truth import INTENTS, Measured, of_pair, of_reversed, of_same
+from benchmarks.verdict.truth import (
+    RIGHT,
+    Intent,
+    Measured,
+    Truth,
+    intent_of,
+    of_another,
+    of_pair,
+    of_reversed,
+    of_same,
+)
 from profkit.formats.runfile import read_run
+from profkit.verdict.types import CAUSES
 
 ROOT = Path(__file__).parents[2]
-CLEAN = Measured(1.0, 1.0, 0.0, 0.0, 0.0, 2.0)
+VERDICT = ROOT / "benchmarks" / "verdict"
 
 
-def measured(wall: float, run: float, wait: float, others: float = 0.0, throttled: float = 0.0) -> Measured:
-    return Measured(wall, run, wait, others, throttled, 2.0)
+def measured(
+    wall: float,
+    run: float | None = None,
+    wait: float = 0.0,
+    *,
+    lead: float | None = None,
+    throttled: float = 0.0,
+) -> Measured:
+    """A run of one thread that computes all the time, unless it says otherwise."""
+    run, lead = wall - wait if run is None else run, wait if lead is None else lead
+    return Measured(wall, run, wait, 0.0, throttled, 2.0, lead)
 
 
-def test_a_neighbour_that_took_nothing_is_no_contention() -> None:
-    truth = of_pair(INTENTS["contention"], CLEAN, measured(1.02, 1.0, 0.01, others=1.0))
-    assert truth is not None
-    assert (truth.label, truth.causes, truth.contended) == ("no-change", {"no-change"}, False)
+#: Ten clean runs of one thread: they differ by up to 9 %, and queue for up to 9 milliseconds.
+CLEAN = [measured(1 + i / 100, wait=i / 1000) for i in range(10)]
+#: The same with two threads that compute all the time.
+TWO_THREADS = [measured(1 + i / 100, run=2 + i / 50) for i in range(10)]
 
 
-def test_who_contends_is_measured() -> None:
-    external = of_pair(INTENTS["contention"], CLEAN, measured(2.0, 1.0, 1.0, others=1.5))
-    itself = of_pair(INTENTS["contention"], CLEAN, measured(2.0, 4.0, 8.0))
-    assert external is not None
-    assert itself is not None
-    assert (external.contended, external.kinds) == (True, {"external-load"})
-    assert (itself.contended, itself.kinds) == (True, {"self-oversubscription"})
+def intent(condition: str) -> Intent:
+    return intent_of(CONDITIONS[condition], CONDITIONS[CONDITIONS[condition].baseline])
+
+
+def truth(condition: str, *candidate: Measured, baseline: int = 4) -> Truth | None:
+    """Of a condition against one clean run, or against five where the candidate has several."""
+    side = CLEAN[baseline : baseline + 1] if len(candidate) == 1 else CLEAN[:5]
+    return of_pair(intent(condition), CLEAN, side, candidate)
+
+
+def causes(condition: str, *candidate: Measured, baseline: int = 4) -> set[str]:
+    found = truth(condition, *candidate, baseline=baseline)
+    assert found is not None
+    return set(found.causes)
+
+
+def constants(path: Path, kind: type) -> Iterator[float]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and type(node.value) is kind:
+            yield node.value
+
+
+def test_the_truth_holds_no_threshold_of_the_rules() -> None:
+    # What calibration.py holds was learnt from this truth and decides nothing.
+    rules = [path for path in (ROOT / "profkit" / "verdict").rglob("*.py") if path.stem != "calibration"]
+    thresholds = {value for path in rules for value in constants(path, float)}
+    assert len(thresholds) > 10, "the rules' thresholds are not where this test looks for them"
+    assert not thresholds & set(constants(VERDICT / "truth.py", float))
+    # Left: no difference, one thread at least, two runs that have a difference.
+    assert set(constants(VERDICT / "truth.py", int)) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("module", ["truth", "catalogue", "watch"])
+def test_what_decides_the_truth_imports_nothing_that_is_judged(module: str) -> None:
+    names = set()
+    for node in ast.walk(ast.parse((VERDICT / f"{module}.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(f"{'.' * node.level}{node.module or ''}")
+    own = {name for name in names if name.startswith(("profkit", "benchmarks", "sample_profiles", "."))}
+    assert own <= {"benchmarks.verdict.catalogue"}
+
+
+def test_the_kind_of_contention_follows_from_the_condition() -> None:
+    kinds = {name: set(intent(name).kinds) for name in CONDITIONS}
+    assert kinds["hogs-1x"] == kinds["bursty"] == kinds["rank-hog"] == {"external-load"}
+    assert kinds["threads"] == kinds["workers"] == kinds["pinned"] == {"self-oversubscription"}
+    assert kinds["quota"] == {"cpu-quota"}
+    # Tied to one CPU on both sides: only the neighbour is new. Against a clean run both are.
+    assert kinds["pinned-hog"] == {"external-load"}
+    both = intent_of(CONDITIONS["pinned-hog"], CONDITIONS["clean"])
+    assert both.kinds == {"external-load", "self-oversubscription"}
+    for name in (
+        "clean",
+        "changed",
+        "work2",
+        "size",
+        "isa",
+        "stopped",
+        "locked",
+        "slow-store",
+        "beside-changed",
+    ):
+        assert not kinds[name]
+
+
+def test_the_same_neighbour_on_both_sides_is_no_cause() -> None:
+    assert intent("beside-changed").causes == {"code-change"}
+    against_clean = intent_of(CONDITIONS["beside-changed"], CONDITIONS["clean"])
+    assert against_clean.causes == {"code-change", "contention"}
+    assert against_clean.mixed
+
+
+def test_queueing_that_explains_the_loss_is_contention() -> None:
+    found = truth("hogs-1x", measured(2.0, wait=0.95))
+    assert found is not None
+    assert (found.label, found.contended, found.causes) == ("contention", True, {"contention"})
+    assert found.kinds == {"external-load"}
+
+
+def test_a_loss_smaller_than_the_clean_spread_is_no_loss() -> None:
+    # Longer than this clean run by as much as the longest clean run is longer than the shortest, and by more.
+    assert causes("changed", measured(CLEAN[9].wall_s), baseline=0) == {"code-change", "no-change"}
+    assert causes("changed", measured(1.10), baseline=0) == {"code-change"}
+    # A slow clean run hides the same loss.
+    assert causes("changed", measured(1.10), baseline=9) == {"code-change", "no-change"}
 
 
 @pytest.mark.parametrize(
     "candidate",
-    [measured(1.5, 1.5, 0.0, others=1.0), measured(1.0, 1.0, 0.2, others=1.0)],
-    ids=["slower without waiting", "waiting without being slower"],
+    [
+        measured(1.5),
+        measured(1.04, wait=0.2),
+        measured(2.0, wait=0.3),
+    ],
+    ids=["slower without queueing", "queueing without a loss", "queueing explains less than half"],
 )
-def test_what_cannot_be_told_is_left_out(candidate: Measured) -> None:
-    assert of_pair(INTENTS["contention"], CLEAN, candidate) is None
+def test_what_cannot_be_decided_is_left_out(candidate: Measured) -> None:
+    assert truth("hogs-1x", candidate) is None
 
 
-def test_a_quota_that_was_not_felt_is_no_contention() -> None:
-    felt = of_pair(INTENTS["cpu-quota"], CLEAN, measured(2.0, 1.0, 1.0, throttled=0.9))
-    unfelt = of_pair(INTENTS["cpu-quota"], CLEAN, measured(1.0, 1.0, 0.0))
+def test_a_neighbour_that_took_nothing_is_no_contention() -> None:
+    found = truth("hogs-1x", measured(1.06, wait=0.005))
+    assert found is not None
+    assert (found.label, found.causes, found.contended) == ("no-change", {"no-change"}, False)
+    # Two clean runs typically differ by 30 milliseconds: queueing for less costs nothing that could be seen.
+    assert causes("hogs-1x", measured(1.06, wait=0.03)) == {"no-change"}
+    assert truth("hogs-1x", measured(1.06, wait=0.04)) is None
+    # Longer than any clean run, but not by enough: a loss that the other side may hide.
+    assert truth("hogs-1x", measured(1.10, wait=0.005)) is None
+    faster = truth("hogs-1x", measured(0.8, wait=0.005))
+    assert faster is not None
+    assert faster.causes == {"no-change", "faster"}
+
+
+def test_several_runs_are_ranked() -> None:
+    above = [measured(1.10 + i / 1000, wait=0.07) for i in range(5)]
+    found = truth("hogs-1x", *above)
+    assert found is not None
+    assert found.contended
+    # One run within the clean ones is enough to take it back; alone, none of these is beyond the spread.
+    assert truth("hogs-1x", *above[:4], measured(1.085, wait=0.07)) is None
+    assert truth("hogs-1x", above[0], baseline=4) is None
+    assert causes("changed", *above) == {"code-change"}
+
+
+def test_queueing_is_counted_along_the_path_of_the_program() -> None:
+    def of(*side: Measured) -> Truth | None:
+        return of_pair(intent("hogs-1x"), TWO_THREADS, TWO_THREADS[4:5], side)
+
+    # Two threads that queue at the same time lose what one of them queues, not the sum.
+    assert of(measured(2.04, run=2.08, wait=0.8, lead=0.4)) is None
+    both = of(measured(2.04, run=2.08, wait=2.0, lead=1.0))
+    assert both is not None
+    assert both.contended
+    # The rest of the program waits for the one process that queues.
+    one = of(measured(2.04, run=2.08, wait=0.95, lead=0.9))
+    assert one is not None
+    assert one.contended
+
+
+def test_a_quota_counts_by_the_periods_that_it_throttled() -> None:
+    felt = truth("quota", measured(2.0, run=1.0, throttled=0.8))
+    unfelt = truth("quota", measured(1.0))
     assert felt is not None
     assert unfelt is not None
-    assert (felt.kinds, unfelt.label) == ({"cpu-quota"}, "no-change")
+    assert (felt.contended, felt.kinds, unfelt.label) == (True, {"cpu-quota"}, "no-change")
+    assert truth("quota", measured(2.0, run=2.0, throttled=0.2)) is None
+
+
+def test_contention_beside_another_cause_needs_queueing_and_a_loss() -> None:
+    found = truth("changed-hogs", measured(3.0, wait=0.5))
+    assert found is not None
+    assert (found.contended, found.causes) == (True, {"code-change", "contention"})
+    assert truth("changed-hogs", measured(3.0)) is None
 
 
 def test_more_data_may_be_taken_for_a_slower_machine_but_not_for_other_code() -> None:
-    truth = of_pair(INTENTS["larger-input"], CLEAN, measured(1.6, 1.6, 0.0))
-    assert truth is not None
-    assert truth.causes == {"workload-change", "slower-machine"}
+    assert causes("size", measured(1.6)) == {"workload-change", "slower-machine"}
 
 
-def test_a_slow_clean_run_hides_what_was_lost() -> None:
-    lost, slow = measured(1.5, 1.0, 1.0, others=1.0), measured(1.45, 1.4, 0.0)
-    assert of_pair(INTENTS["contention"], CLEAN, lost, slow) is None
-    changed = of_pair(INTENTS["code-change"], CLEAN, measured(1.5, 1.5, 0.0), slow)
-    assert changed is not None
-    assert changed.causes == {"code-change", "no-change"}
+def test_what_became_faster_is_not_slower() -> None:
+    assert causes("isa", measured(0.8)) == {"faster"}
+    assert causes("changed", measured(0.8)) == {"faster", "code-change"}
 
 
-def test_clean_runs_of_a_machine_that_slowed_down_may_be_called_so() -> None:
-    slower = of_same("no-change", CLEAN, measured(1.5, 1.5, 0.0))
-    waited = of_same("no-change", CLEAN, measured(1.5, 1.0, 0.5))
-    assert slower is not None
-    assert waited is not None
-    assert slower.causes == {"no-change", "slower-machine"}
-    assert waited.causes == {"no-change"}
+def test_clean_runs_that_differ_may_be_said_to() -> None:
+    def same(candidate: Measured, condition: str = "clean") -> set[str]:
+        against = intent_of(CONDITIONS[condition], CONDITIONS["clean"])
+        found = of_same(against, [*CLEAN, candidate], CLEAN[4:5], [candidate])
+        assert found is not None
+        assert not found.contended
+        return set(found.causes)
+
+    assert same(measured(1.1)) == {"no-change"}
+    assert same(measured(1.5)) == {"no-change", "slower-machine"}
+    assert same(measured(1.5, run=1.0)) == {"no-change", "blocked"}
+    assert same(measured(0.8)) == {"no-change", "faster"}
+    # Queueing is right only where something was there to queue behind.
+    assert same(measured(1.5, wait=0.4)) == {"no-change"}
+    assert same(measured(1.5, wait=0.4), "hogs-1x") == {"no-change", "contention"}
+
+
+def test_halves_of_the_clean_runs_differ_only_where_their_ranks_do() -> None:
+    clean = intent_of(CONDITIONS["clean"], CONDITIONS["clean"])
+    apart = of_same(clean, CLEAN, CLEAN[:5], CLEAN[5:])
+    mixed = of_same(clean, CLEAN, CLEAN[::2], CLEAN[1::2])
+    assert apart is not None
+    assert mixed is not None
+    assert (apart.causes, mixed.causes) == ({"no-change", "slower-machine"}, {"no-change"})
+
+
+def test_one_clean_run_shows_no_spread() -> None:
+    assert of_pair(intent("changed"), CLEAN[:1], CLEAN[:1], [measured(2.0)]) is None
+    assert of_same(intent("clean"), CLEAN[:3], CLEAN[:1], CLEAN[1:2]) is None
 
 
 def test_the_way_back_is_faster() -> None:
-    truth = of_pair(INTENTS["workload-change"], CLEAN, measured(2.0, 2.0, 0.0))
-    assert truth is not None
-    back = of_reversed(truth)
+    found = truth("work2", measured(2.0))
+    assert found is not None
+    back = of_reversed(found)
     assert back is not None
     assert back.causes == {"faster", "workload-change"}
-    small = of_pair(INTENTS["code-change"], CLEAN, measured(1.05, 1.0, 0.0))
+    assert back.effect == pytest.approx(1 / found.effect)
+    small = truth("changed", measured(1.05))
     assert small is not None
     assert of_reversed(small) is None
 
 
-def test_two_contended_runs_of_different_luck_are_left_out() -> None:
-    assert of_same("contention", measured(2.0, 1.0, 1.0), measured(3.0, 1.0, 2.0)) is None
-    assert of_same("contention", measured(2.0, 1.0, 1.0), measured(2.1, 1.0, 1.1)) is not None
-    # Clean runs that differ are what false alarms are counted on.
-    assert of_same("no-change", CLEAN, measured(2.0, 1.0, 1.0)) is not None
+def test_of_another_program_nothing_can_be_said() -> None:
+    found = of_another(CLEAN[:1], [measured(2.0, wait=1.0)])
+    assert (found.causes, found.contended) == ({"inconclusive"}, False)
+    judged = [said(cause, ("inconclusive",), form="another") for cause in ("inconclusive", "contention")]
+    assert [j.outcome for j in judged] == ["right", "wrong"]
+    assert figures(judged).inconclusive.hits == 0
+    assert not fit(judged[:1]), "what is not claimed has no confidence"
 
 
 def said(cause: str, causes: tuple[str, ...], *, contended: bool = False, **more: object) -> Judgement:
@@ -105,6 +284,7 @@ def said(cause: str, causes: tuple[str, ...], *, contended: bool = False, **more
         "arm": "counters",
         "runs": 1,
         "workload": "w",
+        "programs": ("w",),
         "condition": "c",
         "form": "forward",
         "label": causes[0],
@@ -137,8 +317,14 @@ def test_figures_tell_misses_from_false_alarms() -> None:
     assert (found.kind.hits, found.kind.of) == (1, 2)
     assert (found.alarms.hits, found.alarms.of) == (1, 2)
     assert (found.wrong.hits, found.inconclusive.hits) == (2, 1)
-    whole, program = summary(judged)
+    whole, program, group = summary(judged)
     assert (whole["program"], program["program"], whole["recall"], whole["pairs"]) == (None, "w", [2, 3], 6)
+    assert (group["group"], group["right"], group["inconclusive"], group["wrong"]) == (
+        "c",
+        [3, 6],
+        [1, 6],
+        [2, 6],
+    )
     assert confusion(judged)["contention"] == {"contention": 2, "slower-machine": 1}
 
 
@@ -156,7 +342,15 @@ def test_confidence_rises_with_strength_and_is_learnt_on_other_programs() -> Non
     assert low < 0.5 < 0.9 < high < 1.0
     assert confidence_of(table, rule, 0.0) == low
     assert confidence_of(table, "never seen", 1.0) is None
-    other = [said("contention", ("no-change",), strength=0.6, workload="other") for _ in range(5)]
+    other = [
+        said("contention", ("no-change",), strength=0.6, workload="other", programs=("other",))
+        for _ in range(5)
+    ]
+    # What one program was compared with is not learnt from for that one either.
+    other += [
+        said("contention", ("inconclusive",), strength=0.6, workload="w", programs=("other", "w"))
+        for _ in range(50)
+    ]
     learnt = [j for j in held_out(weak + strong + other) if j.workload == "other"]
     assert {j.confidence for j in learnt} == {high}
 
@@ -166,7 +360,7 @@ def test_every_condition_and_change_of_the_catalogue_exists() -> None:
         source = (ROOT / "benchmarks" / "verdict" / "programs" / f"{name}.py").read_text()
         compile(source, name, "exec")
         for condition in program.conditions:
-            assert CONDITIONS[condition].label in INTENTS
+            assert RIGHT[CONDITIONS[condition].label] <= set(CAUSES)
             assert CONDITIONS[condition].baseline in ("clean", *program.conditions)
             if CONDITIONS[condition].changed:
                 changed = CHANGES[name].apply(source)
@@ -184,37 +378,121 @@ def test_rounds_are_interleaved_and_clean_runs_are_twice_as_many() -> None:
     assert wanted == cells(["log_parser", "ledger"], [], 3)
 
 
+def sample(workload: str, condition: str, repeat: int, seen: Measured) -> Sample:
+    setup = CONDITIONS[condition]
+    return Sample(workload, condition, repeat, Path("none"), setup, setup.baseline, seen, plain=False)
+
+
+def program_beside_neighbours(workload: str, wait: float) -> list[Sample]:
+    """Ten clean runs, five beside neighbours that make it queue, and five of those with changed source."""
+    clean = [sample(workload, "clean", i, run) for i, run in enumerate(CLEAN)]
+    hogs = [
+        sample(workload, "hogs-1x", i, measured(1.1 + wait + i / 100, wait=wait + i / 100)) for i in range(5)
+    ]
+    changed = [sample(workload, "beside-changed", i, measured(3 + 2 * wait, wait=2 * wait)) for i in range(5)]
+    return clean + hogs + changed
+
+
+def test_neighbours_on_both_sides_are_pairs_of_their_own_where_they_cost_time() -> None:
+    slowed, not_slowed = program_beside_neighbours("a", 0.9), program_beside_neighbours("b", 0.0)
+    pairs, left_out = make_pairs(slowed + not_slowed)
+    beside = [p for p in pairs if p.form == "neighbour"]
+    assert {p.workload for p in beside} == {"a"}
+    assert len(beside) == 6
+    assert all("no-change" in p.truth.causes and not p.truth.contended for p in beside)
+    assert [p.form for p in pairs if p.condition == "hogs-1x" and p.workload == "b"].count("same") == 2
+    changed = [p for p in pairs if p.condition == "beside-changed" and p.form == "forward"]
+    assert {(p.baseline[0].condition, p.truth.label) for p in changed} == {("hogs-1x", "code-change")}
+    # Five runs of the baseline make one side of five, ten make two.
+    sides = [p.condition for p in pairs if p.runs == 5 and p.form == "forward" and p.workload == "a"]
+    assert sorted(sides) == ["beside-changed", "hogs-1x", "hogs-1x"]
+    # A loss beside neighbours without queueing is left out, once for each run and for five runs.
+    assert {(p.workload, p.condition) for p in left_out} == {("b", "hogs-1x")}
+
+
+def test_one_program_against_another_can_only_be_inconclusive() -> None:
+    samples = [*program_beside_neighbours("a", 0.9), *program_beside_neighbours("b", 0.9)]
+    pairs, _ = make_pairs(samples)
+    assert make_pairs(samples)[0] == pairs
+    others = [p for p in pairs if p.form == "another"]
+    assert all(p.programs == {"a", "b"} and p.truth.causes == {"inconclusive"} for p in others)
+    assert sorted((p.baseline[0].workload, p.condition) for p in others) == [
+        ("a", "clean"),
+        ("a", "hogs-1x"),
+        ("b", "clean"),
+        ("b", "hogs-1x"),
+    ]
+    # Where the program fits the conditions, a pair is in the row of what was done.
+    table = by_condition(pairs)
+    assert list(table) == [
+        "clean",
+        "hogs-1x",
+        "one condition on both sides",
+        "sides exchanged",
+        "neighbour on both sides",
+        "neighbour + changed source",
+        "another program",
+    ]
+
+
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Real runs in the corpus's layout: the samples of this repository, clean and beside busy processes."""
     source = ROOT / "sample_profiles" / "tokenize_corpus"
-    for condition, label, waits in (("clean", "no-change", 0.0), ("external-load", "contention", 2.0)):
-        name = "clean-1" if condition == "clean" else condition
+    for condition, name, repeats in (("clean", "clean-1", 3), ("hogs-1x", "external-load", 1)):
         folder = tmp_path / "tokenize_corpus" / condition
         folder.mkdir(parents=True)
-        (folder / "0.prof").write_bytes((source / f"{name}.prof").read_bytes())
-        wall = read_run(folder / "0.prof").manifest.wall_s  # type: ignore[union-attr]
-        facts = {
-            "wall_s": wall,
-            "tree_run_s": 1.0,
-            "tree_wait_s": waits,
-            "others_cores": waits,
-            "throttled": 0,
-            "cpus": 2,
-        }
-        (folder / "0.json").write_text(json.dumps({"label": label, "baseline": "clean", "measured": facts}))
+        for repeat in range(repeats):
+            (folder / f"{repeat}.prof").write_bytes((source / f"{name}.prof").read_bytes())
+            wall = read_run(folder / f"{repeat}.prof").manifest.wall_s  # type: ignore[union-attr]
+            wall *= 1 + repeat / 100
+            waits = 0.0 if condition == "clean" else 0.45 * wall
+            facts = {
+                "wall_s": wall,
+                "tree_run_s": wall - waits,
+                "tree_wait_s": waits,
+                "others_cores": waits,
+                "throttled": 0,
+                "cpus": 2,
+            }
+            process = [1, 1, wall - waits, waits, wall - waits, waits]
+            record = {"label": "", "baseline": "clean", "measured": facts, "processes": [process]}
+            (folder / f"{repeat}.json").write_text(json.dumps(record))
     return tmp_path
 
 
 def test_a_corpus_is_read_paired_and_judged(corpus: Path) -> None:
-    samples = read_corpus(corpus)
-    pairs, left_out = make_pairs(samples)
-    assert left_out == 0
+    pairs, left_out = make_pairs(read_corpus(corpus))
+    # Of three clean runs, one is left beside a pair of them: it shows no spread.
+    assert left_out == [LeftOut("tokenize_corpus", "clean", "null", 1)] * 6
     assert {(p.form, p.truth.contended) for p in pairs} == {("forward", True), ("reversed", False)}
     judged = list(judge(pairs))
     assert {j.arm for j in judged} == {"counters", "plain"}
     counters = {j.form: j.cause for j in judged if j.arm == "counters"}
     assert counters == {"forward": "contention", "reversed": "faster"}
+
+
+def test_runs_alone_are_judged_and_calibrated(corpus: Path, tmp_path: Path) -> None:
+    single, left_out = alone(read_corpus(corpus))
+    assert not left_out
+    assert {(j.condition, j.causes, j.cause, j.outcome) for j in single} == {
+        ("clean", (), "inconclusive", "inconclusive"),
+        ("hogs-1x", ("contention",), "contention", "right"),
+    }
+    table = fit(single)
+    assert list(table) == [j.rule for j in single if j.rule]
+    text = report([], [], single, left_out)
+    assert "| contention " in text
+    assert "| nothing lacking: clean |" in text
+    module = tmp_path / "calibration.py"
+    module.write_text("import math\n\nSTEPS: dict = {}\n")
+    write_steps(module, {"alone": table})
+    written: dict[str, Any] = {}
+    exec(module.read_text().replace("Mapping", "dict"), written)
+    assert {rule: len(steps) for rule, steps in written["STEPS"]["alone"].items()} == {
+        rule: len(steps) for rule, steps in table.items()
+    }
+    assert written["STEPS"]["alone"]["run-queue-wait"][0] == (-math.inf, pytest.approx(2 / 3, abs=1e-3))
 
 
 def test_the_plain_view_knows_only_what_a_plain_profiler_writes(corpus: Path) -> None:

@@ -1,4 +1,4 @@
-"""Score records in a pool of processes; the parent polls for results and never blocks: multiprocessing, pure Python."""
+"""Score records in a pool of processes; the parent polls for results, never blocks: multiprocessing, pure Python."""
 
 import json
 import multiprocessing

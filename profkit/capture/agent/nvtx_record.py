@@ -12,7 +12,7 @@ import os
 from itertools import count
 from time import monotonic_ns
 
-from . import facts
+from . import process_facts
 from .nvtx_files import CATEGORY, DOMAIN, RECORD, RETRY_NS, STRING, Files
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
@@ -241,7 +241,7 @@ class Recorder:
         """Open the files, and write what was defined before."""
         files = life.files
         if not files.opened:
-            if not files.open(facts.command()):
+            if not files.open(process_facts.command()):
                 return False
             for definition in self._definitions:
                 files.define(*definition)

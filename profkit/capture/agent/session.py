@@ -16,8 +16,8 @@ import sys
 from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import facts, native, settings
-from .pools import Pools
+from . import native, process_facts, settings
+from .thread_pools import Pools
 from .ticker import Ticker
 from .tracer import PER_THREAD, Collector
 
@@ -69,7 +69,7 @@ class Session:
         self._over = False
         # On a machine that no sampler watches, this process does; nothing can be imported later than here.
         self._machine: Any = None
-        if not os.path.exists(os.path.join(spool, settings.sampled_mark(facts.boot_id()))):
+        if not os.path.exists(os.path.join(spool, settings.sampled_mark(process_facts.boot_id()))):
             from . import machine
 
             self._machine = machine
@@ -99,7 +99,7 @@ class Session:
         self._notes = {}
         self._interval = settings.SHORTEST_INTERVAL
         self._last_read = self._last_cpu = self._snapshot_due = 0.0
-        self._identity = facts.identity()
+        self._identity = process_facts.identity()
         self._identity["forked"] = forked
         if not forked:
             # Libraries look at it when they are loaded, and a fork finds them loaded.
@@ -174,7 +174,7 @@ class Session:
     def _write_alone(self, state: str) -> float:
         begun = thread_time()
         record = dict(self._identity)
-        record.update(facts.state(state != "snapshot"))
+        record.update(process_facts.state(state != "snapshot"))
         if self._machine is not None:
             record["machine"] = [self._first_reading, self._machine.reading()]
             record["quota_cpus"] = self._quota

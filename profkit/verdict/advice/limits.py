@@ -1,4 +1,4 @@
-"""`Inventory` → commands that make a run fit its CPUs, naming only what is really in it.
+"""`Inventory` → advice that makes a run fit its CPUs, naming only what is really in it.
 
 Variables of libraries that are loaded and follow a variable; lines of code where the program set the size itself;
 options of the command where its workers or ranks can be recognised. Runs nothing, and says nothing where
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from profkit.measure.inventory import HostNeed, Inventory
 from profkit.model import Pool
 from profkit.model.pools import NOT_BUSY, POOL_VARIABLES
+from profkit.verdict.types import Advice, Value
 
 __all__ = ["limit_advice"]
 
@@ -60,8 +60,8 @@ class _Share(NamedTuple):
 
 def limit_advice(
     inventory: Inventory, command: Sequence[str], environment: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
-    """Return commands and lines that make all processes together ask for no more CPUs than there are.
+) -> tuple[Advice, ...]:
+    """Return what makes all processes together ask for no more CPUs than there are.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def limit_advice(
 
     Returns
     -------
-    tuple of str
-        Commands to paste first; lines that begin with ``#`` are for editors. Empty where the pools are not known
-        or already fit.
+    tuple of Advice
+        The command first, then lines of code to edit, then how many processes to start. Empty where the pools are
+        not known or already fit.
     """
     variables = inventory.environment if environment is None else environment
     share = _share(inventory)
@@ -102,15 +102,15 @@ def limit_advice(
     over_quota = bool(
         inventory.quota_cpus and inventory.affinity and inventory.quota_cpus < inventory.affinity
     )
-    prefix = _taskset(share.host) if unnamed or over_quota else ""
-    lines = []
-    if settings or prefix or words != list(command):
-        assignments = "".join(f"{name}={n} " for name, n in sorted(settings.items()))
-        lines.append(f"{assignments}{prefix}profkit capture -o limited.prof -- {_text(words)}")
-    lines += [f"# in the program, which sets it itself: {line}" for line in code]
+    tied = _taskset(share.host) if unnamed or over_quota else ()
+    advice = []
+    if settings or tied or words != list(command):
+        env = {name: str(n) for name, n in sorted(settings.items())}
+        advice.append(Advice("limit-threads", (*tied, *words), env, cures="queue"))
+    advice += [Advice("edit-code", subject=line, cures="queue") for line in code]
     if share.host.at_once > share.processes and words == list(command):
-        lines.append(_start_fewer(share))
-    return tuple(lines)
+        advice.append(_start_fewer(share))
+    return tuple(advice)
 
 
 def _share(inventory: Inventory) -> _Share | None:
@@ -151,9 +151,9 @@ def _variable(pool: Pool, environment: Mapping[str, str]) -> str:
     return present or _PREFERRED.get(pool.library, names[0] if names else "")
 
 
-def _taskset(host: HostNeed) -> str:
+def _taskset(host: HostNeed) -> tuple[str, ...]:
     last = max(1, math.floor(host.available_cpus or 1)) - 1
-    return f"taskset -c 0-{last} " if last else "taskset -c 0 "
+    return ("taskset", "-c", f"0-{last}" if last else "0")
 
 
 # The command's own words
@@ -204,17 +204,14 @@ def _fewer_processes(command: list[str], share: _Share) -> list[str]:
     return result
 
 
-def _start_fewer(share: _Share) -> str:
+def _start_fewer(share: _Share) -> Advice:
     host = share.host
-    counted = (
-        f"# {host.working} processes share {host.available_cpus:g} CPUs: start at most {share.processes}"
-    )
+    numbers: dict[str, Value] = {
+        "processes": host.working,
+        "cpus": host.available_cpus,
+        "most": share.processes,
+    }
     if host.workers:
         # The parent of a pool only waits for it, that of a loader computes.
-        workers = max(1, share.processes - min(1, share.busy))
-        return f"{counted}; workers: DataLoader(…, num_workers={workers}), Pool(processes={workers})"
-    return f"{counted} of them"
-
-
-def _text(words: Iterable[str]) -> str:
-    return shlex.join(words) or "python your_script.py"
+        numbers["workers"] = max(1, share.processes - min(1, share.busy))
+    return Advice("start-fewer", cures="queue", numbers=numbers)

@@ -48,6 +48,7 @@ def boot_id() -> str:
 def state(final: bool) -> Dict[str, Any]:
     """Facts that may change: read with every record; the last one has more of each thread."""
     argv = command()
+    allowed = affinity()
     record: Dict[str, Any] = {
         "argv": argv,
         "environment": settings.thread_environment(os.environ),
@@ -56,7 +57,8 @@ def state(final: bool) -> Dict[str, Any]:
         # Plain strings: marshal takes no subclass of `str`, such as some path libraries put here.
         "path": [str.__str__(entry) for entry in sys.path or () if isinstance(entry, str)],
         "cpus": os.cpu_count(),
-        "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "affinity": len(allowed) or None,
+        "affinity_cpus": allowed,
         "cwd": _cwd(),
         "worker": _multiprocessing_name(argv),
         "nvtx": "nvtx" in sys.modules,
@@ -74,6 +76,11 @@ def state(final: bool) -> Dict[str, Any]:
         record["page_faults"] = usage.ru_minflt
     record["read_bytes"] = _bytes_read()
     return record
+
+
+def affinity() -> List[int]:
+    """Return the numbers of the CPUs that this process may use, in order; empty where the system does not say."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def tasks(final: bool) -> List[List[Any]]:

@@ -14,8 +14,8 @@ import sys
 from time import perf_counter
 from time import time as wall_time
 
-from . import facts, native, settings
-from .pools import Pools
+from . import native, process_facts, settings
+from .thread_pools import Pools
 from .ticker import Ticker
 from .tracer import PER_THREAD
 
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional
 
-#: Facts of `facts.state` that the kernel counts from the start of the process on.
+#: Facts of `process_facts.state` that the kernel counts from the start of the process on.
 _COUNTED = ("cpu_s", "voluntary_switches", "involuntary_switches", "page_faults", "read_bytes")
 
 #: Columns of a task that are counted from the start of the thread on: all behind its number and its name.
@@ -80,11 +80,11 @@ class Recording:
                 after_in_parent=_after_fork_in_parent,
                 after_in_child=_after_fork_in_child,
             )
-        self._identity = facts.identity()
+        self._identity = process_facts.identity()
         self._identity["forked"] = False
         self._identity["environment_at_start"] = settings.thread_environment(os.environ)
         self._identity["begin_time"] = wall_time()
-        self._begin = facts.state(True)
+        self._begin = process_facts.state(True)
         depth = -2  # this function and the one that has called it are none of the block's, its own is
         frame: Any = sys._getframe()
         while frame is not None:
@@ -118,7 +118,7 @@ class Recording:
             return None
         self._leave()
         record = dict(self._identity)
-        state = facts.state(True)
+        state = process_facts.state(True)
         state["perf"] = end
         own = _thread.get_native_id()
         _subtract(state, self._begin)

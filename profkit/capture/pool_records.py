@@ -35,7 +35,7 @@ def pools_of(record: Mapping[str, Any], host: Host, cores: int | None = None) ->
     Parameters
     ----------
     record
-        What the agent wrote; see ``agent/pools.py`` for its rows.
+        What the agent wrote; see ``agent/thread_pools.py`` for its rows.
     host
         Of the process, with its CPUs and quota.
     cores

@@ -1,0 +1,366 @@
+"""Libraries that keep pools of threads, one class each: how it is found in a process, and how it is asked for a size.
+
+A new library is one new class here: a class that sets a `name` is registered. (Which environment variables size it
+is in `profkit.model.pools`.) Nothing here loads a library, starts a runtime or changes a size.
+
+`thread_pools` finds what is loaded and asks it. A `final` reading is one in the main thread when the process ends.
+Any other is a snapshot in the agent's thread, which may ask only what takes no lock that another thread may hold.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, List, Optional, Sequence, Tuple, Type
+
+    #: Library, file, threads, version, CPUs that the library saw.
+    Row = List[Any]
+
+
+class NativeLibrary:
+    """A shared library that is loaded; a subclass says what its files are called and which function answers.
+
+    Attributes
+    ----------
+    name
+        What reports call it; a class that sets none is a base of others.
+    starts, other_starts
+        What the names of its files begin with, and what begins likewise and is something else.
+    part_starts
+        What the names of files begin with that belong to it and have no pool of their own.
+    getter
+        Function ``int getter(void)`` that returns the size; empty where the library has none in C.
+    per_thread
+        Whether each thread has a size of its own.
+    one_pool
+        Whether several of its files answer for the same pool.
+    """
+
+    registered: ClassVar[List[Type[NativeLibrary]]] = []
+
+    name = ""
+    starts: Tuple[str, ...] = ()
+    other_starts: Tuple[str, ...] = ()
+    part_starts: Tuple[str, ...] = ()
+    getter = ""
+    per_thread = False
+    one_pool = False
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            NativeLibrary.registered.append(cls)
+
+    def __init__(self, path: str, threads: Any, version: str = "", procs: Any = None) -> None:
+        self.path = path
+        self.file = path.rpartition("/")[2]
+        #: Which function answers: a ``libblas`` that only stands before another library has its functions.
+        self.asks = getattr(threads, "address", None) or path
+        self._threads = threads
+        self._version = version
+        self._procs = procs
+
+    @classmethod
+    def opened(cls, path: str, handle: Any, calls: Any) -> Optional[NativeLibrary]:
+        """Return the library at a path, ``None`` where the file is another than its name says.
+
+        Parameters
+        ----------
+        path, handle
+            The file, and what `dlopen` returned for it.
+        calls
+            Finds C functions: `thread_pools.Calls`.
+        """
+        return cls(path, calls.function(handle, cls.getter) if cls.getter else None)
+
+    def may_ask(self, final: bool, files: Sequence[str]) -> bool:
+        """Whether the getter only reads, in a process that has these files of any library mapped."""
+        return final
+
+    def size(self) -> Optional[int]:
+        """Ask for the number of threads."""
+        number = int(self._threads())
+        return number if number > 0 else None
+
+    def rows(self, final: bool, files: Sequence[str]) -> List[Row]:
+        """Return one row for each pool that stands on this library."""
+        may_ask = self._threads is not None and self.may_ask(final, files)
+        procs = int(self._procs()) if self._procs is not None else None
+        return [[self.name, self.file, self.size() if may_ask else None, self._version, procs]]
+
+
+class OpenBLAS(NativeLibrary):
+    """A ``libblas`` may be any BLAS: its functions tell.
+
+    It is built with function names of its own, so that several can live in one process: wheels have all of them.
+    """
+
+    name = "openblas"
+    starts = ("libopenblas", "libscipy_openblas", "libblas", "libflexiblas")
+
+    @classmethod
+    def opened(cls, path: str, handle: Any, calls: Any) -> Optional[NativeLibrary]:
+        for prefix in ("", "scipy_"):
+            for suffix in ("", "64_", "_64", "64"):
+                threads = calls.function(handle, prefix + "openblas_get_num_threads" + suffix)
+                if threads is not None:
+                    words = calls.text(handle, prefix + "openblas_get_config" + suffix).split()
+                    version = words[1] if len(words) > 1 and words[0] == "OpenBLAS" else ""
+                    procs = calls.function(handle, prefix + "openblas_get_num_procs" + suffix)
+                    return cls(path, threads, version, procs)
+        return None
+
+    def may_ask(self, final: bool, files: Sequence[str]) -> bool:
+        return True
+
+
+class OpenMP(NativeLibrary):
+    """A runtime of OpenMP; PyTorch's own pool is the one that it works with.
+
+    `torch.get_num_threads` would set up the thread that asks, where it is the first to do so: the runtime is asked in
+    its place.
+    """
+
+    getter = "omp_get_max_threads"
+    per_thread = True
+
+    def rows(self, final: bool, files: Sequence[str]) -> List[Row]:
+        (row,) = super().rows(final, files)
+        torch = ready("torch")
+        own = _is_torch_s(self.path)
+        # PyTorch works with the runtime that it brings, where it brings one.
+        if torch is None or own != any(_is_torch_s(path) for path in files):
+            return [row]
+        of_torch: Row = ["torch", self.file, row[2], version_of(torch), None]
+        return [of_torch] if own else [row, of_torch]
+
+
+class GNUOpenMP(OpenMP):
+    """Answers from variables that its loading has set: also in a forked child, where a parallel region could hang."""
+
+    name = "libgomp"
+    starts = ("libgomp",)
+
+    def may_ask(self, final: bool, files: Sequence[str]) -> bool:
+        return True
+
+
+class LLVMOpenMP(OpenMP):
+    """Starts up when it is asked anything, and registers the thread that asks.
+
+    Where Intel's is loaded beside it, starting up may abort the process.
+    """
+
+    name = "libomp"
+    starts = ("libomp",)
+    other_starts: Tuple[str, ...] = ("libomptarget",)
+
+    def may_ask(self, final: bool, files: Sequence[str]) -> bool:
+        return final and _kmp_has_started()
+
+
+class IntelOpenMP(LLVMOpenMP):
+    """The same code under another name."""
+
+    name = "libiomp5"
+    starts = ("libiomp",)
+    other_starts = ("libiompstubs", "libiomp5_db")
+
+
+class MKL(NativeLibrary):
+    """Loads its threading layer, a part of its own, when it is first used; that may stand on Intel's OpenMP."""
+
+    name = "mkl"
+    starts = (
+        "libmkl_rt",
+        "libmkl_intel_lp64",
+        "libmkl_intel_ilp64",
+        "libmkl_gf_lp64",
+        "libmkl_gf_ilp64",
+    )
+    part_starts = ("libmkl_sequential", "libmkl_intel_thread", "libmkl_gnu_thread", "libmkl_tbb_thread")
+    getter = "MKL_Get_Max_Threads"
+    per_thread = True
+    one_pool = True
+
+    def may_ask(self, final: bool, files: Sequence[str]) -> bool:
+        layers = [name for name in map(_name, files) if name.startswith(self.part_starts)]
+        if not final or not layers:
+            return False
+        return not any("intel" in layer for layer in layers) or _kmp_has_started()
+
+
+class BLIS(NativeLibrary):
+    """Has one thread where nothing set another number."""
+
+    name = "blis"
+    starts = ("libblis",)
+    getter = "bli_thread_get_num_threads"
+
+    def size(self) -> Optional[int]:
+        return super().size() or 1
+
+
+class TBB(NativeLibrary):
+    """Has no function in C that says the size."""
+
+    name = "tbb"
+    starts = ("libtbb",)
+    other_starts = ("libtbbmalloc", "libtbbbind")
+
+
+class Package:
+    """A Python package that keeps threads of its own; a subclass says how it is asked.
+
+    Attributes
+    ----------
+    name
+        What reports call it; a class that sets none is a base of others.
+    module
+        Module that the target must have imported.
+    package
+        Module whose version is recorded; `module` where empty.
+    only_at_end
+        Whether a snapshot must not ask.
+    per_thread
+        Whether each thread has a size of its own.
+    """
+
+    registered: ClassVar[List[Type[Package]]] = []
+
+    name = ""
+    module = ""
+    package = ""
+    only_at_end = False
+    per_thread = False
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            Package.registered.append(cls)
+
+    @classmethod
+    def size(cls, module: Any) -> Optional[int]:
+        """Ask for the number of threads; ``None`` where there is no pool yet, or the version is too old to say."""
+        raise NotImplementedError
+
+    @classmethod
+    def rows(cls) -> List[Row]:
+        """Return its row; none where the target does not use it, or has a version that does not answer this way."""
+        module = ready(cls.module)
+        if module is None:
+            return []
+        try:
+            threads = cls.size(module)
+        except Exception:
+            return []
+        if threads is None:
+            return []
+        package = sys.modules.get(cls.package) if cls.package else module
+        return [[cls.name, "", threads, version_of(package), None]]
+
+
+class OpenCV(Package):
+    """OpenCV's own pool, whatever it is built on."""
+
+    name = "opencv"
+    module = "cv2"
+
+    @classmethod
+    def size(cls, module: Any) -> Optional[int]:
+        return int(module.getNumThreads())
+
+
+class NumExpr(Package):
+    """What numexpr evaluates with: it starts its threads when it is imported."""
+
+    name = "numexpr"
+    module = "numexpr"
+
+    @classmethod
+    def size(cls, module: Any) -> Optional[int]:
+        get = getattr(ready("numexpr.utils"), "get_num_threads", None)
+        return None if get is None else int(get())  # from 2.8 on
+
+
+class Numba(Package):
+    """The threads of ``parallel=True``, where they run: asking would start them."""
+
+    name = "numba"
+    module = "numba"
+    per_thread = True
+
+    @classmethod
+    def size(cls, module: Any) -> Optional[int]:
+        parallel = ready("numba.np.ufunc.parallel")
+        return int(parallel.get_num_threads()) if getattr(parallel, "_is_initialized", False) else None
+
+
+class TorchInterop(Package):
+    """The pool that runs PyTorch's graphs; the one that computes is an OpenMP runtime's."""
+
+    name = "torch-interop"
+    module = "torch"
+    only_at_end = True
+
+    @classmethod
+    def size(cls, module: Any) -> Optional[int]:
+        return int(module.get_num_interop_threads())
+
+
+class TensorFlow(Package):
+    """The size that TensorFlow was given, 0 for as many as there are CPUs, once it has started."""
+
+    name = "tensorflow"
+    module = "tensorflow.python.eager.context"
+    package = "tensorflow"
+    only_at_end = True
+    setting = "intra_op_parallelism_threads"
+
+    @classmethod
+    def size(cls, module: Any) -> Optional[int]:
+        context = getattr(module, "_context", None)
+        if not getattr(context, "_initialized", False):
+            return None
+        return int(getattr(context, cls.setting) or 0)
+
+
+class TensorFlowInterop(TensorFlow):
+    """The same of the pool that runs its graphs."""
+
+    name = "tensorflow-interop"
+    setting = "inter_op_parallelism_threads"
+
+
+def ready(name: str) -> Any:
+    """Return a module that the target has imported to its end, ``None`` otherwise."""
+    module = sys.modules.get(name)
+    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+        return None
+    return module
+
+
+def version_of(module: Any) -> str:
+    """Return a module's ``__version__`` as plain text; empty without one."""
+    version = getattr(module, "__version__", "")
+    return str.__str__(version) if isinstance(version, str) else ""
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _is_torch_s(path: str) -> bool:
+    return "/torch/lib/lib" in path
+
+
+def _kmp_has_started() -> bool:
+    """Whether LLVM's or Intel's OpenMP has been used: then it has registered itself under the process's number."""
+    name = "__KMP_REGISTERED_LIB_%d" % os.getpid()
+    if os.environ.get(name):
+        return True
+    try:
+        return any(entry.startswith(name) for entry in os.listdir("/dev/shm"))
+    except OSError:
+        return False

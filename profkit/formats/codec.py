@@ -1,0 +1,217 @@
+"""Dataclasses as JSON objects and back, both derived from the types of their fields.
+
+A field that is added to a dataclass is written and read without any other change. What is read is not trusted: a
+value of another type than its field's ends in one `MemberError` that names the field. Fields that an object lacks get
+their defaults, and fields that the dataclass does not have are ignored: a later version may add some.
+
+The types are ``str``, ``int`` (of 64 bits), ``float`` (finite), ``bool``, ``Any`` (not checked), ``X | None``,
+``tuple[X, ...]``, ``Mapping[str, X]`` and dataclasses. A dataclass with a method ``as_json()`` and a class method
+``from_json(value)``, which raises `ValueError` with what is wrong, decides by itself what stands for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+
+__all__ = ["Codec", "MemberError", "as_list", "as_object", "whole"]
+
+Record = TypeVar("Record")
+#: From a field's name, for the message, and a value of a document to the value of the field.
+Reader = Callable[[str, Any], Any]
+
+
+class MemberError(ValueError):
+    """A document does not hold what it should; the message names the field."""
+
+
+def whole(name: str, value: Any) -> int:
+    """Check a whole number that 64 bits hold."""
+    if type(value) is not int or abs(value) >= 1 << 63:
+        raise MemberError(f"{name} is not a whole number")
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    if type(value) not in (int, float):
+        raise MemberError(f"{name} is not a number")
+    try:
+        result = float(value)
+    except OverflowError:
+        raise MemberError(f"{name} is out of range") from None
+    if not math.isfinite(result):
+        raise MemberError(f"{name} is not a finite number")
+    return result
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise MemberError(f"{name} is neither true nor false")
+    return value
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise MemberError(f"{name} is not a string")
+    return value
+
+
+def _anything(name: str, value: Any) -> Any:
+    return value
+
+
+def as_object(name: str, value: Any) -> dict[str, Any]:
+    """Check an object."""
+    if not isinstance(value, dict):
+        raise MemberError(f"{name} is not an object")
+    return value
+
+
+def as_list(name: str, value: Any) -> list[Any]:
+    """Check a list."""
+    if not isinstance(value, list):
+        raise MemberError(f"{name} is not a list")
+    return value
+
+
+class Codec(Generic[Record]):
+    """Writer and reader of one dataclass.
+
+    Parameters
+    ----------
+    record
+        The dataclass.
+    elsewhere
+        Names of its fields that are not in the object.
+    readers
+        Of fields whose values have another form in older documents.
+
+    Raises
+    ------
+    TypeError
+        A field has a type for which there is no JSON.
+    """
+
+    def __init__(
+        self,
+        record: type[Record],
+        *,
+        elsewhere: Collection[str] = (),
+        readers: Mapping[str, Reader] | None = None,
+    ) -> None:
+        self._record = record
+        types = get_type_hints(record)
+        stored = [field for field in fields(record) if field.name not in elsewhere]  # type: ignore[arg-type]
+        self._readers = {
+            field.name: _reader(types[field.name], f"{record.__name__}.{field.name}") for field in stored
+        } | dict(readers or {})
+        self._required = [
+            field.name for field in stored if field.default is MISSING and field.default_factory is MISSING
+        ]
+
+    def write(self, record: Record) -> dict[str, Any]:
+        """Return the object that stands for a record.
+
+        A number that JSON does not have (NaN, infinite) is not known: it is null there, and left out of a mapping.
+        """
+        return {name: _plain(getattr(record, name)) for name in self._readers}
+
+    def read(self, name: str, value: Any) -> Record:
+        """Return the record that an object stands for; all fields must be in the object.
+
+        Parameters
+        ----------
+        name
+            What the object is called in messages.
+        value
+            From a JSON document, of any type.
+
+        Raises
+        ------
+        MemberError
+            It is no object, lacks a field that has no default, or holds something else than a field's type.
+        """
+        return self._record(**self.read_fields(name, value))
+
+    def read_fields(self, name: str, value: Any) -> dict[str, Any]:
+        """Return the fields of a record, as arguments for its class; parameters and errors are those of `read`."""
+        given = as_object(name, value)
+        found = {
+            key: read(f"{name}.{key}", given[key]) for key, read in self._readers.items() if key in given
+        }
+        for key in self._required:
+            if key not in found:
+                raise MemberError(f"{name}.{key} is missing")
+        return found
+
+
+@functools.cache
+def _nested(record: type[Any]) -> Codec[Any]:
+    return Codec(record)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items() if not _is_odd(item)}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "as_json"):
+        return value.as_json()
+    if is_dataclass(value):
+        record: Any = type(value)
+        return _nested(record).write(value)
+    return None if _is_odd(value) else value
+
+
+def _is_odd(value: Any) -> bool:
+    """Whether it is a number that JSON does not have; such a counter is not known."""
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+_SCALARS: Mapping[Any, Reader] = {str: _text, int: whole, float: _number, bool: _flag, Any: _anything}
+
+
+def _reader(type_: Any, where: str) -> Reader:
+    """Return what reads a value of a type; `where` is the field that has it, for the message."""
+    if type_ in _SCALARS:
+        return _SCALARS[type_]
+    origin, arguments = get_origin(type_), get_args(type_)
+    if origin in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
+        return _optional(_reader(next(a for a in arguments if a is not NoneType), where))
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return _tuple_of(_reader(arguments[0], where))
+    if origin is Mapping and arguments[0] is str:
+        return _map_of(_reader(arguments[1], where))
+    if isinstance(type_, type) and is_dataclass(type_):
+        return _own_reader(type_) if hasattr(type_, "from_json") else _nested(type_).read
+    raise TypeError(f"{where}: there is no JSON for {type_}")
+
+
+def _optional(read: Reader) -> Reader:
+    return lambda name, value: None if value is None else read(name, value)
+
+
+def _tuple_of(read: Reader) -> Reader:
+    return lambda name, value: tuple(
+        [read(f"{name} {i}", item) for i, item in enumerate(as_list(name, value))]
+    )
+
+
+def _map_of(read: Reader) -> Reader:
+    return lambda name, value: {
+        key: read(f"{name}.{key}", item) for key, item in as_object(name, value).items()
+    }
+
+
+def _own_reader(record: Any) -> Reader:
+    def read(name: str, value: Any) -> Any:
+        try:
+            return record.from_json(value)
+        except ValueError as error:
+            raise MemberError(f"{name} {error}") from None
+
+    return read

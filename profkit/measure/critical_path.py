@@ -1,0 +1,395 @@
+"""One run along its critical path: how each second of the wall was spent, by function where that is known.
+
+The path is the main thread of the main process, or of one rank. While that thread is off the CPU and other threads
+and processes of the program run or queue, the path is theirs: each of their seconds then counts by the factor that
+makes them fill the time that the main thread was off. What is left of that time is waiting for a loader, or blocked.
+The seconds of one run add up to its wall. Numbers only; `verdict.account` compares them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.counters import delivery_seconds, first_thread, main_processes, of_process
+from profkit.measure.select import Selected
+from profkit.model import Process, Run, Thread
+
+__all__ = ["Composition", "PathReading", "compose", "path_rank", "read_path", "waits_for_ranks"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.integer]
+
+#: Native functions in which a rank waits for other ranks: MPI's calls, which spin or sleep as the library likes.
+_RANK_WAITS = re.compile(
+    r"(?:mpi4py\.|'mpi4py)|\bMPI\.|torch\._C\._distributed_c10d|'(?:allreduce|allgather|broadcast|barrier|reduce_scatter)'"
+    r" of 'torch"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathReading:
+    """What was read of one run; arrays are over the rows of its selected profile.
+
+    Attributes
+    ----------
+    wall_s
+        Wall-clock seconds of the command; the self time of the path's thread where that is not known.
+    life_s, run_s, queue_s
+        Life of the path's thread, and what it ran and queued; ``None`` without the kernel's counters.
+    own : float64 array, shape (n,)
+        Self time of the path's thread, seconds.
+    own_wait, own_blocked : float64 array, shape (n,), or None
+        Of it, queueing and off the CPU otherwise, where a tracer measured that.
+    helpers : float64 array, shape (n,)
+        Seconds that the program's other profiled threads and processes were active in each function.
+    helpers_blocked : float64 array, shape (n,)
+        Seconds that they were off the CPU in each function without queueing, 0 where that was not measured.
+    helpers_run_s, helpers_queue_s
+        What all other threads and processes ran and queued, by the kernel.
+    delivery_s
+        Seconds in functions that hand over what loaders and workers bring.
+    """
+
+    wall_s: float
+    life_s: float | None
+    run_s: float | None
+    queue_s: float | None
+    own: Floats
+    own_wait: Floats | None
+    own_blocked: Floats | None
+    helpers: Floats
+    helpers_blocked: Floats
+    helpers_run_s: float
+    helpers_queue_s: float
+    delivery_s: float
+
+    @property
+    def counters(self) -> bool:
+        """Whether the kernel's counters of the path's thread are known."""
+        return self.life_s is not None and self.run_s is not None and self.queue_s is not None
+
+    def placed(self, rows: Rows, n: int) -> PathReading:
+        """The same over ``n`` other rows; ``rows`` is where each row goes, −1 for one that is left out."""
+        kept = rows >= 0
+
+        def moved(values: Floats) -> Floats:
+            result: Floats = np.bincount(rows[kept], values[kept], n).astype(np.float64)
+            return result
+
+        return PathReading(
+            self.wall_s,
+            self.life_s,
+            self.run_s,
+            self.queue_s,
+            moved(self.own),
+            None if self.own_wait is None else moved(self.own_wait),
+            None if self.own_blocked is None else moved(self.own_blocked),
+            moved(self.helpers),
+            moved(self.helpers_blocked),
+            self.helpers_run_s,
+            self.helpers_queue_s,
+            self.delivery_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Composition:
+    """How the wall of one run, or of the repeats of one side, is made up. Everything is in seconds.
+
+    Attributes
+    ----------
+    startup_s
+        Outside of all functions: the launcher, the interpreter's start and end, what was not profiled.
+    run : float64 array, shape (n,)
+        On a CPU on the critical path, by function. Without counters queueing is in it.
+    own_run_s
+        The part of `run` that is of the path's own thread.
+    queue_s
+        Ready to run on the path, but no CPU was free; 0 without counters.
+    helpers_queue_s
+        The part of `queue_s` that is of threads and processes which the main thread waited for.
+    loading_s
+        Waiting for loaders or workers that neither ran nor queued meanwhile.
+    imbalance_s
+        In calls that wait for other ranks.
+    blocked : float64 array, shape (n,)
+        Off the CPU otherwise, by function: I/O, locks, sleep, stopped.
+    waits : float64 array, shape (n,)
+        CPU time of functions that wait by design (polling).
+    counters
+        Whether running and queueing are told apart.
+    """
+
+    startup_s: float
+    run: Floats
+    own_run_s: float
+    queue_s: float
+    helpers_queue_s: float
+    loading_s: float
+    imbalance_s: float
+    blocked: Floats
+    waits: Floats
+    counters: bool
+
+    @property
+    def wall_s(self) -> float:
+        """Sum of all parts."""
+        arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum())
+        return self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays
+
+    def scaled(self, factor: float) -> Composition:
+        """Every part times a factor."""
+        return Composition(
+            self.startup_s * factor,
+            self.run * factor,
+            self.own_run_s * factor,
+            self.queue_s * factor,
+            self.helpers_queue_s * factor,
+            self.loading_s * factor,
+            self.imbalance_s * factor,
+            self.blocked * factor,
+            self.waits * factor,
+            self.counters,
+        )
+
+    @staticmethod
+    def mean(parts: Sequence[Composition]) -> Composition:
+        """Mean over runs, part by part."""
+        n = len(parts)
+        return Composition(
+            sum(p.startup_s for p in parts) / n,
+            np.mean([p.run for p in parts], axis=0),
+            sum(p.own_run_s for p in parts) / n,
+            sum(p.queue_s for p in parts) / n,
+            sum(p.helpers_queue_s for p in parts) / n,
+            sum(p.loading_s for p in parts) / n,
+            sum(p.imbalance_s for p in parts) / n,
+            np.mean([p.blocked for p in parts], axis=0),
+            np.mean([p.waits for p in parts], axis=0),
+            all(p.counters for p in parts),
+        )
+
+
+def waits_for_ranks(name: str) -> bool:
+    """Whether a native function waits for other ranks."""
+    return name.startswith("<") and _RANK_WAITS.search(name) is not None
+
+
+def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int | None:
+    """Choose the rank that the critical path goes through: the one whose active time grew most.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Selected processes of one run of either side; the same twice for one run alone.
+
+    Returns
+    -------
+    int or None
+        ``None`` where there is one main process, or nothing is known of the ranks.
+    """
+    before, after = ({p.rank: p for p in main_processes(side)} for side in (baseline, candidate))
+    common = [rank for rank in after if rank is not None and rank in before]
+    if len(common) < 2:
+        return None
+    alone = baseline is candidate
+
+    def grown(rank: int) -> float:
+        now, earlier = _useful(after[rank]), _useful(before[rank])
+        return now if alone else now - earlier
+
+    return max(common, key=grown)
+
+
+def _useful(process: Process) -> float:
+    """Seconds that the first thread ran or queued, calls that wait for other ranks left out."""
+    thread = first_thread(process)
+    if thread is None:
+        return 0.0
+    profile = thread.profile
+    waiting = [i for i, text in enumerate(profile.strings) if waits_for_ranks(text)]
+    of = np.isin(profile.name, waiting)
+    blocked = 0.0 if profile.blocked is None else float(profile.blocked[of].sum())
+    spun = float(profile.tottime[of].sum()) - blocked
+    return max(0.0, (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) - spun)
+
+
+def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
+    """Read what one run says of its critical path.
+
+    Parameters
+    ----------
+    run
+        Any run.
+    selected
+        The part of it that is compared.
+    rank
+        From `path_rank`.
+    """
+    n = len(selected.profile)
+    mains = main_processes(selected.processes)
+    chosen = next((p for p in mains if rank is not None and p.rank == rank), mains[0] if mains else None)
+    thread = first_thread(chosen) if chosen is not None else None
+    own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
+    wall = run.manifest.wall_s if run.manifest is not None else None
+    if chosen is None or thread is None:
+        return PathReading(
+            wall or 0.0, None, None, None, own, wait, blocked, np.zeros(n), np.zeros(n), 0.0, 0.0, 0.0
+        )
+    wall = wall or chosen.wall_s or float(own.sum())
+    run_all = _known([of_process(p, "cpu_s", "run_s") for p in run.processes])
+    queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
+    helpers, helpers_wait, off = _of_threads(selected, lambda t: t is not thread, n)
+    helpers_blocked = np.zeros(n)
+    if helpers_wait is not None and off is not None:
+        helpers = np.maximum(helpers - helpers_wait - off, 0.0)
+        helpers_blocked = off
+    return PathReading(
+        wall_s=wall,
+        life_s=chosen.wall_s if chosen.wall_s is not None else wall,
+        run_s=thread.run_s,
+        queue_s=thread.run_queue_wait_s,
+        own=own,
+        own_wait=wait,
+        own_blocked=blocked,
+        helpers=helpers,
+        helpers_blocked=helpers_blocked,
+        helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
+        helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
+        delivery_s=delivery_seconds(chosen) or 0.0,
+    )
+
+
+def _of_threads(
+    selected: Selected, wanted: Callable[[Thread], bool], n: int
+) -> tuple[Floats, Floats | None, Floats | None]:
+    """Self time, queueing and blocked time of some threads, by row; the latter two where all measured them."""
+    total, wait, blocked = np.zeros(n), np.zeros(n), np.zeros(n)
+    measured = True
+    for process, places in zip(selected.processes, selected.rows, strict=True):
+        for thread, rows in zip(process.threads, places, strict=True):
+            profile = thread.profile
+            if not len(profile) or not wanted(thread):
+                continue
+            total += np.bincount(rows, profile.tottime, n)
+            if profile.wait is None or profile.blocked is None:
+                measured = False
+                continue
+            wait += np.bincount(rows, profile.wait, n)
+            blocked += np.bincount(rows, profile.blocked, n)
+    return total, wait if measured else None, blocked if measured else None
+
+
+def _known(values: Sequence[float | None]) -> float:
+    return float(sum(v for v in values if v is not None))
+
+
+def compose(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
+    """Say how the wall of one run is made up.
+
+    Parameters
+    ----------
+    reading
+        Of the run.
+    waits : bool array, shape (n,)
+        Functions that wait by design.
+    ranks : bool array, shape (n,)
+        Functions that wait for other ranks.
+
+    Returns
+    -------
+    Composition
+        Its parts add up to ``reading.wall_s``.
+    """
+    if not reading.counters:
+        return _composed_plainly(reading, waits, ranks)
+    assert reading.life_s is not None
+    assert reading.run_s is not None
+    assert reading.queue_s is not None
+    off_s = max(0.0, reading.life_s - reading.run_s - reading.queue_s)
+    busy, off = _busy_and_off(reading, waits, off_s)
+    # The clock of functions and the kernel's differ by a little: neither may exceed what the kernel counted.
+    busy = _at_most(busy, reading.run_s)
+    off = _at_most(off, off_s)
+    imbalance = float(busy[ranks].sum() + off[ranks].sum())
+    busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
+    own_run = float(busy.sum())
+    waiting = float(off.sum())
+    # Helpers that were stopped, or read a file, kept the main thread waiting too; waiting by design did not.
+    stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
+    active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
+    part = min(1.0, waiting / active) if active > 0 else 0.0
+    covered = part * active
+    run = busy + _helpers(reading, off, part, ranks)
+    left = off * ((waiting - covered) / waiting) if waiting > 0 else off
+    remaining = float(left.sum())
+    loading = min(remaining, max(0.0, reading.delivery_s - covered))
+    if remaining > 0:
+        left = left * ((remaining - loading) / remaining)
+    left = left + part * stood
+    polling = np.where(waits, run, 0.0)
+    run = np.where(waits, 0.0, run)
+    queue = reading.queue_s + part * reading.helpers_queue_s
+    # What lies outside of all functions: of the CPU time, of the time off the CPU, and of the wall around its life.
+    startup = reading.wall_s - reading.queue_s - own_run - imbalance - waiting
+    return Composition(
+        startup, run, own_run, queue, part * reading.helpers_queue_s, loading, imbalance, left, polling, True
+    )
+
+
+def _busy_and_off(reading: PathReading, waits: Bools, off_s: float) -> tuple[Floats, Floats]:
+    """CPU time and time off the CPU of the path's thread by function."""
+    if reading.own_wait is not None and reading.own_blocked is not None:
+        return np.maximum(reading.own - reading.own_wait - reading.own_blocked, 0.0), reading.own_blocked
+    # A plain profile beside counters: functions that wait by design hold the time off the CPU.
+    assert reading.run_s is not None
+    assert reading.queue_s is not None
+    working = np.where(waits, 0.0, reading.own)
+    active = reading.run_s + reading.queue_s
+    busy = working * (reading.run_s / active) if active > 0 else working
+    off = np.where(waits, reading.own, 0.0)
+    missing = max(0.0, off_s - float(off.sum()))
+    excess = max(0.0, float(working.sum()) - active)
+    if missing > 0 and excess > 0:
+        # Functions that were stopped, or read a file, were off the CPU too.
+        off = off + working * (min(missing, excess) / float(working.sum()))
+    return busy, off
+
+
+def _at_most(values: Floats, whole: float) -> Floats:
+    total = float(values.sum())
+    return values * (whole / total) if total > whole else values
+
+
+def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools) -> Floats:
+    """CPU time on the path of other threads and processes, by their functions.
+
+    What they ran in no function that is known (a library's own threads) belongs to the functions in which the main
+    thread waited for it.
+    """
+    known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
+    rest = max(0.0, reading.helpers_run_s - float(known.sum()))
+    waiting = float(off.sum())
+    native = off * (rest / waiting) if waiting > 0 else np.zeros(len(off))
+    result: Floats = part * (known + native)
+    return result
+
+
+def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
+    """Without counters: self times of one thread; functions that wait by design are all that is known of waiting."""
+    imbalance = float(reading.own[ranks].sum())
+    own = np.where(ranks, 0.0, reading.own)
+    run, off = np.where(waits, 0.0, own), np.where(waits, own, 0.0)
+    waiting = float(off.sum())
+    loading = min(waiting, reading.delivery_s)
+    blocked = off * ((waiting - loading) / waiting) if waiting > 0 else off
+    startup = reading.wall_s - float(own.sum()) - imbalance
+    return Composition(
+        startup, run, float(run.sum()), 0.0, 0.0, loading, imbalance, blocked, np.zeros(len(own)), False
+    )

@@ -1,0 +1,333 @@
+"""Where other calls and other costs originate: in a function whose source changed, or in more work.
+
+A function is called more often because its callers are, or because a caller calls it more often each time. Only the
+latter originates there: calls per call of the caller, from the caller–callee sums, separate the two. Costs per call
+that changed below a function whose source changed originate in that function. Numbers only; what they mean for a
+verdict is decided in `verdict`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure import noise
+from profkit.measure.calls import CallTable
+from profkit.measure.movement import CALLS_CHANGED
+from profkit.measure.rank import location_and_spread, log_ratios
+from profkit.measure.tables import DiffTable
+from profkit.model import BUILTIN, PROJECT
+
+__all__ = ["Origin", "Origins", "find_origins"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: Steps after which what callers hand down has reached the functions below them; call stacks are deeper, but what
+#: is left then is a small part.
+STEPS = 64
+#: Part of the greatest cumulative time from which a function is a root: everything lies below it, changed or not.
+ROOT_SHARE = 0.8
+#: Functions beside the changed ones from which their common factor is known.
+FEWEST_OTHERS = 3
+#: Origins that are kept.
+MOST_ORIGINS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A function from which other calls come.
+
+    Attributes
+    ----------
+    row, callee
+        Rows of the table: the function, and what it calls more or less often.
+    before, after
+        Calls of the callee per call of the function.
+    calls
+        Calls of the function itself in the candidate.
+    seconds
+        What these calls take with all that they call, at the baseline's cost; negative where there are fewer.
+    from_code
+        Whether its source is known to differ, or it is taken to.
+    """
+
+    row: int
+    callee: int
+    before: float
+    after: float
+    calls: int
+    seconds: float
+    from_code: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origins:
+    """Parts of what changed that come from changed code; arrays are over the rows of the table.
+
+    Attributes
+    ----------
+    calls_a, calls_b : float64 array, shape (n,)
+    calls_from_code : float64 array, shape (n,)
+        Part of the changed calls of a function that originate in changed code, 0 to 1.
+    cost_from_code : float64 array, shape (n,)
+        Part of the changed cost per call that does.
+    found : tuple of Origin
+        Those that matter most, greatest first.
+    """
+
+    calls_a: Floats
+    calls_b: Floats
+    calls_from_code: Floats
+    cost_from_code: Floats
+    found: tuple[Origin, ...] = ()
+
+    def calls_factor(self, run_a: Floats, run_b: Floats) -> Floats:
+        """Seconds that each function took more because it was called more often, at the baseline's cost per call."""
+        both = (self.calls_a > 0) & (self.calls_b > 0)
+        factor = np.where(both, self.calls_b / np.maximum(self.calls_a, 1.0) - 1.0, 0.0)
+        only_one: Floats = np.where(both, run_a * factor, run_b - run_a)
+        return only_one
+
+    def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
+        """The same for some rows."""
+        return Origins(
+            self.calls_a[rows], self.calls_b[rows], self.calls_from_code[rows], self.cost_from_code[rows]
+        )
+
+
+def find_origins(
+    table: DiffTable,
+    calls: CallTable | None,
+    busy: tuple[Floats, Floats],
+    within: tuple[Floats, Floats],
+    waits: Bools,
+    *,
+    python_differs: bool = False,
+) -> Origins:
+    """Tell apart calls and costs that come from changed code.
+
+    Parameters
+    ----------
+    table
+        Functions of both sides.
+    calls
+        Who calls whom on both sides, ``None`` where that is not known.
+    busy, within : two float64 arrays, shape (n,)
+        CPU seconds by function, and with all that it calls.
+    waits : bool array, shape (n,)
+        Functions that wait by design: their calls are neither work nor a change.
+    python_differs
+        Whether functions of libraries are changed and new for that reason.
+    """
+    a, b = table.baseline, table.candidate
+    calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
+    code = _changed(table, busy, python_differs)
+    roots = within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)
+    if calls is None or not len(calls):
+        part = code.astype(np.float64)
+        return Origins(calls_a, calls_b, part, _cost_part(table, busy, part))
+    edges = _Edges(calls, calls_a, calls_b, waits)
+    found = _origins(table, edges, code, within)
+    assumed = code.copy()
+    assumed[[o.row for o in found if o.from_code]] = True
+    from_code = _calls_from_code(table, edges, _blame(table, edges, assumed), code)
+    below = _below(table, calls, code, roots, (calls_a, calls_b))
+    cost = _cost_part(table, busy, below)
+    # More calls of changed code are other calls: what each costs less or more belongs to the same change.
+    other_calls = np.abs(calls_b - calls_a) > CALLS_CHANGED * np.maximum(calls_a, 1.0)
+    cost = np.where(other_calls, np.maximum(cost, from_code), cost)
+    return Origins(calls_a, calls_b, from_code, cost, found)
+
+
+def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
+    """Functions whose source differs, and those that are new or gone with a change of the project's code."""
+    n = len(table)
+    project = np.array([key.root == PROJECT for key in table.keys], np.bool_)
+    differs = np.array([same is False for same in table.same_source], np.bool_)
+    if python_differs:
+        differs &= project
+    one_sided = ~(table.baseline.present & table.candidate.present)
+    sources_known = any(same is not None for same in table.same_source)
+    # New functions are a change of the code of a project that is still there, not another program.
+    still = float(busy[0][table.candidate.present].sum()) >= 0.5 * float(busy[0].sum()) > 0
+    if n and sources_known and still:
+        differs |= one_sided & project
+    return differs
+
+
+class _Edges:
+    """Caller–callee counts of both sides, without calls of functions that wait, and what each call hands down."""
+
+    def __init__(self, calls: CallTable, calls_a: Floats, calls_b: Floats, waits: Bools) -> None:
+        kept = ~waits[calls.callee] & (calls.caller != calls.callee)
+        self.caller = calls.caller[kept].astype(np.intp)
+        self.callee = calls.callee[kept].astype(np.intp)
+        self.before = calls.baseline.ncalls[kept].astype(np.float64)
+        self.after = calls.candidate.ncalls[kept].astype(np.float64)
+        of_a, of_b = calls_a[self.caller], calls_b[self.caller]
+        known = of_a > 0
+        self.per_call = np.where(
+            known, self.before / np.maximum(of_a, 1.0), self.after / np.maximum(of_b, 1.0)
+        )
+        #: Calls that the caller's own calls do not explain.
+        self.originating = self.after - self.before - self.per_call * (of_b - of_a)
+        # A function that one side lacks hands down what it does; it originates nothing by itself.
+        self.originating[(of_a <= 0) | (of_b <= 0)] = 0.0
+        self.calls_a, self.calls_b, self.n = calls_a, calls_b, len(calls_a)
+
+
+def _origins(
+    table: DiffTable, edges: _Edges, code: Bools, within: tuple[Floats, Floats]
+) -> tuple[Origin, ...]:
+    """Functions from which the changed calls come, by the seconds that these calls take."""
+    cost = np.where(
+        edges.calls_a > 0,
+        within[0] / np.maximum(edges.calls_a, 1.0),
+        within[1] / np.maximum(edges.calls_b, 1.0),
+    )
+    seconds = edges.originating * cost[edges.callee]
+    by_caller = np.bincount(edges.caller, seconds, edges.n)
+    whole = float(np.abs(by_caller).sum())
+    least = max(noise.MIN_SECONDS, noise.TV_P95 * float(within[0].max(initial=0.0)))
+    order = np.argsort(-np.abs(by_caller), kind="stable")[:MOST_ORIGINS]
+    found = []
+    for row in order.tolist():
+        if abs(by_caller[row]) < least:
+            break
+        of = np.flatnonzero(edges.caller == row)
+        edge = int(of[np.abs(seconds[of]).argmax()])
+        before = edges.before[edge] / max(1.0, edges.calls_a[row])
+        after = edges.after[edge] / max(1.0, edges.calls_b[row])
+        alone = abs(by_caller[row]) >= ALONE * whole
+        # Where no source is known: the loop of a function that is called again and again is its code, that of a
+        # function which runs once is the amount of work.
+        guessed = (
+            table.same_source[row] is None
+            and table.keys[row].root == PROJECT
+            and min(edges.calls_a[row], edges.calls_b[row]) >= CALLED_AGAIN
+            and alone
+        )
+        found.append(
+            Origin(
+                row,
+                int(edges.callee[edge]),
+                float(before),
+                float(after),
+                int(edges.calls_b[row]),
+                float(by_caller[row]),
+                bool(code[row]) or guessed,
+            )
+        )
+    return tuple(found)
+
+
+#: Part of all changed calls, by their time, that must come from one function whose source is not known, for its code
+#: to be taken for what changed; and how often it must have been called.
+ALONE = 0.6
+CALLED_AGAIN = 3
+
+
+def _blame(table: DiffTable, edges: _Edges, assumed: Bools) -> Floats:
+    """Part of what each function does otherwise that is its own code's, or the doing of changed code that calls it.
+
+    A library's function does what its arguments say: where it calls others differently, that comes from those of its
+    callers whose calls changed, as far as they are changed code or are to blame themselves.
+    """
+    n = edges.n
+    library = np.array([key.root != PROJECT for key in table.keys], np.bool_) & ~assumed
+    moved = np.abs(edges.after - edges.before)
+    differs = np.bincount(edges.callee, moved, n) > 0
+    weight = np.where(differs[edges.callee], moved, edges.after)
+    whole = np.bincount(edges.callee, weight, n)[edges.callee]
+    weight = np.where(whole > 0, weight / np.maximum(whole, 1e-300), 0.0)
+    blame = assumed.astype(np.float64)
+    for _ in range(STEPS):
+        handed = np.bincount(edges.callee, weight * blame[edges.caller], n)
+        following = np.where(library, np.minimum(handed, 1.0), assumed)
+        if np.allclose(following, blame, atol=1e-3):
+            break
+        blame = following
+    return blame
+
+
+def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools) -> Floats:
+    """Part of each function's changed calls that originates in changed code, handed down from caller to callee."""
+    change = edges.calls_b - edges.calls_a
+    one_sided = ~(table.baseline.present & table.candidate.present)
+    source = np.bincount(edges.callee, blame[edges.caller] * edges.originating, edges.n).astype(np.float64)
+    fixed = code & one_sided
+    extra = np.where(fixed, change, source)
+    if not extra.any():
+        return np.zeros(edges.n)
+    current = extra.copy()
+    for _ in range(STEPS):
+        handed = np.bincount(edges.callee, edges.per_call * current[edges.caller], edges.n)
+        following = np.where(fixed, change, source + handed)
+        if np.allclose(following, current, rtol=1e-6, atol=0.5):
+            current = following
+            break
+        # Recursion among functions may hand down more than there is: calls bound it.
+        current = np.clip(following, -np.abs(change), np.abs(change))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(change != 0, current / change, 0.0)
+    result: Floats = np.clip(np.nan_to_num(part), 0.0, 1.0)
+    return result
+
+
+def _below(
+    table: DiffTable, calls: CallTable, code: Bools, roots: Bools, counts: tuple[Floats, Floats]
+) -> Floats:
+    """Part of each function's changed cost that lies below changed code: 1 for changed functions themselves."""
+    part = code.astype(np.float64)
+    if not code.any():
+        return part
+    n = len(part)
+    caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
+    e_a, e_b = calls.baseline.ncalls.astype(np.float64), calls.candidate.ncalls.astype(np.float64)
+    t_a, t_b = calls.baseline.tottime, calls.candidate.tottime
+    own_a = np.bincount(callee, t_a, n) / np.maximum(counts[0], 1.0)
+    usual = np.where(e_a > 0, t_a / np.maximum(e_a, 1.0), own_a[callee])
+    moved = np.abs(t_b - usual * e_b)
+    whole = np.bincount(callee, moved, n)
+    weight = np.where(whole[callee] > 0, moved / np.maximum(whole[callee], 1e-300), 0.0)
+    builtin = np.array([key.root == BUILTIN for key in table.keys], np.bool_)
+    # Everything is below a root: of what it calls only native functions, whose arguments it made, are its code.
+    passes = ~roots[caller] | builtin[callee]
+    for _ in range(STEPS):
+        following = np.bincount(callee, weight * passes * part[caller], n)
+        following = np.minimum(following, 1.0)
+        following[code] = 1.0
+        if np.allclose(following, part, atol=1e-3):
+            break
+        part = following.astype(np.float64)
+    return part
+
+
+def _cost_part(table: DiffTable, busy: tuple[Floats, Floats], below: Floats) -> Floats:
+    """Of what lies below changed code, the part beyond the factor that all other functions share."""
+    if not below.any():
+        return below
+    a, b = table.baseline, table.candidate
+    share = np.maximum(busy[0] / max(float(busy[0].sum()), 1e-12), busy[1] / max(float(busy[1].sum()), 1e-12))
+    other = (share >= noise.MIN_SHARE) & (below < 0.5)
+    ratios = log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other])
+    common = _common(ratios)
+    calls = np.where(a.ncalls > 0, b.ncalls / np.maximum(a.ncalls, 1), 0.0)
+    usual = busy[0] * calls
+    gained = busy[1] - usual
+    shared = usual * math.expm1(common)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = np.where(gained != 0, 1.0 - shared / gained, 0.0)
+    result: Floats = below * np.clip(np.nan_to_num(beyond), 0.0, 1.0)
+    return result
+
+
+def _common(ratios: Sequence[float] | Floats) -> float:
+    """Common factor of functions that did not change, as a logarithm; 0 where too few tell."""
+    known = np.asarray(ratios)[np.isfinite(ratios)]
+    return location_and_spread(known)[0] if len(known) >= FEWEST_OTHERS else 0.0

@@ -1,0 +1,69 @@
+"""Which functions wait by design, and which do nothing but serve them: their calls and their time are no work.
+
+`movement.is_wait` knows native waits and a few of the standard library by name. What those call (building the list
+for ``poll``) and what only wraps them (``Connection.poll``, ``Queue.get``) is found from who calls whom: a program
+that waits longer calls all of these more often.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.calls import CallTable
+from profkit.measure.movement import is_wait
+from profkit.measure.tables import DiffTable
+from profkit.model import BUILTIN, STDLIB
+
+__all__ = ["waiting_rows"]
+
+Bools = npt.NDArray[np.bool_]
+
+#: Part of a function's calls that must come from functions that wait, for it to serve them.
+SERVES = 0.9
+#: Part of a function's time, callees included, that must be in functions that wait, for it to wrap them.
+WRAPS = 0.5
+#: Levels of wrappers and servants that are looked at.
+LEVELS = 6
+
+
+def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
+    """Find the functions that wait by design, or serve nothing but waiting.
+
+    Parameters
+    ----------
+    table
+        Functions of both sides.
+    calls
+        Who calls whom; without it only names are known.
+
+    Returns
+    -------
+    bool array, shape (n,)
+        Only functions of the standard library and native ones are taken to wrap or serve: a project's loop that
+        polls is the project's.
+    """
+    named = np.array(
+        [is_wait(name, key.root) for name, key in zip(table.name, table.keys, strict=True)], np.bool_
+    )
+    if calls is None or not len(calls) or not named.any():
+        return named
+    n = len(named)
+    library = np.array([key.root in (STDLIB, BUILTIN) for key in table.keys], np.bool_)
+    caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
+    count = (calls.baseline.ncalls + calls.candidate.ncalls).astype(np.float64)
+    time = calls.baseline.cumtime + calls.candidate.cumtime
+    called = np.bincount(callee, count, n)
+    whole = table.baseline.cumtime + table.candidate.cumtime
+    waits: Bools = named.copy()
+    for _ in range(LEVELS):
+        below = np.bincount(callee, count * waits[caller], n)
+        within = np.bincount(caller, time * waits[callee], n)
+        more = library & (
+            ((called > 0) & (below >= SERVES * called)) | ((whole > 0) & (within >= WRAPS * whole))
+        )
+        following = waits | more
+        if np.array_equal(following, waits):
+            break
+        waits = following
+    return waits

@@ -1,0 +1,310 @@
+"""What a reader must know before trusting a result, as data: a code, what it is about, and its numbers.
+
+Readers, the packer and the measurements say it with a `Notice`, and ask for it by its code; no layer reads a
+sentence of another. Sentences are made in ``profkit.report.notices`` alone. `CODES` names every code, what its
+subject is, and the unit of each of its numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, cast
+
+__all__ = [
+    "CODES",
+    "MOST_PIDS",
+    "MOST_RANKS",
+    "UNITS",
+    "WHERE",
+    "Meaning",
+    "Notice",
+    "Number",
+    "grouped",
+    "missing_ranks",
+]
+
+#: What a number of a notice may be; texts are those that come in pairs, such as two versions.
+Number: TypeAlias = "float | int | str | tuple[int, ...] | tuple[str, ...]"
+
+#: Processes that a notice lists by their number; ``pids_total`` counts the others too.
+MOST_PIDS = 4
+#: Ranks that a notice lists by their number.
+MOST_RANKS = 8
+
+#: Units of numbers, and the types that hold them. A ``?`` behind a unit in `CODES`: it may be absent.
+UNITS: Mapping[str, type | tuple[type, ...]] = {
+    "count": int,
+    "bytes": int,
+    "s": (int, float),
+    "Hz": (int, float),
+    "CPUs": (int, float),
+    "share": (int, float),  # of a whole, 0 to 1
+    "factor": (int, float),  # times as much
+    "text": str,
+    "ids": tuple,  # whole numbers that name something: ranks, processes
+}
+
+#: Where a notice holds. Any notice may have these beside its own numbers.
+WHERE: Mapping[str, str] = {
+    "file": "text?",  # the run file
+    "pids": "ids?",  # processes, the first `MOST_PIDS` of them
+    "pids_total": "count?",  # how many processes, where `pids` does not list all
+}
+
+
+class Meaning(NamedTuple):
+    """What the fields of a notice of one code hold: its subject in words, the unit of each number by name."""
+
+    subject: str = ""
+    numbers: Mapping[str, str] = MappingProxyType({})
+
+
+#: Every code. A code never changes its meaning: another meaning gets another code.
+CODES: Mapping[str, Meaning] = {
+    "text": Meaning("a sentence of a run file that was written when warnings were sentences"),
+    # Said of single processes by their agents.
+    "agent-failed": Meaning("the exception"),
+    "not-cpython": Meaning("the interpreter's name"),
+    "snapshots-not-written": Meaning("the system's error"),
+    "no-snapshots": Meaning(),
+    "profile-function-replaced": Meaning(),
+    "waiting-sampled": Meaning("", {"rate": "Hz"}),
+    "waiting-sampling-failed": Meaning("the exception"),
+    "nvtx-patched": Meaning(),
+    "nvtx-not-patchable": Meaning(),
+    "torch-nvtx-shimmed": Meaning(),
+    "torch-emit-nvtx": Meaning(),
+    # From the process's start; without `end_s` it lasted until the process's end.
+    "own-cprofile": Meaning("", {"times": "count", "begin_s": "s", "end_s": "s?"}),
+    # Said of processes by the packer. `idle_lost_s`: where the process only waited. `estimated`: processes whose
+    # open calls have estimated times.
+    "worker-ended": Meaning("", {"lost_s": "s", "idle_lost_s": "s?"}),
+    "process-killed": Meaning("", {"lost_s": "s", "idle_lost_s": "s?", "estimated": "count?"}),
+    "process-running": Meaning(),
+    "threads-in-one-stack": Meaning("", {"python": "text"}),
+    # Said of a capture as a whole.
+    "launcher-killed": Meaning(),
+    "no-python-process": Meaning(),
+    "record-unreadable": Meaning("the record's file", {"problem": "text"}),
+    "rank-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
+    # NVTX.
+    "nvtx-other-tool": Meaning("what NVTX_INJECTION64_PATH is set to"),
+    "nvtx-disabled": Meaning("what NVTX_DISABLE is set to"),
+    "nvtx-file-unreadable": Meaning("the collector's file", {"problem": "text"}),
+    "nvtx-file-cut": Meaning("", {"read": "bytes"}),
+    "nvtx-events-lost": Meaning("", {"events": "count"}),
+    "nvtx-events-damaged": Meaning("", {"events": "count"}),
+    "nvtx-names-folded": Meaning("", {"events": "count"}),
+    "nvtx-names-unreadable": Meaning("the system's error; empty where the file holds something else"),
+    "nvtx-names-damaged": Meaning("the file", {"blocks": "count"}),
+    # The sampler, which watches from outside.
+    "samples-unreadable": Meaning("the exception"),
+    "sampler-no-proc": Meaning(),
+    "sampler-not-started": Meaning("the exception"),
+    "sampler-stopped": Meaning("the exception"),
+    "sampler-no-schedstat": Meaning(),
+    "sampler-no-pressure": Meaning(),
+    "samples-thinned": Meaning("", {"times": "count"}),
+    "processes-not-listed": Meaning("", {"processes": "count", "cpu_s": "s"}),
+    "threads-not-followed": Meaning("", {"threads": "count"}),
+    "cpu-unseen": Meaning("", {"cpu_s": "s"}),
+    "gpu-package-missing": Meaning(),
+    "gpu-not-sampled": Meaning("the driver's error"),
+    "gpu-sampling-stopped": Meaning("the driver's error"),
+    # Files that are read together.
+    "file-skipped": Meaning("the file", {"problem": "text", "hint": "text?"}),
+    "ranks-on-hosts": Meaning("", {"hosts": "count"}),
+    "rank-repeated": Meaning("", {"ranks": "ids", "repeated": "count"}),
+    "rank-file-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
+    # Profiles of other tools.
+    "sampled-profile": Meaning(),
+    "pure-python-profile": Meaning(),
+    "trailing-bytes": Meaning("", {"bytes": "count"}),
+    # How far two sides can be compared. A side is ``baseline`` or ``candidate``.
+    "same-capture": Meaning(),
+    "one-side-sampled": Meaning("the sampled side"),
+    "one-side-mixes-threads": Meaning("the side with all threads in one stack"),
+    "cumulative-times-only": Meaning("the side"),
+    "one-process-compared": Meaning("the side that holds more than one", {"processes": "count"}),
+    "python-differs": Meaning("", {"baseline": "text", "candidate": "text"}),
+    "cpu-model-differs": Meaning("", {"baseline": "text", "candidate": "text"}),
+    "host-differs": Meaning("", {"baseline": "text", "candidate": "text"}),
+    "cpus-differ": Meaning("", {"baseline": "CPUs", "candidate": "CPUs"}),
+    "command-differs": Meaning("", {"baseline": "text", "candidate": "text"}),
+    "process-count-differs": Meaning("", {"baseline": "count", "candidate": "count"}),
+    # Candidate's calls over the baseline's, weighted by time.
+    "calls-differ": Meaning("", {"calls": "factor"}),
+    "functions-of-one-side": Meaning("the side", {"self_time": "share"}),
+    "single-run": Meaning("the side with one run; empty where both have one"),
+}
+
+_CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){0,15}")
+#: Bound of whole numbers: 64 bits hold them.
+_MOST = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One fact that limits what a result means.
+
+    Attributes
+    ----------
+    code
+        Stable identifier in kebab case, a key of `CODES`; of files that a later version wrote, perhaps another.
+    subject
+        What it is about: a file, an error's text, a side. Empty where the code says all.
+    numbers
+        Figures by name, with the units of `CODES`; those of `WHERE` say which file or processes it is about.
+        Read-only.
+    """
+
+    code: str
+    subject: str = ""
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", MappingProxyType(dict(self.numbers)))
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.subject, frozenset(self.numbers.items())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping can be neither copied nor pickled.
+        return Notice, (self.code, self.subject, dict(self.numbers))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the code is known, and each number that it needs is present and of its unit's type."""
+        meaning = CODES.get(self.code)
+        return meaning is not None and all(
+            self._has(name, unit) for name, unit in (*meaning.numbers.items(), *WHERE.items())
+        )
+
+    def _has(self, name: str, unit: str) -> bool:
+        if name not in self.numbers:
+            return unit.endswith("?")
+        value = self.numbers[name]
+        if isinstance(value, tuple) and not all(isinstance(item, int) for item in value):
+            return False
+        return isinstance(value, UNITS[unit.rstrip("?")])
+
+    def at(self, *, file: str = "", pids: Iterable[int | None] = (), pids_total: int = 0) -> Notice:
+        """Return the notice with where it holds.
+
+        Parameters
+        ----------
+        file
+            Run file; empty where that is not to be said.
+        pids
+            Processes; those whose number is not known are left out.
+        pids_total
+            How many processes, where `pids` does not list all.
+        """
+        where: dict[str, Number] = {"file": file} if file else {}
+        known = [pid for pid in pids if pid is not None]
+        if known:
+            where["pids"] = tuple(known[:MOST_PIDS])
+        total = max(pids_total, len(known))
+        if total > min(len(known), MOST_PIDS):
+            where["pids_total"] = total
+        return Notice(self.code, self.subject, {**self.numbers, **where})
+
+    def anywhere(self) -> Notice:
+        """Return the notice without where it holds."""
+        own = {name: value for name, value in self.numbers.items() if name not in WHERE}
+        return Notice(self.code, self.subject, own)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object that stands for it in a file: ``code``, ``subject``, ``numbers``."""
+        return {
+            "code": self.code,
+            "subject": self.subject,
+            "numbers": {k: list(v) if isinstance(v, tuple) else v for k, v in self.numbers.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Notice:
+        """Check what `as_json` returned; ``subject`` and ``numbers`` may be absent.
+
+        Raises
+        ------
+        ValueError
+            It is something else; the message says which field is wrong.
+        """
+        if not isinstance(value, Mapping):
+            raise ValueError("is not an object")
+        code, subject, numbers = value.get("code"), value.get("subject", ""), value.get("numbers", {})
+        if not isinstance(code, str) or not _CODE.fullmatch(code):
+            raise ValueError("has no code")
+        if not isinstance(subject, str):
+            raise ValueError("has a subject that is not a string")
+        if not isinstance(numbers, Mapping):
+            raise ValueError("has numbers that are not an object")
+        return cls(code, subject, {str(name): _number(name, number) for name, number in numbers.items()})
+
+
+def _number(name: object, value: object) -> Number:
+    if isinstance(value, str) or _is_number(value):
+        return cast(Number, value)
+    if isinstance(value, list | tuple):
+        whole = all(type(item) is int and _is_number(item) for item in value)
+        if whole or all(isinstance(item, str) for item in value):
+            return tuple(value)
+    raise ValueError(f"has no usable number in {str(name)[:40]!r}")
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a finite number that a file may hold."""
+    if type(value) is int:
+        return abs(value) < _MOST
+    return type(value) is float and math.isfinite(value)
+
+
+def grouped(said: Iterable[tuple[int | None, Notice]]) -> list[Notice]:
+    """Join equal notices of several processes, in the order of their first occurrence.
+
+    Parameters
+    ----------
+    said
+        The number of a process and what holds for it.
+
+    Returns
+    -------
+    list of Notice
+        Each once, with the processes that it holds for.
+    """
+    pids: dict[Notice, list[int | None]] = {}
+    for pid, notice in said:
+        pids.setdefault(notice, []).append(pid)
+    return [notice.at(pids=which) for notice, which in pids.items()]
+
+
+def missing_ranks(code: str, present: Iterable[int | None], size: int) -> Notice | None:
+    """Return which ranks of a job are missing, the first `MOST_RANKS` by their number.
+
+    Parameters
+    ----------
+    code
+        Of the notice; its numbers are ``ranks``, ``missing`` and ``size``.
+    present
+        The ranks that are not missing.
+    size
+        Number of ranks as a launcher gave it, which may be anything.
+
+    Returns
+    -------
+    Notice or None
+        ``None`` where no rank is missing.
+    """
+    size = min(size, _MOST - 1)
+    known = {rank for rank in present if rank is not None and 0 <= rank < size}
+    missing = size - len(known)
+    if missing <= 0:
+        return None
+    first = tuple(islice((rank for rank in range(size) if rank not in known), MOST_RANKS))
+    return Notice(code, "", {"ranks": first, "missing": missing, "size": size})

@@ -1,0 +1,303 @@
+"""The sentence of every notice: what happened, where, and what to do. The only place where they are made.
+
+`SENTENCES` has one entry for each code of `profkit.model.notices.CODES`. An entry is a template, which names the
+numbers as the notice does (`_Count` says how a count takes its noun), or a function where the sentence depends on
+them. Texts are returned as they are: how a string from a profile is made safe is its renderer's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from profkit.model.notices import CODES, Notice
+from profkit.report import units
+from profkit.report.jsonvalues import json_number, json_text
+
+__all__ = ["SENTENCES", "notice_object", "notice_objects", "notice_text"]
+
+
+class _Count(int):
+    """A whole number, with its noun where a template gives one: ``{events:event|events}``."""
+
+    def __format__(self, nouns: str) -> str:
+        number = f"{int(self):,}"
+        if not nouns:
+            return number
+        one, _, many = nouns.partition("|")
+        return f"{number} {one if self == 1 else many}"
+
+
+def _gibibytes(value: float) -> str:
+    return f"{value / 2**30:.3g} GiB"
+
+
+def _general(value: float) -> str:
+    return f"{value:g}"
+
+
+#: How numbers are spelled, by their unit in `CODES`.
+_SPELLED: Mapping[str, Callable[[Any], Any]] = {
+    "count": _Count,
+    "bytes": _gibibytes,
+    "s": units.seconds,
+    "Hz": _general,
+    "CPUs": _general,
+    "share": units.share,
+    "factor": units.factor,
+    "text": str,
+    "ids": tuple,
+}
+
+
+def _listed(ids: tuple[int, ...], total: int) -> str:
+    """Return numbers in a row, with a mark for those that are left out."""
+    return ", ".join(map(str, ids)) + (", …" if total > len(ids) else "")
+
+
+def _own_cprofile(said: Mapping[str, Any]) -> str:
+    often = f" {said['times']} times," if said["times"] > 1 else ""
+    end = f"{said['end_s']} after its start" if "end_s" in said else "its end"
+    return (
+        f"the program used cProfile itself{often} from {said['begin_s']} to {end}: what ran then is in that profile, "
+        "not in this run"
+    )
+
+
+def _lost(said: Mapping[str, Any]) -> str:
+    idle = f" ({said['idle_lost_s']} if it only waited)" if "idle_lost_s" in said else ""
+    return f"at most the last {said['lost_s']}{idle} before the end are missing"
+
+
+def _worker_ended(said: Mapping[str, Any]) -> str:
+    return f"worker ended by a signal, as multiprocessing.Pool ends its workers; {_lost(said)}"
+
+
+def _process_killed(said: Mapping[str, Any]) -> str:
+    estimated = ", and calls that had not returned have estimated times" if "estimated" in said else ""
+    return f"killed; {_lost(said)}{estimated}"
+
+
+def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
+    if said["pids"]:  # else it is the profile of another tool
+        return (
+            f"several threads ran under Python {said['python']}, where cProfile records all threads in one stack: "
+            "times of functions are not reliable; install a C compiler and profkit again, whose tracer keeps "
+            "threads apart"
+        )
+    return (
+        f"cProfile of Python {said['python']} records all threads in one stack: times are not reliable, and "
+        "cumulative times can exceed the run; profkit capture keeps threads apart"
+    )
+
+
+def _rank_missing(said: Mapping[str, Any]) -> str:
+    return (
+        f"{said['missing']:rank|ranks} of {said['size']} left no record ({_listed(said['ranks'], said['missing'])}); "
+        "for ranks on other hosts, start profkit in each rank (mpirun … profkit capture -- python …) and join the "
+        "files with profkit merge"
+    )
+
+
+def _rank_file_missing(said: Mapping[str, Any]) -> str:
+    ranks = _listed(said["ranks"], said["missing"])
+    return (
+        f"no file of {said['missing']:rank|ranks} of {said['size']} ({ranks}); merge the files of all ranks"
+    )
+
+
+def _rank_repeated(said: Mapping[str, Any]) -> str:
+    ranks = _listed(said["ranks"], said["repeated"])
+    return (
+        f"{said['repeated']:rank is|ranks are} in more than one file ({ranks}); merge one file of each rank"
+    )
+
+
+def _nvtx_names_unreadable(said: Mapping[str, Any]) -> str:
+    why = f"cannot be read ({said['subject']})" if said["subject"] else "is damaged"
+    return f"the file with the names of the NVTX ranges {why}: the names are lost"
+
+
+def _file_skipped(said: Mapping[str, Any]) -> str:
+    return f"{said['subject']}: {said['problem']}" + (f" ({said['hint']})" if "hint" in said else "")
+
+
+def _single_run(said: Mapping[str, Any]) -> str:
+    whose = f"the {said['subject']} is one run" if said["subject"] else "each side is one run"
+    return (
+        f"{whose}, which does not show its own noise: that of clean repeats of other programs is used; capture "
+        "several with --repeat"
+    )
+
+
+_COMPILER = "install a C compiler, then profkit again"
+
+#: Templates and functions by code. Names in braces are ``subject`` and the notice's numbers, spelled with their
+#: unit; a function gets these in a mapping.
+SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
+    "text": "{subject}",
+    "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
+    "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
+    "snapshots-not-written": "some snapshots could not be written ({subject}): check the space beside the run file",
+    "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
+    "profile-function-replaced": (
+        "the program set a profile function of its own (sys.setprofile): records of the main thread end there"
+    ),
+    "waiting-sampled": (
+        "waiting was sampled about {rate} times a second, not traced: that of a Python function and of the C "
+        "functions it calls is divided among them by their time"
+    ),
+    "waiting-sampling-failed": "sampling of waiting ended early ({subject}): waiting after that is missing",
+    "nvtx-patched": (
+        "NVTX ranges were recorded by patching the nvtx package, since profkit's compiled collector is missing: "
+        f"ranges of C and C++ code (PyTorch, CuPy, NCCL) are not in this run; {_COMPILER}"
+    ),
+    "nvtx-not-patchable": (
+        "NVTX ranges are not in this run: profkit's compiled collector is missing, and this version of the nvtx "
+        f"package cannot be patched; {_COMPILER}"
+    ),
+    "torch-nvtx-shimmed": (
+        "torch.cuda.nvtx was recorded by profkit (--nvtx-shim): this PyTorch was built without CUDA, and its calls "
+        "fail without profkit"
+    ),
+    "torch-emit-nvtx": (
+        "torch.autograd.profiler.emit_nvtx did nothing (--nvtx-shim): ranges of operators need a PyTorch with CUDA"
+    ),
+    "own-cprofile": _own_cprofile,
+    "worker-ended": _worker_ended,
+    "process-killed": _process_killed,
+    "process-running": "still running when the run file was written: what came later is missing",
+    "threads-in-one-stack": _threads_in_one_stack,
+    "launcher-killed": "profkit itself was killed: this run is what the processes had written until then",
+    "no-python-process": (
+        "no Python process was profiled, so no functions are in this run: the command starts none, or starts it "
+        "without its environment (python -I, -E or -S, env -i, a remote host without this file system)"
+    ),
+    "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
+    "rank-missing": _rank_missing,
+    "nvtx-other-tool": (
+        "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject}): they are not in this run; "
+        "unset the variable to record them"
+    ),
+    "nvtx-disabled": (
+        "NVTX_DISABLE is set (to {subject}): annotate and push_range of the nvtx package do nothing; unset it to "
+        "record their ranges"
+    ),
+    "nvtx-file-unreadable": "the NVTX ranges in {subject} are left out ({problem})",
+    "nvtx-file-cut": "only the first {read} of NVTX events were read",
+    "nvtx-events-lost": (
+        "{events:NVTX event was|NVTX events were} lost: the disk was full, or the limit per process was reached "
+        "(1 GiB; PROFKIT_NVTX_BYTES sets another)"
+    ),
+    "nvtx-events-damaged": "{events:NVTX event is|NVTX events are} damaged and left out",
+    "nvtx-names-folded": (
+        "too many different names of NVTX ranges: in {events:event|events}, the numbers in the name are replaced "
+        "by {{n}}"
+    ),
+    "nvtx-names-unreadable": _nvtx_names_unreadable,
+    "nvtx-names-damaged": "{blocks:block|blocks} of names of NVTX ranges in {subject} damaged: those names are lost",
+    "samples-unreadable": "what was sampled from outside cannot be read ({subject}) and is left out",
+    "sampler-no-proc": "there is no /proc on this system: threads, pressure and load were not sampled",
+    "sampler-not-started": "nothing was sampled from outside: {subject}",
+    "sampler-stopped": "sampling from outside ended early: {subject}",
+    "sampler-no-schedstat": "this kernel does not report how long threads queued for a CPU (schedstat)",
+    "sampler-no-pressure": "this kernel does not report CPU pressure (PSI)",
+    "samples-thinned": "many threads, or a long run: every second sample was dropped {times:time|times}",
+    "processes-not-listed": "{processes:short process is|short processes are} not listed ({cpu_s} of CPU)",
+    "threads-not-followed": "{threads:thread was|threads were} not followed: too many at once",
+    "cpu-unseen": "{cpu_s} of CPU were used by processes too short to be seen, or while processes ended",
+    "gpu-package-missing": "GPUs were not sampled: install profkit with its extra `gpu` (nvidia-ml-py)",
+    "gpu-not-sampled": "GPUs were not sampled: NVML reports {subject}",
+    "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
+    "file-skipped": _file_skipped,
+    "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
+    "rank-repeated": _rank_repeated,
+    "rank-file-missing": _rank_file_missing,
+    "sampled-profile": (
+        "written by a sampling profiler: counts are samples, not calls, and rows are executed lines, so that one "
+        "function can be several rows"
+    ),
+    "pure-python-profile": (
+        "written by the pure-Python profiler: caller–callee rows have counts but no times, and the profiler's own "
+        "cost distorts the others"
+    ),
+    "trailing-bytes": "ignored {bytes:byte|bytes} behind the profile",
+    "same-capture": "both sides hold the same capture, to the last bit: this compares a file with itself",
+    "one-side-sampled": "the {subject} was sampled, the other side traced: profile both in the same way",
+    "one-side-mixes-threads": (
+        "the {subject} has all threads in one stack, the other side does not: capture both with profkit"
+    ),
+    "cumulative-times-only": (
+        "the {subject} has cumulative times only: a function's own time cannot be told from that of its callees"
+    ),
+    "one-process-compared": (
+        "the other side holds one process only: of the {subject}'s {processes:process|processes}, only the first is "
+        "compared"
+    ),
+    "python-differs": (
+        "Python {baseline} against {candidate}: library functions differ, and comprehensions are folded into their "
+        "callers"
+    ),
+    "cpu-model-differs": "CPU model {baseline} against {candidate}",
+    "host-differs": "host {baseline} against {candidate}",
+    "cpus-differ": "{baseline} available CPUs against {candidate}",
+    "command-differs": "command “{baseline}” against “{candidate}”",
+    "process-count-differs": "{baseline:process|processes} against {candidate}",
+    "calls-differ": "the candidate makes {calls} the baseline's calls where the time is spent",
+    "functions-of-one-side": "{self_time} of the {subject}'s self time is in functions that only it has",
+    "single-run": _single_run,
+}
+
+
+def notice_text(notice: Notice) -> str:
+    """Say a notice in one sentence, without a full stop, with the file or the processes in front that it is about.
+
+    Parameters
+    ----------
+    notice
+        Any; one whose code or numbers this version does not know, as a later one may write it, is spelled out.
+    """
+    numbers = notice.numbers
+    sentence = SENTENCES.get(notice.code) if notice.is_complete else None
+    if sentence is None:
+        figures = ", ".join(f"{name} {value}" for name, value in numbers.items())
+        return ": ".join(part for part in (notice.code, notice.subject, figures) if part)
+    said: dict[str, Any] = {"subject": notice.subject, "pids": numbers.get("pids", ())}
+    for name, unit in CODES[notice.code].numbers.items():
+        if name in numbers:
+            said[name] = _SPELLED[unit.rstrip("?")](numbers[name])
+    return _where(numbers) + (sentence(said) if callable(sentence) else sentence.format_map(said))
+
+
+def _where(numbers: Mapping[str, Any]) -> str:
+    file = f"{numbers['file']}: " if numbers.get("file") else ""
+    pids = numbers.get("pids", ())
+    if not pids:
+        return file
+    total = max(len(pids), numbers.get("pids_total", 0))
+    if total == 1:
+        return f"{file}process {pids[0]}: "
+    return f"{file}{total:,} processes ({_listed(pids, total)}): "
+
+
+def notice_object(notice: Notice) -> dict[str, Any]:
+    """Build the object of a notice in JSON output: ``code``, ``subject``, ``numbers`` and ``text``."""
+    return {
+        "code": notice.code,
+        "subject": json_text(notice.subject),
+        "numbers": {json_text(name): _plain(value) for name, value in notice.numbers.items()},
+        "text": json_text(notice_text(notice)),
+    }
+
+
+def notice_objects(notices: Iterable[Notice]) -> list[dict[str, Any]]:
+    """Build the object of each as `notice_object` does."""
+    return [notice_object(notice) for notice in notices]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, str):
+        return json_text(value)
+    return json_number(value) if isinstance(value, float) else value

@@ -1,0 +1,39 @@
+"""Every sentence of a report, made of results: verdicts, evidence, advice, the account, what moved.
+
+The only room in which numbers become text that people read; what is typed in below has an id, and every id has its
+words here (a test holds them together). Takes results, returns strings and blocks; formats nothing for one output.
+"""
+
+from __future__ import annotations
+
+from profkit.report.wording.accounts import BUCKET_TITLES, waterfall
+from profkit.report.wording.advice import advice_blocks, advice_text
+from profkit.report.wording.evidence import evidence_texts
+from profkit.report.wording.explain import explain_sections
+from profkit.report.wording.functions import (
+    SMALL_SHARE,
+    WAITING_NOTE,
+    cut_note,
+    display_name,
+    location,
+    moved_text,
+)
+from profkit.report.wording.verdicts import finding_text, summary_of, verdict_block
+
+__all__ = [
+    "BUCKET_TITLES",
+    "SMALL_SHARE",
+    "WAITING_NOTE",
+    "advice_blocks",
+    "advice_text",
+    "cut_note",
+    "display_name",
+    "evidence_texts",
+    "explain_sections",
+    "finding_text",
+    "location",
+    "moved_text",
+    "summary_of",
+    "verdict_block",
+    "waterfall",
+]

@@ -1,0 +1,77 @@
+"""The account in words: titles of the buckets, and a waterfall from one wall to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from profkit.report.document import Step, Waterfall
+from profkit.report.text import clean
+from profkit.report.wording.functions import display_name
+from profkit.verdict.account import Account, Bucket
+
+__all__ = ["BUCKET_TITLES", "waterfall"]
+
+#: What each bucket is, in a few words.
+BUCKET_TITLES: Mapping[str, str] = {
+    "startup": "start and end",
+    "work": "more calls",
+    "code": "changed code",
+    "speed": "cost per call",
+    "queue": "queued for a CPU",
+    "blocked": "blocked",
+    "loading": "waiting for loaders",
+    "imbalance": "waiting for ranks",
+    "rest": "not attributed",
+    "running": "running",
+}
+#: Functions that are named behind a bucket.
+NAMED = 2
+#: Part of the greatest bucket below which one is not worth a line unless it is beyond its noise.
+SMALL = 0.005
+
+
+def waterfall(account: Account) -> Waterfall:
+    """Lay out an account; buckets of no size are left out, and the others still add up to within rounding."""
+    whole = max(abs(account.added_s), *(abs(b.seconds) for b in account.buckets), 1e-12)
+    alone = account.baseline_s == 0.0
+    steps = tuple(
+        Step(
+            title=_title(bucket, account, alone),
+            seconds=bucket.seconds,
+            low=bucket.low,
+            high=bucket.high,
+            share=bucket.share,
+            beyond=bucket.beyond_noise or alone,
+            about=_about(bucket),
+        )
+        for bucket in account.buckets
+        if abs(bucket.seconds) >= SMALL * whole
+    )
+    return Waterfall(
+        before_s=None if alone else account.baseline_s,
+        after_s=account.candidate_s,
+        steps=steps,
+        note=_note(account),
+    )
+
+
+def _title(bucket: Bucket, account: Account, alone: bool) -> str:
+    if bucket.name in account.merged[:1]:
+        return "running or queued" if alone else "cost per call, or queued"
+    if bucket.name == "work" and bucket.seconds < 0:
+        return "fewer calls"
+    return BUCKET_TITLES[bucket.name]
+
+
+def _about(bucket: Bucket) -> str:
+    """The functions that make most of it."""
+    named = [p for p in bucket.parts if abs(p.seconds) >= 0.1 * abs(bucket.seconds)][:NAMED]
+    return ", ".join(clean(display_name(part.name)) for part in named)
+
+
+def _note(account: Account) -> str:
+    if account.merged:
+        return "Without the kernel's counters, running and queueing cannot be told apart."
+    if account.basis == "other-programs":
+        return "Intervals: what clean repeats of other programs show. Several runs per side give their own."
+    return ""

@@ -1,0 +1,188 @@
+"""Evidence in words: what was measured, its values on both sides, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from profkit.report import units
+from profkit.report.text import clean
+from profkit.verdict.types import Evidence, Value
+
+__all__ = ["READINGS", "SIGNALS", "EvidenceTexts", "evidence_texts", "value_text"]
+
+
+class EvidenceTexts(NamedTuple):
+    """One row of evidence as text."""
+
+    signal: str
+    baseline: str
+    candidate: str
+    says: str
+
+
+def value_text(unit: str, value: Value) -> str:
+    """Format one value of evidence."""
+    if value is None:
+        return "not set" if unit == "text" else units.UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return clean(value)
+    if unit == "s":
+        return units.seconds(value)
+    if unit == "share":
+        return units.share(value)
+    if unit == "factor":
+        return units.factor(value)
+    if unit == "cores":
+        return f"{value:.2f} cores" if value != 1 else "1 core"
+    if unit == "bytes":
+        return f"{value / 1e6:,.0f} MB"
+    if unit == "count":
+        return units.count(value) if float(value).is_integer() else f"{value:,.2f}"
+    if unit == "1/s":
+        return f"{value:.3g}/s"
+    return f"{value:.2f}"
+
+
+#: What is measured, by the id of `Evidence.signal`; ``{subject}`` is the function, range or variable.
+SIGNALS: Mapping[str, str] = {
+    "wall": "wall time",
+    "self-time": "self time of all functions",
+    "main.queue": "run-queue wait of the main thread",
+    "main.wait": "run-queue wait of the main thread, of its active time",
+    "rank.wait": "run-queue wait of the rank that queues most, of its active time",
+    "helpers.queue": "run-queue wait of all other threads and processes",
+    "demand": "CPU demand of the whole program",
+    "pools.asked": "cores that its processes and thread pools ask for",
+    "others": "CPU used by other processes",
+    "steal": "CPU given to other machines (steal)",
+    "pressure": "CPU pressure (PSI some)",
+    "throttled": "throttled periods",
+    "function.queue": "queueing in {subject}",
+    "range.queue": "queueing in range {subject}",
+    "main.off": "main thread off the CPU, not queueing",
+    "delivery": "main thread waiting for loaders and workers",
+    "iterations.wait": "part of the iterations in which the consumer waited for its loader",
+    "calls": "calls, weighted by time",
+    "calls.share": "time in functions whose calls changed",
+    "origin": "calls of {subject}, per call of {caller}",
+    "function.calls": "calls of {subject}",
+    "function.self-time": "self time of {subject}",
+    "function.source": "source of {subject}",
+    "function.per-call": "time per call of {subject}",
+    "per-call": "CPU time per call, median over functions",
+    "cpu.model": "CPU model",
+    "cpu.probe": "a fixed piece of work on one CPU",
+    "variable": "{subject}",
+    "memory.peak": "most memory at once",
+    "bytes.read": "bytes read",
+    "command": "command line",
+    "order.distance": "distance of the rankings",
+    "order.elsewhere": "time that sits in other functions",
+    "scatter": "scatter of time per call over repeats",
+    "signs": "signs of lost time slices, weighed",
+    "lumps": "short functions that lost a time slice",
+}
+
+
+def _number(evidence: Evidence, name: str) -> float | None:
+    found = evidence.numbers.get(name)
+    return float(found) if isinstance(found, (int, float)) else None
+
+
+def _pool(e: Evidence) -> str:
+    origin = str(e.numbers.get("variable") or "") or {
+        "default": "by default",
+        "program": "set by the program",
+    }.get(str(e.numbers.get("origin")), "")
+    processes, threads = e.numbers.get("processes"), e.numbers.get("threads")
+    many = f"{processes} × " if isinstance(processes, int) and processes > 1 else ""
+    cpus = "" if e.threshold is None else f", for {e.threshold:g} CPUs"
+    return f"{many}{clean(e.subject)} {threads}{f' ({clean(origin)})' if origin else ''}{cpus}"
+
+
+#: What the values say, by the id of `Evidence.reading`.
+READINGS: Mapping[str, Callable[[Evidence], str]] = {
+    "": lambda e: "",
+    "times": lambda e: units.factor(_number(e, "factor")),
+    "identical": lambda e: "equal to the last bit throughout",
+    "same": lambda e: "the same",
+    "changed": lambda e: "changed",
+    "differs": lambda e: "not the same",
+    "no-cpu-free": lambda e: "ready to run, but no CPU was free",
+    "others-wait-for-rank": lambda e: "the other ranks wait for it",
+    "main-waits-for-helpers": lambda e: "the main thread waits for them, and they for a CPU",
+    "cpus-were-free": lambda e: "CPUs were free for it",
+    "baseline-starved": lambda e: "the baseline was the one that lacked CPUs",
+    "own-threads-compete": lambda e: "more than the CPUs available: its own threads and processes compete",
+    "within-cpus": lambda e: "within the CPUs available",
+    "quota": lambda e: "against what the quota and the affinity allow",
+    "pool": _pool,
+    "machine-idle": lambda e: "the rest of the machine was idle",
+    "other-programs": lambda e: "other programs take CPUs",
+    "as-beside-baseline": lambda e: "about as much as beside the baseline",
+    "other-guests": lambda e: "the hypervisor's other guests take CPUs",
+    "pressure": lambda e: "time in which a task of the machine waited for a CPU",
+    "quota-used-up": lambda e: "the cgroup's CPU quota was used up again and again",
+    "of-all-queueing": lambda e: f"{units.share(_number(e, 'share'))} of all queueing in functions",
+    "nvtx-range": lambda e: "NVTX range",
+    "of-lost-time": lambda e: f"{units.share(_number(e, 'share'))} of the lost time",
+    "waiting-for-something": lambda e: "waiting for something else than a CPU",
+    "functions-that-hand-over": lambda e: "in the functions that hand over what they bring",
+    "iteration-rate": lambda e: (
+        f"{_number(e, 'after') or 0:.3g} iterations/s, against {_number(e, 'before') or 0:.3g}"
+    ),
+    "calls-of-same-functions": lambda e: (
+        f"{'more' if (_as_number(e.candidate) or 0) > 1 else 'fewer'} calls of the same functions"
+    ),
+    "waiting-left-out": lambda e: "waiting left out",
+    "per-call-of": lambda e: (
+        f"{units.count(_number(e, 'calls'))} calls of {clean(str(e.numbers.get('caller')))}: the change starts there"
+    ),
+    "code-part": lambda e: (
+        f"{units.share(_number(e, 'share'))} of the lost time, with all that changed or is new and what that calls"
+    ),
+    "of-gains": lambda e: f"{units.share(_number(e, 'share'))} of the added time of all functions",
+    "source-new": lambda e: "new",
+    "source-gone": lambda e: "gone",
+    "source-changed": lambda e: "changed",
+    "median-of-all": lambda e: f"median of all functions: {units.factor(_number(e, 'factor'))}",
+    "scatter-over-functions": lambda e: f"scatter over functions {_number(e, 'spread') or 0:.2f}",
+    "another-cpu": lambda e: "another CPU",
+    "cpu-slower": lambda e: "the CPU itself is slower",
+    "other-instructions": lambda e: "libraries use other instructions",
+    "more-data": lambda e: f"{units.factor(_number(e, 'factor'))}: more data",
+    "noise-reaches": lambda e: f"noise reaches {value_text(e.unit, e.threshold)}",
+    "only-lost-slices": lambda e: "another machine, a regression or a larger input leave it where it was",
+    "signs-weighed": lambda e: f"at most 15 in 1,000 other pairs reach {units.share(e.threshold)}",
+    "lost-slices": lambda e: (
+        f"{units.seconds(_number(e, 'seconds'))} each; the others kept their time, as under a scheduler's slices"
+    ),
+}
+
+
+def _as_number(value: Value) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _value(evidence: Evidence, side: int) -> str:
+    value = (evidence.baseline, evidence.candidate)[side]
+    text = value_text(evidence.unit, value)
+    whole = None if evidence.whole is None else evidence.whole[side]
+    number = _as_number(value)
+    if whole is None or number is None:
+        return text
+    if evidence.unit == "cores":
+        return f"{text} of {whole:g} CPUs"
+    return f"{text} ({units.share(min(1.0, number / whole))})" if whole > 0 else text
+
+
+def evidence_texts(evidence: Evidence) -> EvidenceTexts:
+    """Word one piece of evidence."""
+    caller = clean(str(evidence.numbers.get("caller", "")))
+    signal = SIGNALS[evidence.signal].format(subject=clean(evidence.subject), caller=caller)
+    unknown_text = evidence.unit == "text" and evidence.baseline is None and evidence.candidate is None
+    values = ("", "") if unknown_text else (_value(evidence, 0), _value(evidence, 1))
+    return EvidenceTexts(signal, *values, READINGS[evidence.reading](evidence))

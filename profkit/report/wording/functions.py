@@ -1,0 +1,82 @@
+"""Words about functions: their names, where they are, how they moved, what was cut."""
+
+from __future__ import annotations
+
+import math
+
+from profkit.identity.readable import readable_name
+from profkit.measure.movement import CALLS_CHANGED, is_wait
+from profkit.measure.tables import DiffTable
+from profkit.model import FunctionKey
+from profkit.report import units
+from profkit.report.text import clean
+
+__all__ = ["SMALL_SHARE", "WAITING_NOTE", "cut_note", "display_name", "location", "moved_text"]
+
+#: Share of the self time (1) below which a function that did not move beyond the noise is counted instead of
+#: listed: a fifth of the 0.5 % below which rankings say nothing (DETECTION §2).
+SMALL_SHARE = 0.001
+#: Part of a function's self time spent queueing from which its sentence mentions it.
+MENTION_WAIT = 0.1
+
+#: What is to be known of functions that wait.
+WAITING_NOTE = (
+    "They wait by design (locks, pipes, polls, pool threads): their time follows the speed of everything else and is "
+    "no cause by itself."
+)
+
+
+def display_name(name: str) -> str:
+    """Name of a function as a table shows it: built-in ones without the words that cProfile puts around them.
+
+    ``<method 'sort' of 'list' objects>`` becomes ``list.sort`` and ``<built-in method torch.conv2d>`` becomes
+    ``torch.conv2d``; the column of locations says that they are built in.
+    """
+    return clean(readable_name(name))
+
+
+def location(key: FunctionKey, file: str, line: int) -> str:
+    """Where a function is, relative to its root; built-in functions are in no file."""
+    path = key.path or ("" if file in ("", "~") else file)
+    if not path:
+        return "built-in"
+    return clean(f"{path}:{line}" if line else path)
+
+
+def cut_note(shown: int, total: int, what: str = "") -> str:
+    """Say how many rows were left out, and how to see them; empty when none were."""
+    if shown >= total:
+        return ""
+    of = f"{total:,} {what}".rstrip()
+    return f"{shown:,} of {of} shown (--limit 0 lists all)."
+
+
+def moved_text(table: DiffTable, row: int) -> str:
+    """Say how a function that moved beyond the noise moved: its rank, source, calls, cost per call and queueing."""
+    a, b = table.baseline, table.candidate
+    if not a.present[row] or not b.present[row]:
+        return "new" if b.present[row] else "gone"
+    before, after = int(a.rank[row]), int(b.rank[row])
+    if before == after:
+        moved = f"stays #{after}"
+    else:
+        moved = f"{'rose' if after < before else 'fell'} from #{before} to #{after}"
+    said = ["waits by design"] if is_wait(table.name[row], table.keys[row].root) else []
+    same = table.same_source[row]
+    if same is not None:
+        said.append("same source" if same else "source changed")
+    calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
+    if calls_a == calls_b:
+        said.append("same calls")
+    elif abs(calls_b - calls_a) <= CALLS_CHANGED * calls_a:
+        said.append("nearly the same calls")
+    elif calls_a:
+        said.append(f"{units.factor(calls_b / calls_a)} the calls")
+    per_call = float(table.per_call_ratio[row])
+    if math.isfinite(per_call):
+        said.append(f"{units.factor(per_call)} per call")
+    if b.wait is not None and b.tottime[row] > 0:
+        part = min(1.0, float(b.wait[row] / b.tottime[row]))  # sampled waiting may be a little more
+        if part >= MENTION_WAIT:
+            said.append(f"{units.share(part)} of it waiting for a CPU")
+    return f"{moved}; {', '.join(said)}"

@@ -1,0 +1,254 @@
+"""Verdicts in words: a headline, and one sentence with the numbers that carry it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from profkit.report import units
+from profkit.report.document import VerdictBlock
+from profkit.report.text import clean
+from profkit.report.wording.functions import display_name
+from profkit.verdict.types import Finding, Value, Verdict
+
+__all__ = ["SUMMARIES", "finding_text", "summary_of", "verdict_block"]
+
+_HEADLINES = {
+    "no-change": ("No change beyond the noise", "good"),
+    "contention": ("Resource contention", "bad"),
+    "slower-machine": ("A slower machine", "bad"),
+    "code-change": ("A code change", "bad"),
+    "workload-change": ("Different work", "bad"),
+    "data-starvation": ("Starved of data", "bad"),
+    "blocked": ("Blocked, not computing", "bad"),
+    "faster": ("Faster", "good"),
+    "inconclusive": ("Inconclusive", "unsure"),
+}
+
+_KINDS = {
+    "self-oversubscription": "by the program itself",
+    "external-load": "by other processes",
+    "cpu-quota": "by a CPU quota",
+}
+
+#: Headlines of verdicts that are inconclusive for a reason of their own, by rule.
+_UNDECIDED = {
+    "another-program": "Two different programs",
+    "unfinished": "The targets did not end alike",
+}
+
+#: What a summary is made from: the kind, the subject, the numbers, and whether it is of one run alone.
+_Parts = tuple["str | None", str, Mapping[str, Value], bool]
+
+
+def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
+    """Say the verdict in a headline, and its cause by the name that scripts match."""
+    headline, tone = _HEADLINES[verdict.cause]
+    headline = _UNDECIDED.get(verdict.rule, headline)
+    if verdict.kind:
+        headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
+    names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
+    return VerdictBlock(
+        headline,
+        "" if names == headline.lower() else names,
+        verdict.confidence,
+        summary_of(verdict, alone=alone),
+        tone,
+    )
+
+
+def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
+    """One sentence on a verdict or a finding."""
+    return SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
+
+
+def finding_text(finding: Finding) -> str:
+    """A finding beside the verdict: its cause, how sure, how much of the loss, and its sentence."""
+    notes = []
+    if finding.calibrated:
+        notes.append(f"confidence {100 * finding.confidence:.0f} %")
+    if math.isfinite(finding.severity):
+        notes.append(f"explains {units.share(finding.severity)} of the lost time")
+    brackets = f" ({', '.join(notes)})" if notes else ""
+    return f"{finding.cause}{brackets}: {summary_of(finding)}"
+
+
+def _share(numbers: Mapping[str, Value], name: str) -> str:
+    return units.share(_number(numbers, name))
+
+
+def _factor(numbers: Mapping[str, Value], name: str) -> str:
+    return units.factor(_number(numbers, name))
+
+
+def _number(numbers: Mapping[str, Value], name: str) -> float | None:
+    found = numbers.get(name)
+    return float(found) if isinstance(found, (int, float)) else None
+
+
+def _by_whom(kind: str | None, numbers: Mapping[str, Value]) -> str:
+    if kind == "self-oversubscription":
+        also = ", and by other programs too" if numbers.get("contention.others") else ""
+        return f"by its own threads and processes{also}"
+    if kind == "external-load":
+        return "by other programs on the machine"
+    return "by something that the counters do not show"
+
+
+def _queue(parts: _Parts) -> str:
+    kind, _, n, alone = parts
+    who = n.get("contention.who")
+    side = "run" if alone else "candidate"
+    name, of = {
+        "main": ("its main thread", "main.wait"),
+        "rank": ("one rank", "rank.wait"),
+        "helpers": ("the workers and threads that its main thread waits for", "helpers.wait"),
+    }[str(who)]
+    against = "" if alone else f", against {_share(n, f'{of}-before')} in the baseline"
+    tail = ", and the others wait for it" if who == "rank" and not alone else ""
+    return (
+        f"The {side} was starved of CPU {_by_whom(kind, n)}: {name} queued for a CPU for {_share(n, of)} of the "
+        f"active time{against}{tail}."
+    )
+
+
+def _code(parts: _Parts) -> str:
+    _, subject, n, _ = parts
+    name = display_name(subject) if subject else "A function"
+    what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
+    return f"{what}; changed functions and what they call hold {_share(n, 'account.code')} of the lost time."
+
+
+def _work(parts: _Parts) -> str:
+    _, subject, n, _ = parts
+    often = "more often" if (_number(n, "calls.factor") or 1) > 1 else "less often"
+    origin = f" The changed calls start in {display_name(subject)}." if subject else ""
+    return (
+        f"The candidate does {_factor(n, 'calls.factor')} the work: the functions where the time is spent are called "
+        f"{often}.{origin}"
+    )
+
+
+def _within(parts: _Parts) -> str:
+    n = parts[2]
+    total = f"the total ({_factor(n, 'time.slowdown')}) is within what clean repeats drift"
+    if not n.get("pair.counters"):
+        return f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
+    return (
+        f"No reordering beyond noise, {total}, and the main thread queued for a CPU for {_share(n, 'main.wait')} of "
+        f"its active time, against {_share(n, 'main.wait-before')}."
+    )
+
+
+def _undecided(parts: _Parts) -> str:
+    _, subject, n, _ = parts
+    if n.get("reordered"):
+        what = "The order of functions moved beyond noise"
+    elif n.get("shifted"):
+        what = "Time moved between functions beyond noise"
+    elif subject:
+        what = f"{display_name(subject)} moved beyond the noise"
+    elif n.get("drifted"):
+        what = f"Everything takes about the same factor more ({_factor(n, 'factor')})"
+    else:
+        what = "Little moved"
+    why = (
+        "the candidate did not wait for CPUs, and neither calls nor sources say why"
+        if n.get("counters")
+        else "without the kernel's counters contention, another machine and a larger input look alike"
+    )
+    return f"{what}, but {why}."
+
+
+def _ended(parts: _Parts) -> str:
+    n = parts[2]
+    said = []
+    for side in ("baseline", "candidate"):
+        status = str(n.get(f"{side}-exit") or "")
+        kind, _, number = status.partition(" ")
+        said.append(
+            f"the {side} was ended by signal {number}"
+            if kind == "signal"
+            else f"the {side} ended with exit status {number}"
+            if kind == "exit"
+            else f"the {side} ended normally"
+        )
+    text = " and ".join(said)
+    return f"{text[0].upper()}{text[1:]}: they did not do the same work, so their times cannot be compared."
+
+
+def _starved(parts: _Parts) -> str:
+    return (
+        "The candidate lost CPU in time slices, as under contention: the same calls cost very different factors. "
+        "Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped process."
+    )
+
+
+#: By rule.
+SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
+    "identical": lambda p: "Both sides are the same capture.",
+    "within-noise": _within,
+    "same-total": lambda p: (
+        f"Time moved between functions, and none was lost: the candidate takes {_factor(p[2], 'time.slowdown')} the "
+        f"baseline's time, and its main thread queued for a CPU for {_share(p[2], 'main.wait')} of its active time, "
+        f"against {_share(p[2], 'main.wait-before')}."
+    ),
+    "nothing-beyond": lambda p: (
+        f"No part of the time changed by more than repeats do: the candidate takes {_factor(p[2], 'time.slowdown')} the "
+        f"baseline's time, and its main thread queued for a CPU for {_share(p[2], 'main.wait')} of its active time, "
+        f"against {_share(p[2], 'main.wait-before')}."
+    ),
+    "call-counts": _work,
+    "larger-input": lambda p: (
+        f"The same calls take {_factor(p[2], 'time.slowdown')} the time on the same kind of CPU: each has more data "
+        "to work on."
+    ),
+    "more-per-call": lambda p: (
+        f"The same calls of the same source take {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU "
+        "was as fast as before: each has more to do."
+    ),
+    "throttling": lambda p: (
+        f"A CPU quota throttled the {'run' if p[3] else 'candidate'} in {_share(p[2], 'throttled')} of its periods."
+    ),
+    "run-queue-wait": _queue,
+    "starved": _starved,
+    "starved-repeats": _starved,
+    "loading": lambda p: (
+        f"The main thread waited for its data loaders or workers for {_share(p[2], 'account.loading')} of its time, "
+        "not for a CPU."
+        if p[3]
+        else "The candidate's main thread waited for its data loaders or workers, not for a CPU: "
+        f"{units.seconds(_number(p[2], 'delivery'))} against {units.seconds(_number(p[2], 'delivery-before'))}."
+    ),
+    "off-cpu": lambda p: (
+        f"The main thread was off the CPU without queueing for one for {_share(p[2], 'off')} of its time: I/O, locks "
+        "or sleep."
+        if p[3]
+        else f"The candidate was off the CPU without queueing for one for {_share(p[2], 'off')} of its time, against "
+        f"{_share(p[2], 'off-before')}: I/O, locks, or it was stopped."
+    ),
+    "changed-source": _code,
+    "calls-per-call": lambda p: (
+        f"{display_name(p[1])} calls others more often each time it runs, and nothing else changed its calls; that "
+        f"holds {_share(p[2], 'account.code')} of the lost time. Its source is not in the files."
+    ),
+    "one-function": lambda p: (
+        f"{display_name(p[1])} alone got slower per call, and holds {_share(p[2], 'function.part')} of the added "
+        "time of all functions."
+    ),
+    "slower-cpu": lambda p: (
+        f"The same calls take {_factor(p[2], 'time.slowdown')} the time on another CPU or with other instructions, "
+        "without waiting for one."
+    ),
+    "one-factor": lambda p: (
+        f"Every function takes about {_factor(p[2], 'per-call')} the CPU time for the same calls, without waiting "
+        "for a CPU: it did less per second (clock, memory, other guests of its host)."
+    ),
+    "less-time": lambda p: f"The candidate takes {_factor(p[2], 'time.slowdown')} the baseline's time.",
+    "another-program": lambda p: (
+        "The two sides are hardly the same program: few functions of either are in the other. Compare runs of one "
+        "program."
+    ),
+    "unfinished": _ended,
+    "nothing-decides": _undecided,
+}

@@ -1,0 +1,364 @@
+"""The account of the lost time: where each second between two walls went, in buckets that add up to the difference.
+
+The identity, along the critical path (`measure.critical_path`):
+
+    ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest
+
+CPU time of a function is its calls times its cost per call. More or fewer calls at the baseline's cost are *work*,
+unless the calls originate in a function whose source changed: then they are *code*. A change of the cost per call is
+*code* in functions whose source changed and in what they call, and *speed* elsewhere. Queueing is
+run × (queue/run of the candidate − that of the baseline); what only grew with the CPU time is booked with that.
+One run alone is compared with nothing: its account says how its own wall is made up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.readable import readable_name
+from profkit.measure.critical_path import Composition
+from profkit.measure.origins import Origins
+from profkit.measure.tables import DiffTable
+from profkit.verdict.thresholds import value
+
+__all__ = ["BUCKETS", "RUN_BUCKETS", "Account", "Bucket", "Part", "account", "account_of_run"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: Buckets of a comparison, in the order in which they are shown.
+BUCKETS = ("startup", "work", "code", "speed", "queue", "blocked", "loading", "imbalance", "rest")
+#: Buckets of one run alone.
+RUN_BUCKETS = ("startup", "running", "queue", "loading", "blocked", "imbalance")
+#: Functions that are kept for each bucket.
+PARTS = 8
+#: Resamples of the repeats for an interval (Efron and Tibshirani 1993), and the seed of the draw.
+RESAMPLES = 200
+SEED = 11
+#: Bounds of a 95 % interval.
+INTERVAL = (2.5, 97.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one function contributes to a bucket.
+
+    Attributes
+    ----------
+    row
+        Of the table of functions.
+    name
+        As a person reads it.
+    seconds
+        Signed.
+    """
+
+    row: int
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One term of the identity.
+
+    Attributes
+    ----------
+    name
+        One of `BUCKETS` or `RUN_BUCKETS`.
+    seconds
+        Signed: positive makes the candidate slower.
+    low, high
+        95 % interval, from the repeats or from what repeats of other programs show; NaN where nothing is known.
+    share
+        Part of the difference of the walls, NaN where that is 0. Of one run: part of its wall.
+    parts
+        The functions that make it up, greatest first; they need not add up to it.
+    """
+
+    name: str
+    seconds: float
+    low: float = math.nan
+    high: float = math.nan
+    share: float = math.nan
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether its interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where the difference between two walls went; the buckets add up to it.
+
+    Attributes
+    ----------
+    baseline_s, candidate_s
+        Walls, seconds: medians over the runs of a side. ``baseline_s`` is 0 for one run alone. Without counters
+        they are the self time of the thread that was profiled.
+    buckets
+        In the order of `BUCKETS` or `RUN_BUCKETS`.
+    merged
+        Names of buckets that could not be told apart: without counters ``("speed", "queue")``, and all of it is
+        in the first.
+    basis
+        ``repeats`` where the intervals are from the runs themselves, ``other-programs`` where they are what clean
+        repeats of other programs show, ``none``.
+    helpers_queue_s
+        The part of the queueing that is of threads and processes which the main thread waits for.
+    """
+
+    baseline_s: float
+    candidate_s: float
+    buckets: tuple[Bucket, ...]
+    merged: tuple[str, ...] = ()
+    basis: str = "none"
+    helpers_queue_s: float = 0.0
+
+    @property
+    def added_s(self) -> float:
+        """Difference of the walls, seconds."""
+        return self.candidate_s - self.baseline_s
+
+    def bucket(self, name: str) -> Bucket:
+        """The bucket of a name.
+
+        Raises
+        ------
+        KeyError
+            There is none.
+        """
+        for one in self.buckets:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def seconds(self, name: str) -> float:
+        """Signed seconds of a bucket."""
+        return self.bucket(name).seconds
+
+
+#: Seconds of each bucket, and of the functions in it.
+_Booked = dict[str, tuple[float, "Floats | None"]]
+
+
+def account(
+    table: DiffTable,
+    baseline: Sequence[Composition],
+    candidate: Sequence[Composition],
+    origins: Origins,
+    *,
+    unknown_code: int = -1,
+    spun_s: float = 0.0,
+) -> Account:
+    """Book the difference of two sides.
+
+    Parameters
+    ----------
+    table
+        Functions of both sides.
+    baseline, candidate
+        Compositions of the runs of each side, over the rows of the table.
+    origins
+        Where changed calls originate, and what lies below changed functions.
+    unknown_code
+        Row of a function that alone got slower and whose sources are not known; −1 without one.
+    spun_s
+        The most seconds in which the path's own thread may have run only because it waited, spinning, for threads
+        that queued.
+
+    Returns
+    -------
+    Account
+    """
+    wall_a = float(np.median([c.wall_s for c in baseline]))
+    wall_b = float(np.median([c.wall_s for c in candidate]))
+    alike_a = [c.scaled(_ratio(wall_a, c.wall_s)) for c in baseline]
+    alike_b = [c.scaled(_ratio(wall_b, c.wall_s)) for c in candidate]
+    whole_a, whole_b = Composition.mean(alike_a), Composition.mean(alike_b)
+    booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
+    low, high, basis = _intervals(baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a)
+    added = wall_b - wall_a
+    buckets = []
+    for name in BUCKETS:
+        seconds, rows = booked[name]
+        share = seconds / added if added else math.nan
+        buckets.append(
+            Bucket(name, seconds, low[name], high[name], share, _largest(table.name, rows, seconds))
+        )
+    merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
+    helpers = _more_of_helpers(whole_a, whole_b)
+    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers)
+
+
+def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
+    """Say how the wall of one run is made up.
+
+    Parameters
+    ----------
+    composition
+        Of the run.
+    names
+        Of the functions of its selected profile, as a person reads them.
+    """
+    c = composition
+    wall = c.wall_s
+    booked = {
+        "startup": (c.startup_s, None),
+        "running": (float(c.run.sum() + c.waits.sum()), c.run + c.waits),
+        "queue": (c.queue_s, None),
+        "loading": (c.loading_s, None),
+        "blocked": (float(c.blocked.sum()), c.blocked),
+        "imbalance": (c.imbalance_s, None),
+    }
+    buckets = tuple(
+        Bucket(
+            name,
+            seconds,
+            share=seconds / wall if wall > 0 else math.nan,
+            parts=_largest(names, rows, seconds),
+        )
+        for name, (seconds, rows) in booked.items()
+    )
+    return Account(0.0, wall, buckets, () if c.counters else ("running", "queue"))
+
+
+def _more_of_helpers(a: Composition, b: Composition) -> float:
+    """Queueing of helpers that did not only grow with the CPU time."""
+    run_a, run_b = float(a.run.sum()), float(b.run.sum())
+    ratio = a.helpers_queue_s / run_a if run_a > 0 else 0.0
+    return b.helpers_queue_s - a.helpers_queue_s - ratio * (run_b - run_a)
+
+
+def _ratio(whole: float, part: float) -> float:
+    return whole / part if part > 0 else 1.0
+
+
+def _book(
+    a: Composition,
+    b: Composition,
+    origins: Origins,
+    unknown_code: int,
+    spun_s: float,
+) -> _Booked:
+    """Book the difference of two compositions; the buckets add up to the difference of their walls."""
+    extra = origins.calls_factor(a.run, b.run)  # seconds that other calls account for, at the baseline's cost
+    per_call = b.run - a.run - extra
+    work_rows = extra * (1.0 - origins.calls_from_code)
+    code_rows = extra * origins.calls_from_code
+    shared = per_call * (1.0 - origins.cost_from_code)
+    code_rows = code_rows + per_call * origins.cost_from_code
+    if unknown_code >= 0:
+        code_rows = code_rows.copy()
+        shared = shared.copy()
+        code_rows[unknown_code] += shared[unknown_code]
+        shared[unknown_code] = 0.0
+    run_a, run_b = float(a.run.sum()), float(b.run.sum())
+    ratio_a = a.queue_s / run_a if run_a > 0 else 0.0
+    # Queueing that only grew with the CPU time is booked with what made that grow.
+    with_queue = 1.0 + ratio_a
+    queue = b.queue_s - a.queue_s - ratio_a * (run_b - run_a)
+    spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
+    speed = float(shared.sum()) - spinning
+    waits = float(b.waits.sum() - a.waits.sum())
+    parts: _Booked = {
+        "startup": (b.startup_s - a.startup_s, None),
+        "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),
+        "code": (with_queue * float(code_rows.sum()), with_queue * code_rows),
+        "speed": (with_queue * speed, with_queue * shared),
+        "queue": (queue + with_queue * spinning, None),
+        "blocked": (float(b.blocked.sum() - a.blocked.sum()), b.blocked - a.blocked),
+        "loading": (b.loading_s - a.loading_s, None),
+        "imbalance": (b.imbalance_s - a.imbalance_s, None),
+    }
+    # CPU time of polling follows the time that is waited; it is no work, and no cause.
+    parts["rest"] = (waits, b.waits - a.waits)
+    return parts
+
+
+def _intervals(
+    baseline: Sequence[Composition],
+    candidate: Sequence[Composition],
+    origins: Origins,
+    unknown_code: int,
+    spun_s: float,
+    booked: _Booked,
+    wall_a: float,
+    whole_a: Composition,
+) -> tuple[dict[str, float], dict[str, float], str]:
+    """95 % interval of each bucket: by resampling the repeats, or from what other programs' repeats show."""
+    if min(len(baseline), len(candidate)) >= value("repeats.least"):
+        draw = np.random.default_rng(SEED)
+        kept = _heavy(baseline, candidate)
+        few_a, few_b = [_taken(c, kept) for c in baseline], [_taken(c, kept) for c in candidate]
+        part_origins = origins.taken(kept)
+        at_code = np.flatnonzero(kept == unknown_code)
+        code = int(at_code[0]) if len(at_code) else -1
+        drawn: dict[str, list[float]] = {name: [] for name in BUCKETS}
+        for _ in range(RESAMPLES):
+            some_a = [few_a[i] for i in draw.integers(0, len(few_a), len(few_a)).tolist()]
+            some_b = [few_b[i] for i in draw.integers(0, len(few_b), len(few_b)).tolist()]
+            found = _book(Composition.mean(some_a), Composition.mean(some_b), part_origins, code, spun_s)
+            for name in BUCKETS:
+                drawn[name].append(found[name][0])
+        low, high = {}, {}
+        for name in BUCKETS:
+            at = np.percentile(np.array(drawn[name]), INTERVAL)
+            # Rows that were left out shift every resample alike.
+            shift = booked[name][0] - float(np.mean(drawn[name]))
+            low[name], high[name] = float(at[0]) + shift, float(at[1]) + shift
+        return low, high, "repeats"
+    low, high = {}, {}
+    queue_a, startup_a = whole_a.queue_s, max(0.0, whole_a.startup_s)
+    for name in BUCKETS:
+        noise = value(f"noise.{name}") * wall_a
+        if name == "queue":
+            # Who queues beside a busy neighbour queues for another time in each repeat.
+            noise += value("noise.queue-again") * queue_a
+        if name == "startup":
+            # It queues as well.
+            noise += value("noise.queue-again") * startup_a
+        low[name], high[name] = booked[name][0] - noise, booked[name][0] + noise
+    return low, high, "other-programs"
+
+
+def _heavy(baseline: Sequence[Composition], candidate: Sequence[Composition]) -> npt.NDArray[np.intp]:
+    """Rows that hold all but a thousandth of the path's time."""
+    whole = sum(np.abs(c.run) + np.abs(c.blocked) + np.abs(c.waits) for c in (*baseline, *candidate))
+    assert not isinstance(whole, int)
+    order = np.argsort(-whole, kind="stable")
+    held = np.cumsum(whole[order])
+    if not len(held) or held[-1] <= 0:
+        return order[:0]
+    return order[: int(np.searchsorted(held, 0.999 * held[-1])) + 1]
+
+
+def _taken(c: Composition, rows: npt.NDArray[np.intp]) -> Composition:
+    return Composition(
+        c.startup_s,
+        c.run[rows],
+        c.own_run_s,
+        c.queue_s,
+        c.helpers_queue_s,
+        c.loading_s,
+        c.imbalance_s,
+        c.blocked[rows],
+        c.waits[rows],
+        c.counters,
+    )
+
+
+def _largest(names: Sequence[str], rows: Floats | None, seconds: float) -> tuple[Part, ...]:
+    """The functions that push a bucket the way it went, greatest first."""
+    if rows is None or not len(rows) or not seconds:
+        return ()
+    pushed = rows * math.copysign(1.0, seconds)
+    order = np.argsort(-pushed, kind="stable")[:PARTS]
+    return tuple(Part(i, readable_name(names[i]), float(rows[i])) for i in order.tolist() if pushed[i] > 0)

@@ -1,0 +1,7 @@
+"""What to do next: from a case to commands, variables and edits that should empty a bucket of the account."""
+
+from __future__ import annotations
+
+from profkit.verdict.advice.producers import advise
+
+__all__ = ["advise"]

@@ -1,0 +1,543 @@
+"""From a case to evidence: for each name that a rule asks for, the measured facts of both sides, as numbers.
+
+A producer returns nothing where nothing was measured. Sentences are made of it in `profkit.report.wording`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from profkit.identity.readable import readable_name
+from profkit.measure.counters import SideFacts
+from profkit.measure.inventory import Inventory
+from profkit.measure.movement import is_wait
+from profkit.measure.signs import SIGNS
+from profkit.verdict.readings import INSTRUCTION_SETS, Case, code_row, larger_inputs, slower_probe
+from profkit.verdict.rule import Judged
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import Evidence, Value
+
+if TYPE_CHECKING:
+    from profkit.measure.range_stats import RangeChange
+
+__all__ = ["PRODUCERS", "produce", "wall"]
+
+#: Functions and ranges that are named.
+NAMED = 3
+#: Part of its own time that a range must have waited to be named.
+LEAST_SHARE = 0.1
+#: Part of all queueing in functions that one must hold to be named.
+LEAST_PART = 0.05
+#: Rows of the table among which a function with other calls is looked for.
+LOOKED_AT = 20
+
+Found = Iterable[Evidence]
+
+
+def produce(names: Iterable[str], case: Judged) -> tuple[Evidence, ...]:
+    """Return the evidence of some names, in their order."""
+    return tuple(evidence for name in names for evidence in PRODUCERS[name](case))
+
+
+# Time ---------------------------------------------------------------------------------------------------------
+
+
+def wall(case: Case) -> Found:
+    """Wall times of both sides, or their self times where a wall is not known."""
+    a, b = case.signals.baseline, case.signals.candidate
+    walls = bool(a.wall_s) and bool(b.wall_s)
+    factor = math.exp(case.signals.log_slowdown)
+    yield Evidence(
+        "wall" if walls else "self-time",
+        "s",
+        a.wall_s if walls else a.total_s,
+        b.wall_s if walls else b.total_s,
+        reading="times" if walls or min(a.total_s, b.total_s) > 0 else "",
+        numbers={"factor": factor},
+    )
+
+
+def _self_time(case: Case) -> Found:
+    s = case.signals
+    yield Evidence("self-time", "s", s.baseline.total_s, s.candidate.total_s, reading="identical")
+
+
+# Waiting for a CPU --------------------------------------------------------------------------------------------
+
+
+def _active(run_s: float | None, wait_s: float | None) -> float | None:
+    return None if run_s is None or wait_s is None else run_s + wait_s
+
+
+def _queue(case: Judged) -> Found:
+    """Queueing of those threads that carry the cause: the main thread's, one rank's, or the helpers'."""
+    a, b = case.signals.baseline, case.signals.candidate
+    who = str(case.read("contention.who"))
+    if who == "main":
+        yield Evidence(
+            "main.queue",
+            "s",
+            a.main_wait_s,
+            b.main_wait_s,
+            reading="no-cpu-free",
+            whole=(_active(a.main_run_s, a.main_wait_s), _active(b.main_run_s, b.main_wait_s)),
+        )
+    if who == "rank":
+        yield Evidence(
+            "rank.wait",
+            "share",
+            a.worst_wait_fraction,
+            b.worst_wait_fraction,
+            value("wait.much"),
+            "others-wait-for-rank",
+        )
+    if who == "helpers" or (b.rest_wait_fraction or 0.0) >= value("wait.much"):
+        yield from _helpers_queue(case)
+
+
+def _helpers_queue(case: Judged) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if b.rest_wait_s is None:
+        return
+    yield Evidence(
+        "helpers.queue",
+        "s",
+        a.rest_wait_s,
+        b.rest_wait_s,
+        reading="main-waits-for-helpers" if str(case.read("contention.who")) == "helpers" else "no-cpu-free",
+        whole=(_active(a.rest_run_s, a.rest_wait_s), _active(b.rest_run_s, b.rest_wait_s)),
+    )
+
+
+def _main_wait(case: Judged) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if b.wait_fraction is not None:
+        yield Evidence(
+            "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "cpus-were-free"
+        )
+
+
+def _main_wait_before(case: Case) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    before, fell = case.read("main.wait-before"), case.read("main.wait-fell")
+    if isinstance(before, float) and isinstance(fell, float) and before >= value("wait.much") and fell > 0.1:
+        yield Evidence(
+            "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "baseline-starved"
+        )
+
+
+def _demand(case: Judged) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if b.demand_cores is None or b.available_cpus is None:
+        return
+    reading = "own-threads-compete" if case.read("contention.itself") else "within-cpus"
+    if case.read("throttled") and b.throttled and b.throttled > value("throttled"):
+        reading = "quota"
+    yield Evidence(
+        "demand",
+        "cores",
+        a.demand_cores,
+        b.demand_cores,
+        value("demand.self") * b.available_cpus,
+        reading,
+        whole=(a.available_cpus, b.available_cpus),
+    )
+
+
+def _asked(case: Case) -> Found:
+    """Cores that the pools of both sides ask for; nothing where no one looked, or nothing asks for too much."""
+    a, b = case.signals.baseline.inventory, case.signals.candidate.inventory
+    if not case.read("contention.itself") or a.expected_cores is None or b.expected_cores is None:
+        return
+    library, threads, alike, origin, variable = _largest_pool(b)
+    yield Evidence(
+        "pools.asked",
+        "cores",
+        a.expected_cores,
+        b.expected_cores,
+        b.available_cpus,
+        "pool" if library else "",
+        subject=library,
+        whole=(a.available_cpus, b.available_cpus),
+        numbers={"threads": threads, "processes": alike, "origin": origin, "variable": variable},
+    )
+
+
+def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
+    """Library, threads, and how many processes have that pool; where the size came from, and the variable."""
+    rows = [row for row in of.rows if row.threads and row.threads > 1 and not row.process.idle]
+    if not rows:
+        return "", 0, 0, "", ""
+    largest = max(rows, key=lambda row: row.threads or 0)
+    alike = len({row.process.pid for row in rows if row.threads == largest.threads})
+    return largest.library, largest.threads or 0, alike, largest.pool.origin, largest.pool.variable
+
+
+def _others(case: Judged) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if b.others_cores is None:
+        return
+    reading = "machine-idle"
+    if case.read("contention.others"):
+        reading = "other-programs"
+    elif b.others_cores >= value("others"):
+        reading = "as-beside-baseline" if a.others_cores is not None else "other-programs"
+    yield Evidence("others", "cores", a.others_cores, b.others_cores, value("others"), reading)
+
+
+def _steal(case: Case) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    stolen, before = b.steal_cores or 0.0, a.steal_cores or 0.0
+    if stolen >= value("steal") and stolen - before >= value("steal.growth"):
+        yield Evidence("steal", "cores", a.steal_cores, b.steal_cores, value("steal"), "other-guests")
+
+
+def _pressure(case: Case) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if b.psi_share is not None and a.psi_share is not None:
+        yield Evidence("pressure", "share", a.psi_share, b.psi_share, reading="pressure")
+
+
+def _throttled(case: Judged) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    yield Evidence("throttled", "share", a.throttled, b.throttled, value("throttled"), "quota-used-up")
+
+
+def _queue_functions(case: Case) -> Found:
+    """The functions that queued most for a CPU."""
+    table = case.signals.table
+    after, before = table.candidate.wait, table.baseline.wait
+    if after is None or float(after.sum()) <= 0:
+        return
+    whole = float(after.sum())
+    for row in np.argsort(-after, kind="stable")[:NAMED].tolist():
+        if after[row] < LEAST_PART * whole:
+            break
+        yield Evidence(
+            "function.queue",
+            "s",
+            None if before is None else float(before[row]),
+            float(after[row]),
+            reading="of-all-queueing",
+            subject=readable_name(table.name[row]),
+            whole=(float(table.baseline.tottime[row]), float(table.candidate.tottime[row])),
+            numbers={"share": float(after[row]) / whole},
+        )
+
+
+def _queue_ranges(case: Case) -> Found:
+    """The NVTX ranges that lost most to queueing."""
+    changes: list[tuple[float, RangeChange]] = [
+        (change.candidate.wait_s, change)
+        for change in case.signals.ranges
+        if change.candidate is not None
+        and change.candidate.wait_s is not None
+        and (change.candidate.wait_share or 0.0) >= LEAST_SHARE
+    ]
+    for _, change in sorted(changes, key=lambda item: -item[0])[:NAMED]:
+        rows = (change.baseline, change.candidate)
+        seconds = [None if row is None else row.wait_s for row in rows]
+        wholes = [
+            row.wait_s / row.wait_share if row is not None and row.wait_s and row.wait_share else None
+            for row in rows
+        ]
+        yield Evidence(
+            "range.queue",
+            "s",
+            seconds[0],
+            seconds[1],
+            subject=change.key.name,
+            reading="nvtx-range",
+            whole=(wholes[0], wholes[1]),
+        )
+
+
+# Off the CPU --------------------------------------------------------------------------------------------------
+
+
+def _life(side: SideFacts) -> float | None:
+    parts = (side.main_run_s, side.main_wait_s, side.main_off_s)
+    return None if any(p is None for p in parts) else sum(p for p in parts if p is not None)
+
+
+def _off(case: Judged) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    # One run alone has lost nothing that could be known.
+    part = case.read("account.off") if b.wall_s and a.wall_s else None
+    yield Evidence(
+        "main.off",
+        "s",
+        a.main_off_s,
+        b.main_off_s,
+        reading="of-lost-time" if isinstance(part, float) else "waiting-for-something",
+        whole=(_life(a), _life(b)),
+        numbers={"share": part},
+    )
+
+
+def _delivery(case: Judged) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if b.delivery_s is not None:
+        yield Evidence("delivery", "s", a.delivery_s, b.delivery_s, reading="functions-that-hand-over")
+
+
+def _iterations(case: Case) -> Found:
+    before, after = case.signals.iterations
+    if before is None or after is None or after.consumer_wait_share is None:
+        return
+    if after.consumer_wait_share < value("part.iterations-wait"):
+        return
+    yield Evidence(
+        "iterations.wait",
+        "share",
+        before.consumer_wait_share,
+        after.consumer_wait_share,
+        value("part.iterations-wait"),
+        "iteration-rate",
+        numbers={"before": before.steps_per_s, "after": after.steps_per_s},
+    )
+
+
+# Code, work, speed --------------------------------------------------------------------------------------------
+
+
+def _calls(case: Case) -> Found:
+    yield Evidence(
+        "calls",
+        "factor",
+        1.0,
+        case.signals.movement.calls_factor,
+        value("work.calls"),
+        "calls-of-same-functions",
+    )
+
+
+def _calls_everywhere(case: Case) -> Found:
+    yield Evidence(
+        "calls.share", "share", None, case.signals.movement.calls_changed, reading="waiting-left-out"
+    )
+
+
+def _origin(case: Case) -> Found:
+    """Where the changed calls come from: calls of a function per call of its caller."""
+    table = case.signals.table
+    for origin in case.signals.origins.found[:1]:
+        yield Evidence(
+            "origin",
+            "count",
+            origin.before,
+            origin.after,
+            reading="per-call-of",
+            subject=readable_name(table.name[origin.callee]),
+            numbers={"caller": readable_name(table.name[origin.row]), "calls": origin.calls},
+        )
+
+
+def _top_calls(case: Case) -> Found:
+    """Calls of the function that changed most in seconds and was called differently."""
+    table = case.signals.table
+    for row in range(min(len(table), LOOKED_AT)):
+        before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
+        waits = is_wait(table.name[row], table.keys[row].root)
+        if before and after and not waits and abs(math.log(after / before)) > math.log(value("work.calls")):
+            yield Evidence(
+                "function.calls",
+                "count",
+                before,
+                after,
+                subject=readable_name(table.name[row]),
+                reading="times",
+                numbers={"factor": after / before},
+            )
+            return
+
+
+def _of_function(case: Case, row: int, part: float | None, reading: str) -> Found:
+    if row < 0:
+        return
+    table = case.signals.table
+    yield Evidence(
+        "function.self-time",
+        "s",
+        float(table.baseline.tottime[row]),
+        float(table.candidate.tottime[row]),
+        subject=readable_name(table.name[row]),
+        reading=reading,
+        numbers={"share": part},
+    )
+
+
+def _code_function(case: Case) -> Found:
+    part = case.read("account.code")
+    return _of_function(case, code_row(case), part if isinstance(part, float) else None, "code-part")
+
+
+def _top_function(case: Case) -> Found:
+    moved = case.signals.movement
+    return _of_function(case, moved.top_row, moved.top_part, "of-gains")
+
+
+def _function_calls(case: Case, row: int) -> Found:
+    if row < 0:
+        return
+    table = case.signals.table
+    before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
+    yield Evidence(
+        "function.calls",
+        "count",
+        before,
+        after,
+        subject=readable_name(table.name[row]),
+        reading="same" if before == after else "changed",
+    )
+
+
+def _code_source(case: Case) -> Found:
+    row = code_row(case)
+    if row < 0:
+        return
+    table = case.signals.table
+    reading = {"new": "source-new", "gone": "source-gone"}.get(table.match[row], "source-changed")
+    yield Evidence("function.source", "text", subject=readable_name(table.name[row]), reading=reading)
+
+
+def _function_per_call(case: Case, row: int) -> Found:
+    if row < 0:
+        return
+    own = float(case.signals.table.per_call_ratio[row])
+    if math.isfinite(own) and math.isfinite(case.signals.movement.ratio):
+        yield Evidence(
+            "function.per-call",
+            "factor",
+            1.0,
+            own,
+            subject=readable_name(case.signals.table.name[row]),
+            reading="median-of-all",
+            numbers={"factor": math.exp(case.signals.movement.ratio)},
+        )
+
+
+def _per_call(case: Case) -> Found:
+    moved = case.signals.movement
+    if math.isfinite(moved.ratio):
+        yield Evidence(
+            "per-call",
+            "factor",
+            1.0,
+            math.exp(moved.ratio),
+            reading="scatter-over-functions",
+            numbers={"spread": moved.spread},
+        )
+
+
+def _machines(case: Case) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
+        yield Evidence("cpu.model", "text", a.cpu_model, b.cpu_model, reading="another-cpu")
+    if slower_probe(a, b):
+        yield Evidence("cpu.probe", "s", a.probe_s, b.probe_s, reading="cpu-slower")
+    for name in INSTRUCTION_SETS:
+        before, after = a.environment.get(name), b.environment.get(name)
+        if before != after:
+            yield Evidence(
+                "variable", "text", before or None, after or None, subject=name, reading="other-instructions"
+            )
+
+
+def _inputs(case: Case) -> Found:
+    for name, before, after in larger_inputs(case.signals.baseline, case.signals.candidate):
+        yield Evidence(name, "bytes", before, after, reading="more-data", numbers={"factor": after / before})
+
+
+def _command(case: Case) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if not case.read("command.differs"):
+        return
+    words: list[tuple[Value, Value]] = [(x, y) for x, y in zip(a.command, b.command, strict=False) if x != y]
+    first = words[0] if words else (" ".join(a.command), " ".join(b.command))
+    yield Evidence("command", "text", first[0], first[1], reading="differs")
+
+
+# Rankings -----------------------------------------------------------------------------------------------------
+
+
+def _distance(case: Case) -> Found:
+    s = case.signals
+    yield Evidence("order.distance", "distance", 0.0, s.rbo, s.rbo_floor, "noise-reaches")
+
+
+def _elsewhere(case: Case) -> Found:
+    yield Evidence(
+        "order.elsewhere", "share", 0.0, case.signals.total_variation, value("moved.tv"), "noise-reaches"
+    )
+
+
+def _scatter(case: Case) -> Found:
+    yield Evidence(
+        "scatter",
+        "factor",
+        1.0,
+        math.exp(case.signals.noisier),
+        math.exp(value("repeats.noisier")),
+        "only-lost-slices",
+    )
+
+
+def _signs(case: Case) -> Found:
+    starved = case.signals.starved
+    yield Evidence("signs", "share", None, starved.probability, starved.threshold, "signs-weighed")
+
+
+def _lumps(case: Case) -> Found:
+    s = case.signals
+    if math.isfinite(s.lump_s):
+        told = dict(zip(SIGNS, s.signs.tolist(), strict=True))
+        yield Evidence(
+            "lumps", "share", None, told["all_hit"], reading="lost-slices", numbers={"seconds": s.lump_s}
+        )
+
+
+#: By the name that a rule asks for.
+PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
+    "wall": wall,
+    "self-time": _self_time,
+    "queue": _queue,
+    "helpers-queue": _helpers_queue,
+    "main-wait": _main_wait,
+    "main-wait-before": _main_wait_before,
+    "demand": _demand,
+    "asked": _asked,
+    "others": _others,
+    "steal": _steal,
+    "pressure": _pressure,
+    "throttled": _throttled,
+    "queue-functions": _queue_functions,
+    "queue-ranges": _queue_ranges,
+    "off": _off,
+    "delivery": _delivery,
+    "iterations": _iterations,
+    "calls": _calls,
+    "calls-everywhere": _calls_everywhere,
+    "origin": _origin,
+    "top-calls": _top_calls,
+    "code-function": _code_function,
+    "code-calls": lambda case: _function_calls(case, code_row(case)),
+    "code-source": _code_source,
+    "per-call-function": lambda case: _function_per_call(case, code_row(case)),
+    "top-function": _top_function,
+    "top-function-calls": lambda case: _function_calls(case, case.signals.movement.top_row),
+    "top-function-per-call": lambda case: _function_per_call(case, case.signals.movement.top_row),
+    "per-call": _per_call,
+    "machines": _machines,
+    "inputs": _inputs,
+    "command": _command,
+    "distance": _distance,
+    "elsewhere": _elsewhere,
+    "scatter": _scatter,
+    "signs": _signs,
+    "lumps": _lumps,
+}

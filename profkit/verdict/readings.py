@@ -1,0 +1,680 @@
+"""Every number that the rules of a comparison may ask for: its unit, what it is, and where it comes from.
+
+Computes what is not in the signals or in the account already, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from profkit.identity.readable import readable_name
+from profkit.measure import noise
+from profkit.measure.counters import SideFacts
+from profkit.measure.movement import is_wait
+from profkit.measure.signals import Signals
+from profkit.measure.signs import SIGNS
+from profkit.model import BUILTIN
+from profkit.verdict.account import Account
+from profkit.verdict.rule import Reading
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import Value
+
+__all__ = [
+    "INSTRUCTION_SETS",
+    "READINGS",
+    "Case",
+    "code_row",
+    "larger_inputs",
+    "slower_probe",
+    "spinning",
+    "worst_mover",
+]
+
+#: Variables that choose the instructions that libraries use.
+INSTRUCTION_SETS = (
+    "OPENBLAS_CORETYPE",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "MKL_CBWR",
+    "MKL_SERVICE_FORCE_INTEL",
+    "NPY_DISABLE_CPU_FEATURES",
+    "NPY_ENABLE_CPU_FEATURES",
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "DNNL_MAX_CPU_ISA",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "OPENCV_CPU_DISABLE",
+    "BLIS_ARCH_TYPE",
+    "NUMBA_CPU_NAME",
+    "NUMBA_CPU_FEATURES",
+    "GLIBC_TUNABLES",
+)
+#: Growth of the probe's time from which the CPU itself is slower: 20 repeats beside busy processes spread over 1.31×.
+SLOWER_PROBE = 1.35
+#: Growth of memory or of bytes read from which the input is larger: repeats of one program differ by up to 1.063.
+LARGER = 1.08
+#: … and of memory, where each of several repeats needed more than all of the other side.
+LARGER_THROUGHOUT = 1.03
+#: … and by at least so many bytes.
+LARGER_BYTES = 2e6
+#: Standard deviations beyond which repeats' totals differ.
+SIGMAS = 3.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """What a comparison is judged by; ``account`` is missing only while its own conditions are asked for."""
+
+    signals: Signals
+    account: Account | None = None
+
+    def read(self, name: str) -> Value:
+        """Value of a reading; NaN counts as not known."""
+        found = READINGS[name].of(self)
+        return None if isinstance(found, float) and math.isnan(found) else found
+
+
+# The lost time ------------------------------------------------------------------------------------------------
+
+
+def _booked(case: Case) -> Account:
+    assert case.account is not None
+    return case.account
+
+
+def _part(case: Case, *names: str) -> float | None:
+    """Part of the lost time that some buckets hold: of the difference of the walls, or of themselves if less."""
+    found = _booked(case)
+    seconds = sum(found.seconds(name) for name in names)
+    if seconds <= 0:
+        return 0.0
+    return min(1.0, seconds / max(found.added_s, seconds))
+
+
+def _queue(case: Case) -> float | None:
+    return None if _booked(case).merged else _part(case, "queue")
+
+
+def _of_baseline(case: Case, *names: str) -> float | None:
+    found = _booked(case)
+    return sum(map(found.seconds, names)) / found.baseline_s if found.baseline_s > 0 else None
+
+
+def _saved(case: Case) -> float | None:
+    found = _booked(case)
+    if found.added_s >= 0:
+        return None
+    less = [b.seconds for b in found.buckets if b.high < 0 and b.name not in ("speed", "startup", "rest")]
+    return min(1.0, sum(less) / found.added_s)
+
+
+def _helpers_part(case: Case) -> float | None:
+    found = _booked(case)
+    if found.merged or found.helpers_queue_s <= 0:
+        return None if found.merged else 0.0
+    return min(1.0, found.helpers_queue_s / max(found.added_s, found.helpers_queue_s))
+
+
+def _slowdown(case: Case) -> float:
+    return math.exp(case.signals.log_slowdown)
+
+
+def _drift(case: Case) -> float:
+    """Factor that the totals of clean runs may differ by: pooled, or by the repeats' own scatter."""
+    s = case.signals
+    pooled = value("time.drift")
+    if s.repeats < noise.MIN_RUNS_NOISE or not math.isfinite(s.total_scatter):
+        return pooled
+    return min(pooled, max(value("time.slower"), math.exp(SIGMAS * s.total_scatter)))
+
+
+# Waiting for a CPU --------------------------------------------------------------------------------------------
+
+
+def _growth(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
+
+
+def _worst(case: Case) -> float | None:
+    return case.signals.candidate.worst_wait_fraction if case.signals.candidate.mains > 1 else None
+
+
+def _worst_growth(case: Case) -> float | None:
+    return _growth(case.signals.baseline.worst_wait_fraction, _worst(case))
+
+
+def _demand(case: Case) -> float | None:
+    b = case.signals.candidate
+    return b.demand_cores / b.available_cpus if b.demand_cores is not None and b.available_cpus else None
+
+
+def _itself(case: Case) -> bool:
+    """Whether the program's own threads want more CPUs than there are, or more than before."""
+    demand = _demand(case)
+    if demand is not None and demand > value("demand.self"):
+        return True
+    return not _others(case) and bool(_more_threads(case))
+
+
+def _others(case: Case) -> bool:
+    a, b = case.signals.baseline, case.signals.candidate
+    foreign, before = b.others_cores or 0.0, a.others_cores or 0.0
+    if foreign >= value("others") and foreign - before >= value("others.growth"):
+        return True
+    demand = _demand(case)
+    return _stolen(a, b) and not (demand is not None and demand > value("demand.self"))
+
+
+def _stolen(a: SideFacts, b: SideFacts) -> bool:
+    stolen, before = b.steal_cores or 0.0, a.steal_cores or 0.0
+    return stolen >= value("steal") and stolen - before >= value("steal.growth")
+
+
+def _more_threads(case: Case) -> bool | None:
+    """Whether the candidate has more threads per CPU to run than the baseline; ``None`` where that is not known."""
+    a, b = case.signals.baseline, case.signals.candidate
+    known = None
+    # Under contention a thread that hardly works may count as one that does: only where there are more of them.
+    working = b.working_threads if b.threads > a.threads else a.working_threads
+    for before, after in (
+        (a.pool_threads, b.pool_threads),
+        (a.working_threads, working),
+        (float(a.processes), float(b.processes)),
+    ):
+        if not before or after is None or not a.available_cpus or not b.available_cpus:
+            continue
+        known = True
+        if after / b.available_cpus >= value("threads.more") * before / a.available_cpus:
+            return True
+    return False if known else None
+
+
+def _kind(case: Case) -> str | None:
+    """Who takes the CPUs. Where both do, it is the one whose demand differs between the sides."""
+    a, b = case.signals.baseline, case.signals.candidate
+    itself, others = _itself(case), _others(case)
+    if itself and others:
+        more = _more_threads(case)
+        if more is None:
+            own = (b.demand_cores or 0.0) - (a.demand_cores or 0.0)
+            more = own >= (b.others_cores or 0.0) - (a.others_cores or 0.0)
+        return "self-oversubscription" if more else "external-load"
+    if itself or others:
+        return "self-oversubscription" if itself else "external-load"
+    # As much as beside the baseline: that they are there is known, that they took more is not.
+    return "external-load" if (b.others_cores or 0.0) >= value("others") else None
+
+
+def spinning(signals: Signals) -> float:
+    """The most seconds in which main threads can have run only to wait, spinning, for threads that queued.
+
+    Zero where no thread queued more than in the baseline, or there are no more threads.
+    """
+    a, b = signals.baseline, signals.candidate
+    if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(Case(signals)):
+        return 0.0
+    return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
+
+
+def _queued_most(case: Case) -> float | None:
+    b = case.signals.candidate
+    known = [v for v in (b.wait_fraction, b.rest_wait_fraction) if v is not None]
+    return max(known, default=None)
+
+
+def _who_queued(case: Case) -> str:
+    """Which threads' queueing is beyond its thresholds: the main thread's, one rank's, or those it waits for."""
+    s = case.signals
+    for name, before, after in (
+        ("main", s.baseline.wait_fraction, s.candidate.wait_fraction),
+        ("rank", s.baseline.worst_wait_fraction, _worst(case)),
+    ):
+        if after is None or before is None:
+            continue
+        grown = after - before
+        if after >= value("wait.some") and grown >= value("wait.some-growth"):
+            return name
+    return "helpers"
+
+
+def _stopped(case: Case) -> float:
+    # Where nothing was off the CPU longer, nothing was stopped.
+    part = case.signals.movement.stopped_work
+    return part if math.isfinite(part) else 0.0
+
+
+def _loading_of_off(case: Case) -> float | None:
+    """Of the added time off the CPU, the part in functions that hand over; iterations that wait count whole."""
+    found = _booked(case)
+    off = found.seconds("blocked") + found.seconds("loading") + found.seconds("imbalance")
+    if off <= 0:
+        return None
+    a, b = case.signals.baseline, case.signals.candidate
+    delivery = ((b.delivery_s or 0.0) - (a.delivery_s or 0.0)) / max(1, b.mains)
+    return min(1.0, max(found.seconds("loading"), min(delivery, off)) / off)
+
+
+# Code, work, speed --------------------------------------------------------------------------------------------
+
+
+def _calls(case: Case) -> float | None:
+    factor = case.signals.movement.calls_factor
+    return factor if factor > 0 else None
+
+
+def _same_calls(case: Case) -> bool:
+    """Whether other calls cost no time: they are as many, or changed code makes them, or they are cheap."""
+    factor = _calls(case)
+    if factor is None or value("work.fewer") < factor < value("work.calls"):
+        return True
+    work = _of_baseline(case, "work") if case.account is not None else None
+    return work is not None and value("work.less-of-baseline") < work < value("work.of-baseline")
+
+
+def _top_known(case: Case) -> bool | None:
+    row = case.signals.movement.top_row
+    return None if row < 0 else case.signals.table.same_source[row] is not None
+
+
+def _top_native(case: Case) -> bool | None:
+    row = case.signals.movement.top_row
+    return None if row < 0 else case.signals.table.keys[row].root == BUILTIN
+
+
+def _top_apart(case: Case) -> float | None:
+    s = case.signals
+    row = s.movement.top_row
+    own = float(s.table.per_call_ratio[row]) if row >= 0 else math.nan
+    return (
+        own / math.exp(s.movement.ratio) if math.isfinite(own) and math.isfinite(s.movement.ratio) else None
+    )
+
+
+def _top_gain(case: Case) -> float | None:
+    s = case.signals
+    whole = s.movement.busy_total
+    return s.movement.top_gain / whole if s.movement.top_row >= 0 and whole > 0 else None
+
+
+def _others_apart(case: Case) -> float | None:
+    """How far all other functions' cost per call moved, whichever way, as a factor of at least 1."""
+    ratio = case.signals.movement.ratio
+    return math.exp(abs(ratio)) if math.isfinite(ratio) else None
+
+
+def _code_subject(case: Case) -> str:
+    """The function whose code changed: where the changed calls come from, else the one that gained most by itself."""
+    row = code_row(case)
+    return readable_name(case.signals.table.name[row]) if row >= 0 else ""
+
+
+def code_row(case: Case) -> int:
+    """Row of the function whose code changed, −1 without one."""
+    s = case.signals
+    if s.movement.changed_row >= 0 and s.table.same_source[s.movement.changed_row] is False:
+        return s.movement.changed_row
+    if s.movement.below_row >= 0:
+        return s.movement.below_row
+    for origin in s.origins.found:
+        if origin.from_code:
+            return origin.row
+    return s.movement.changed_row
+
+
+def _work_subject(case: Case) -> str:
+    found = next((o for o in case.signals.origins.found if not o.from_code), None)
+    return readable_name(case.signals.table.name[found.row]) if found is not None else ""
+
+
+def _machines_differ(case: Case) -> bool:
+    a, b = case.signals.baseline, case.signals.candidate
+    if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
+        return True
+    if slower_probe(a, b):
+        return True
+    return any(a.environment.get(name) != b.environment.get(name) for name in INSTRUCTION_SETS)
+
+
+def _same_machine(case: Case) -> bool:
+    a, b = case.signals.baseline, case.signals.candidate
+    known = bool(a.host) and a.host == b.host and bool(a.probe_s) and bool(b.probe_s)
+    return known and not _machines_differ(case) and not slower_probe(b, a)
+
+
+def slower_probe(a: SideFacts, b: SideFacts) -> bool:
+    """Whether the same piece of work took the candidate's CPU longer."""
+    same = bool(a.probe) and a.probe == b.probe and bool(a.probe_s) and bool(b.probe_s)
+    return same and (b.probe_s or 0.0) >= SLOWER_PROBE * (a.probe_s or 0.0)
+
+
+def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
+    """Bytes that say that the candidate worked on more data: (which, before, after)."""
+    throughout = min(a.runs, b.runs) >= noise.MIN_RUNS_NOISE and (b.memory_least or 0.0) > (
+        a.memory_most or math.inf
+    )
+    found = []
+    for name, before, after, factor in (
+        ("memory.peak", a.memory_bytes, b.memory_bytes, LARGER_THROUGHOUT if throughout else LARGER),
+        ("bytes.read", a.read_bytes, b.read_bytes, LARGER),
+    ):
+        if before and after and after >= factor * before and after - before >= LARGER_BYTES:
+            found.append((name, before, after))
+    return tuple(found)
+
+
+def _command_differs(case: Case) -> bool:
+    a, b = case.signals.baseline, case.signals.candidate
+    return bool(a.command and b.command) and a.command != b.command
+
+
+def worst_mover(signals: Signals) -> int:
+    """Row of the function that changed most beyond the noise, waits left out; −1 where none did."""
+    table = signals.table
+    for row in table.anomalous.nonzero()[0].tolist():
+        if not is_wait(table.name[row], table.keys[row].root):
+            return int(row)
+    return -1
+
+
+def _iterations(case: Case, grown: bool) -> float | None:
+    before, after = case.signals.iterations
+    if before is None or after is None or after.consumer_wait_share is None:
+        return None
+    return after.consumer_wait_share - ((before.consumer_wait_share or 0.0) if grown else 0.0)
+
+
+def _sign(name: str) -> int:
+    return SIGNS.index(name)
+
+
+_HITS = _sign("hits")
+
+READINGS: Mapping[str, Reading] = {
+    # The pair
+    "pair.identical": Reading("bool", "both sides are one capture", lambda c: c.signals.identical),
+    "pair.unfinished": Reading(
+        "bool", "one side's target ended by another exit status or a signal", lambda c: c.signals.unfinished
+    ),
+    "pair.counters": Reading(
+        "bool", "the kernel's counters of both sides are known", lambda c: c.signals.counters or None
+    ),
+    "pair.plain": Reading("bool", "a side has no counters", lambda c: not c.signals.counters),
+    "pair.repeats": Reading("count", "runs of the side with fewer", lambda c: c.signals.repeats),
+    "pair.python-differs": Reading("bool", "two versions of Python", lambda c: c.signals.python_differs),
+    "pair.sampled-differs": Reading("bool", "one side was sampled", lambda c: c.signals.sampled_differs),
+    "pair.threads-differ": Reading(
+        "bool", "one side holds threads that the other could not see", lambda c: c.signals.threads_differ
+    ),
+    "pair.residue": Reading(
+        "share", "self time in functions that the other side lacks", lambda c: c.signals.unmatched
+    ),
+    # Time
+    "time.slowdown": Reading("factor", "candidate's time over the baseline's", _slowdown),
+    "time.over-drift": Reading(
+        "factor", "the slow-down over what clean repeats drift", lambda c: _slowdown(c) / _drift(c)
+    ),
+    "time.under-drift": Reading(
+        "factor", "the speed-up over what clean repeats drift", lambda c: 1 / _slowdown(c) / _drift(c)
+    ),
+    "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
+    # The account
+    "account.queue": Reading("share", "part of the lost time: queueing for a CPU", _queue),
+    "account.queue-beyond": Reading(
+        "bool", "that is beyond its noise", lambda c: _booked(c).bucket("queue").low > 0
+    ),
+    "account.within-noise": Reading(
+        "bool",
+        "no bucket of the account is beyond its noise",
+        lambda c: not any(b.beyond_noise for b in _booked(c).buckets if b.name != "rest"),
+    ),
+    "account.saved": Reading(
+        "share",
+        "part of the saved time in buckets beyond their noise, other than speed and start",
+        _saved,
+    ),
+    "account.helpers-queue": Reading(
+        "share", "… of it threads and processes that the main thread waits for", _helpers_part
+    ),
+    "account.queue-of-baseline": Reading(
+        "share",
+        "added queueing over the baseline's wall",
+        lambda c: None if _booked(c).merged else _of_baseline(c, "queue"),
+    ),
+    "account.off": Reading(
+        "share",
+        "part of the lost time: off the CPU, not queueing",
+        lambda c: None if _booked(c).merged else _part(c, "blocked", "loading", "imbalance"),
+    ),
+    "account.loading": Reading(
+        "share", "part of the lost time: waiting for loaders and workers", lambda c: _part(c, "loading")
+    ),
+    "account.imbalance": Reading(
+        "share", "part of the lost time: waiting for other ranks", lambda c: _part(c, "imbalance")
+    ),
+    "account.waiting": Reading(
+        "share",
+        "part of the lost time: blocked, or waiting for other ranks",
+        lambda c: _part(c, "blocked", "imbalance"),
+    ),
+    "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
+    "account.code-of-baseline": Reading(
+        "share", "seconds of changed code over the baseline's wall", lambda c: _of_baseline(c, "code")
+    ),
+    "account.work": Reading("share", "part of the lost time: more calls", lambda c: _part(c, "work")),
+    "account.work-of-baseline": Reading(
+        "share", "seconds of more calls over the baseline's wall", lambda c: _of_baseline(c, "work")
+    ),
+    "account.speed": Reading("share", "part of the lost time: cost per call", lambda c: _part(c, "speed")),
+    # Waiting for a CPU
+    "main.wait": Reading(
+        "share",
+        "queueing of the main threads, of their active time",
+        lambda c: c.signals.candidate.wait_fraction,
+    ),
+    "main.wait-growth": Reading(
+        "share",
+        "growth of that over the baseline",
+        lambda c: _growth(c.signals.baseline.wait_fraction, c.signals.candidate.wait_fraction),
+    ),
+    "main.wait-fell": Reading(
+        "share",
+        "how much less the main threads queue than in the baseline",
+        lambda c: _growth(c.signals.candidate.wait_fraction, c.signals.baseline.wait_fraction),
+    ),
+    "main.wait-before": Reading(
+        "share",
+        "queueing of the baseline's main threads, of their active time",
+        lambda c: c.signals.baseline.wait_fraction,
+    ),
+    "rank.wait": Reading("share", "queueing of the rank that queues most", _worst),
+    "rank.wait-before": Reading(
+        "share",
+        "the same of the baseline's rank that queues most",
+        lambda c: c.signals.baseline.worst_wait_fraction,
+    ),
+    "rank.wait-growth": Reading("share", "growth of that over the baseline", _worst_growth),
+    "helpers.wait": Reading(
+        "share",
+        "queueing of all other threads and processes, of their active time",
+        lambda c: c.signals.candidate.rest_wait_fraction,
+    ),
+    "helpers.wait-before": Reading(
+        "share", "the same of the baseline", lambda c: c.signals.baseline.rest_wait_fraction
+    ),
+    "helpers.wait-growth": Reading(
+        "share",
+        "growth of that over the baseline",
+        lambda c: _growth(c.signals.baseline.rest_wait_fraction, c.signals.candidate.rest_wait_fraction),
+    ),
+    "any.wait": Reading("share", "the greater of main.wait and helpers.wait", _queued_most),
+    "throttled": Reading(
+        "share", "throttled part of the cgroup's periods", lambda c: c.signals.candidate.throttled
+    ),
+    "throttled-growth": Reading(
+        "share",
+        "growth of that over the baseline",
+        lambda c: _growth(c.signals.baseline.throttled or 0.0, c.signals.candidate.throttled),
+    ),
+    "demand": Reading("factor", "CPUs that the program would use, over those that it may use", _demand),
+    "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
+    "contention.others": Reading("bool", "other programs take CPUs", _others),
+    "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
+    "kind.quota": Reading("text", "a quota's kind of contention", lambda c: "cpu-quota"),
+    "contention.kind": Reading("text", "who takes the CPUs", _kind),
+    "contention.who": Reading("text", "which threads queue", _who_queued),
+    # Off the CPU
+    "stopped": Reading(
+        "share", "part of the growth of time off the CPU that is in functions which compute", _stopped
+    ),
+    "loading.of-off": Reading(
+        "share", "waiting for loaders and workers, as a part of all added time off the CPU", _loading_of_off
+    ),
+    "off": Reading(
+        "share",
+        "part of their lives that the main threads were off the CPU, not queueing",
+        lambda c: c.signals.candidate.off_cpu_fraction,
+    ),
+    "off-before": Reading("share", "the same of the baseline", lambda c: c.signals.baseline.off_cpu_fraction),
+    "delivery": Reading(
+        "s",
+        "seconds in functions that hand over what loaders bring",
+        lambda c: c.signals.candidate.delivery_s,
+    ),
+    "delivery-before": Reading("s", "the same of the baseline", lambda c: c.signals.baseline.delivery_s),
+    "iterations.wait": Reading(
+        "share", "part of the iterations that waits for the loader", lambda c: _iterations(c, grown=False)
+    ),
+    "iterations.wait-growth": Reading(
+        "share", "growth of that over the baseline", lambda c: _iterations(c, grown=True)
+    ),
+    "helpers.busy": Reading(
+        "share",
+        "CPU time of all other threads and processes over the wall",
+        lambda c: (
+            c.signals.candidate.rest_run_s / c.signals.candidate.wall_s
+            if c.signals.candidate.rest_run_s is not None and c.signals.candidate.wall_s
+            else None
+        ),
+    ),
+    # Code, work, speed
+    "calls.factor": Reading("factor", "calls of the same functions, weighted by time", _calls),
+    "calls.same": Reading("bool", "functions that matter are called equally often", _same_calls),
+    "calls.everywhere": Reading(
+        "share",
+        "part of the time in functions whose calls changed",
+        lambda c: c.signals.movement.calls_changed,
+    ),
+    "code.subject": Reading("text", "the function whose code changed", _code_subject),
+    "code.source-known": Reading(
+        "bool",
+        "the source of a function that matters is known to differ",
+        lambda c: c.signals.movement.changed_row >= 0 or c.signals.movement.below_row >= 0,
+    ),
+    "code.loop": Reading(
+        "bool",
+        "one function calls others more often each time it runs, and its source is not known",
+        lambda c: any(o.from_code for o in c.signals.origins.found),
+    ),
+    "code.new": Reading(
+        "bool",
+        "the function whose code changed is new",
+        lambda c: code_row(c) >= 0 and c.signals.table.match[code_row(c)] == "new",
+    ),
+    "work.subject": Reading("text", "the function from which the changed calls come", _work_subject),
+    "function.part": Reading(
+        "share", "part of all gains in the function that gained most", lambda c: c.signals.movement.top_part
+    ),
+    "function.gain": Reading("share", "its gain over the baseline's CPU time", _top_gain),
+    "function.apart": Reading("factor", "its cost per call, over the factor of all functions", _top_apart),
+    "function.source-known": Reading("bool", "the sources of that function are known", _top_known),
+    "function.native": Reading("bool", "that function is native", _top_native),
+    "function.subject": Reading(
+        "text",
+        "the function that gained most",
+        lambda c: (
+            readable_name(c.signals.table.name[c.signals.movement.top_row])
+            if c.signals.movement.top_row >= 0
+            else ""
+        ),
+    ),
+    "others.moved": Reading(
+        "factor", "cost per call of all functions, median, whichever way it moved", _others_apart
+    ),
+    "per-call": Reading(
+        "factor",
+        "cost per call, median over functions",
+        lambda c: math.exp(c.signals.movement.ratio) if math.isfinite(c.signals.movement.ratio) else None,
+    ),
+    "spread": Reading(
+        "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread
+    ),
+    "machines.differ": Reading("bool", "the CPUs or their instruction sets differ", _machines_differ),
+    "machine.same": Reading(
+        "bool", "both ran on one host, whose CPU did the same piece of work as fast", _same_machine
+    ),
+    "sources.same": Reading(
+        "bool",
+        "sources are known and no function that matters has another",
+        lambda c: (
+            c.signals.movement.changed_row < 0
+            and c.signals.movement.below_row < 0
+            and any(same for same in c.signals.table.same_source)
+        ),
+    ),
+    "input.larger": Reading(
+        "bool",
+        "more memory or more bytes read",
+        lambda c: bool(larger_inputs(c.signals.baseline, c.signals.candidate)),
+    ),
+    "command.differs": Reading("bool", "the command lines differ", _command_differs),
+    "cpu.part": Reading(
+        "share", "part of the log of the slow-down that is CPU time", lambda c: c.signals.cpu_part
+    ),
+    # Rankings
+    "order.moved": Reading(
+        "bool", "the order of functions moved beyond the noise", lambda c: c.signals.reordered
+    ),
+    "order.tv": Reading("share", "time that sits in other functions", lambda c: c.signals.total_variation),
+    "order.shifted": Reading(
+        "bool",
+        "the order of functions, or time between them, moved beyond the noise",
+        lambda c: c.signals.moved,
+    ),
+    "order.any": Reading(
+        "bool",
+        "a function, or time between functions, moved beyond the noise",
+        lambda c: c.signals.moved or worst_mover(c.signals) >= 0,
+    ),
+    "functions": Reading("bool", "there are functions", lambda c: len(c.signals.table) > 0),
+    "repeats.noisier": Reading(
+        "factor",
+        "mean over functions of ln of the ratio of scatters over repeats",
+        lambda c: c.signals.noisier,
+    ),
+    "repeats.known": Reading(
+        "bool", "the scatter over repeats is known", lambda c: math.isfinite(c.signals.noisier)
+    ),
+    "starved.holds": Reading(
+        "bool",
+        "the signs of lost time slices, weighed, are beyond the learnt threshold",
+        lambda c: c.signals.starved.holds,
+    ),
+    "starved.probability": Reading(
+        "share", "weight of the signs of lost time slices", lambda c: c.signals.starved.probability
+    ),
+    "starved.one-function": Reading(
+        "bool",
+        "one function holds most gains and no other lost a slice",
+        lambda c: (
+            c.signals.movement.top_part > value("one-function.part") and float(c.signals.signs[_HITS]) <= 0
+        ),
+    ),
+    "time.factor-above-1": Reading(
+        "bool", "the candidate is not faster", lambda c: c.signals.log_slowdown >= 0
+    ),
+    "no-change.strength": Reading(
+        "factor", "how near the totals are", lambda c: -abs(c.signals.log_slowdown)
+    ),
+    "time.log-slowdown": Reading("factor", "ln of the slow-down", lambda c: c.signals.log_slowdown),
+}

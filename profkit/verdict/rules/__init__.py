@@ -1,0 +1,51 @@
+"""The rules of a comparison and of one run alone, in the order in which they are asked; one module a cause.
+
+Where two findings explain about as much of the lost time, the one that stands first here is named.
+"""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule
+from profkit.verdict.rules import (
+    blocked,
+    code_change,
+    contention,
+    data_starvation,
+    faster,
+    no_change,
+    slower_machine,
+    workload_change,
+)
+
+__all__ = ["RULES", "RULES_ALONE"]
+
+#: Of a comparison.
+RULES: tuple[Rule, ...] = (
+    no_change.IDENTICAL,
+    workload_change.CALL_COUNTS,
+    code_change.CHANGED_SOURCE,
+    code_change.CALLS_PER_CALL,
+    code_change.ONE_FUNCTION,
+    contention.THROTTLING,
+    contention.RUN_QUEUE_WAIT,
+    data_starvation.LOADING,
+    blocked.OFF_CPU,
+    contention.STARVED_REPEATS,
+    contention.STARVED,
+    slower_machine.SLOWER_CPU,
+    workload_change.LARGER_INPUT,
+    slower_machine.ONE_FACTOR,
+    workload_change.MORE_PER_CALL,
+    faster.LESS_TIME,
+    no_change.WITHIN_NOISE,
+    no_change.SAME_TOTAL,
+    no_change.NOTHING_BEYOND,
+)
+
+#: Of one run alone: what it lacked can be seen, what changed cannot.
+RULES_ALONE: tuple[Rule, ...] = (
+    contention.THROTTLED_ALONE,
+    contention.QUEUED_ALONE,
+    data_starvation.LOADING_ALONE,
+    blocked.OFF_CPU_ALONE,
+)

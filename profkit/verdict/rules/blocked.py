@@ -1,0 +1,46 @@
+"""Rules of ``blocked``: off the CPU without queueing for one, and not for want of data."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, less, more
+
+__all__ = ["OFF_CPU", "OFF_CPU_ALONE"]
+
+OFF_CPU = Rule(
+    id="off-cpu",
+    cause="blocked",
+    about="most of the loss is I/O, locks, sleep, or a process that was stopped",
+    bucket="blocked",
+    requires=("pair.counters",),
+    unless=("loading",),
+    conditions=(more("time.slowdown", "time.noticed"), more("account.off", "part.most")),
+    confidence=0.9,
+    doubts=(
+        # Workers that were busy all along may be what it waited for.
+        ((more("helpers.busy", "workers.busy"),), 0.6),
+        ((less("time.slowdown", "time.slower"),), 0.75),
+    ),
+    evidence=("off", "main-wait"),
+    advice=("show-waiting",),
+    numbers=("off", "off-before"),
+)
+
+OFF_CPU_ALONE = Rule(
+    id="off-cpu",
+    cause="blocked",
+    about="the main thread was off the CPU most of the time, and nothing of the program worked meanwhile",
+    bucket="blocked",
+    requires=("pair.counters",),
+    unless=("loading",),
+    conditions=(
+        more("wall", "alone.wall"),
+        more("off", "alone.idle"),
+        less("helpers.busy", "workers.busy"),
+        less("helpers.wait", "wait.much"),
+    ),
+    confidence=0.8,
+    strength="off",
+    evidence=("off", "main-wait"),
+    advice=("show-waiting",),
+    numbers=("off",),
+)

@@ -1,0 +1,68 @@
+"""Rules of ``code-change``: a changed function, or what it calls, holds the loss; or one alone got slower."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, less, more, no, yes
+
+__all__ = ["CALLS_PER_CALL", "CHANGED_SOURCE", "ONE_FUNCTION"]
+
+CHANGED_SOURCE = Rule(
+    id="changed-source",
+    cause="code-change",
+    about="functions whose source changed, with what they call, hold a good part of the loss",
+    bucket="code",
+    conditions=(
+        yes("code.source-known"),
+        more("account.code", "code.part"),
+        more("account.code-of-baseline", "code.of-baseline"),
+    ),
+    confidence=0.95,
+    evidence=("code-function", "code-calls", "code-source", "origin", "per-call-function"),
+    advice=("git-log",),
+    subject="code.subject",
+    numbers=("account.code", "code.new"),
+)
+
+CALLS_PER_CALL = Rule(
+    id="calls-per-call",
+    cause="code-change",
+    about="sources are not known, and one function that is called again and again calls others more often each time",
+    bucket="code",
+    conditions=(
+        no("code.source-known"),
+        yes("code.loop"),
+        more("account.code", "part.most"),
+        more("account.code-of-baseline", "code.of-baseline"),
+        less("pair.residue", "programs.threads"),
+        no("pair.python-differs"),
+    ),
+    confidence=0.65,
+    evidence=("origin", "top-calls", "wall"),
+    advice=("git-log",),
+    subject="code.subject",
+    numbers=("account.code",),
+)
+
+ONE_FUNCTION = Rule(
+    id="one-function",
+    cause="code-change",
+    about="one function in Python, whose source is not known, alone got slower per call",
+    bucket="code",
+    unless=("changed-source",),
+    conditions=(
+        more("function.part", "one-function.part"),
+        more("function.gain", "code.of-baseline"),
+        # Native code has no source here: where it alone is slower, its threads or its input are as likely.
+        no("function.source-known"),
+        no("function.native"),
+        more("function.apart", "one-function.apart"),
+        less("others.moved", "others-same"),
+        less("spread", "spread.twice"),
+    ),
+    alternatives=(((yes("pair.plain"),), (less("main.wait", "wait.much"),)),),
+    confidence=0.85,
+    doubts=(((yes("pair.plain"),), 0.6),),
+    evidence=("top-function", "top-function-calls", "top-function-per-call"),
+    subject="function.subject",
+    numbers=("function.part",),
+)

@@ -1,0 +1,184 @@
+"""Rules of ``contention``: the program was ready to run and no CPU was free, or a quota stopped it."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, less, more, no, yes
+
+__all__ = ["QUEUED_ALONE", "RUN_QUEUE_WAIT", "STARVED", "STARVED_REPEATS", "THROTTLED_ALONE", "THROTTLING"]
+
+#: Queueing of main threads or of one rank that is beyond doubt, or less of it where it explains much of the loss.
+_OWN_QUEUE = tuple(
+    group
+    for who in ("main", "rank")
+    for group in (
+        (more(f"{who}.wait", "wait.much"), more(f"{who}.wait-growth", "wait.growth")),
+        (
+            more(f"{who}.wait", "wait.some"),
+            more(f"{who}.wait-growth", "wait.some-growth"),
+            more("account.queue", "queue.much"),
+        ),
+        (
+            more(f"{who}.wait", "wait.some"),
+            more(f"{who}.wait-growth", "wait.some-growth"),
+            more("account.queue", "queue.much-known"),
+            yes("contention.known"),
+        ),
+    )
+)
+#: The same of threads and processes that the main thread waits for.
+_HELPERS_QUEUE = (
+    (
+        more("helpers.wait", "wait.much"),
+        more("helpers.wait-growth", "wait.growth"),
+        more("account.helpers-queue", "queue.least-helpers"),
+    ),
+    (
+        more("helpers.wait", "wait.some"),
+        more("helpers.wait-growth", "wait.some-growth"),
+        more("account.queue", "queue.much-known"),
+        more("account.helpers-queue", "queue.least-helpers"),
+    ),
+)
+
+THROTTLING = Rule(
+    id="throttling",
+    cause="contention",
+    about="the cgroup's CPU quota stopped the candidate; asked before queueing, as which it shows too",
+    bucket="queue",
+    kind="kind.quota",
+    conditions=(
+        more("throttled", "throttled"),
+        more("throttled-growth", "throttled"),
+        yes("time.factor-above-1"),
+    ),
+    confidence=0.97,
+    evidence=("throttled", "demand"),
+    advice=("raise-quota",),
+    numbers=("throttled",),
+)
+
+RUN_QUEUE_WAIT = Rule(
+    id="run-queue-wait",
+    cause="contention",
+    about="the candidate queued for CPUs where the baseline did not; demand and others' load show through whom",
+    bucket="queue",
+    kind="contention.kind",
+    requires=("pair.counters",),
+    unless=("throttling",),
+    alternatives=(
+        # Time was lost, or queued away although the baseline happened to be as slow.
+        (
+            (more("time.slowdown", "time.noticed"),),
+            (
+                more("account.queue-of-baseline", "queue.of-baseline"),
+                yes("account.queue-beyond"),
+                more("any.wait", "wait.much"),
+                more("time.slowdown", "time.not-faster"),
+            ),
+        ),
+        (*_OWN_QUEUE, *_HELPERS_QUEUE),
+        # Queueing that no one caused must explain most of the loss.
+        (
+            (yes("contention.known"), more("account.queue", "queue.least")),
+            (more("account.queue", "part.most"), yes("account.queue-beyond")),
+        ),
+    ),
+    confidence=0.97,
+    doubts=(((less("time.slowdown", "time.slower"),), 0.85),),
+    evidence=("queue", "demand", "asked", "others", "steal", "pressure", "queue-functions", "queue-ranges"),
+    advice=("contention",),
+    numbers=(
+        "contention.who",
+        "contention.itself",
+        "contention.others",
+        "main.wait",
+        "main.wait-before",
+        "rank.wait",
+        "rank.wait-before",
+        "helpers.wait",
+        "helpers.wait-before",
+    ),
+)
+
+_PLAIN = (
+    no("pair.python-differs"),
+    no("pair.sampled-differs"),
+    more("time.slowdown", "time.slower"),
+    yes("calls.same"),
+    less("pair.residue", "programs.residue"),
+    no("starved.one-function"),
+)
+
+STARVED_REPEATS = Rule(
+    id="starved-repeats",
+    cause="contention",
+    about="without counters, several runs a side: the candidate's repeats scatter more",
+    bucket="speed",
+    requires=("pair.plain", "repeats.known"),
+    unless=("changed-source", "calls-per-call"),
+    conditions=(yes("pair.plain"), yes("repeats.known"), more("repeats.noisier", "repeats.noisier"), *_PLAIN),
+    confidence=0.9,
+    strength="repeats.noisier",
+    evidence=("scatter", "elsewhere", "lumps", "wall"),
+    advice=("capture-both", "more-runs"),
+)
+
+STARVED = Rule(
+    id="starved",
+    cause="contention",
+    about="without counters, one run a side: signs of lost time slices, weighed as learnt on labelled runs",
+    bucket="speed",
+    requires=("pair.plain",),
+    unless=("changed-source", "calls-per-call"),
+    conditions=(yes("pair.plain"), no("repeats.known"), yes("starved.holds"), *_PLAIN),
+    confidence=0.9,
+    strength="starved.probability",
+    evidence=("signs", "elsewhere", "lumps", "wall"),
+    advice=("capture-both", "more-runs"),
+)
+
+THROTTLED_ALONE = Rule(
+    id="throttling",
+    cause="contention",
+    about="the cgroup's CPU quota was used up in many of its periods",
+    bucket="queue",
+    kind="kind.quota",
+    conditions=(more("wall", "alone.wall"), more("throttled", "throttled")),
+    confidence=0.95,
+    evidence=("throttled", "demand"),
+    advice=("raise-quota",),
+    numbers=("throttled",),
+)
+
+QUEUED_ALONE = Rule(
+    id="run-queue-wait",
+    cause="contention",
+    about="the run queued for CPUs, and it is known who wanted them",
+    bucket="queue",
+    kind="contention.kind",
+    requires=("pair.counters",),
+    unless=("throttling",),
+    conditions=(more("wall", "alone.wall"),),
+    alternatives=(
+        # Threads that hand data to each other queue on an idle machine too: something must have wanted the CPUs.
+        (
+            (yes("contention.known"), more("own.wait", "wait.some")),
+            (yes("contention.known"), more("hidden.wait", "wait.much")),
+            (yes("contention.unknown"), more("own.wait", "wait.much")),
+            (yes("contention.unknown"), more("hidden.wait", "wait.much")),
+        ),
+    ),
+    confidence=0.95,
+    doubts=(((yes("contention.unknown"),), 0.6), ((less("most.wait", "wait.twice"),), 0.85)),
+    strength="most.wait",
+    evidence=("queue", "helpers-queue", "demand", "others"),
+    advice=("contention",),
+    numbers=(
+        "contention.who",
+        "contention.itself",
+        "contention.others",
+        "main.wait",
+        "rank.wait",
+        "helpers.wait",
+    ),
+)

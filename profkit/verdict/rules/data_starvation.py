@@ -1,0 +1,54 @@
+"""Rules of ``data-starvation``: the consumer waits for its loaders, and those neither queue nor compute longer."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, less, more
+
+__all__ = ["LOADING", "LOADING_ALONE"]
+
+LOADING = Rule(
+    id="loading",
+    cause="data-starvation",
+    about="most of the loss is waiting for loaders or workers that neither ran nor queued longer",
+    bucket="loading",
+    requires=("pair.counters",),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("account.off", "part.most"),
+        # Functions that do not wait by design stood still as well: loaders are not what was missing.
+        less("stopped", "part.stopped"),
+    ),
+    alternatives=(
+        (
+            (more("loading.of-off", "part.most"),),
+            (
+                more("iterations.wait", "part.iterations-wait"),
+                more("iterations.wait-growth", "part.iterations-growth"),
+            ),
+        ),
+    ),
+    confidence=0.9,
+    doubts=(((less("time.slowdown", "time.slower"),), 0.75),),
+    evidence=("off", "main-wait", "delivery", "iterations"),
+    advice=("show-workers",),
+    numbers=("delivery", "delivery-before"),
+)
+
+LOADING_ALONE = Rule(
+    id="loading",
+    cause="data-starvation",
+    about="the main thread waits for loaders while CPUs are free",
+    bucket="loading",
+    requires=("pair.counters",),
+    conditions=(
+        more("wall", "alone.wall"),
+        more("account.loading", "alone.starving"),
+        less("helpers.wait", "wait.much"),
+        more("cpus.free", "alone.working"),
+    ),
+    confidence=0.85,
+    strength="account.loading",
+    evidence=("delivery", "helpers-queue", "demand"),
+    advice=("more-loaders",),
+    numbers=("account.loading",),
+)

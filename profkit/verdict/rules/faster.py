@@ -1,0 +1,30 @@
+"""Rule of ``faster``: the candidate took less time."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, less, more, yes
+
+__all__ = ["LESS_TIME"]
+
+#: The baseline was the one that lacked CPUs.
+_FREED = (more("main.wait-before", "wait.much"), more("main.wait-fell", "wait.growth"))
+
+LESS_TIME = Rule(
+    id="less-time",
+    cause="faster",
+    about="the candidate took less time than the noise can explain",
+    unless=("identical",),
+    conditions=(less("pair.residue", "programs.residue"),),
+    alternatives=(
+        (
+            (*_FREED, more("time.speedup", "time.noticed")),
+            (yes("order.shifted"), more("time.speedup", "time.slower")),
+            # What it saved is queueing, waiting, calls or code, which do not drift as a CPU's speed does.
+            (more("account.saved", "part.most"), more("time.speedup", "time.noticed")),
+            (more("time.under-drift", "time.drift-or-own"),),
+        ),
+    ),
+    confidence=0.9,
+    evidence=("wall", "main-wait-before"),
+    numbers=("time.slowdown",),
+)

@@ -1,0 +1,84 @@
+"""Rules of ``no-change``: one capture on both sides, nothing beyond the noise, or nothing lost whatever moved."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, less, no, yes
+
+__all__ = ["IDENTICAL", "NOTHING_BEYOND", "SAME_TOTAL", "WITHIN_NOISE"]
+
+#: Neither side queued much more than the other: then something changed, whatever the totals say.
+_QUEUE_ALIKE = (
+    (yes("pair.plain"),),
+    (less("main.wait-growth", "wait.much"), less("main.wait-fell", "wait.much")),
+)
+
+IDENTICAL = Rule(
+    id="identical",
+    cause="no-change",
+    about="both sides hold the same capture, to the last bit",
+    conditions=(yes("pair.identical"),),
+    confidence=0.99,
+    evidence=("self-time",),
+)
+
+WITHIN_NOISE = Rule(
+    id="within-noise",
+    cause="no-change",
+    about="neither the order of functions, nor a function, nor the total left the noise",
+    conditions=(
+        yes("functions"),
+        yes("calls.same"),
+        no("order.any"),
+        less("time.over-drift", "time.drift-or-own"),
+        less("time.under-drift", "time.drift-or-own"),
+    ),
+    alternatives=(
+        _QUEUE_ALIKE,
+        # Without counters a slow-down of less than that may be anything.
+        ((yes("pair.counters"),), (less("time.slowdown", "time.sure-of-none"),)),
+    ),
+    confidence=0.9,
+    doubts=(((yes("pair.plain"),), 0.6),),
+    strength="no-change.strength",
+    evidence=("distance", "wall"),
+    advice=("capture-both",),
+    numbers=("time.slowdown", "main.wait", "main.wait-before", "pair.counters"),
+)
+
+SAME_TOTAL = Rule(
+    id="same-total",
+    cause="no-change",
+    about="functions moved, and no time was lost: what some gained others lost",
+    requires=("pair.counters",),
+    conditions=(
+        yes("functions"),
+        yes("calls.same"),
+        yes("order.any"),
+        less("time.slowdown", "time.noticed"),
+        less("time.under-drift", "time.drift-or-own"),
+        less("pair.residue", "programs.residue"),
+    ),
+    alternatives=(_QUEUE_ALIKE,),
+    confidence=0.8,
+    evidence=("wall", "elsewhere"),
+    numbers=("time.slowdown", "main.wait", "main.wait-before"),
+)
+
+NOTHING_BEYOND = Rule(
+    id="nothing-beyond",
+    cause="no-change",
+    about="no bucket of the account is beyond its noise, nor is the total",
+    requires=("pair.counters",),
+    unless=("within-noise", "same-total", "less-time"),
+    conditions=(
+        yes("functions"),
+        yes("account.within-noise"),
+        less("time.over-drift", "time.drift-or-own"),
+        less("time.under-drift", "time.drift-or-own"),
+        less("pair.residue", "programs.residue"),
+    ),
+    confidence=0.8,
+    strength="no-change.strength",
+    evidence=("wall", "main-wait", "elsewhere"),
+    numbers=("time.slowdown", "main.wait", "main.wait-before"),
+)

@@ -1,0 +1,64 @@
+"""Rules of ``slower-machine``: the same calls cost more CPU time, and the CPU is what differs."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, less, more, no, yes
+
+__all__ = ["ONE_FACTOR", "SLOWER_CPU"]
+
+#: Nothing says that CPUs were lacking.
+_NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),))
+
+SLOWER_CPU = Rule(
+    id="slower-cpu",
+    cause="slower-machine",
+    about="the same calls take longer on a CPU that is shown to be another, or with other instructions",
+    bucket="speed",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait"),
+    conditions=(
+        yes("machines.differ"),
+        yes("calls.same"),
+        less("pair.residue", "programs.residue"),
+        more("time.slowdown", "time.slower"),
+        more("cpu.part", "part.most"),
+        more("account.speed", "speed.part"),
+    ),
+    alternatives=(
+        _NO_QUEUE,
+        # Where the input grew as well, only one factor for all functions is a machine's.
+        ((no("input.larger"), no("command.differs")), (less("spread", "spread.twice"),)),
+    ),
+    confidence=0.9,
+    strength="time.log-slowdown",
+    evidence=("machines", "per-call", "main-wait", "wall"),
+    advice=("lscpu",),
+    numbers=("time.slowdown",),
+)
+
+ONE_FACTOR = Rule(
+    id="one-factor",
+    cause="slower-machine",
+    about="every function takes the same factor more CPU time, and nothing shows why",
+    bucket="speed",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait"),
+    conditions=(
+        no("machines.differ"),
+        no("input.larger"),
+        no("command.differs"),
+        yes("calls.same"),
+        less("pair.residue", "programs.residue"),
+        more("time.over-drift", "time.drift-or-own"),
+        more("cpu.part", "speed.all"),
+        less("spread", "spread.clean"),
+        less("order.tv", "moved.tv95"),
+        no("order.moved"),
+    ),
+    alternatives=(_NO_QUEUE,),
+    confidence=0.6,
+    strength="time.log-slowdown",
+    evidence=("per-call", "elsewhere", "wall"),
+    advice=("more-runs",),
+    numbers=("per-call",),
+)

@@ -1,0 +1,92 @@
+"""Rules of ``workload-change``: the same functions are called more often, or each call has more data."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, less, more, no, yes
+
+__all__ = ["CALL_COUNTS", "LARGER_INPUT", "MORE_PER_CALL"]
+
+CALL_COUNTS = Rule(
+    id="call-counts",
+    cause="workload-change",
+    about="functions where the time is spent are called more or less often, not for their callers' changed code",
+    bucket="work",
+    alternatives=(
+        (
+            (more("calls.factor", "work.calls"), more("account.work-of-baseline", "work.of-baseline")),
+            (less("calls.factor", "work.fewer"), less("account.work-of-baseline", "work.less-of-baseline")),
+        ),
+    ),
+    confidence=0.95,
+    doubts=(
+        # More threads recorded, another profiler, another program: more calls, whatever the work.
+        ((yes("pair.threads-differ"),), 0.4),
+        ((more("pair.residue", "programs.threads"),), 0.4),
+        # Another Python calls its library differently, above all while importing.
+        ((yes("pair.python-differs"),), 0.6),
+        ((less("calls.everywhere", "work.everywhere"),), 0.7),
+    ),
+    evidence=("calls", "calls-everywhere", "origin", "top-calls"),
+    advice=("compare-inputs",),
+    subject="work.subject",
+    numbers=("calls.factor",),
+)
+
+LARGER_INPUT = Rule(
+    id="larger-input",
+    cause="workload-change",
+    about="the same calls take longer on the same kind of CPU, and something shows that the input grew",
+    bucket="speed",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait"),
+    conditions=(
+        yes("calls.same"),
+        no("machines.differ"),
+        less("pair.residue", "programs.residue"),
+        more("cpu.part", "part.most"),
+        more("account.speed", "speed.part"),
+    ),
+    alternatives=(
+        (
+            (yes("input.larger"), more("time.slowdown", "time.slower")),
+            # Another command line may mean nothing; then the difference itself must be beyond doubt.
+            (yes("command.differs"), more("order.tv", "moved.tv"), more("time.slowdown", "time.slower")),
+            (yes("command.differs"), more("time.over-drift", "time.drift-or-own")),
+        ),
+        ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),
+    ),
+    confidence=0.8,
+    strength="time.log-slowdown",
+    evidence=("inputs", "command", "per-call", "main-wait", "wall"),
+    advice=("compare-inputs",),
+    numbers=("time.slowdown",),
+)
+
+MORE_PER_CALL = Rule(
+    id="more-per-call",
+    cause="workload-change",
+    about=(
+        "the same calls of the same source take longer on one machine, whose CPU was as fast as before: there is "
+        "more to do in each, though nothing else shows it"
+    ),
+    bucket="speed",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
+    conditions=(
+        yes("machine.same"),
+        yes("sources.same"),
+        yes("calls.same"),
+        no("command.differs"),
+        no("contention.known"),
+        less("pair.residue", "programs.threads"),
+        more("time.over-drift", "time.drift-or-own"),
+        more("cpu.part", "part.most"),
+        more("account.speed", "speed.part"),
+    ),
+    alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
+    confidence=0.75,
+    strength="time.log-slowdown",
+    evidence=("per-call", "main-wait", "others", "wall"),
+    advice=("compare-inputs",),
+    numbers=("time.slowdown",),
+)

@@ -1,0 +1,215 @@
+"""Every threshold of the rules in one table: its value, its unit, and the measurement that it comes from.
+
+``docs/rules.md`` and ``--explain`` print it. Rules name thresholds by id and compare with no number of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from profkit.measure import noise
+
+__all__ = ["THRESHOLDS", "Threshold", "value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One number that a rule compares with.
+
+    Attributes
+    ----------
+    id
+        By which rules name it.
+    unit
+        As in `profkit.verdict.types.UNITS`.
+    provenance
+        What was measured, on how many runs.
+    """
+
+    id: str
+    value: float
+    unit: str
+    provenance: str
+
+
+#: 439 runs of seven programs on two cores.
+_SEVEN = "439 runs of 7 programs on 2 cores"
+#: Programs of benchmarks/verdict.
+_BENCH = "benchmarks/verdict"
+_CLEAN = "95th percentile over 460 pairs of clean runs of 23 programs (benchmarks/verdict)"
+_NEIGHBOUR = (
+    "of what the baseline queued; 95th percentile of 102 pairs beside the same neighbour (benchmarks/verdict)"
+)
+
+_TABLE = (
+    # Lost time
+    Threshold("time.noticed", 1.12, "factor", f"clean repeats reach it in one of ten pairs ({_SEVEN})"),
+    Threshold("time.slower", 1.15, "factor", "loss from which a cause is worth naming (convention)"),
+    Threshold("time.not-faster", 1 / 1.12, "factor", "inverse of time.noticed"),
+    Threshold(
+        "time.drift",
+        noise.TOTAL_RATIO_P95,
+        "factor",
+        f"95th percentile of the ratio of totals of two clean runs ({_SEVEN})",
+    ),
+    Threshold("time.drift-or-own", 1.0, "factor", "totals over what clean repeats, or these repeats, drift"),
+    Threshold(
+        "time.sure-of-none", 1.2, "factor", f"one run a side: beyond it a clean pair is rare ({_BENCH})"
+    ),
+    Threshold("queue.of-baseline", 0.12, "share", "time.noticed, as a part of the baseline's wall"),
+    # Waiting for a CPU
+    Threshold("wait.much", 0.15, "share", f"recall 1.00 at 0.2 % false alarms ({_SEVEN})"),
+    Threshold("wait.growth", 0.10, "share", f"with wait.much ({_SEVEN})"),
+    Threshold(
+        "wait.some",
+        0.08,
+        "share",
+        f"where queueing explains most of the loss: mild contention ({_BENCH}, bursty)",
+    ),
+    Threshold("wait.some-growth", 0.05, "share", f"with wait.some ({_BENCH}, bursty)"),
+    Threshold("throttled", 0.05, "share", f"350 of 350 throttled runs ({_SEVEN})"),
+    Threshold("steal", 0.1, "cores", "half of what one busy guest takes on one of two cores (convention)"),
+    Threshold("steal.growth", 0.05, "cores", "half of steal (convention)"),
+    Threshold("others", 0.25, "cores", f"134 of 134 pure cases ({_SEVEN})"),
+    Threshold("others.growth", 0.15, "cores", f"clean runs differ by up to 0.05 ({_SEVEN})"),
+    Threshold(
+        "others.alone", 0.4, "cores", f"no other side to compare with: clean runs stay below 0.3 ({_BENCH})"
+    ),
+    Threshold("demand.self", 1.25, "factor", f"demand over CPUs; 134 of 134 pure cases ({_SEVEN})"),
+    Threshold(
+        "threads.more",
+        1.25,
+        "factor",
+        "growth of threads per CPU that is another setting and not chance (convention)",
+    ),
+    # Parts of the lost time
+    Threshold(
+        "queue.least", 0.1, "share", f"a benign neighbour makes a program queue too ({_BENCH}, clean pairs)"
+    ),
+    Threshold(
+        "queue.least-helpers",
+        0.3,
+        "share",
+        f"threads that hand data to each other reach 0.22 ({_BENCH}, clean pairs)",
+    ),
+    Threshold("queue.much", 0.4, "share", f"with wait.some ({_BENCH}, bursty)"),
+    Threshold(
+        "queue.much-known",
+        0.3,
+        "share",
+        f"the same where the one that took the CPUs is known ({_BENCH}, bursty)",
+    ),
+    Threshold("part.most", 0.5, "share", "a cause explains most of the loss (definition)"),
+    Threshold(
+        "part.stopped",
+        0.3,
+        "share",
+        f"growth of time off the CPU in functions that compute ({_BENCH}, stopped)",
+    ),
+    Threshold(
+        "part.iterations-wait",
+        0.3,
+        "share",
+        f"part of the iterations in which the consumer waits ({_BENCH}, slow-store)",
+    ),
+    Threshold("part.iterations-growth", 0.15, "share", "half of part.iterations-wait"),
+    # Code, work, speed
+    Threshold(
+        "code.part", 0.35, "share", f"changed functions beside others that gained too ({_BENCH}, changed)"
+    ),
+    Threshold(
+        "code.of-baseline",
+        noise.TV_P95,
+        "share",
+        f"share of time that moves between clean runs, 95th percentile ({_SEVEN})",
+    ),
+    Threshold("one-function.part", 0.6, "share", f"regressions hold 0.60 to 0.85 of all gains ({_SEVEN})"),
+    Threshold(
+        "one-function.apart",
+        noise.TOTAL_RATIO_P95,
+        "factor",
+        "time.drift: its cost per call against all others'",
+    ),
+    Threshold(
+        "others-same", noise.TOTAL_RATIO_P95, "factor", "time.drift: cost per call of all other functions"
+    ),
+    Threshold(
+        "spread.clean",
+        noise.R_SPREAD_P95,
+        "factor",
+        f"95th percentile of the scatter of log cost per call ({_SEVEN})",
+    ),
+    Threshold("spread.twice", 2 * noise.R_SPREAD_P95, "factor", "twice spread.clean"),
+    Threshold(
+        "work.calls",
+        1.1,
+        "factor",
+        f"calls, weighted by time; clean repeats differ by less than 1.03 ({_SEVEN})",
+    ),
+    Threshold("work.fewer", 1 / 1.1, "factor", "inverse of work.calls"),
+    Threshold(
+        "work.of-baseline", 0.05, "share", f"clean pairs stay below noise.work; above it with room ({_BENCH})"
+    ),
+    Threshold("work.less-of-baseline", -0.05, "share", "the same with fewer calls"),
+    Threshold(
+        "work.everywhere", 0.5, "share", "part of the time in functions whose calls changed (definition)"
+    ),
+    Threshold("speed.part", 0.5, "share", "part.most"),
+    Threshold("speed.all", 0.8, "share", "the loss is CPU time and nothing else (definition)"),
+    Threshold(
+        "programs.residue",
+        0.5,
+        "share",
+        "most of either side's time is in functions that the other lacks (definition)",
+    ),
+    Threshold("programs.threads", 0.1, "share", f"clean pairs stay below it ({_SEVEN})"),
+    Threshold(
+        "moved.tv",
+        noise.TV_P99,
+        "share",
+        f"99th percentile of time that sits elsewhere, clean pairs ({_SEVEN})",
+    ),
+    Threshold("moved.tv95", noise.TV_P95, "share", f"95th percentile ({_SEVEN})"),
+    # Plain profiles
+    Threshold("repeats.least", noise.MIN_RUNS_NOISE, "count", "two repeats have no spread to speak of"),
+    Threshold(
+        "repeats.noisier",
+        0.5,
+        "factor",
+        f"mean ln of the ratio of scatters: 1 of 282 clean pairs of five runs, 61 of 73 contended ({_BENCH})",
+    ),
+    # One run alone
+    Threshold("alone.wall", 0.5, "s", "below it a run is mostly its own start (convention)"),
+    Threshold("alone.starving", 0.3, "share", f"of the wall; slow-store and clean runs ({_BENCH})"),
+    Threshold("alone.idle", 0.5, "share", "most of the wall (definition)"),
+    Threshold("alone.ranks", 0.3, "share", f"more ranks than CPUs ({_BENCH}, pipeline_mpi)"),
+    Threshold("wait.twice", 0.3, "share", "twice wait.much"),
+    Threshold("alone.working", 0.5, "cores", "half of one worker (convention)"),
+    Threshold("workers.busy", 0.5, "share", "half of one worker, of the wall (convention)"),
+    # Noise of the account's buckets, one run a side: part of the baseline's wall
+    Threshold("noise.startup", 0.037, "share", _CLEAN),
+    Threshold("noise.work", 0.01, "share", f"{_CLEAN}: 0.001; 99th percentile 0.006"),
+    Threshold("noise.code", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
+    Threshold("noise.speed", 0.12, "share", f"{_CLEAN}: 0.109; beside the same neighbour 0.141"),
+    Threshold("noise.queue", 0.051, "share", _CLEAN),
+    Threshold("noise.queue-again", 0.35, "share", _NEIGHBOUR),
+    Threshold("noise.blocked", 0.012, "share", _CLEAN),
+    Threshold("noise.loading", 0.011, "share", _CLEAN),
+    Threshold("noise.imbalance", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
+    Threshold("noise.rest", 0.022, "share", _CLEAN),
+)
+
+#: By id.
+THRESHOLDS: Mapping[str, Threshold] = {threshold.id: threshold for threshold in _TABLE}
+
+
+def value(name: str) -> float:
+    """Value of a threshold.
+
+    Raises
+    ------
+    KeyError
+        There is none of that name.
+    """
+    return THRESHOLDS[name].value

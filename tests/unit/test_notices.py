@@ -1,0 +1,480 @@
+"""Notices: every code has a meaning and a sentence, files keep them, and no layer reads a sentence of another."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.formats import load_run, write_run
+from profkit.formats.run_notices import read_notices
+from profkit.measure.comparability import sampled, threads_mixed
+from profkit.model import Notice, Process, Run, RunSet
+from profkit.model.notices import CODES, MOST_PIDS, UNITS, WHERE, Number, grouped, missing_ranks
+from profkit.report.notices import SENTENCES, notice_object, notice_text
+from profkit.report.safety import Masker, Owner
+from tests.run_files import member_of, rewritten
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "profkit"
+#: Where sentences are made, and the one reader of the sentences of old files.
+MAY_SPEAK = ("report", "cli")
+READER_OF_OLD_FILES = PACKAGE / "formats" / "run_notices.py"
+#: What a text has and a notice has not.
+TEXT_METHODS = {
+    *("startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count", "lower", "upper"),
+    *("split", "rsplit", "partition", "rpartition", "strip", "replace", "match", "search", "fullmatch"),
+    *("findall", "finditer", "sub"),
+}
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "agent" not in path.relative_to(PACKAGE).parts:
+            yield path, ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def keys_of(node: ast.expr | None) -> set[str] | None:
+    """Names in a literal of numbers; ``None`` where it is no literal."""
+    if node is None:
+        return set()
+    if not isinstance(node, ast.Dict) or not all(isinstance(key, ast.Constant) for key in node.keys):
+        return None
+    return {str(key.value) for key in node.keys if isinstance(key, ast.Constant)}
+
+
+def made(path: Path, tree: ast.Module) -> Iterator[tuple[str, set[str] | None, int]]:
+    """Codes of the notices that a module makes, with the names of their numbers where these are written there."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "Notice" and node.args and isinstance(node.args[0], ast.Constant):
+                numbers = node.args[2] if len(node.args) > 2 else None
+                yield str(node.args[0].value), keys_of(numbers), node.lineno
+            if node.func.id == "missing_ranks" and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value), None, node.lineno
+        # What runs beside the target has no numpy, and writes the form that notices have in JSON.
+        if isinstance(node, ast.Dict) and path.parent == PACKAGE / "capture":
+            fields = {
+                key.value: value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+            }
+            if isinstance(code := fields.get("code"), ast.Constant):
+                yield str(code.value), keys_of(fields.get("numbers")), node.lineno
+
+
+MADE = [(path, *found) for path, tree in trees() for found in made(path, tree)]
+
+
+def example(code: str, *, optional: bool) -> Notice:
+    """A notice of a code, with numbers of the right units."""
+    values: dict[str, Number] = {
+        "count": 1234,
+        "bytes": 1 << 32,
+        "s": 0.25,
+        "Hz": 50,
+        "CPUs": 16.0,
+        "share": 0.125,
+        "factor": 2.5,
+        "text": "a text",
+        "ids": (7, 8),
+    }
+    numbers = {
+        name: values[unit.rstrip("?")]
+        for name, unit in CODES[code].numbers.items()
+        if optional or not unit.endswith("?")
+    }
+    return Notice(code, "the subject" if CODES[code].subject else "", numbers)
+
+
+def test_notices_are_made_with_codes_that_are_known() -> None:
+    assert len(MADE) > 50, "the sources were not found"
+    unknown = [f"{path}:{line} {code}" for path, code, _, line in MADE if code not in CODES]
+    assert unknown == []
+
+
+def test_every_code_is_made_somewhere() -> None:
+    made_by_prefix = {"sampled-profile", "threads-in-one-stack"}
+    assert set(CODES) == {code for _, code, _, _ in MADE} | made_by_prefix
+
+
+def test_a_code_is_no_expression() -> None:
+    """Else the tests above would not see it; `missing_ranks` and the reader of old files take theirs from tables."""
+    elsewhere = [
+        f"{path}:{node.lineno}"
+        for path, tree in trees()
+        if path not in (READER_OF_OLD_FILES, PACKAGE / "model" / "notices.py")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Notice"
+        and not (isinstance(node.args[0], ast.Constant) or ast.unparse(node.args[0]).endswith(".code"))
+    ]
+    assert elsewhere == []
+
+
+def test_numbers_are_those_that_the_code_has() -> None:
+    for path, code, names, line in MADE:
+        if names is None:
+            continue
+        units = CODES[code].numbers
+        needed = {name for name, unit in units.items() if not unit.endswith("?")}
+        assert needed <= names <= set(units), f"{path}:{line} {code}"
+
+
+def test_codes_and_units_are_well_formed() -> None:
+    for code, meaning in CODES.items():
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)
+        assert {unit.rstrip("?") for unit in meaning.numbers.values()} <= set(UNITS)
+        assert not set(meaning.numbers) & {"subject", *WHERE}
+
+
+def test_every_code_has_a_sentence() -> None:
+    assert set(SENTENCES) == set(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("optional", [False, True])
+def test_a_sentence_says_its_numbers(code: str, optional: bool) -> None:
+    notice = example(code, optional=optional)
+    assert notice.is_complete
+    text = notice_text(notice)
+    assert "\n" not in text
+    assert not text.endswith((".", " ", ":"))
+    assert ("the subject" in text) == bool(notice.subject)
+    assert "?" not in text
+    sentence = SENTENCES[code]
+    if isinstance(sentence, str):
+        named = {name for _, name, _, _ in Formatter().parse(sentence) if name}
+        assert named == {*notice.numbers, *(["subject"] if notice.subject else [])}
+    # What goes before says where.
+    assert notice_text(notice.at(file="a.prof")) == f"a.prof: {text}"
+
+
+def test_a_notice_says_where_it_holds() -> None:
+    notice = Notice("no-snapshots")
+    text = notice_text(notice)
+    assert notice_text(notice.at(pids=[7])) == f"process 7: {text}"
+    assert notice_text(notice.at(pids=[7, None, 8])) == f"2 processes (7, 8): {text}"
+    many = notice.at(pids=range(10, 1210))
+    assert many.numbers["pids"] == tuple(range(10, 10 + MOST_PIDS))
+    assert notice_text(many.at(file="a.prof")) == f"a.prof: 1,200 processes (10, 11, 12, 13, …): {text}"
+    assert many.anywhere() == notice == notice.at(pids=[None])
+
+
+@pytest.mark.parametrize(
+    ("notice", "text"),
+    [
+        (
+            Notice("process-killed", "", {"lost_s": 0.1, "idle_lost_s": 1.5, "estimated": 1}),
+            (
+                "killed; at most the last 100 ms (1.50 s if it only waited) before the end are missing, and calls "
+                "that had not returned have estimated times"
+            ),
+        ),
+        (Notice("nvtx-events-damaged", "", {"events": 1}), "1 NVTX event is damaged and left out"),
+        (Notice("nvtx-events-damaged", "", {"events": 2000}), "2,000 NVTX events are damaged and left out"),
+        (
+            Notice("rank-repeated", "", {"ranks": (2,), "repeated": 1}),
+            "1 rank is in more than one file (2); merge one file of each rank",
+        ),
+        (
+            Notice("file-skipped", "a.prof", {"problem": "is empty", "hint": "look"}),
+            "a.prof: is empty (look)",
+        ),
+        (Notice("functions-of-one-side", "baseline", {"self_time": 0.98}), None),
+        (Notice("nvtx-file-cut", "", {"read": 1 << 32}), "only the first 4 GiB of NVTX events were read"),
+    ],
+)
+def test_how_numbers_are_spelled(notice: Notice, text: str | None) -> None:
+    expected = text or "98.0 % of the baseline's self time is in functions that only it has"
+    assert notice_text(notice) == expected
+
+
+def test_a_notice_of_a_later_version_is_spelled_out() -> None:
+    later = Notice("disk-slow", "/dev/sda", {"read": 3, "pids": (4,)})
+    assert not later.is_complete
+    assert notice_text(later) == "disk-slow: /dev/sda: read 3, pids (4,)"
+    for odd in (
+        Notice("nvtx-events-lost"),
+        Notice("nvtx-events-lost", "", {"events": "many"}),
+        Notice("nvtx-events-lost", "", {"events": 1, "pids": 3}),
+        Notice("nvtx-events-lost", "", {"events": 1, "pids": ("x",)}),
+    ):
+        assert not odd.is_complete
+        assert notice_text(odd).startswith("nvtx-events-lost")
+
+
+def test_json_has_the_sentence_beside_the_data() -> None:
+    found = notice_object(Notice("agent-failed", "caf\udce9", {"pids": (4, 5)}))
+    assert found == {
+        "code": "agent-failed",
+        "subject": "caf\\udce9",
+        "numbers": {"pids": [4, 5]},
+        "text": "2 processes (4, 5): profkit's agent failed, so that the record may be incomplete: caf\\udce9",
+    }
+
+
+numbers = st.one_of(
+    st.integers(-(2**64) + 1, 2**64 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=9),
+    st.lists(st.integers(0, 9), max_size=3).map(tuple),
+    st.lists(st.text(max_size=9), max_size=3).map(tuple),
+)
+
+
+@given(
+    st.sampled_from(list(CODES)),
+    st.text(max_size=20),
+    st.dictionaries(st.text(max_size=9), numbers, max_size=4),
+)
+def test_a_notice_survives_json_and_pickling(code: str, subject: str, values: dict[str, Number]) -> None:
+    notice = Notice(code, subject, values)
+    again = Notice.from_json(json.loads(json.dumps(notice.as_json())))
+    assert again == notice
+    assert hash(again) == hash(notice)
+    assert pickle.loads(pickle.dumps(notice)) == copy.deepcopy(notice) == notice
+    assert isinstance(notice_text(notice), str)
+    assert json.dumps(notice_object(notice), allow_nan=False)
+
+
+def test_a_notice_cannot_be_changed() -> None:
+    values: dict[str, Number] = {"events": 3}
+    notice = Notice("nvtx-events-lost", "", values)
+    values["events"] = 4
+    assert notice.numbers["events"] == 3
+    with pytest.raises(TypeError):
+        notice.numbers["events"] = 4  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        [],
+        {},
+        {"code": ""},
+        {"code": "Odd"},
+        {"code": "a-"},
+        {"code": "a/b"},
+        {"code": "a", "subject": None},
+        {"code": "a", "numbers": []},
+        {"code": "a", "numbers": {"n": True}},
+        {"code": "a", "numbers": {"n": None}},
+        {"code": "a", "numbers": {"n": float("inf")}},
+        {"code": "a", "numbers": {"n": 2**64}},
+        {"code": "a", "numbers": {"n": [1, "2"]}},
+        {"code": "a", "numbers": {"n": [[1]]}},
+    ],
+)
+def test_what_is_no_notice_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^(is|has) "):
+        Notice.from_json(value)
+
+
+def test_equal_notices_of_several_processes_are_one() -> None:
+    a, b = Notice("no-snapshots"), Notice("agent-failed", "x")
+    assert grouped([(1, a), (2, b), (3, a)]) == [
+        Notice("no-snapshots", "", {"pids": (1, 3)}),
+        Notice("agent-failed", "x", {"pids": (2,)}),
+    ]
+
+
+def test_missing_ranks() -> None:
+    assert missing_ranks("rank-missing", [0, 1, None, 1], 2) is None
+    assert missing_ranks("rank-missing", [], 0) is None
+    found = missing_ranks("rank-missing", [0, 5, 99, -1], 4)
+    assert found == Notice("rank-missing", "", {"ranks": (1, 2, 3), "missing": 3, "size": 4})
+    assert missing_ranks("rank-missing", [0], 10**40) is not None
+
+
+# Files of before
+
+
+@pytest.mark.parametrize(
+    ("sentence", "notice"),
+    [
+        (
+            (
+                "written by the sampling profiler: counts are samples, not calls, and rows are executed lines, "
+                "so one function can be several rows"
+            ),
+            Notice("sampled-profile"),
+        ),
+        (
+            (
+                "cProfile of Python 3.12 records all threads in one stack: their times are mixed and cumulative "
+                "times can exceed the run (profkit capture keeps threads apart)"
+            ),
+            Notice("threads-in-one-stack", "", {"python": "3.12"}),
+        ),
+        (
+            (
+                "process 41 ran several threads under Python 3.13, where cProfile mixes the calls of all threads in "
+                "one stack: times per function are not reliable there"
+            ),
+            Notice("threads-in-one-stack", "", {"python": "3.13", "pids": (41,)}),
+        ),
+        (
+            (
+                "6 processes (41, 42, 43, 44, …) ran several threads under Python 3.13, where cProfile mixes the "
+                "calls of all threads in one stack: times per function are not reliable there"
+            ),
+            Notice("threads-in-one-stack", "", {"python": "3.13", "pids": (41, 42, 43, 44), "pids_total": 6}),
+        ),
+        ("process 41: is odd", Notice("text", "is odd", {"pids": (41,)})),
+        ("2 processes (41, 42): are odd", Notice("text", "are odd", {"pids": (41, 42)})),
+        ("process 41 still ran when the run was written", None),
+        ("waiting could not be sampled to the end: OSError", None),
+        ("what was sampled from outside cannot be read and is left out (x)", None),
+        ("cProfile of Python", None),
+        ("", None),
+    ],
+)
+def test_sentences_of_old_files(sentence: str, notice: Notice | None, tmp_path: Path) -> None:
+    expected = notice or Notice("text", sentence)
+    assert read_notices("warnings", [sentence]) == (expected,)
+    path = tmp_path / "old.prof"
+    write_run(path, Run("x", (Process(pid=41),)))
+    manifest = {**member_of(path, "manifest.json"), "warnings": [sentence]}
+    rewritten(path, {"manifest.json": json.dumps(manifest).encode()})
+    side = RunSet("old", (load_run(path),))
+    assert side.runs[0].warnings == (expected,)
+    assert sampled(side) == (expected.code == "sampled-profile")
+    assert threads_mixed(side) == (expected.code == "threads-in-one-stack")
+    if expected.code == "text":
+        assert notice_text(expected) == sentence
+
+
+def test_notices_are_objects_in_a_file(tmp_path: Path) -> None:
+    killed = Notice("process-killed", "", {"lost_s": 0.5, "pids": (1, 2)})
+    note = Notice("agent-failed", "OSError()")
+    write_run(tmp_path / "a.prof", Run("x", (Process(pid=1, notes=(note,)),), warnings=(killed,)))
+    assert member_of(tmp_path / "a.prof", "manifest.json")["warnings"] == [
+        {"code": "process-killed", "subject": "", "numbers": {"lost_s": 0.5, "pids": [1, 2]}}
+    ]
+    found = load_run(tmp_path / "a.prof")
+    assert found.warnings == (killed,)
+    assert found.processes[0].notes == (note,)
+
+
+# What may leave the machine
+
+
+def test_texts_of_notices_are_masked_and_their_codes_are_not() -> None:
+    secret = "x9Kq27ZpLm4Tv8Rw1YsB6nHd"
+    notice = Notice(
+        "record-unreadable", f"/home/ann/job with {secret}", {"problem": "bob", "file": "/home/bob/a.prof"}
+    )
+    later = Notice("from-later", "bob", {"bob": ("bob", "x"), "n": 3})
+    run = Run("a.prof", (Process(notes=(later,)),), warnings=(notice,))
+    masked = Masker([run], Owner(user="bob")).run(run)
+    assert masked.warnings == (
+        Notice("record-unreadable", "~/job with ***", {"problem": "~", "file": "~/a.prof"}),
+    )
+    assert masked.processes[0].notes == (Notice("from-later", "~", {"~": ("~", "x"), "n": 3}),)
+
+
+# No layer reads a sentence of another
+
+
+def reads_sentences(tree: ast.Module) -> list[int]:
+    """Lines that look for text in warnings, notes or what was skipped."""
+
+    def is_of_notices(node: ast.AST) -> bool:
+        return any(
+            isinstance(part, ast.Attribute) and part.attr in ("warnings", "notes", "skipped")
+            for part in ast.walk(node)
+        )
+
+    lines = []
+    for node in ast.walk(tree):
+        bodies: list[ast.AST] = []
+        if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+            if any(is_of_notices(loop.iter) for loop in node.generators):
+                bodies = [node]
+        elif isinstance(node, ast.For) and is_of_notices(node.iter):
+            bodies = list(node.body)
+        elif isinstance(node, ast.Compare | ast.Call) and is_of_notices(node):
+            bodies = [node]
+        for part in (part for body in bodies for part in ast.walk(body)):
+            if isinstance(part, ast.Compare):
+                found = isinstance(part.ops[0], ast.In | ast.NotIn) and isinstance(
+                    part.left, ast.Constant | ast.JoinedStr
+                )
+            else:
+                found = (
+                    isinstance(part, ast.Call)
+                    and isinstance(part.func, ast.Attribute)
+                    and part.func.attr in TEXT_METHODS
+                )
+            if found:
+                lines.append(part.lineno)
+    return lines
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'any("sampl" in w.lower() for run in side.runs for w in run.warnings)',
+        'any("one stack" in w for run in side.runs for w in run.warnings)',
+        "for note in process.notes:\n    if note.startswith(_SAMPLED):\n        continue",
+        '[w for w in run.warnings if re.search("x", w)]',
+        "found = run.warnings[0].partition(': ')",
+        'found = "x" in run.warnings',
+        "any(_SAMPLED.match(w.subject) for w in side.skipped)",
+    ],
+)
+def test_a_sentence_that_is_read_would_be_found(source: str) -> None:
+    assert reads_sentences(ast.parse(source))
+
+
+def test_asking_for_a_code_is_no_reading_of_sentences() -> None:
+    good = 'any(notice.code == "sampled-profile" for run in side.runs for notice in run.warnings)'
+    assert reads_sentences(ast.parse(good)) == []
+
+
+def test_no_layer_reads_a_sentence_of_another() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path, tree in trees()
+        if path.relative_to(PACKAGE).parts[0] not in MAY_SPEAK
+        for line in reads_sentences(tree)
+    ]
+    assert found == []
+
+
+def test_sentences_are_made_in_the_report_alone() -> None:
+    """Nothing above the report has the function, so that nothing can look into what it returns."""
+    found = [
+        str(path.relative_to(ROOT))
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "profkit.report.notices"
+        and path.relative_to(PACKAGE).parts[0] not in MAY_SPEAK
+    ]
+    assert found == []
+
+
+def test_starting_a_capture_imports_no_sentence_and_no_numpy() -> None:
+    modules = "profkit.cli.capture, profkit.capture.launcher, profkit.capture.nvtx, profkit.capture.sampler"
+    code = f"import sys, {modules}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    loaded = done.stdout.split()
+    assert not [
+        name for name in loaded if name == "numpy" or name.startswith(("profkit.report", "profkit.model"))
+    ]
