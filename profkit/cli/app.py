@@ -4,9 +4,9 @@
 ``profkit --help`` and the completion of a command's name need import none of them; a test holds the two together.
 
 Only what click documents is used: commands that are found by `click.Group.get_command` and listed by
-`click.Group.list_commands`, and completion by `click.shell_completion`. A start of Python 3.11 that imports click takes
-44 ms of CPU time and an empty one 11 (medians of 15 interleaved starts, a 2-core virtual machine). The same with typer
-0.29 takes 69 ms, and 143 once a command has a value to convert, which typer leaves to pydantic.
+`click.Group.list_commands`, and completion by `click.shell_completion`. A start of Python 3.11 that imports click
+takes 44 ms of CPU time and an empty one 11 (medians of 15 interleaved starts, a 2-core virtual machine). The same
+with typer 0.29 takes 69 ms, and 143 once a command has a value to convert, which typer leaves to pydantic.
 """
 
 from __future__ import annotations

@@ -124,6 +124,8 @@ def _verdict(block: VerdictBlock) -> str:
 def _waterfall(block: Waterfall) -> str:
     """One row a step: title, a bar from where the last one ended, seconds, and what is in it."""
     rows = []
+    # Of one run alone nothing is added to anything.
+    colours = {**_BARS, "more": _BARS["less"]} if block.before_s is None else _BARS
     steps = iter(block.steps)
     for (title, seconds, about), (kind, left, right) in zip(waterfall_rows(block), spans(block), strict=True):
         step = None if kind == "wall" else next(steps)
@@ -131,7 +133,7 @@ def _waterfall(block: Waterfall) -> str:
         bar = element(
             "div",
             style=f"margin-left:{100 * left:.1f}%;width:{max(1.0, 100 * (right - left)):.1f}%;height:.8em;"
-            f"background:{_BARS[kind]}{faint}",
+            f"background:{colours[kind]}{faint}",
         )
         rows.append(
             element(
