@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from profkit.measure.intervals import Estimate
     from profkit.measure.iterations import IterationNames
     from profkit.measure.tables import SideTable
+    from profkit.model import Notice
     from profkit.report.safety import Masker
     from profkit.verdict.account import Account
     from profkit.verdict.types import Diff as Result
@@ -140,8 +141,15 @@ class Diff(Reported):
 
     @property
     def account(self) -> Account:
-        """Where the added time went, in seconds that add up to it."""
+        """Where the added time went: ``buckets`` of seconds that add up to it (`profkit.verdict.account`)."""
         return self._result.account
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        from profkit.report.wording import summary_of
+
+        return summary_of(self.verdict)
 
     @property
     def slowdown(self) -> Estimate:
@@ -153,8 +161,11 @@ class Diff(Reported):
         return self._result.slowdown
 
     @property
-    def warnings(self) -> tuple[Any, ...]:
-        """What a reader must know before trusting it: how far the sides can be compared, and what runs say."""
+    def warnings(self) -> tuple[Notice, ...]:
+        """What a reader must know before trusting it: how far the sides can be compared, and what runs say.
+
+        Each has a ``code``, a ``subject`` and ``numbers``; reports have them as sentences.
+        """
         return (*self._result.comparability.warnings, *self._result.warnings)
 
     def functions(self) -> Columns:
@@ -165,16 +176,14 @@ class Diff(Reported):
         Columns
             ``name, file, line, root, path, match, same_source, anomalous, reason, per_call_ratio, p_value``, and of
             each side ``rank, ncalls, primitive_calls, tottime, active, cumtime, share, wait, cumwait`` behind
-            ``baseline_`` and ``candidate_``, null where the side has no such function.
-            `match` says how both were found to be one
-            (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise.
+            ``baseline_`` and ``candidate_``, null where the side has no such function. `match` says how both were
+            found to be one (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise,
+            and `reason` how.
         """
         from profkit.report.wording import moved_text
 
         table = self._result.table
-        reasons = [
-            moved_text(table, row) if moved else "" for row, moved in enumerate(table.anomalous.tolist())
-        ]
+        moved = table.anomalous.tolist()
         return Columns(
             {
                 "name": texts(table.name),
@@ -185,7 +194,7 @@ class Diff(Reported):
                 "match": texts(table.match),
                 "same_source": flags(table.same_source),
                 "anomalous": flags(table.anomalous),
-                "reason": texts(reasons),
+                "reason": texts(moved_text(table, row) if moved[row] else None for row in range(len(table))),
                 "per_call_ratio": numbers(table.per_call_ratio),
                 "p_value": numbers(table.p_value),
                 **_side_columns("baseline_", table.baseline),
@@ -231,7 +240,7 @@ class Diff(Reported):
     # For the rooms of profkit -----------------------------------------------------------------------------
 
     def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
+        self, full_paths: bool, drawn: bool, *, attachment: str = "", explain: bool = False
     ) -> DiffReport:
         """See `Reported`."""
         if drawn and self._result.calls is None:

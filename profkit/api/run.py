@@ -19,6 +19,7 @@ from profkit.report.reports import RunReport
 if TYPE_CHECKING:
     from profkit import model
     from profkit.measure.iterations import IterationNames
+    from profkit.model import Notice
     from profkit.report.safety import Masker
     from profkit.verdict.account import Account
     from profkit.verdict.types import RunVerdict, Verdict
@@ -123,23 +124,26 @@ class Run(Reported):
         return self._whole.manifest.wall_s if self._whole.manifest is not None else None
 
     @property
-    def warnings(self) -> tuple[Any, ...]:
-        """What a reader must know before trusting it."""
+    def warnings(self) -> tuple[Notice, ...]:
+        """What a reader must know before trusting it; each has a ``code``, a ``subject`` and ``numbers``."""
         return self._whole.warnings
 
     @property
     def verdict(self) -> Verdict | None:
-        """What it lacked, as far as a run without a baseline shows; ``None`` where it lacked nothing."""
+        """What it lacked, as far as a run without a baseline can tell; ``None`` where nothing can be said."""
         return self._judged.verdict
 
     @property
     def account(self) -> Account:
-        """How its wall is made up, in seconds that add up to it."""
+        """Where its time went: ``buckets`` of seconds that add up to it (`profkit.verdict.account`)."""
         return self._judged.account
 
-    @cached_property
-    def _judged(self) -> RunVerdict:
-        return _judge(self._selected)
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence, empty without one."""
+        from profkit.report.wording import summary_of
+
+        return "" if self.verdict is None else summary_of(self.verdict, alone=True)
 
     def functions(self) -> Columns:
         """Return the functions of all processes and threads that were asked for, summed; first ranked first.
@@ -281,10 +285,12 @@ class Run(Reported):
     # For the rooms of profkit -----------------------------------------------------------------------------
 
     def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
+        self, full_paths: bool, drawn: bool, *, attachment: str = "", explain: bool = False
     ) -> RunReport:
         """See `Reported`; a run's report names no attachment."""
-        return replace(self._report_of(self._selected) if full_paths else self._masked, explain=explain)
+        if full_paths:
+            return RunReport(self._selected, self._by, self._judged, self._names, explain)
+        return RunReport(*self._masked, self._names, explain)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`."""
@@ -299,16 +305,18 @@ class Run(Reported):
         """As it was read, all processes."""
         return self._whole
 
-    def _report_of(self, run: model.Run) -> RunReport:
-        return RunReport(run, self._by, _judge(run), self._names)
+    @cached_property
+    def _judged(self) -> RunVerdict:
+        return _judge(self._selected)
 
     @cached_property
     def _masker(self) -> Masker:
         return masker([self._whole])
 
     @cached_property
-    def _masked(self) -> RunReport:
-        return self._report_of(self._masker.run(self._selected))
+    def _masked(self) -> tuple[model.Run, str, RunVerdict]:
+        run = self._masker.run(self._selected)
+        return run, self._by, _judge(run)
 
 
 def _judge(run: model.Run) -> RunVerdict:

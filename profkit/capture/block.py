@@ -1,8 +1,8 @@
 """`capture`: a block of the running program as a run file, ``with profkit.capture("x.prof"):``.
 
 What ``profkit capture`` does for a command, this does for a block: the agent's tracer runs in this process for that
-long (``agent.block``), and what it recorded goes through the same spool, packer and file as everything else. Nobody
-watches from outside: there are no readings over time, no processes but this one, and no NVTX ranges.
+long (``agent.block_record``), and what it recorded goes through the same spool, packer and file as everything else.
+Nobody watches from outside: there are no readings over time, no processes but this one, and no NVTX ranges.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from profkit.capture import host
-from profkit.capture.agent import block as agent
+from profkit.capture.agent import block_record as agent
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.launcher import check_output
 from profkit.capture.provenance import git_state, job
@@ -50,8 +50,8 @@ def capture(output: str | os.PathLike[str]) -> Block:
     The file is complete when the block is left, also by an exception; everything is then as it was before the block.
     It is a run file as that of ``profkit capture``: the calls of this thread, of the threads that the block starts
     and, from Python 3.12 on, of all others, with the time that they queued for a CPU; the kernel's counters of
-    process and machine over the block. The function around the block is in it as a call that has not returned.
-    Processes that the block starts and NVTX ranges are not in it: ``profkit capture`` follows both.
+    process and machine over the block. The function that the block stands in is in it as a call that has not
+    returned. Processes that the block starts and NVTX ranges are not in it: ``profkit capture`` follows both.
 
     Without the compiled tracer, functions are recorded by `cProfile`'s: up to Python 3.11 those of this thread alone.
 
