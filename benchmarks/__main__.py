@@ -59,7 +59,7 @@ def diff(work: Path, repeats: int) -> list[Ratio]:
     """``profkit diff`` of two large files against only loading both with pstats."""
     load = "import pstats, sys; [pstats.Stats(f) for f in sys.argv[1:]]"
     found = []
-    for functions, bar, times in ((10_000, 1.5, repeats), (100_000, 0.7, max(3, repeats // 3))):
+    for functions, bar, times in ((10_000, 1.0, repeats), (100_000, 0.35, max(3, repeats // 3))):
         names = [f"{functions}-{seed}.prof" for seed in (1, 2)]
         for seed, name in enumerate(names, 1):
             big_profiles.write(work / name, functions, seed)

@@ -25,8 +25,8 @@ hand. `profkit diff --explain` and `profkit show --explain` print the same condi
 
 A rule holds where all that it requires is known, none of the rules that it yields to holds, all its conditions
 hold, and of each set of alternatives one group does. Rules are evaluated in this order; all that hold are findings.
-The verdict is the finding whose bucket of the [account](account.md) explains most of the lost time; where two differ by
-less than 15 % of it, the one that stands first here."""
+The verdict is the finding whose bucket of the [account](account.md) explains most of the lost time; where two differ
+by less than 15 % of it, the one that stands first here."""
 
 
 def page() -> str:

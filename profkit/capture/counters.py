@@ -28,7 +28,7 @@ _Value = TypeVar("_Value")
 
 #: Threads of one process that are listed; the rest, those that ran least, are summed up in one row.
 MOST_LISTED = 1_000
-#: Part of the tree's CPU time, and seconds, above which it is worth saying that nobody saw who used it.
+#: Part of the tree's CPU time, and seconds, above which it is worth saying that its users were not seen.
 UNSEEN_SHARE, UNSEEN_S = 0.05, 0.1
 #: Later than any reading, ns.
 _FOREVER = 2**63 - 1
@@ -95,7 +95,7 @@ def read_sampled(spool: Path) -> tuple[Sampled | None, list[Notice]]:
 
 
 def kernel_of(record: Mapping[str, Any]) -> str:
-    """Return what tells the running kernel under an agent or sampler from others; containers share one."""
+    """Return what identifies the running kernel under an agent or sampler; containers share one."""
     return str(record.get("boot") or record["host"])
 
 

@@ -84,7 +84,7 @@ def capture(
         if written is not None:
             written(path, run)
         if status < 0:
-            break  # somebody stopped it; the repetitions too
+            break  # it was stopped; the repetitions too
     return status
 
 
@@ -175,7 +175,7 @@ def _pack(spool: Path, path: Path, status: int) -> Run:
 
 
 def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvtx_shim: bool) -> int:
-    from profkit.capture import host, nvtx, signals
+    from profkit.capture import host, nvtx, signal_forwarding
 
     environment = dict(environ)
     inject = str(Path(__file__).parent / "agent" / "inject")
@@ -202,7 +202,7 @@ def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvt
     beside = host.cpus_to_use() > 1
     if not beside:
         facts["git"] = git_state()
-    with signals.held_back() as waiting:
+    with signal_forwarding.held_back() as waiting:
         begin = time.monotonic()
         before = host.take_reading()
         try:
@@ -257,7 +257,7 @@ def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
 
 
 def _prepare_packing() -> None:
-    """Import what packing needs: while the target runs, where that is not on its CPU, so that nobody waits for it."""
+    """Import what packing needs: while the target runs, where that is not on its CPU, so that it delays nothing."""
     # numpy's BLAS must not start its pool of threads beside the target's.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     import profkit.capture.packer

@@ -30,7 +30,7 @@ _CLOCK_SLACK = 0.01
 def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[dict[str, str]]:
     """Have NVTX in the target load the collector, unless another tool was put there.
 
-    Without a collector the agent is told to record the ``nvtx`` package from Python.
+    Without a collector the agent records the ``nvtx`` package from Python.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
     library = nvtx_library()
     taken = environment.get(INJECTION_VARIABLE, "")
     if taken and taken != str(library):
-        # Two tools cannot both be called, and this one was chosen by somebody.
+        # Two tools cannot both be called, and this one was chosen by the user.
         warnings.append({"code": "nvtx-other-tool", "subject": taken})
     elif library is not None:
         environment[INJECTION_VARIABLE] = str(library)
@@ -119,7 +119,7 @@ def attach(
 
 
 def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[int, str]]) -> list[Process]:
-    """Name threads as the program itself did, once all that anybody knows of are there.
+    """Name threads as the program itself did, once all known threads are there.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[
 
 
 def _parts(path: Path) -> tuple[str, int, float]:
-    """Return host, pid and second of the day's clock at which the file was made, as its name tells."""
+    """Return host, pid and second of the day's clock at which the file was made, from its name."""
     host, pid, micros = path.stem.rsplit("-", 2)
     return host, int(pid), int(micros) / 1e6
 

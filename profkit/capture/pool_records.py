@@ -1,4 +1,4 @@
-"""A record's pools as `Pool`s: with where each size came from, and with those that only their threads tell of.
+"""A record's pools as `Pool`s: with where each size came from, and with those that only thread names show.
 
 The agent reads sizes; this compares them with what the variables ask for and with the number of CPUs. Where two
 explanations fit, the variable is named before the default, and the default before the program.

@@ -41,7 +41,7 @@ def switches(status: bytes) -> tuple[int | None, int | None]:
 
 
 def last_pid() -> bytes:
-    """Return the number that the kernel gave out last, empty where it does not tell (proc(5), loadavg)."""
+    """Return the number that the kernel gave out last, empty where it does not report it (proc(5), loadavg)."""
     try:
         last = read_file("/proc/loadavg", 128).split()[4]
     except (OSError, IndexError):

@@ -31,7 +31,7 @@ MOST_FILES = 4_096
 #: Seconds between two readings of threads' ``stat`` and ``status``, which cost ten times their ``schedstat``, and
 #: the part of one core above which they are read less often.
 DETAIL_INTERVAL, DETAIL_SHARE = 0.25, 0.0015
-#: Seconds after which all processes are looked at anew, those too that were found to be somebody else's: numbers
+#: Seconds after which all processes are looked at again, including those that were found to be foreign: numbers
 #: are given out again, and a daemon makes its session late. Longer where looking would take more than this part.
 FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
 
@@ -70,7 +70,7 @@ class ProcessTree:
         self.forgotten_cpu_s = 0.0
         #: How often the rows were thinned out: the resolution of what is older is that many times halved.
         self.thinned = 0
-        #: Whether this kernel tells run time and run-queue wait per thread; ``None`` until a thread was read.
+        #: Whether this kernel reports run time and run-queue wait per thread; ``None`` until a thread was read.
         self.has_schedstat: bool | None = None
 
     def counts(self) -> tuple[int, int]:
@@ -131,7 +131,7 @@ class ProcessTree:
             outside = [pid for pid in new if not self._adopt(pid)]
             if len(outside) == len(new):
                 break
-            new = outside  # parents may have higher numbers than their children, once numbers start anew
+            new = outside  # parents may have higher numbers than their children, once numbers wrap around
         if full:
             took = time.thread_time() - begun
             self._next_scan = now + max(FULL_SCAN_INTERVAL, took / FULL_SCAN_SHARE)

@@ -58,7 +58,7 @@ def range_calls(table: Mapping[str, Any], row_of: npt.NDArray[np.int32]) -> Rang
         number = context(tuple(map(tuple, path)))
         contexts[number] = (*contexts[number][:4], contexts[number][4] + count)
         rows += [(number, row_of[row[0]], *row[1:]) for row in found if row_of[row[0]] >= 0]
-    # A thread of which the kernel tells nothing has no waiting, rather than none.
+    # A thread without counters of the kernel has unknown waiting, not zero.
     unknown = 0.0 if table.get("measured") else np.nan
     columns = np.array(contexts, np.int64).reshape(-1, 5)
     values = np.array(rows, np.float64).reshape(-1, 6)

@@ -44,7 +44,7 @@ _LAST_LOOK = 5.0
 
 
 class Sampler:
-    """Samples one target until it is told to finish.
+    """Samples one target until `finish` is called.
 
     Parameters
     ----------

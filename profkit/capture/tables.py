@@ -135,7 +135,7 @@ class ThreadTables:
         return {"strings": tuple(strings), **arrays}
 
     def _describe(self, code: tuple[str, int, str, str]) -> tuple[str, str]:
-        """Return ``(qualified name, source hash)`` as the source file tells them."""
+        """Return ``(qualified name, source hash)`` from the source file."""
         known = self._known.get(code)
         if known is None:
             file, line, name, qualname = code

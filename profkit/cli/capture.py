@@ -46,7 +46,7 @@ __all__ = ["capture"]
 def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: bool, nvtx_shim: bool) -> None:
     """Run a command and record it in one run file."""
     from profkit.capture.launcher import capture as launch
-    from profkit.capture.signals import end_like
+    from profkit.capture.signal_forwarding import end_like
 
     # Ends as the target ended: with its exit code, or by the signal that ended it.
     written = None if quiet else _say_written

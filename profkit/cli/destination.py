@@ -1,7 +1,7 @@
-"""What ``profkit diff`` and ``profkit show`` do alike with their report: its format, its files, what goes with it.
+"""Where the reports of ``profkit diff`` and ``profkit show`` go: their format, their files, what goes with them.
 
 The options are checked before anything is read, and the files are written when all is made. What the report says
-is the affair of `profkit.api`, and how text comes to a terminal that of `output`.
+is made by `profkit.api`, and `output` brings text to a terminal.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ def show(
     load: tuple[str, ...],
     compute: tuple[str, ...],
     batch_size: int | None,
-    full_paths: bool,
     explain: bool,
+    full_paths: bool,
     ticket: bool,
     open_report: bool,
 ) -> None:

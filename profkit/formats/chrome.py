@@ -66,7 +66,7 @@ def chrome_trace(run: Run) -> Export:
     -------
     Export
         ``ts`` and ``dur`` are microseconds. ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent where no
-        clock tells it.
+        clock gives it.
 
     Raises
     ------

@@ -23,9 +23,9 @@ Ints = npt.NDArray[np.int64]
 _RATES = {
     "busy_s": ("CPUs in use", "cores"),
     "steal_s": ("CPUs stolen", "cores"),
-    "psi_some_s": ("somebody queued for a CPU (PSI some)", "share of the time"),
-    "cgroup_psi_some_s": ("somebody of the cgroup queued for a CPU (PSI some)", "share of the time"),
-    "psi_io_some_s": ("somebody waited for I/O (PSI some)", "share of the time"),
+    "psi_some_s": ("some task queued for a CPU (PSI some)", "share of the time"),
+    "cgroup_psi_some_s": ("some task of the cgroup queued for a CPU (PSI some)", "share of the time"),
+    "psi_io_some_s": ("some task waited for I/O (PSI some)", "share of the time"),
     "throttled_s": ("throttled by the CPU quota", "cores"),
     "throttled_periods": ("throttled periods", "per second"),
     "periods": ("periods of the CPU quota", "per second"),

@@ -1,6 +1,6 @@
 """From what a user names to runs: a file, a directory or a glob.
 
-Tells a run file from a foreign profile, gathers the replicates of a side, and joins files that are ranks of
+Recognises run files and foreign profiles, gathers the replicates of a side, and joins files that are ranks of
 one job. The formats themselves are read in `runfile` and `pstats_file`; nothing here compares.
 """
 
@@ -41,7 +41,7 @@ def load_run(path: StrPath, *, edges: bool = True) -> Run:
     -------
     Run
         A foreign profile is a run of one process with one thread and no manifest; ``python`` of its process
-        is what its library paths tell (``3.12``), and ``warnings`` say what limits it.
+        is derived from its library paths (``3.12``), and ``warnings`` say what limits it.
 
     Raises
     ------

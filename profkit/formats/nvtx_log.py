@@ -2,7 +2,7 @@
 
 The layout is that of ``profkit/capture/native/nvtx/layout.h``. The files were written by a process that may
 have been killed at any instruction, or still runs; what is whole in them is read, and nothing in them is
-trusted. Pairing begins with ends is done here, summing up in ``analysis.ranges``.
+trusted. Pairing begins with ends is done here, summing up in ``measure.range_stats``.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _LAST_NS = 1 << 61
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NvtxLog:
-    """One process's events with what tells whose they are.
+    """One process's events, and whose they are.
 
     Attributes
     ----------
     ranges
-        What it told NVTX.
+        Its ranges and marks.
     pid, parent, fork_parent
         As the process saw them when its first event came; `fork_parent` is 0 unless it was forked from a
         process that had the collector loaded.
@@ -190,14 +190,14 @@ def _in_order(
     Returns
     -------
     records
-        Those of events and gaps; segments have told whose they are.
+        Those of events and gaps; their segments say which thread they belong to.
     serial, tid, index : int64 array
         Of each: the thread's number in this process, its id, and the record's place in the file.
     """
     index = np.flatnonzero(records["kind"])
     (head,) = np.nonzero(records["kind"][index] == SEGMENT)
     heads = records[index[head]]
-    # A thread may go on in the rest of an older thread's chunk, so the place in the file does not tell the
+    # A thread may go on in the rest of an older thread's chunk, so the place in the file is not the
     # order of a thread's segments; the time at which each began does.
     order = np.lexsort((heads["time"], heads["string"]))
     sizes = np.diff(np.append(head, len(index)))[order]
@@ -230,7 +230,7 @@ def _ranges(
     """
     kind = records["kind"].copy()
     time = records["time"].astype(np.int64)
-    # After a gap nobody knows which ranges are open: what was open before stays so.
+    # After a gap it is unknown which ranges are open: what was open before stays so.
     fresh = np.concatenate([[False], serial[1:] != serial[:-1]]) if len(serial) else np.zeros(0, bool)
     life = np.cumsum(fresh | (kind == GAP))
     end = np.full(len(records), OPEN, np.int64)

@@ -29,7 +29,7 @@ def _lonely(group: Ints, step: Ints) -> Flags:
     """Which pops find their stack empty: those where the running sum falls below all it was before."""
     sums = _sums(group, step)
     first = np.concatenate([[True], group[1:] != group[:-1]])
-    # Groups are set apart so far that one running minimum over all of them starts anew in each.
+    # Groups are set apart so far that one running minimum over all of them starts afresh in each.
     apart = np.cumsum(first) * (2 * len(group) + 2)
     lowest = np.minimum.accumulate(np.minimum(sums, 0) - apart) + apart
     before = np.concatenate([[0], lowest[:-1]])

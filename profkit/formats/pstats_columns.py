@@ -213,13 +213,13 @@ class _Parser:
         missing = called_by[row_of[called_by] < 0]
         extra = 0
         if len(missing):
-            strangers, where = np.unique(missing, return_index=True)
-            strangers = strangers[np.argsort(where)]
-            extra = len(strangers)
-            row_of[strangers] = len(rows) + np.arange(extra)
+            without_entry, where = np.unique(missing, return_index=True)
+            without_entry = without_entry[np.argsort(where)]
+            extra = len(without_entry)
+            row_of[without_entry] = len(rows) + np.arange(extra)
             some_key = np.empty(len(keys), np.intp)
             some_key[identity] = np.arange(len(keys))
-            rows = np.concatenate([rows, some_key[strangers]])
+            rows = np.concatenate([rows, some_key[without_entry]])
 
         callers = structure.callers if edges else entries[:0]
         return Columns(

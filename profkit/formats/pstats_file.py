@@ -3,7 +3,7 @@
 The way of every ``.prof`` into profkit: ``cProfile`` of Python 2.7 to 3.15, the pure-Python ``profile``, the
 sampling profiler, yappi. Regular dumps take the vectorised path (`pstats_columns`), others the general one
 (`pstats_objects`). What the file's kind means for its reader is said in `PstatsFile.warnings`. Names and
-paths are kept as the file has them; what a function is on another machine is decided in ``analysis``.
+paths are kept as the file has them; what a function is on another machine is decided in ``identity``.
 Writing is in `pstats_write`.
 """
 
@@ -48,7 +48,7 @@ class PstatsFile:
         they had not returned when the dump was made) follow as rows of zero calls and zero seconds, so that
         what they called is not orphaned; rows of both readings are otherwise the same.
     python : tuple of int, or None
-        Version of the profiled interpreter as its library paths tell, ``(3, 12)``.
+        Version of the profiled interpreter, from its library paths: ``(3, 12)``.
     sampled : bool
         Counts are samples, and rows are executed lines instead of functions.
     warnings : tuple of Notice

@@ -165,7 +165,7 @@ class _Reader:
         self.in_code += 1
         self.take(4 * self.leading_numbers())
         code, _, _, _, kinds = (self.object(depth + 1) for _ in range(5))
-        # Up to 3.10 names of free and of cell variables are two tuples; from 3.11 on one string tells the kinds.
+        # Up to 3.10 names of free and of cell variables are two tuples; from 3.11 on one string holds the kinds.
         old = isinstance(kinds, tuple)
         if old:
             self.object(depth + 1)

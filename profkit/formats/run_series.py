@@ -1,7 +1,7 @@
 """Counters over time as arrays, and back: the machine's series and every process's thread samples; used by `runfile`.
 
-As with ranges, the processes' rows are behind each other, and each process keeps its row range. A run that
-nobody sampled has none of these members.
+As with ranges, the processes' rows are behind each other, and each process keeps its row range. A run
+without a sampler has none of these members.
 """
 
 from __future__ import annotations

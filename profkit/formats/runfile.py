@@ -39,7 +39,7 @@ from profkit.model.merge import merge_profiles
 __all__ = ["SCHEMA", "read_run", "write_run"]
 
 #: Name and major version of the archive's layout; a reader refuses a later major version.
-SCHEMA = "profkit.run/1"
+SCHEMA = "profkit.run/2"
 _MANIFEST, _PROCESSES = "manifest.json", "processes.json"
 
 #: Level 6 takes three times as long as this for a tenth less (100 000 functions).

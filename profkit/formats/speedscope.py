@@ -2,7 +2,7 @@
 
 The file format is speedscope's own (`file-format-schema.json` of its package). Every thread's pushed ranges of one
 domain are an evented profile, as they nest. Functions are caller–callee sums, of which no stacks can be had: each
-thread's are a sampled profile of stacks with one frame, weighted by self time; where a tracer told waiting from
+thread's are a sampled profile of stacks with one frame, weighted by self time; where a tracer separated waiting from
 running, what the function waited is a frame of its own above it. Ranges that may end in another thread, and marks,
 have no place in a stack: they are left out.
 """

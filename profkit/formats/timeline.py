@@ -1,6 +1,6 @@
 """What writers of timelines share: one clock for all processes, tracks of ranges, JSON by the column.
 
-Used by `chrome` and `speedscope`. A track is what one thread told NVTX in one domain: only there do ranges nest. Text
+Used by `chrome` and `speedscope`. A track holds the ranges of one thread in one domain: only there do they nest. Text
 is made for whole columns at a time, since a run may hold millions of ranges. Nothing here knows a format.
 """
 
@@ -54,7 +54,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """What one thread told NVTX in one domain.
+    """The ranges of one thread in one domain.
 
     Attributes
     ----------

@@ -50,6 +50,8 @@ class PathReading:
         Seconds that the program's other profiled threads and processes were active in each function.
     helpers_blocked : float64 array, shape (n,)
         Seconds that they were off the CPU in each function without queueing, 0 where that was not measured.
+    helpers_wait : float64 array, shape (n,)
+        Seconds that they queued in each function, 0 where that was not measured.
     helpers_run_s, helpers_queue_s
         What all other threads and processes ran and queued, by the kernel.
     delivery_s
@@ -65,6 +67,7 @@ class PathReading:
     own_blocked: Floats | None
     helpers: Floats
     helpers_blocked: Floats
+    helpers_wait: Floats
     helpers_run_s: float
     helpers_queue_s: float
     delivery_s: float
@@ -92,6 +95,7 @@ class PathReading:
             None if self.own_blocked is None else moved(self.own_blocked),
             moved(self.helpers),
             moved(self.helpers_blocked),
+            moved(self.helpers_wait),
             self.helpers_run_s,
             self.helpers_queue_s,
             self.delivery_s,
@@ -122,8 +126,12 @@ class Composition:
         Off the CPU otherwise, by function: I/O, locks, sleep, stopped.
     waits : float64 array, shape (n,)
         CPU time of functions that wait by design (polling).
+    queued : float64 array, shape (n,)
+        Queueing by function, as far as a tracer measured it: the part of `queue_s` in functions.
+    delivering, waiting_for_ranks : float64 array, shape (n,)
+        The functions in which `loading_s` and `imbalance_s` were spent.
     counters
-        Whether running and queueing are told apart.
+        Whether running and queueing are known apart.
     """
 
     startup_s: float
@@ -135,6 +143,9 @@ class Composition:
     imbalance_s: float
     blocked: Floats
     waits: Floats
+    queued: Floats
+    delivering: Floats
+    waiting_for_ranks: Floats
     counters: bool
 
     @property
@@ -155,6 +166,9 @@ class Composition:
             self.imbalance_s * factor,
             self.blocked * factor,
             self.waits * factor,
+            self.queued * factor,
+            self.delivering * factor,
+            self.waiting_for_ranks * factor,
             self.counters,
         )
 
@@ -172,6 +186,9 @@ class Composition:
             sum(p.imbalance_s for p in parts) / n,
             np.mean([p.blocked for p in parts], axis=0),
             np.mean([p.waits for p in parts], axis=0),
+            np.mean([p.queued for p in parts], axis=0),
+            np.mean([p.delivering for p in parts], axis=0),
+            np.mean([p.waiting_for_ranks for p in parts], axis=0),
             all(p.counters for p in parts),
         )
 
@@ -239,17 +256,16 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
     wall = run.manifest.wall_s if run.manifest is not None else None
     if chosen is None or thread is None:
-        return PathReading(
-            wall or 0.0, None, None, None, own, wait, blocked, np.zeros(n), np.zeros(n), 0.0, 0.0, 0.0
-        )
+        none = np.zeros(n)
+        return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
     wall = wall or chosen.wall_s or float(own.sum())
     run_all = _known([of_process(p, "cpu_s", "run_s") for p in run.processes])
     queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
     helpers, helpers_wait, off = _of_threads(selected, lambda t: t is not thread, n)
-    helpers_blocked = np.zeros(n)
+    helpers_blocked, helpers_queued = np.zeros(n), np.zeros(n)
     if helpers_wait is not None and off is not None:
         helpers = np.maximum(helpers - helpers_wait - off, 0.0)
-        helpers_blocked = off
+        helpers_blocked, helpers_queued = off, helpers_wait
     return PathReading(
         wall_s=wall,
         life_s=chosen.wall_s if chosen.wall_s is not None else wall,
@@ -260,6 +276,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         own_blocked=blocked,
         helpers=helpers,
         helpers_blocked=helpers_blocked,
+        helpers_wait=helpers_queued,
         helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
@@ -317,7 +334,8 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
     # The clock of functions and the kernel's differ by a little: neither may exceed what the kernel counted.
     busy = _at_most(busy, reading.run_s)
     off = _at_most(off, off_s)
-    imbalance = float(busy[ranks].sum() + off[ranks].sum())
+    of_ranks = np.where(ranks, busy + off, 0.0)
+    imbalance = float(of_ranks.sum())
     busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
     own_run = float(busy.sum())
     waiting = float(off.sum())
@@ -330,16 +348,29 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
     left = off * ((waiting - covered) / waiting) if waiting > 0 else off
     remaining = float(left.sum())
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
-    if remaining > 0:
-        left = left * ((remaining - loading) / remaining)
-    left = left + part * stood
+    delivering = left * (loading / remaining) if remaining > 0 else np.zeros(len(left))
+    left = left - delivering + part * stood
     polling = np.where(waits, run, 0.0)
     run = np.where(waits, 0.0, run)
     queue = reading.queue_s + part * reading.helpers_queue_s
     # What lies outside of all functions: of the CPU time, of the time off the CPU, and of the wall around its life.
     startup = reading.wall_s - reading.queue_s - own_run - imbalance - waiting
+    own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
     return Composition(
-        startup, run, own_run, queue, part * reading.helpers_queue_s, loading, imbalance, left, polling, True
+        startup_s=startup,
+        run=run,
+        own_run_s=own_run,
+        queue_s=queue,
+        helpers_queue_s=part * reading.helpers_queue_s,
+        loading_s=loading,
+        imbalance_s=imbalance,
+        blocked=left,
+        waits=polling,
+        queued=_at_most(own_wait, reading.queue_s)
+        + part * _at_most(reading.helpers_wait, reading.helpers_queue_s),
+        delivering=delivering,
+        waiting_for_ranks=of_ranks,
+        counters=True,
     )
 
 
@@ -383,13 +414,26 @@ def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools) -> Fl
 
 def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
     """Without counters: self times of one thread; functions that wait by design are all that is known of waiting."""
-    imbalance = float(reading.own[ranks].sum())
+    of_ranks = np.where(ranks, reading.own, 0.0)
+    imbalance = float(of_ranks.sum())
     own = np.where(ranks, 0.0, reading.own)
     run, off = np.where(waits, 0.0, own), np.where(waits, own, 0.0)
     waiting = float(off.sum())
     loading = min(waiting, reading.delivery_s)
-    blocked = off * ((waiting - loading) / waiting) if waiting > 0 else off
-    startup = reading.wall_s - float(own.sum()) - imbalance
+    delivering = off * (loading / waiting) if waiting > 0 else np.zeros(len(off))
+    none = np.zeros(len(own))
     return Composition(
-        startup, run, float(run.sum()), 0.0, 0.0, loading, imbalance, blocked, np.zeros(len(own)), False
+        startup_s=reading.wall_s - float(own.sum()) - imbalance,
+        run=run,
+        own_run_s=float(run.sum()),
+        queue_s=0.0,
+        helpers_queue_s=0.0,
+        loading_s=loading,
+        imbalance_s=imbalance,
+        blocked=off - delivering,
+        waits=none,
+        queued=none,
+        delivering=delivering,
+        waiting_for_ranks=of_ranks,
+        counters=False,
     )

@@ -43,9 +43,15 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
         Only functions of the standard library and native ones are taken to wrap or serve: a project's loop that
         polls is the project's.
     """
-    named = np.array(
-        [is_wait(name, key.root) for name, key in zip(table.name, table.keys, strict=True)], np.bool_
-    )
+    named = np.zeros(len(table), np.bool_)
+    # A project's function never waits by its name: most rows need not be asked.
+    named[
+        [
+            row
+            for row, (name, key) in enumerate(zip(table.name, table.keys, strict=True))
+            if (name[:1] == "<" or key.root == STDLIB) and is_wait(name, key.root)
+        ]
+    ] = True
     if calls is None or not len(calls) or not named.any():
         return named
     n = len(named)

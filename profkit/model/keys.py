@@ -1,4 +1,4 @@
-"""What a function is, wherever it runs: the types only; how a path becomes a key is in ``analysis.identity``."""
+"""What a function is, wherever it runs: the types only; how a path becomes a key is in ``identity.keys``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FunctionKey(NamedTuple):
     path
         Path relative to that root, with ``/`` between its parts; empty for built-in functions.
     qualname
-        Qualified name where the profile has it, else the plain name; object addresses are taken out.
+        Qualified name where the profile has it, else the plain name; object addresses are removed.
     """
 
     root: str

@@ -30,7 +30,7 @@ def collapse(profile: Profile, *, qualified: bool = True) -> Profile:
     profile
         Any valid profile.
     qualified
-        Whether the qualified name tells functions apart; plain pstats data does not have it.
+        Whether the qualified name distinguishes functions; plain pstats data does not have it.
 
     Returns
     -------

@@ -28,7 +28,7 @@ PAYLOAD_TYPES = ("", "<u8", "<i8", "<f8", "<u4", "<i4", "<f4")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges:
-    """What one process told NVTX.
+    """NVTX ranges and marks of one process.
 
     Attributes
     ----------

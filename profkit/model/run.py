@@ -105,7 +105,7 @@ class Manifest:
     Attributes
     ----------
     schema
-        ``profkit.run/1``.
+        ``profkit.run/2``; files of version 1 are read too.
     command
         The target's command line.
     exit_status
@@ -192,10 +192,10 @@ class Pool:
         How many threads it uses for one call, ``None`` where it does not say.
     origin
         Where that number comes from: ``variable`` (see `variable`), ``default`` (one per CPU that it saw),
-        ``program`` (the program set it), or empty where it cannot be told.
+        ``program`` (the program set it), or empty if unknown.
     variable
-        The environment variable that holds for this library and was set, with its value: ``OMP_NUM_THREADS=4``.
-        With another origin than ``variable`` it did not decide: the program did, or the library had looked before.
+        The environment variable that applies to this library and was set, with its value: ``OMP_NUM_THREADS=4``.
+        With another origin than ``variable`` it had no effect: the program set the size, or it was set too late.
     version, file
         Of the library; the file without its directories. Empty where not known.
     peak
@@ -215,7 +215,7 @@ class Pool:
 class Thread:
     """One thread: its profile and what the kernel counted for it (``None``: not known).
 
-    `range_calls` says which of its functions ran inside which NVTX ranges, ``None`` where no tracer was told of any.
+    `range_calls` says which of its functions ran inside which NVTX ranges, ``None`` where no tracer received any.
     """
 
     profile: Profile
@@ -246,7 +246,7 @@ class Process:
         Its own command line.
     exit
         ``exited``, ``killed`` (its last state is a periodic snapshot), ``replaced`` (by exec),
-        ``running`` (still alive when the run was packed) or ``ended`` (nobody knows how: it was only seen from
+        ``running`` (still alive when the run was packed) or ``ended`` (how is unknown: it was only seen from
         outside); empty for foreign files.
     python
         ``3.11.7``, or empty.
@@ -255,12 +255,12 @@ class Process:
     peak_threads
         Most threads at one moment that the sampler saw.
     ranges
-        What it told NVTX, ``None`` where nothing was captured.
+        Its NVTX ranges and marks, ``None`` where nothing was captured.
     profiled
         False for a process that only the sampler saw: another language, ``-I``, an emptied environment. Its
         threads have empty profiles.
     pools
-        Thread pools of its libraries, ``None`` where nobody looked.
+        Thread pools of its libraries, ``None`` where they were not read.
     samples
         Its threads' counters over time, ``None`` without the sampler.
     peak_memory_bytes

@@ -1,4 +1,4 @@
-"""Which Python wrote a profile, as the paths of its library and packages tell: for files that say it nowhere."""
+"""Which Python wrote a profile, from the paths of its library and packages: for files that do not record it."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ from profkit.report.document import (
     Section,
     Table,
 )
+from profkit.report.inventory_sections import pool_differences
 from profkit.report.notices import notice_text
-from profkit.report.pools import pool_differences
 from profkit.report.surroundings import reproduce_section, setting_sections
 from profkit.report.text import clean
 from profkit.report.wording import (
@@ -96,7 +96,7 @@ def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
     if not diff.ranges and diff.iterations == (None, None):
         return ()
     from profkit.report.iterations import change_sections as iteration_sections
-    from profkit.report.ranges import change_sections
+    from profkit.report.range_sections import change_sections
 
     return (*iteration_sections(diff.iterations), *change_sections(diff.ranges, limit))
 

@@ -20,12 +20,12 @@ from profkit.measure.range_waiting import waiting_of
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
 from profkit.model import Host, Manifest, Notice, Process, Run, Thread
 from profkit.report.functions import Ranked, ranked, ranked_run
+from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object, model_object
 from profkit.report.jsonvalues import json_number, json_text, json_texts
 from profkit.report.machine import machine_object
 from profkit.report.notices import notice_object, notice_objects
-from profkit.report.pools import inventory_object, need_object
-from profkit.report.ranges import change_objects, range_objects
+from profkit.report.range_sections import change_objects, range_objects
 from profkit.report.wording import advice_text, evidence_texts, moved_text, summary_of
 from profkit.verdict.account import Account
 from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
@@ -235,7 +235,7 @@ def _account(account: Account) -> dict[str, Any]:
                 "interval": _interval(bucket.low, bucket.high),
                 "share": json_number(bucket.share),
                 "parts": [
-                    {"name": json_text(part.name), "seconds": json_number(part.seconds)}
+                    {"kind": part.kind, "name": json_text(part.name), "seconds": json_number(part.seconds)}
                     for part in bucket.parts
                 ],
             }

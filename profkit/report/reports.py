@@ -46,7 +46,7 @@ class DiffReport:
     attachment
         File that goes with the report and holds the runs; empty without one.
     explain
-        Whether to list every condition of every rule.
+        Whether every condition of every rule is listed.
     """
 
     diff: Diff
@@ -79,7 +79,7 @@ class RunReport:
     Attributes
     ----------
     run
-        With the processes that shall be shown, and no other.
+        With the processes that are to be shown, and no other.
     by
         ``tottime`` or ``cumtime``: the order of the functions.
     judged
@@ -87,7 +87,7 @@ class RunReport:
     names
         What the user said of the NVTX ranges, if anything.
     explain
-        Whether to list every condition of every rule.
+        Whether every condition of every rule is listed.
     """
 
     run: Run
@@ -101,7 +101,12 @@ class RunReport:
         from profkit.report.showdoc import show_document
 
         laid = show_document(
-            self.run, limit=rows, by=self.by, names=self.names, judged=self.judged, explain=self.explain
+            self.run,
+            limit=rows,
+            by=self.by,
+            names=self.names,
+            judged=self.judged,
+            explain=self.explain,
         )
         if not figures:
             return laid
@@ -114,5 +119,10 @@ class RunReport:
         from profkit.report.jsondoc import show_json
 
         return show_json(
-            self.run, limit=rows, by=self.by, names=self.names, judged=self.judged, explain=self.explain
+            self.run,
+            limit=rows,
+            by=self.by,
+            names=self.names,
+            judged=self.judged,
+            explain=self.explain,
         )

@@ -18,11 +18,11 @@ from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections
+from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
 from profkit.report.machine import machine_items
 from profkit.report.notices import notice_text
-from profkit.report.pools import pool_sections
-from profkit.report.ranges import inside_sections, range_sections
+from profkit.report.range_sections import inside_sections, range_sections
 from profkit.report.text import clean
 from profkit.report.wording import (
     advice_blocks,

@@ -24,7 +24,7 @@ def slopes(diff: Diff) -> Slopes | None:
     """Choose the lines; ``None`` where neither side has a function that took time."""
     table, by = diff.table, diff.ranking.by
     before, after = table.baseline, table.candidate
-    times = (before.tottime, after.tottime) if by == "tottime" else (before.cumtime, after.cumtime)
+    times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)
     marked = np.flatnonzero(table.anomalous)
     labelled = marked[:MOST_LABELS]
     near = ((before.rank > 0) & (before.rank <= FAINT_RANKS)) | (

@@ -13,7 +13,7 @@ from profkit.measure.movement import is_wait
 from profkit.measure.tables import SideTable
 from profkit.model import FunctionKey, Profile
 from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
-from profkit.report.functions import Ranked
+from profkit.report.functions import Ranked, active_seconds
 from profkit.report.text import clean
 from profkit.report.wording import display_name, location, moved_text
 from profkit.verdict.types import Diff
@@ -49,7 +49,7 @@ def diff_functions(diff: Diff) -> FunctionTable:
 
 
 def _columns(side: SideTable) -> FunctionColumns:
-    return FunctionColumns(side.rank, side.ncalls, side.tottime, side.cumtime, side.wait)
+    return FunctionColumns(side.rank, side.ncalls, side.active, side.cumtime, side.wait)
 
 
 def run_functions(functions: Ranked, by: str) -> FunctionTable:
@@ -70,7 +70,7 @@ def run_functions(functions: Ranked, by: str) -> FunctionTable:
         line=profile.line,
         marked=np.zeros(n, np.bool_),
         by=by,
-        after=FunctionColumns(rank, profile.ncalls, profile.tottime, profile.cumtime, profile.wait),
+        after=FunctionColumns(rank, profile.ncalls, active_seconds(profile), profile.cumtime, profile.wait),
     )
 
 

@@ -46,21 +46,24 @@ INTERVAL = (2.5, 97.5)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one function contributes to a bucket.
+    """What one function or NVTX range contributes to a bucket.
 
     Attributes
     ----------
     row
-        Of the table of functions.
+        Of the table of functions; −1 for a range.
     name
         As a person reads it.
     seconds
-        Signed.
+        Signed. Ranges lie around functions: their seconds are not further ones.
+    kind
+        ``function`` or ``range``.
     """
 
     row: int
     name: str
     seconds: float
+    kind: str = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ def account(
     *,
     unknown_code: int = -1,
     spun_s: float = 0.0,
+    ranges: Sequence[Part] = (),
 ) -> Account:
     """Book the difference of two sides.
 
@@ -173,6 +177,8 @@ def account(
     spun_s
         The most seconds in which the path's own thread may have run only because it waited, spinning, for threads
         that queued.
+    ranges
+        NVTX ranges that queued longer, greatest first.
 
     Returns
     -------
@@ -190,9 +196,10 @@ def account(
     for name in BUCKETS:
         seconds, rows = booked[name]
         share = seconds / added if added else math.nan
-        buckets.append(
-            Bucket(name, seconds, low[name], high[name], share, _largest(table.name, rows, seconds))
-        )
+        parts = _largest(table.name, rows, seconds)
+        if name == "queue":
+            parts += tuple(ranges[:PARTS])
+        buckets.append(Bucket(name, seconds, low[name], high[name], share, parts))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
     helpers = _more_of_helpers(whole_a, whole_b)
     return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers)
@@ -213,10 +220,10 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     booked = {
         "startup": (c.startup_s, None),
         "running": (float(c.run.sum() + c.waits.sum()), c.run + c.waits),
-        "queue": (c.queue_s, None),
-        "loading": (c.loading_s, None),
+        "queue": (c.queue_s, c.queued),
+        "loading": (c.loading_s, c.delivering),
         "blocked": (float(c.blocked.sum()), c.blocked),
-        "imbalance": (c.imbalance_s, None),
+        "imbalance": (c.imbalance_s, c.waiting_for_ranks),
     }
     buckets = tuple(
         Bucket(
@@ -273,10 +280,10 @@ def _book(
         "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),
         "code": (with_queue * float(code_rows.sum()), with_queue * code_rows),
         "speed": (with_queue * speed, with_queue * shared),
-        "queue": (queue + with_queue * spinning, None),
+        "queue": (queue + with_queue * spinning, b.queued - a.queued),
         "blocked": (float(b.blocked.sum() - a.blocked.sum()), b.blocked - a.blocked),
-        "loading": (b.loading_s - a.loading_s, None),
-        "imbalance": (b.imbalance_s - a.imbalance_s, None),
+        "loading": (b.loading_s - a.loading_s, b.delivering - a.delivering),
+        "imbalance": (b.imbalance_s - a.imbalance_s, b.waiting_for_ranks - a.waiting_for_ranks),
     }
     # CPU time of polling follows the time that is waited; it is no work, and no cause.
     parts["rest"] = (waits, b.waits - a.waits)
@@ -351,6 +358,9 @@ def _taken(c: Composition, rows: npt.NDArray[np.intp]) -> Composition:
         c.imbalance_s,
         c.blocked[rows],
         c.waits[rows],
+        c.queued[rows],
+        c.delivering[rows],
+        c.waiting_for_ranks[rows],
         c.counters,
     )
 

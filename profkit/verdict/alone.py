@@ -229,6 +229,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
         "queueing of all other threads and processes, of their active time",
         lambda o: _side(o).rest_wait_fraction or 0.0,
     ),
+    "helpers.queued": Reading(
+        "share",
+        "seconds that all other threads and processes queued, over the wall",
+        lambda o: (_side(o).rest_wait_s or 0.0) / (_side(o).wall_s or math.inf),
+    ),
     "own.wait": Reading("share", "the greater of main.wait and rank.wait", _own_wait),
     "hidden.wait": Reading("share", "helpers.wait, where the main thread waits for them", _hidden_wait),
     "most.wait": Reading("share", "the greatest of these", _most_wait),

@@ -54,7 +54,7 @@ from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows
 from profkit.model import PROJECT, Notice, Profile, Ranges, RunSet
-from profkit.verdict.account import Account, account
+from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning
 from profkit.verdict.types import Diff
@@ -233,14 +233,18 @@ def compare(
         ),
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
+    # Only native functions wait for ranks, and of large tables hardly a row does.
+    ranks = np.zeros(len(table), np.bool_)
+    ranks[[i for i, name in enumerate(table.name) if name[:1] == "<" and waits_for_ranks(name)]] = True
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(baseline, first, rows[0], rank, waits, table),
-        _compositions(candidate, second, rows[1], rank, waits, table),
+        _compositions(baseline, first, rows[0], rank, waits, ranks),
+        _compositions(candidate, second, rows[1], rank, waits, ranks),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
+        ranges=_queued_ranges(known.ranges),
     )
     said = [w.at(file=run.path) for side in (baseline, candidate) for run in side.runs for w in run.warnings]
     return Comparison(
@@ -265,22 +269,31 @@ def _compositions(
     behind: npt.NDArray[np.integer],
     rank: int | None,
     waits: npt.NDArray[np.bool_],
-    table: DiffTable,
+    ranks: npt.NDArray[np.bool_],
 ) -> list[Composition]:
     """How the wall of each run of a side is made up, over the rows of the table."""
     size = len(side.side.profile)
     of_table = np.full(size, -1, np.int64)
     present = np.flatnonzero(behind >= 0)
     of_table[behind[present]] = present
-    ranks = np.array([waits_for_ranks(name) for name in table.name], np.bool_)
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
-        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(table))
+        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(waits))
 
     return [
         compose(placed(read_path(run, selected, rank), rows), waits, ranks)
         for run, selected, rows in zip(runs.runs, side.selected, side.rows, strict=True)
     ]
+
+
+def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
+    """NVTX ranges whose thread queued longer for a CPU than in the baseline, the greatest growth first."""
+    grown = []
+    for change in changes:
+        before, after = (0.0 if row is None else row.wait_s for row in (change.baseline, change.candidate))
+        if before is not None and after is not None and after > before:
+            grown.append(Part(-1, change.key.name, after - before, "range"))
+    return sorted(grown, key=lambda part: -part.seconds)
 
 
 def _another_program(table: DiffTable) -> bool:

@@ -200,7 +200,7 @@ def test_manifest(tmp_path: Path) -> None:
     run = load_run(tmp_path / "run.prof")
     manifest = run.manifest
     assert manifest is not None
-    assert manifest.schema == "profkit.run/1"
+    assert manifest.schema == "profkit.run/2"
     assert manifest.exit_status == 0
     assert manifest.environment["OMP_NUM_THREADS"] == "3"
     assert set(manifest.environment) <= settings.THREAD_VARIABLES

@@ -138,6 +138,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not fragment or fragment in anchors(linked), f"{page.name}: {target}#{fragment}"
 
 
+def test_the_files_that_contributing_names_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:profkit|tests|benchmarks|docs|sample_profiles|\.ci)/[\w./-]+)`", text))
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_every_command_is_in_the_readme() -> None:
     shown = printed("profkit --help", ROOT)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -242,7 +242,7 @@ def test_members_are_plain(path: Path) -> None:
         names = archive.namelist()
         calls = np.load(io.BytesIO(archive.read("functions/ncalls.npy")), allow_pickle=False)
         wait = np.load(io.BytesIO(archive.read("functions/wait.npy")), allow_pickle=False)
-    assert manifest["schema"] == "profkit.run/1"
+    assert manifest["schema"] == "profkit.run/2"
     assert manifest["machine"]["load"] == 1.25
     assert [t["functions"] for t in processes[0]["threads"]] == [[0, 5], [5, 12], [12, 12], [12, 15]]
     assert [t["edges"] for t in processes[0]["threads"]] == [[0, 10], [10, 24], [24, 24], None]
@@ -349,7 +349,7 @@ def test_unknown_members_and_fields_are_ignored(path: Path) -> None:
     same(load_run(path), sample_run())
 
 
-@pytest.mark.parametrize("schema", ["profkit.run/2", "profkit.run/10.1"])
+@pytest.mark.parametrize("schema", ["profkit.run/3", "profkit.run/10.1"])
 def test_newer_schema_is_named(path: Path, schema: str) -> None:
     rewritten(path, {"manifest.json": manifest_with(path, schema=schema)})
     with pytest.raises(FormatError, match=schema) as caught:
@@ -358,7 +358,7 @@ def test_newer_schema_is_named(path: Path, schema: str) -> None:
 
 
 def test_newer_minor_version_is_read(path: Path) -> None:
-    rewritten(path, {"manifest.json": manifest_with(path, schema="profkit.run/1.4")})
+    rewritten(path, {"manifest.json": manifest_with(path, schema="profkit.run/2.4")})
     assert len(load_run(path).processes) == 3
 
 

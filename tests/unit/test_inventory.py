@@ -10,7 +10,7 @@ from profkit.verdict.limits import limit_advice
 from profkit.measure.inventory import inventory
 from profkit.model import Host, Manifest, Pool, Process, Profile, Run, Thread
 from profkit.report.document import Note, Table
-from profkit.report.pools import inventory_object, pool_differences, pool_sections
+from profkit.report.inventory_sections import inventory_object, pool_differences, pool_sections
 
 HOST = Host(name="node", cpus=8, affinity=8)
 BLAS = Pool("openblas", 8, "default")

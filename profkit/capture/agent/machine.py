@@ -23,7 +23,7 @@ def reading() -> Dict[str, Any]:
         try:
             read(found)
         except (OSError, ValueError, IndexError, KeyError):
-            pass  # this kernel or container does not tell
+            pass  # this kernel or container does not report it
     return found
 
 

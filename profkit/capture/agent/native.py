@@ -65,7 +65,7 @@ def tracer(collector: Any) -> Tracer:
 
 
 class ThreadTracer(Tracer):
-    """Up to Python 3.11: as with cProfile, every thread has a collector; what it tells is more."""
+    """Up to Python 3.11: as with cProfile, every thread has a collector; it records more."""
 
     kind = "native"
 
@@ -112,7 +112,7 @@ class ProcessTracer(Tracer):
                 self._collector.enable()
                 self._running = True
             except ValueError:
-                pass  # there is one place for a profiler, and somebody else has it
+                pass  # there is one place for a profiler, and another one holds it
 
     def pause(self) -> None:
         if self._running:

@@ -331,7 +331,7 @@ def _payload_of(value: Any) -> Tuple[int, int]:
 
 
 def _argb(color: Any) -> int:
-    """Return a color's number; 0 for one that only an import of matplotlib could tell."""
+    """Return a color's number; 0 for one that only matplotlib, if it were imported, could look up."""
     if isinstance(color, int):
         return color & MASK32
     try:

@@ -92,7 +92,7 @@ class NativeLibrary:
 
 
 class OpenBLAS(NativeLibrary):
-    """A ``libblas`` may be any BLAS: its functions tell.
+    """A ``libblas`` may be any BLAS: its functions decide.
 
     It is built with function names of its own, so that several can live in one process: wheels have all of them.
     """

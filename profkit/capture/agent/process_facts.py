@@ -38,7 +38,7 @@ def identity() -> Dict[str, Any]:
 
 
 def boot_id() -> str:
-    """Return what tells this running kernel from every other, whatever containers call it; empty if unknown."""
+    """Return what identifies this running kernel, in all of its containers; empty if unknown."""
     try:
         return _read("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
     except (OSError, ValueError):
@@ -132,7 +132,7 @@ def _read(path: str) -> bytes:
 
 
 def _bytes_read() -> Optional[int]:
-    """Bytes that read(2) and its like brought so far, from disks, caches, pipes and sockets (proc(5))."""
+    """Bytes that read(2) and similar calls returned so far, from disks, caches, pipes and sockets (proc(5))."""
     try:
         for line in _read("/proc/self/io").split(b"\n"):
             if line.startswith(b"rchar: "):
@@ -143,7 +143,7 @@ def _bytes_read() -> Optional[int]:
 
 
 def _birth() -> Optional[int]:
-    """Start time of this process in clock ticks since boot: tells it from a later one with the same pid."""
+    """Start time of this process in clock ticks since boot: a later process with the same pid has another."""
     try:
         stat = _read("/proc/self/stat")
         return int(stat[stat.rindex(b")") + 2 :].split()[19])
@@ -173,7 +173,7 @@ def _cwd() -> str:
 def _multiprocessing_name(command: List[str]) -> str:
     """Name of this process as multiprocessing knows it, empty for a process that it did not start.
 
-    A spawned process is not told its name before it has imported the main module, which may take seconds; then
+    A spawned process does not know its name before it has imported the main module, which may take seconds; then
     any word says that it is one. `sys.argv` is another by that time.
     """
     module = sys.modules.get("multiprocessing.process")

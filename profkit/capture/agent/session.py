@@ -41,7 +41,7 @@ def create(spool: str) -> Optional[Session]:
 
 
 def _hooks(spool: str) -> Any:
-    """Return what records NVTX from Python, ``None`` where nobody asked for it or this Python cannot."""
+    """Return what records NVTX from Python, ``None`` where it was not requested or this Python cannot."""
     words = os.environ.get(settings.NVTX_PATCH_VARIABLE)
     if not words:
         return None

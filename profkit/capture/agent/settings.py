@@ -78,7 +78,7 @@ THREAD_VARIABLES = frozenset(
 )
 
 #: Where launchers say which rank a process is and how many there are, most specific first. Slurm sets its
-#: variables in a batch script too, where they name no rank: `SLURM_STEP_ID` tells a step.
+#: variables in a batch script too, where they name no rank: `SLURM_STEP_ID` marks a step.
 RANK_VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""),
     ("PMI_RANK", "PMI_SIZE", ""),

@@ -5,7 +5,7 @@ changed. Native libraries are found in ``/proc/self/maps`` and asked through the
 are asked where they are in ``sys.modules``. `pool_libraries` has a class for each library. Where a number came from
 is found out later, by the packer (`profkit.capture.pool_records`).
 
-Two moments differ. OpenMP keeps a pool's size per thread, so that only the thread which works can tell what was
+Two moments differ. OpenMP keeps a pool's size per thread, so that only the thread which works can read what was
 set there: the reading at the end, in the main thread, has it. A snapshot, in the agent's thread, sees what
 the library gives to a new thread, and asks only what takes no lock that another thread may hold.
 """

@@ -46,7 +46,7 @@ class Tracer:
         self._paused = False
         self._left = False
         self._hook: Any = None
-        #: What tells where threads wait; native tracers know it, and some systems do not tell.
+        #: Samples where threads wait; native tracers measure it, and some systems do not report it.
         self.sampling: Optional[Sampling] = None
         self._others: Dict[int, Followed] = {}  # threads that share the main thread's collector
         self._finished = False
@@ -115,7 +115,7 @@ class Tracer:
             traced.suspend()
 
     def leave(self) -> None:
-        """Stop following threads that go on after what was to be traced; `finish` comes first."""
+        """Stop following threads that continue after what was to be traced, from any thread; `finish` comes first."""
         self._left = True
 
     def displaced(self) -> bool:
@@ -218,7 +218,7 @@ class Traced:
             try:
                 self.collector.enable()
             except ValueError:
-                # From 3.12 on there is one place for a profiler, and somebody else has it.
+                # From 3.12 on there is one place for a profiler, and another one holds it.
                 self.running = False
 
     def suspend(self) -> None:

@@ -122,7 +122,7 @@ class Followed:
     def advance(self, now: float, run: float, wait: float, stack: Optional[List[Any]]) -> None:
         """Take a reading, of a thread that is in `stack` now; without one it is believed to be where it was."""
         waited = max(0.0, wait - self._wait)
-        if self._at is not None:  # else it was found late: it did not sleep, as far as anybody knows
+        if self._at is not None:  # else it was found late: it did not sleep, as far as is known
             self._debt += now - self._at - (run - self._run) - waited
         here = self._stack if stack is None else stack
         blocked = max(0.0, self._debt)

@@ -65,7 +65,8 @@ def _title(bucket: Bucket, account: Account, alone: bool) -> str:
 
 def _about(bucket: Bucket) -> str:
     """The functions that make most of it."""
-    named = [p for p in bucket.parts if abs(p.seconds) >= 0.1 * abs(bucket.seconds)][:NAMED]
+    functions = [p for p in bucket.parts if p.kind == "function"]
+    named = [p for p in functions if abs(p.seconds) >= 0.1 * abs(bucket.seconds)][:NAMED]
     return ", ".join(clean(display_name(part.name)) for part in named)
 
 

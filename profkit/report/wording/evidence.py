@@ -40,7 +40,7 @@ def value_text(unit: str, value: Value) -> str:
     if unit == "bytes":
         return f"{value / 1e6:,.0f} MB"
     if unit == "count":
-        return units.count(value) if float(value).is_integer() else f"{value:,.2f}"
+        return units.count(value) if float(value).is_integer() or value >= 100 else f"{value:,.2f}"
     if unit == "1/s":
         return f"{value:.3g}/s"
     return f"{value:.2f}"

@@ -194,9 +194,9 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"against {_share(p[2], 'main.wait-before')}."
     ),
     "nothing-beyond": lambda p: (
-        f"No part of the time changed by more than repeats do: the candidate takes {_factor(p[2], 'time.slowdown')} the "
-        f"baseline's time, and its main thread queued for a CPU for {_share(p[2], 'main.wait')} of its active time, "
-        f"against {_share(p[2], 'main.wait-before')}."
+        f"No part of the time changed by more than repeats do: the candidate takes {_factor(p[2], 'time.slowdown')} "
+        f"the baseline's time, and its main thread queued for a CPU for {_share(p[2], 'main.wait')} of its active "
+        f"time, against {_share(p[2], 'main.wait-before')}."
     ),
     "call-counts": _work,
     "larger-input": lambda p: (

@@ -36,7 +36,7 @@ OFF_CPU_ALONE = Rule(
         more("wall", "alone.wall"),
         more("off", "alone.idle"),
         less("helpers.busy", "workers.busy"),
-        less("helpers.wait", "wait.much"),
+        less("helpers.queued", "wait.much"),
     ),
     confidence=0.8,
     strength="off",

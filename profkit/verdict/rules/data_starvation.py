@@ -43,7 +43,7 @@ LOADING_ALONE = Rule(
     conditions=(
         more("wall", "alone.wall"),
         more("account.loading", "alone.starving"),
-        less("helpers.wait", "wait.much"),
+        less("helpers.queued", "wait.much"),
         more("cpus.free", "alone.working"),
     ),
     confidence=0.85,

@@ -56,7 +56,7 @@ struct name {
     uint32_t id;
     uint32_t bytes;
     _Atomic uint32_t generation; /* in which its definition was last written */
-    _Atomic(struct name *) pattern; /* the name with `{n}` for its numbers, NULL until somebody asks */
+    _Atomic(struct name *) pattern; /* the name with `{n}` for its numbers, NULL until it is needed */
     char text[];
 };
 

@@ -41,7 +41,7 @@ static _Atomic(struct event_header *) counters;
 uint32_t collector_generation = 1;
 pthread_mutex_t collector_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Read where to write; false where nobody asked for it. */
+/* Read where to write; false if no capture asked for it. */
 bool files_configure(void)
 {
     const char *directory = getenv("PROFKIT_SPOOL");

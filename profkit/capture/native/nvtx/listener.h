@@ -1,4 +1,4 @@
-/* What the collector tells another library of the process about pushed ranges, while the program runs.
+/* What the collector reports to another library of the process about pushed ranges, while the program runs.
  *
  * That other library is profkit's tracer, which charges the time of functions to the ranges that are open. It finds
  * `profkit_nvtx_listen` with dlsym() in this library, which both it and NVTX load by the same path.

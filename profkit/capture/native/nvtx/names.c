@@ -241,14 +241,14 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-/* What belongs to a word that a number before it is part of. Of characters beyond ASCII nobody here knows. */
+/* What belongs to a word that a number before it is part of. Characters beyond ASCII are not classified. */
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
 }
 
 /* Return where the number ends that begins at `i`, or `i` if there is none: an address, or digits with a fraction
- * or without, which no letter follows. `pattern_of` in profkit/analysis/ranges.py finds the same numbers. */
+ * or without, which no letter follows. `pattern_of` in profkit/measure/range_stats.py finds the same numbers. */
 static size_t end_of_number(const char *text, size_t bytes, size_t i)
 {
     size_t end = i + 2;
@@ -278,7 +278,7 @@ __attribute__((noinline)) static struct name *make_pattern(struct name *name)
     size_t used = 0;
     for (size_t i = 0; i < name->bytes;) {
         if (used + 3 > sizeof text)
-            return name; /* it stays what it is; whoever reads it folds it */
+            return name; /* it stays as it is; the reader folds it */
         size_t end = is_digit(name->text[i]) ? end_of_number(name->text, name->bytes, i) : i;
         if (end > i) {
             memcpy(text + used, "{n}", 3);

@@ -1,6 +1,6 @@
 /*
  * Each thread writes records into a chunk of its own, without a lock. A thread that ends leaves the rest of its
- * chunk to the next one that needs room. A forked child starts anew, in files of its own.
+ * chunk to the next one that needs room. A forked child starts again, in files of its own.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -166,7 +166,7 @@ static PyMethodDef methods[] = {
     {"getstats", collector_getstats, METH_NOARGS,
      "getstats()\n--\n\nReturn what was traced so far, from any thread, while tracing goes on.\n\n"
      "A list with one tuple a thread, all of one instant: (native id, ident, ended, measured, lost, entries,\n"
-     "open calls, contexts). `measured` tells whether the kernel could be asked for waiting, `lost` counts events for\n"
+     "open calls, contexts). `measured` says whether the kernel could be asked for waiting, `lost` counts events for\n"
      "which there was no memory. An entry is (code, calls, recursive calls, total, own, wait, cumulative wait,\n"
      "blocked, cumulative blocked, callees) with callees None or a list of tuples alike, without callees; code\n"
      "is a code object, or a str for a C function. An open call, outermost first, is (code, total, own, wait,\n"

@@ -8,7 +8,7 @@
 #include "calls.h"
 #include "labels.h"
 
-/* The place for profilers, which cProfile takes as well: whoever comes second is told so. */
+/* The place for profilers, which cProfile takes as well: the second one gets an error. */
 #define PROFILER_ID 2
 
 static PyObject *missing;

@@ -68,7 +68,7 @@ int hook_enable(struct collector *collector) {
 int hook_disable(struct collector *collector) {
     if (refuse_other_thread(collector) < 0)
         return -1;
-    /* If somebody else has taken the place it is theirs. */
+    /* If another profiler has taken the place, it keeps it. */
     if (PyThreadState_Get()->c_profileobj == (PyObject *)collector)
         PyEval_SetProfile(NULL, NULL);
     calls_close_all(collector->tables[0], true);

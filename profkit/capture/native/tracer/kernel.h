@@ -26,12 +26,12 @@ extern unsigned kernel_generation;
 /* The table that the calling thread's last event went to, for one who looks there first; NULL after its end. */
 extern FAST_THREAD_LOCAL struct table *kernel_last_table;
 
-/* Once a process: be told of the end of threads and of forks. False if the system refuses. */
+/* Once a process: register for the end of threads and for forks. False if the system refuses. */
 bool kernel_start(void);
 
 pid_t kernel_thread_id(void);
 
-/* Read the calling thread's counters; false where the kernel does not tell them. */
+/* Read the calling thread's counters; false where the kernel does not report them. */
 bool kernel_read_own(struct reading *reading);
 
 /* The same for another thread of this process; slower by a factor of five. */

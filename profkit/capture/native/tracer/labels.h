@@ -1,6 +1,6 @@
 /* C functions: what identifies one, and the name that cProfile gives it.
  *
- * A C function is its PyMethodDef, as in cProfile. The function pointer in it, which the limited API would tell,
+ * A C function is its PyMethodDef, as in cProfile. The function pointer in it, which the limited API would give,
  * is not enough: pybind11 gives all its functions the same one. So the definition is read from the objects
  * themselves, whose first fields have been the same in every CPython with a GIL; labels_start() verifies them
  * on the interpreter that runs before anything is taken from there.

@@ -60,7 +60,7 @@ static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
 
 static PyMethodDef functions[] = {
     {"follow_ranges", follow_ranges, METH_O,
-     "follow_ranges(path)\n--\n\nHave the NVTX collector at this path tell of ranges; whether it does."},
+     "follow_ranges(path)\n--\n\nHave the NVTX collector at this path report ranges; whether it does."},
     {NULL, NULL, 0, NULL},
 };
 

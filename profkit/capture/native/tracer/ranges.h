@@ -5,15 +5,15 @@
  * range's own time. Where no range is open this costs one comparison an event.
  *
  * A context is a stack of open ranges, by their names and by the function that opened each; contexts form a tree. Ranges
- * are told of by the collector in ../nvtx, in the thread itself but perhaps without the GIL: the lock is for whoever
- * reads contexts meanwhile.
+ * are reported by the collector in ../nvtx, in the thread itself but perhaps without the GIL: the lock is for another
+ * thread that reads contexts meanwhile.
  */
 #ifndef PROFKIT_RANGES_H
 #define PROFKIT_RANGES_H
 
 #include "tables.h"
 
-/* Open ranges of a thread that are told apart; those further inside are charged to the last of them. */
+/* Open ranges of a thread that are kept apart; those further inside are charged to the last of them. */
 #define MOST_OPEN_RANGES 64
 
 /* Contexts of a thread, for programs whose names of ranges never repeat; what is opened later is charged to the
@@ -46,7 +46,7 @@ struct ranges {
     struct open_range open[MOST_OPEN_RANGES];
 };
 
-/* Load the collector at this path and have it tell the tracer of ranges; false if that is impossible. */
+/* Load the collector at this path and have it report ranges to the tracer; false if that is impossible. */
 bool ranges_follow(const char *path);
 
 /* The row of a function in the innermost context of its table; NULL when memory is exhausted. */

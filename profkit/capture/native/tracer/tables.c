@@ -132,7 +132,7 @@ void table_release(struct table *table) {
 
 void table_clear(struct table *table) {
     /* No event reaches it any more, not even one from a label's finaliser. A lock that a fork has left behind in
-     * another thread's table is never given back, and nobody is left to take it for. */
+     * another thread's table is never released, and no thread is left to take it for. */
     bool locked = pthread_mutex_trylock(&table->lock) == 0;
     if (!locked && table->generation == kernel_generation)
         locked = pthread_mutex_lock(&table->lock) == 0;

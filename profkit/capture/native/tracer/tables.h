@@ -90,7 +90,7 @@ struct table {
     struct context *context; /* the ranges that are open, NULL where there are none; see ranges.h */
     int64_t charged_until;   /* ticks up to which their functions have been charged */
     struct ranges *ranges;   /* NULL until the first */
-    pthread_mutex_t lock;    /* of the ranges: they are told of without the GIL */
+    pthread_mutex_t lock;    /* of the ranges: they are reported without the GIL */
 
     pid_t native;
     unsigned long ident;

@@ -74,7 +74,7 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now) {
         table->due = now + clock_ticks_in(CHARGE_EVERY_NS);
         return now;
     }
-    if (!table->read_before) { /* in a forked child, whose counters began anew */
+    if (!table->read_before) { /* in a forked child, whose counters restarted */
         table->uncharged_wait = table->uncharged_blocked = 0;
         remember(table, &reading);
         table->due = now + clock_ticks_in(CHARGE_EVERY_NS);

@@ -1,9 +1,9 @@
 """Waiting for the target without coming between it and its signals.
 
-A signal that somebody sends to the launcher alone (``kill PID``) is meant for the target and is passed on. One
+A signal that is sent to the launcher alone (``kill PID``) is meant for the target and is passed on. One
 that reached the whole process group (Ctrl-C, ``timeout``, Slurm, mpirun) has reached the target already, and
-passing it on would deliver it twice. The kernel does not tell the two apart; a witness does: an idle child of
-the launcher in the same group, for which nobody sends signals on purpose.
+passing it on would deliver it twice. The kernel does not distinguish the two; a witness does: an idle child of
+the launcher in the same group, to which no signal is sent individually.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 __all__ = ["Waiting", "end_like", "held_back"]
 
-#: Signals that somebody may send to the launcher and that are meant for the target.
+#: Signals that may be sent to the launcher and that are meant for the target.
 _FORWARDED = frozenset(
     number
     for number in signal.Signals
@@ -145,7 +145,7 @@ def _set_mask(mask: set[int] | set[signal.Signals]) -> None:
 
 def _wait_with_handlers(target: subprocess.Popen[bytes]) -> int:
     def forward(number: int, _frame: object) -> None:
-        if number != signal.SIGINT or not os.isatty(0):  # Ctrl-C has told the target itself
+        if number != signal.SIGINT or not os.isatty(0):  # Ctrl-C has reached the target itself
             _send(target, number)
 
     previous = {number: signal.signal(number, forward) for number in _FORWARDED}
