@@ -201,7 +201,9 @@ def account(
             parts += tuple(ranges[:PARTS])
         buckets.append(Bucket(name, seconds, low[name], high[name], share, parts))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
-    helpers = _more_of_helpers(whole_a, whole_b)
+    # Threads for which the path's own thread waits spinning are waited for, too.
+    queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
+    helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
     return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers)
 
 
@@ -235,6 +237,13 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         for name, (seconds, rows) in booked.items()
     )
     return Account(0.0, wall, buckets, () if c.counters else ("running", "queue"))
+
+
+def _own_queue(a: Composition, b: Composition) -> float:
+    """Queueing of the path's own thread that did not only grow with the CPU time."""
+    run_a, run_b = float(a.run.sum()), float(b.run.sum())
+    before, after = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
+    return after - before - (before / run_a if run_a > 0 else 0.0) * (run_b - run_a)
 
 
 def _more_of_helpers(a: Composition, b: Composition) -> float:

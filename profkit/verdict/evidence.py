@@ -39,8 +39,11 @@ Found = Iterable[Evidence]
 
 
 def produce(names: Iterable[str], case: Judged) -> tuple[Evidence, ...]:
-    """Return the evidence of some names, in their order."""
-    return tuple(evidence for name in names for evidence in PRODUCERS[name](case))
+    """Return the evidence of some names, in their order; what two of them give is there once."""
+    found: list[Evidence] = []
+    for name in names:
+        found += [evidence for evidence in PRODUCERS[name](case) if evidence not in found]
+    return tuple(found)
 
 
 # Time ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from docs import pictures
 from tests.integration.capturing import ROOT, environment, profkit_command
+from tests.requirements import require
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "sample_profiles" / "README.md"])
 #: Pages whose links are checked, beside those.
@@ -28,8 +30,11 @@ def blocks(page: Path, kind: str) -> list[str]:
 
 
 def printed(command: str, directory: Path) -> str:
-    """What a shell user sees of one ``profkit`` command in the repository's root, on 80 columns."""
-    words = shlex.split(command)
+    """What a shell user sees of one ``profkit`` command in the repository's root, on 80 columns.
+
+    Its standard output may go through filters: ``profkit … | sed …``.
+    """
+    words, *filters = (shlex.split(part) for part in re.split(r" \| (?=sed |jq )", command))
     assert words[0] == "profkit"
     done = subprocess.run(
         profkit_command(*words[1:]),
@@ -40,7 +45,11 @@ def printed(command: str, directory: Path) -> str:
         check=False,
     )
     assert done.returncode in (0, 1), done.stderr
-    return done.stdout + done.stderr
+    shown = done.stdout
+    for filter in filters:
+        require(filter[0], shutil.which(filter[0]) is not None, f"{filter[0]} is not installed")
+        shown = subprocess.run(filter, input=shown, capture_output=True, encoding="utf-8", check=True).stdout
+    return shown + done.stderr
 
 
 def rerun(block: str) -> str:

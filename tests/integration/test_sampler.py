@@ -28,7 +28,7 @@ from tests.integration.capturing import (
 )
 from tests.requirements import require
 
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "show-1.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "show-2.json").read_text(encoding="utf-8"))
 
 
 def requires_schedstat() -> None:

@@ -138,7 +138,7 @@ def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> N
     assert max(map(len, plain.out.splitlines())) <= 80
     as_json = cli("show", profiles / "a.prof", "--format", "json")
     value = json.loads(as_json.out)
-    schema = json.loads((ROOT / "docs/schema/show-1.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs/schema/show-2.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(value)
     stats = pstats.Stats(str(profiles / "a.prof")).stats  # type: ignore[attr-defined]
     calls = {name: nc for (_, _, name), (_, nc, *_) in stats.items()}
@@ -152,7 +152,7 @@ def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> N
 
 def test_diff_answers_with_an_exit_code(cli: Cli, profiles: Path) -> None:
     value = json.loads(cli("diff", profiles / "a.prof", profiles / "twice.prof", "--format", "json").out)
-    schema = json.loads((ROOT / "docs/schema/diff-1.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs/schema/diff-2.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(value)
     cause = value["verdict"]["cause"]
     other = "no-change" if cause != "no-change" else "blocked"

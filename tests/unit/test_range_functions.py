@@ -256,7 +256,7 @@ def test_both_reports_say_it() -> None:
     assert "layer" in first
     assert "77.4 %" in first
     result = show_object(run)
-    jsonschema.validate(result, json.loads((SCHEMAS / "show-1.json").read_text(encoding="utf-8")))
+    jsonschema.validate(result, json.loads((SCHEMAS / "show-2.json").read_text(encoding="utf-8")))
     step = next(row for row in result["ranges"] if row["name"] == "step {n}")
     assert [(o["name"], o["count"]) for o in step["opened_by"]] == [("train", 2)]
     assert [f["tottime"] for f in step["functions"]] == [6.0, 1.25, 0.5]

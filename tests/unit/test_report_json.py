@@ -37,7 +37,7 @@ def strict(text: str) -> Any:
 def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
     diff = getattr(build, name)()
     value = strict(diff_json(diff, limit))
-    jsonschema.Draft202012Validator(schema("diff-1.json")).validate(value)
+    jsonschema.Draft202012Validator(schema("diff-2.json")).validate(value)
     assert value["functions_total"] == len(diff.table)
     assert len(value["functions"]) == (min(3, len(diff.table)) if limit else len(diff.table))
 
@@ -46,7 +46,7 @@ def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
 @pytest.mark.parametrize("verdict", [None, build.contended().verdict])
 def test_a_run_follows_its_schema(name: str, verdict: Any) -> None:
     value = strict(show_json(getattr(build, name)(), verdict=verdict))
-    jsonschema.Draft202012Validator(schema("show-1.json")).validate(value)
+    jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
     assert (value["verdict"] is None) == (verdict is None)
 
 
@@ -81,9 +81,9 @@ def test_a_run_is_summed_over_its_threads() -> None:
 
 
 def test_the_schema_knows_every_cause_rung_and_root() -> None:
-    for name in ("diff-1.json", "show-1.json"):
+    for name in ("diff-2.json", "show-2.json"):
         jsonschema.Draft202012Validator.check_schema(schema(name))
         assert schema(name)["$defs"]["cause"]["enum"] == list(CAUSES)
         assert schema(name)["$defs"]["function"]["properties"]["root"]["enum"] == list(ROOTS)
-    matches = schema("diff-1.json")["$defs"]["function"]["properties"]["match"]["enum"]
+    matches = schema("diff-2.json")["$defs"]["function"]["properties"]["match"]["enum"]
     assert matches == [*RUNGS, "new", "gone"]

@@ -121,7 +121,7 @@ def checked(name: str, value: dict[str, object]) -> dict[str, object]:
 
 def test_show_as_json() -> None:
     inner = ranges_of([("step 1", 0.0, 1.0, -1), ("load", 0.0, 0.5, 0), ("step 2", 1.0, 2.0, -1)])
-    shown = checked("show-1", show_object(run_of(inner, steps(name="epoch")), limit=2))
+    shown = checked("show-2", show_object(run_of(inner, steps(name="epoch")), limit=2))
     assert shown["ranges_total"] == 3
     epoch, step = shown["ranges"]  # type: ignore[misc]
     assert (epoch["name"], epoch["count"], epoch["kind"]) == ("epoch", 40, "range")
@@ -133,7 +133,7 @@ def test_diff_as_json() -> None:
         RunSet("a", (run_of(steps(1.0), ranges_of([("gone", 0.0, 1.0, -1)])),)),
         RunSet("b", (run_of(steps(3.0)),)),
     )
-    shown = checked("diff-1", diff_object(diff(*sides)))
+    shown = checked("diff-2", diff_object(diff(*sides)))
     step, gone = shown["ranges"]  # type: ignore[misc]
     assert (step["name"], step["median_ratio"], step["slower"]) == ("step", pytest.approx(3.0), 1.0)
     assert step["baseline"]["count"] == step["candidate"]["count"] == 40

@@ -1,0 +1,138 @@
+"""The published schemas of JSON output: what real runs give follows them, and they know what the code can say."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from profkit.formats.load import load_run, load_side
+from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_json, show_json
+from profkit.verdict.account import BUCKETS, RUN_BUCKETS
+from profkit.verdict.alone import judge_run
+from profkit.verdict.comparison import diff
+from profkit.verdict.thresholds import THRESHOLDS
+from profkit.verdict.types import UNITS
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = ROOT / "docs" / "schema"
+SAMPLES = ROOT / "sample_profiles"
+RUNS = sorted(path.relative_to(SAMPLES).with_suffix("").as_posix() for path in SAMPLES.glob("*/*.prof"))
+PAIRS = [(f"{name.partition('/')[0]}/clean-1", name) for name in RUNS if not name.endswith("/clean-1")]
+
+
+def schema(name: str) -> Any:
+    return json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+
+
+def valid(value: Any, name: str) -> bool:
+    return bool(jsonschema.Draft202012Validator(schema(name)).is_valid(value))
+
+
+def compared(baseline: str, candidate: str, *, explain: bool = True) -> Any:
+    sides = (load_side(str(SAMPLES / f"{name}.prof")) for name in (baseline, candidate))
+    return json.loads(diff_json(diff(*sides), 5, explain=explain))
+
+
+@pytest.mark.parametrize(("baseline", "candidate"), PAIRS)
+def test_a_comparison_of_samples_follows_the_schema(baseline: str, candidate: str) -> None:
+    value = compared(baseline, candidate)
+    jsonschema.Draft202012Validator(schema("diff-2.json")).validate(value)
+    account = value["account"]
+    assert [bucket["name"] for bucket in account["buckets"]] == list(BUCKETS)
+    seconds = sum(bucket["seconds"] for bucket in account["buckets"])
+    assert seconds == pytest.approx(account["added_s"], abs=1e-6)
+    assert account["added_s"] == pytest.approx(
+        value["candidate"]["wall_s"] - value["baseline"]["wall_s"], abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("judged", [True, False], ids=["judged", "not judged"])
+def test_a_sample_follows_the_schema(name: str, judged: bool) -> None:
+    run = load_run(SAMPLES / f"{name}.prof")
+    verdict = judge_run(run, run.processes) if judged else None
+    value = json.loads(show_json(run, limit=5, judged=verdict, explain=True))
+    jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
+    assert ("checks" in value) == judged
+    if judged:
+        seconds = sum(bucket["seconds"] for bucket in value["account"]["buckets"])
+        assert seconds == pytest.approx(value["manifest"]["wall_s"], abs=1e-6)
+
+
+def test_checks_are_in_the_output_only_where_they_are_asked_for() -> None:
+    pair = ("tokenize_corpus/clean-1", "tokenize_corpus/external-load")
+    explained, plain = compared(*pair), compared(*pair, explain=False)
+    checks = explained.pop("checks")
+    assert explained == plain
+    assert {check["threshold_id"] for check in checks} - {None} <= THRESHOLDS.keys()
+    of = next(check for check in checks if check["rule"] == "run-queue-wait" and check["threshold"] is not None)
+    assert of["margin"] == pytest.approx(of["value"] - of["threshold"])
+
+
+def test_the_schemas_know_every_unit_bucket_and_version() -> None:
+    for name, buckets, version in (
+        ("diff-2.json", BUCKETS, DIFF_SCHEMA),
+        ("show-2.json", RUN_BUCKETS, SHOW_SCHEMA),
+    ):
+        found = schema(name)
+        assert found["properties"]["schema"]["const"] == version
+        assert found["$defs"]["unit"]["enum"] == list(UNITS)
+        assert found["$defs"]["bucket"]["enum"] == list(buckets)
+
+
+def objects(value: Any, path: tuple[str, ...] = ()) -> Any:
+    """Every object in a schema that lists its fields, with where it is."""
+    if isinstance(value, dict):
+        if "properties" in value and "type" in value:
+            yield path, value
+        for key, item in value.items():
+            yield from objects(item, (*path, key))
+
+
+@pytest.mark.parametrize("name", ["diff-1.json", "show-1.json", "diff-2.json", "show-2.json"])
+def test_a_schema_allows_no_field_that_it_does_not_describe(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema(name))
+    found = list(objects(schema(name)))
+    assert len(found) > 10
+    for path, value in found:
+        assert value["additionalProperties"] is False, path
+        optional = value["properties"].keys() - set(value["required"])
+        # Only --explain adds a field.
+        assert optional <= ({"checks"} if path == () else set()), path
+
+
+def test_a_forgotten_field_and_formatted_evidence_are_refused() -> None:
+    value = compared("tokenize_corpus/clean-1", "tokenize_corpus/external-load")
+    assert valid(value, "diff-2.json")
+    for place, change in (
+        (("account",), {"helpers": 1.0}),
+        (("verdict",), {"rule": None}),
+        (("verdict", "evidence", 0), {"threshold": "15 %"}),
+        (("verdict", "evidence", 0), {"unit": "%"}),
+        (("verdict", "advice", 0), {"cures": "speeds"}),
+        (("comparability", "warnings"), "calls differ"),
+        (("functions", 0, "candidate"), {"active": "1 s"}),
+    ):
+        changed = copy.deepcopy(value)
+        item = changed
+        for key in place:
+            item = item[key]
+        if isinstance(item, list):
+            item.append(change)
+        else:
+            item.update(change)
+        assert not valid(changed, "diff-2.json"), (place, change)
+
+
+def test_version_1_is_another_version() -> None:
+    """It is kept as history: neither version takes the other's output for its own."""
+    value = compared("tokenize_corpus/clean-1", "tokenize_corpus/external-load", explain=False)
+    assert not valid(value, "diff-1.json")
+    value["schema"] = "profkit.diff/1"
+    assert not valid(value, "diff-1.json")
+    assert not valid(value, "diff-2.json")
