@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from profkit.measure.intervals import Estimate
     from profkit.measure.iterations import IterationNames
     from profkit.measure.tables import SideTable
-    from profkit.model import Notice
     from profkit.report.safety import Masker
     from profkit.verdict.account import Account
     from profkit.verdict.types import Diff as Result
@@ -161,11 +160,8 @@ class Diff(Reported):
         return self._result.slowdown
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
-        """What a reader must know before trusting it: how far the sides can be compared, and what runs say.
-
-        Each has a ``code``, a ``subject`` and ``numbers``; reports have them as sentences.
-        """
+    def warnings(self) -> tuple[Any, ...]:
+        """What a reader must know before trusting it: how far the sides can be compared, and what runs say."""
         return (*self._result.comparability.warnings, *self._result.warnings)
 
     def functions(self) -> Columns:
@@ -183,7 +179,9 @@ class Diff(Reported):
         from profkit.report.wording import moved_text
 
         table = self._result.table
-        moved = table.anomalous.tolist()
+        reasons = [
+            moved_text(table, row) if moved else "" for row, moved in enumerate(table.anomalous.tolist())
+        ]
         return Columns(
             {
                 "name": texts(table.name),
@@ -194,7 +192,7 @@ class Diff(Reported):
                 "match": texts(table.match),
                 "same_source": flags(table.same_source),
                 "anomalous": flags(table.anomalous),
-                "reason": texts(moved_text(table, row) if moved[row] else None for row in range(len(table))),
+                "reason": texts(reasons),
                 "per_call_ratio": numbers(table.per_call_ratio),
                 "p_value": numbers(table.p_value),
                 **_side_columns("baseline_", table.baseline),
@@ -240,7 +238,7 @@ class Diff(Reported):
     # For the rooms of profkit -----------------------------------------------------------------------------
 
     def laid_out(
-        self, full_paths: bool, drawn: bool, *, attachment: str = "", explain: bool = False
+        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> DiffReport:
         """See `Reported`."""
         if drawn and self._result.calls is None:

@@ -49,7 +49,7 @@ class Reported(ABC):
         full_paths
             Leave paths, users, host names and command lines as they are; by default no report has them.
         explain
-            List every condition of every rule of the verdict: the value measured, the threshold, the margin.
+            List every condition of every rule, with its value, its threshold and the margin.
 
         Raises
         ------
@@ -57,8 +57,8 @@ class Reported(ABC):
             There is no such format, or the limit is negative.
         """
         renderer = renderer_named(format)() if isinstance(format, str) else format
-        report = self.laid_out(full_paths, renderer.draws, explain=explain)
-        return renderer.render(report, rows_of(limit, renderer))
+        laid = self.laid_out(full_paths, renderer.draws, explain=explain)
+        return renderer.render(laid, rows_of(limit, renderer))
 
     def save(
         self,
@@ -102,21 +102,9 @@ class Reported(ABC):
 
     @abstractmethod
     def laid_out(
-        self, full_paths: bool, drawn: bool, *, attachment: str = "", explain: bool = False
+        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> Report:
-        """Return what renderers take.
-
-        Parameters
-        ----------
-        full_paths
-            Without the mask.
-        drawn
-            With what figures need.
-        attachment
-            File that goes with the report and holds the runs.
-        explain
-            As for `report`.
-        """
+        """Return what renderers take: masked unless `full_paths`; `drawn` with what figures need."""
 
     @abstractmethod
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:

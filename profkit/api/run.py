@@ -19,7 +19,6 @@ from profkit.report.reports import RunReport
 if TYPE_CHECKING:
     from profkit import model
     from profkit.measure.iterations import IterationNames
-    from profkit.model import Notice
     from profkit.report.safety import Masker
     from profkit.verdict.account import Account
     from profkit.verdict.types import RunVerdict, Verdict
@@ -124,18 +123,18 @@ class Run(Reported):
         return self._whole.manifest.wall_s if self._whole.manifest is not None else None
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
-        """What a reader must know before trusting it; each has a ``code``, a ``subject`` and ``numbers``."""
+    def warnings(self) -> tuple[Any, ...]:
+        """What a reader must know before trusting it."""
         return self._whole.warnings
 
     @property
     def verdict(self) -> Verdict | None:
-        """What it lacked, as far as a run without a baseline can tell; ``None`` where nothing can be said."""
+        """What it lacked, as far as a run without a baseline shows; ``None`` where it lacked nothing."""
         return self._judged.verdict
 
     @property
     def account(self) -> Account:
-        """Where its time went: ``buckets`` of seconds that add up to it (`profkit.verdict.account`)."""
+        """How its wall is made up: ``buckets`` of seconds that add up to it (`profkit.verdict.account`)."""
         return self._judged.account
 
     @property
@@ -145,6 +144,10 @@ class Run(Reported):
 
         return "" if self.verdict is None else summary_of(self.verdict, alone=True)
 
+    @cached_property
+    def _judged(self) -> RunVerdict:
+        return _judge(self._selected)
+
     def functions(self) -> Columns:
         """Return the functions of all processes and threads that were asked for, summed; first ranked first.
 
@@ -153,9 +156,8 @@ class Run(Reported):
         Columns
             ``rank, name, file, line, root, path, ncalls, primitive_calls, tottime, active, cumtime, share, wait,
             blocked, cumwait, cumblocked``. Times are seconds. `root` is what the `path` is relative to:
-            ``project``, ``site``, ``stdlib``, ``builtin`` or ``generated``. `active` is the self time on a
-            CPU or queueing
-            for one, where that was measured, and `share` its part (1) of all.
+            ``project``, ``site``, ``stdlib``, ``builtin`` or ``generated``. `active` is the self time on a CPU or
+            queueing for one, where that was measured, and `share` its part (1) of all.
         """
         from profkit.report.functions import active_seconds, ranked_run
 
@@ -285,12 +287,10 @@ class Run(Reported):
     # For the rooms of profkit -----------------------------------------------------------------------------
 
     def laid_out(
-        self, full_paths: bool, drawn: bool, *, attachment: str = "", explain: bool = False
+        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> RunReport:
         """See `Reported`; a run's report names no attachment."""
-        if full_paths:
-            return RunReport(self._selected, self._by, self._judged, self._names, explain)
-        return RunReport(*self._masked, self._names, explain)
+        return replace(self._report_of(self._selected) if full_paths else self._masked, explain=explain)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`."""
@@ -305,18 +305,21 @@ class Run(Reported):
         """As it was read, all processes."""
         return self._whole
 
-    @cached_property
-    def _judged(self) -> RunVerdict:
-        return _judge(self._selected)
+    def _report_of(self, run: model.Run) -> RunReport:
+        return RunReport(run, self._by, _judge(run), self._names)
 
     @cached_property
     def _masker(self) -> Masker:
         return masker([self._whole])
 
     @cached_property
-    def _masked(self) -> tuple[model.Run, str, RunVerdict]:
-        run = self._masker.run(self._selected)
-        return run, self._by, _judge(run)
+    def _masked(self) -> RunReport:
+        return self._report_of(self._masker.run(self._selected))
+
+
+def _judge(run: model.Run) -> RunVerdict:
+
+    return _judge(run)
 
 
 def _judge(run: model.Run) -> RunVerdict:

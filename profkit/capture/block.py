@@ -50,8 +50,8 @@ def capture(output: str | os.PathLike[str]) -> Block:
     The file is complete when the block is left, also by an exception; everything is then as it was before the block.
     It is a run file as that of ``profkit capture``: the calls of this thread, of the threads that the block starts
     and, from Python 3.12 on, of all others, with the time that they queued for a CPU; the kernel's counters of
-    process and machine over the block. The function that the block stands in is in it as a call that has not
-    returned. Processes that the block starts and NVTX ranges are not in it: ``profkit capture`` follows both.
+    process and machine over the block. The function around the block is in it as a call that has not returned.
+    Processes that the block starts and NVTX ranges are not in it: ``profkit capture`` follows both.
 
     Without the compiled tracer, functions are recorded by `cProfile`'s: up to Python 3.11 those of this thread alone.
 

@@ -98,11 +98,6 @@ _REPORT_OPTIONS = (
         help="Leave paths, users, host names and command lines as they are; by default no report has them.",
     ),
     click.option(
-        "--explain",
-        is_flag=True,
-        help="List every condition of every rule: the value measured, the threshold, the margin.",
-    ),
-    click.option(
         "--ticket",
         is_flag=True,
         help="Markdown to paste (to -o or stdout), and beside it a .zip of the runs to attach.",

@@ -33,18 +33,6 @@ RANKED_BY = ("tottime", "cumtime")
 FIRST = "first"
 
 
-def check_ranked_by(by: str) -> None:
-    """Refuse what functions cannot be ranked by.
-
-    Raises
-    ------
-    UsageError
-        ``by`` is not among `RANKED_BY`.
-    """
-    if by not in RANKED_BY:
-        raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Selected:
     """The part of one run that is compared.
@@ -65,6 +53,18 @@ class Selected:
     profile: Profile
     roots: Roots
     rows: tuple[tuple[npt.NDArray[np.int32], ...], ...]
+
+
+def check_ranked_by(by: str) -> None:
+    """Refuse what functions cannot be ranked by.
+
+    Raises
+    ------
+    UsageError
+        ``by`` is not among `RANKED_BY`.
+    """
+    if by not in RANKED_BY:
+        raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
 
 
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:

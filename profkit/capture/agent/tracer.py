@@ -115,7 +115,7 @@ class Tracer:
             traced.suspend()
 
     def leave(self) -> None:
-        """Stop following threads that go on after what was to be traced; `finish` comes first."""
+        """Stop following threads that continue after what was to be traced, from any thread; `finish` comes first."""
         self._left = True
 
     def displaced(self) -> bool:
