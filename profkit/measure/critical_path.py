@@ -397,13 +397,13 @@ def _busy_and_off(reading: PathReading, waits: Bools, off_s: float) -> tuple[Flo
     """CPU time and time off the CPU of the path's thread by function."""
     if reading.own_wait is not None and reading.own_blocked is not None:
         return np.maximum(reading.own - reading.own_wait - reading.own_blocked, 0.0), reading.own_blocked
-    # A plain profile beside counters: functions that wait by design hold the time off the CPU.
+    # A plain profile beside counters: functions that wait by design hold the time off the CPU; beyond that they spin.
     assert reading.run_s is not None
     assert reading.queue_s is not None
-    working = np.where(waits, 0.0, reading.own)
+    off = _at_most(np.where(waits, reading.own, 0.0), off_s)
+    working = reading.own - off
     active = reading.run_s + reading.queue_s
     busy = working * (reading.run_s / active) if active > 0 else working
-    off = np.where(waits, reading.own, 0.0)
     missing = max(0.0, off_s - float(off.sum()))
     excess = max(0.0, float(working.sum()) - active)
     if missing > 0 and excess > 0:
