@@ -318,11 +318,6 @@ class Run(Reported):
 
 
 def _judge(run: model.Run) -> RunVerdict:
-
-    return _judge(run)
-
-
-def _judge(run: model.Run) -> RunVerdict:
     from profkit.verdict.alone import judge_run  # a comparison, which imports this module, does not need it
 
     return judge_run(run, run.processes)
