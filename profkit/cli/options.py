@@ -93,6 +93,11 @@ _REPORT_OPTIONS = (
         help="Samples in one iteration.  [default: payload of its range]",
     ),
     click.option(
+        "--explain",
+        is_flag=True,
+        help="List every condition of every rule: the value measured, the threshold, the margin.",
+    ),
+    click.option(
         "--full-paths",
         is_flag=True,
         help="Leave paths, users, host names and command lines as they are; by default no report has them.",
