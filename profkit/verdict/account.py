@@ -249,7 +249,9 @@ def _own_queue(a: Composition, b: Composition) -> float:
 def _more_of_helpers(a: Composition, b: Composition) -> float:
     """Queueing of helpers that did not only grow with the CPU time."""
     cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
-    return b.helpers_queue_s - a.helpers_queue_s - _queued_per_second(a.helpers_queue_s, cpu_a) * (cpu_b - cpu_a)
+    return (
+        b.helpers_queue_s - a.helpers_queue_s - _queued_per_second(a.helpers_queue_s, cpu_a) * (cpu_b - cpu_a)
+    )
 
 
 def _cpu_seconds(c: Composition) -> float:
