@@ -27,7 +27,8 @@ from profkit.model import (
     Run,
     Thread,
 )
-from profkit.verdict.types import Diff, Evidence, Finding, Verdict
+from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account, Bucket, Part
+from profkit.verdict.types import Advice, Diff, Evidence, Finding, RunVerdict, Verdict
 
 #: Names that try to break out of every output: escape sequences, markup of rich, Markdown and HTML, line
 #: breaks, bidirectional controls, undecodable bytes, wide characters, mentions.
@@ -65,7 +66,7 @@ class Row:
     before: tuple[float, int] | None = None
     after: tuple[float, int] | None = None
     match: str = "exact"
-    reason: str = ""
+    moved: bool = False
     same_source: bool | None = None
 
 
@@ -78,7 +79,7 @@ ROWS = (
         (0.0101, 40),
         (2.9391, 40),
         "rooted",
-        "per call 291×, calls unchanged",
+        True,
         True,
     ),
     Row(
@@ -92,7 +93,7 @@ ROWS = (
         (0.8, 1600),
         (1.93, 3200),
         "same-source",
-        "calls doubled",
+        True,
         True,
     ),
     Row("<method 'acquire' of '_thread.lock' objects>", "", "builtin", 0, (0.5, 75), (0.2, 71)),
@@ -126,8 +127,7 @@ def table(rows: Sequence[Row]) -> DiffTable:
         candidate=after,
         per_call_ratio=ratio,
         same_source=tuple(r.same_source for r in rows),
-        anomalous=np.array([bool(r.reason) for r in rows], dtype=bool),
-        reason=tuple(r.reason for r in rows),
+        anomalous=np.array([r.moved for r in rows], dtype=bool),
         p_value=np.full(n, math.nan),
     )
 
@@ -140,7 +140,7 @@ def _side(cells: Sequence[tuple[float, int] | None]) -> SideTable:
     order = [int(i) for i in np.argsort(-tottime, kind="stable") if present[i]]
     rank[order] = np.arange(1, len(order) + 1)
     total = float(tottime.sum()) or 1.0
-    return SideTable(present, rank, calls, calls, tottime, tottime * 1.5, tottime / total)
+    return SideTable(present, rank, calls, calls, tottime, tottime * 1.5, tottime, tottime / total)
 
 
 def side(label: str, wall: float | None, total: float, *, wait: float | None, runs: int = 1) -> SideSummary:
@@ -151,33 +151,102 @@ def side(label: str, wall: float | None, total: float, *, wait: float | None, ru
     return SideSummary(label, runs, files, wall, cpu, total, wait, host, "3.11.7", 1 if wall is None else 3)
 
 
+def account(before: float, after: float, basis: str = "other-programs", **seconds: float) -> Account:
+    """Build an account; what its buckets do not hold of the difference is in the rest."""
+    added = after - before
+    seconds = {"rest": added - sum(seconds.values()), **seconds}
+    noise = 0.02 * before
+    buckets = tuple(
+        Bucket(
+            name,
+            seconds.get(name, 0.0),
+            seconds.get(name, 0.0) - noise,
+            seconds.get(name, 0.0) + noise,
+            seconds.get(name, 0.0) / added if added else math.nan,
+            (Part(0, "solve", 0.8 * seconds[name]), Part(1, "encode", 0.2 * seconds[name]))
+            if name in ("work", "code", "speed", "blocked") and seconds.get(name)
+            else (),
+        )
+        for name in BUCKETS
+    )
+    return Account(before, after, buckets, basis=basis)
+
+
+def plain_account(before: float, after: float) -> Account:
+    """Build an account of two plain profiles: all of the difference is CPU time, or queueing."""
+    return replace(account(before, after, speed=after - before), merged=("speed", "queue"))
+
+
+WALL = Evidence("wall", "s", 3.21, 9.93, reading="times", numbers={"factor": 9.93 / 3.21})
+QUEUE = Evidence("main.queue", "s", 0.012, 5.31, reading="no-cpu-free", whole=(3.03, 8.67))
+OTHERS = Evidence("others", "cores", 0.02, 1.75, 0.25, "other-programs")
+SOLVE_QUEUED = Evidence(
+    "function.queue",
+    "s",
+    0.0,
+    2.61,
+    reading="of-all-queueing",
+    subject="solve",
+    whole=(0.0101, 2.9391),
+    numbers={"share": 0.49},
+)
+TRAIN_COMMAND = ("python", "train.py", "--batch-size", "64", "--epochs", "3")
+
+
 def contended() -> Diff:
     """Build a run starved by its neighbours: the full report."""
-    evidence = (
-        Evidence(
-            "run-queue wait of the main thread", "0.4 %", "61.2 %", "it was ready to run and had no CPU"
-        ),
-        Evidence(
-            "CPU used by other processes", "0.02 cores", "1.75 cores", "somebody else kept the machine busy"
-        ),
-        Evidence("calls of the ten busiest functions", "27,141", "27,141", "the work was the same"),
-    )
+    numbers = {
+        "contention.who": "main",
+        "contention.itself": False,
+        "contention.others": True,
+        "main.wait": 0.612,
+        "main.wait-before": 0.004,
+    }
+    evidence = (QUEUE, OTHERS, SOLVE_QUEUED)
     advice = (
-        "Run it where nothing else runs, or reserve its cores with the scheduler.",
-        "taskset -c 0-3 profkit capture -o again.prof -- python train.py --batch-size 64 --epochs 3",
-        "profkit diff clean.prof again.prof",
+        Advice("list-processes", ("ps", "-eo", "pid,user,psr,pcpu,etime,comm", "--sort=-pcpu")),
+        Advice("capture-idle", TRAIN_COMMAND, cures="queue", predicted_gain_s=5.1),
     )
-    summary = (
-        "The candidate waited for a CPU 61 % of the time it was ready to run; other processes used 1.75 of 2."
+    starved = Finding(
+        "run-queue-wait",
+        "contention",
+        0.97,
+        5.1 / 6.72,
+        "queue",
+        5.1,
+        evidence,
+        advice,
+        "external-load",
+        calibrated=True,
+        numbers=numbers,
     )
-    other = Finding("code-change", "code-change", 0.4, 0.12, "augment_batch… is called twice as often.")
+    more = Finding(
+        "call-counts",
+        "workload-change",
+        0.4,
+        0.12,
+        "work",
+        0.81,
+        subject="augment_batch_with_random_affine_transformations_and_colour_jitter",
+        numbers={"calls.factor": 1.12},
+    )
     return Diff(
         baseline=side("clean.prof", 3.21, 3.02, wait=0.012),
         candidate=side("slow.prof", 9.93, 8.2, wait=5.31),
         comparability=Comparability(
             0.82, (Notice("python-differs", "", {"baseline": "3.11.7", "candidate": "3.12.1"}),)
         ),
-        verdict=Verdict("contention", 0.97, summary, "external-load", evidence, advice, (other,)),
+        verdict=Verdict(
+            "contention",
+            "run-queue-wait",
+            0.97,
+            "external-load",
+            evidence=evidence,
+            advice=advice,
+            numbers=numbers,
+            findings=(starved, more),
+        ),
+        account=account(3.21, 9.93, work=0.81, speed=0.6, queue=5.1, startup=0.02),
         ranking=Ranking("tottime", 0.41, 0.36, True, 0.15),
         table=table(ROWS),
         residue=Residue(31, 12, 0.067, 0.049),
@@ -194,7 +263,14 @@ def quiet() -> Diff:
         baseline=side("a.prof", None, 3.96, wait=None),
         candidate=side("b.prof", None, 4.0, wait=None),
         comparability=Comparability(1.0, ()),
-        verdict=Verdict("no-change", 0.8, "Both runs rank their functions alike, and take the same time."),
+        verdict=Verdict(
+            "no-change",
+            "within-noise",
+            0.8,
+            evidence=(Evidence("order.distance", "distance", 0.0, 0.02, 0.15, "noise-reaches"),),
+            numbers={"time.slowdown": 1.01, "pair.counters": None},
+        ),
+        account=plain_account(3.96, 4.0),
         ranking=Ranking("tottime", 0.02, 0.01, False, 0.15),
         table=table(rows),
         residue=Residue(0, 0, 0.0, 0.0),
@@ -203,7 +279,6 @@ def quiet() -> Diff:
 
 def code_change() -> Diff:
     """Build one function that got slower with its source, five runs a side, on two machines."""
-    said = "rose from #2 to #1; its source differs, same calls, 4.03× per call"
     rows = [
         Row(
             "encode",
@@ -211,7 +286,7 @@ def code_change() -> Diff:
             line=31,
             before=(0.9, 5000),
             after=(3.63, 5000),
-            reason=said,
+            moved=True,
             same_source=False,
         ),
         *(
@@ -221,11 +296,40 @@ def code_change() -> Diff:
     ]
     evidence = (
         Evidence(
-            "self time of encode", "900 ms", "3.63 s", "its source differs, and nothing else got slower"
+            "function.self-time",
+            "s",
+            0.9,
+            3.63,
+            reading="code-part",
+            subject="encode",
+            numbers={"share": 0.975},
         ),
-        Evidence("run-queue wait of the main thread", "0.2 %", "0.3 %", "nobody waited for a CPU"),
+        Evidence("function.source", "text", reading="source-changed", subject="encode"),
+        Evidence("main.wait", "share", 0.002, 0.003, 0.15, "cpus-were-free"),
     )
-    advice = ("git log -p -- codec/encode.py  # what changed in encode",)
+    advice = (
+        Advice(
+            "git-log",
+            ("git", "log", "-p", "--", "codec/encode.py"),
+            cures="code",
+            predicted_gain_s=2.73,
+            subject="encode",
+        ),
+    )
+    numbers = {"account.code": 0.975, "code.new": False}
+    changed = Finding(
+        "changed-source",
+        "code-change",
+        0.93,
+        0.975,
+        "code",
+        2.73,
+        evidence,
+        advice,
+        calibrated=True,
+        subject="encode",
+        numbers=numbers,
+    )
     found = table(rows)
     return replace(
         contended(),
@@ -240,8 +344,16 @@ def code_change() -> Diff:
             0.9, (Notice("host-differs", "", {"baseline": "node17", "candidate": "node18"}),)
         ),
         verdict=Verdict(
-            "code-change", 0.93, "encode got slower, and its source differs.", None, evidence, advice
+            "code-change",
+            "changed-source",
+            0.93,
+            subject="encode",
+            evidence=evidence,
+            advice=advice,
+            numbers=numbers,
+            findings=(changed,),
         ),
+        account=account(4.4, 7.2, "repeats", code=2.73, speed=0.04),
         ranking=Ranking("tottime", 0.2, 0.31, True, 0.15),
         table=replace(found, p_value=np.where(found.anomalous, 0.008, 0.4)),
         residue=Residue(0, 0, 0.0, 0.0),
@@ -260,36 +372,59 @@ def undecided() -> Diff:
     rows = [
         Row(f"step_{i}", "train.py", line=i, before=(1.0 / i, 10), after=(2.1 / i, 10)) for i in range(1, 6)
     ]
-    evidence = (Evidence("self time", "2.28 s", "4.79 s", "2.10× the baseline"),)
+    evidence = (Evidence("self-time", "s", 2.28, 4.79, reading="times", numbers={"factor": 2.1}),)
     advice = (
-        "profkit capture -o baseline.prof -- python your_script.py",
-        "profkit capture -o candidate.prof -- python your_script.py",
-        "# 4 more runs per side: profkit capture --repeat 4 …",
-    )
-    summary = (
-        "Everything takes about 2.10 times as long, but without the kernel's counters nothing tells why."
+        Advice("capture-side", subject="baseline"),
+        Advice("capture-side", subject="candidate"),
+        Advice("more-runs", numbers={"runs": 4}),
     )
     others = (
-        Finding(
-            "slower-machine",
-            "slower-machine",
-            0.45,
-            math.nan,
-            "Every function takes about 2.10 times as long.",
-        ),
-        Finding("contention", "contention", 0.4, math.nan, "Many functions lost their places at once."),
+        Finding("one-factor", "slower-machine", 0.45, bucket="speed", numbers={"per-call": 2.1}),
+        Finding("starved", "contention", 0.4, bucket="speed"),
     )
     return replace(
         quiet(),
-        verdict=Verdict("inconclusive", 0.5, summary, None, evidence, advice, others),
+        verdict=Verdict(
+            "inconclusive",
+            "nothing-decides",
+            evidence=evidence,
+            advice=advice,
+            numbers={"counters": False, "factor": 2.1, "drifted": True},
+            findings=others,
+        ),
+        account=plain_account(2.28, 4.79),
         table=table(rows),
+    )
+
+
+def unfinished() -> Diff:
+    """Build a candidate that a signal ended."""
+    return replace(
+        contended(),
+        verdict=Verdict(
+            "inconclusive",
+            "unfinished",
+            evidence=(WALL,),
+            advice=(Advice("run-to-end", TRAIN_COMMAND, subject="candidate"),),
+            numbers={"baseline-exit": "", "candidate-exit": "signal 9"},
+        ),
     )
 
 
 def several_causes() -> Diff:
     """Build contention and a code change together, with ranges of NVTX."""
     both = contended()
-    change = Finding("code-change", "code-change", 0.9, 0.3, "solve got slower, and its source differs.")
+    change = Finding(
+        "changed-source",
+        "code-change",
+        0.9,
+        0.3,
+        "code",
+        2.0,
+        calibrated=True,
+        subject="solve",
+        numbers={"account.code": 0.3, "code.new": False},
+    )
 
     def row(key: RangeKey, factor: float, count: int) -> RangeRow:
         return RangeRow(key, 1, count, 0.02 * count * factor, 0.02 * factor, 0.03 * factor, None, None, 0)
@@ -300,7 +435,8 @@ def several_causes() -> Diff:
         RangeChange(load, None, row(load, 1.0, 100), None, None, None, None),
     )
     verdict = replace(both.verdict, confidence=0.87, findings=(*both.verdict.findings, change))
-    return replace(both, verdict=verdict, ranges=ranges)
+    booked = account(3.21, 9.93, code=2.0, speed=0.6, queue=3.9, startup=0.02)
+    return replace(both, verdict=verdict, account=booked, ranges=ranges)
 
 
 def unmatched() -> Diff:
@@ -310,40 +446,131 @@ def unmatched() -> Diff:
         *(Row(f"new_{i}", "new.py", line=i, after=(2.0 / i, 10), match="new") for i in range(1, 5)),
         Row("main", "app.py", line=3, before=(0.02, 1), after=(0.03, 1), match="nearest-line"),
     ]
-    summary = (
-        "The sides are hardly the same program: 98 % or more of either's time is in functions of its own."
-    )
     return replace(
         quiet(),
         comparability=Comparability(
             0.01, (Notice("functions-of-one-side", "baseline", {"self_time": 0.98}),)
         ),
-        verdict=Verdict("inconclusive", 0.5, summary),
+        verdict=Verdict("inconclusive", "another-program", numbers={"residue": 0.98}),
+        account=plain_account(2.1, 4.2),
         table=table(rows),
         residue=Residue(4, 4, 0.98, 0.99),
     )
 
 
+def alone() -> RunVerdict:
+    """Build what one run says of itself: starved by other programs."""
+    wall = 12.4
+    seconds = {"startup": 0.4, "running": 5.1, "queue": 5.9, "blocked": 1.0}
+    buckets = tuple(
+        Bucket(name, seconds.get(name, 0.0), share=seconds.get(name, 0.0) / wall) for name in RUN_BUCKETS
+    )
+    numbers = {
+        "contention.who": "main",
+        "contention.itself": False,
+        "contention.others": True,
+        "main.wait": 0.54,
+    }
+    verdict = Verdict(
+        "contention",
+        "run-queue-wait",
+        0.97,
+        "external-load",
+        evidence=(replace(QUEUE, baseline=None, whole=(None, 8.67)), replace(OTHERS, baseline=None)),
+        advice=(Advice("list-processes", ("ps", "-eo", "pid,user,psr,pcpu,etime,comm", "--sort=-pcpu")),),
+        numbers=numbers,
+    )
+    return RunVerdict(Account(0.0, wall, buckets), verdict)
+
+
+def hostile_verdict() -> Verdict:
+    """Put hostile strings into every text that a verdict takes from profiles, commands and environments."""
+    evidence = tuple(
+        found
+        for name in HOSTILE
+        for found in (
+            Evidence("command", "text", name, name, reading="differs"),
+            Evidence("variable", "text", name, None, reading="other-instructions", subject=name),
+            Evidence(
+                "origin",
+                "count",
+                1.0,
+                4.0,
+                reading="per-call-of",
+                subject=name,
+                numbers={"caller": name, "calls": 7},
+            ),
+            Evidence(
+                "pools.asked",
+                "cores",
+                1.0,
+                4.0,
+                2.0,
+                "pool",
+                name,
+                numbers={"threads": 4, "processes": 1, "origin": name, "variable": name},
+            ),
+        )
+    )
+    advice = tuple(
+        found
+        for name in HOSTILE
+        for found in (
+            Advice(
+                "limit-threads", (name, name), {"OMP_NUM_THREADS": name}, cures="queue", predicted_gain_s=1.0
+            ),
+            Advice("git-log", ("git", "log", "-p", "--", name), subject=name),
+            Advice("edit-code", subject=name),
+            Advice("show-waiting", ("profkit", "show"), files=(name,)),
+        )
+    )
+    findings = tuple(
+        Finding("one-function", "code-change", 0.5, subject=name, numbers={"function.part": 0.7})
+        for name in HOSTILE
+    )
+    return Verdict(
+        "code-change",
+        "changed-source",
+        None,
+        subject=HOSTILE[3],
+        evidence=evidence,
+        advice=advice,
+        numbers={"account.code": 0.5},
+        findings=findings,
+    )
+
+
+def hostile_alone() -> RunVerdict:
+    """Build what one run of hostile names says of itself."""
+    buckets = tuple(
+        Bucket(name, 1.0, share=1 / 6, parts=tuple(Part(i, n, 0.3) for i, n in enumerate(HOSTILE)))
+        for name in RUN_BUCKETS
+    )
+    return RunVerdict(Account(0.0, 6.0, buckets), hostile_verdict())
+
+
 def hostile() -> Diff:
     """Put hostile strings everywhere a profile's or a user's text can reach."""
     rows = [
-        Row(name, name, before=(1.0 + i, 5), after=(5.0 + 2 * i, 5), reason=name, match="nearest-line")
+        Row(name, name, before=(1.0 + i, 5), after=(5.0 + 2 * i, 5), moved=True, match="nearest-line")
         for i, name in enumerate(HOSTILE)
     ]
     rows += [Row(name, name, after=(1.0, 5), match="new") for name in HOSTILE]
     rows += [Row(name, name, before=(1.0, 5), match="gone") for name in HOSTILE]
-    evidence = tuple(Evidence(name, name, name, name) for name in HOSTILE)
-    findings = tuple(Finding("blocked", "blocked", 0.5, math.nan, name) for name in HOSTILE)
     bad = SideSummary(HOSTILE[0], 1, HOSTILE, 1.0, None, 1.0, None, HOSTILE[3], HOSTILE[1], 1, NOTICES)
+    booked = account(1.0, 2.0, code=0.9, queue=0.05)
+    parts = tuple(Part(i, name, 0.9) for i, name in enumerate(HOSTILE))
     return Diff(
         baseline=bad,
         candidate=bad,
         comparability=Comparability(0.1, NOTICES),
-        verdict=Verdict("inconclusive", 0.3, HOSTILE[3], None, evidence, HOSTILE, findings),
+        verdict=hostile_verdict(),
+        account=replace(booked, buckets=tuple(replace(b, parts=parts) for b in booked.buckets)),
         ranking=Ranking("tottime", math.nan, math.nan, False, math.nan),
         table=table(rows),
         residue=Residue(len(HOSTILE), len(HOSTILE), 0.1, math.nan),
         warnings=NOTICES,
+        settings=tuple(Setting("variable", name, name, name) for name in HOSTILE),
     )
 
 

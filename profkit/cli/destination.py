@@ -77,7 +77,7 @@ class Destination:
             return
         from profkit.api.ticket import ticket
 
-        made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths)
+        made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
         emit(made.markdown, self.output)
         write_file((made.archive,), self.archive)
         _say_archive(self.archive, made.runs, len(made.archive))

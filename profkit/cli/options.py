@@ -95,7 +95,7 @@ _REPORT_OPTIONS = (
     click.option(
         "--explain",
         is_flag=True,
-        help="List every condition of every rule: value, threshold, margin, held or not.",
+        help="List every condition of every rule: the value measured, the threshold, the margin.",
     ),
     click.option(
         "--full-paths",

@@ -19,12 +19,22 @@ from profkit.measure.counters import delivery_seconds, first_thread, main_proces
 from profkit.measure.select import Selected
 from profkit.model import Process, Run, Thread
 
-__all__ = ["Composition", "PathReading", "compose", "path_rank", "read_path", "waits_for_ranks"]
+__all__ = [
+    "Composition",
+    "PathReading",
+    "compose",
+    "path_rank",
+    "read_path",
+    "reads_files",
+    "waits_for_ranks",
+]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.integer]
 
+#: Native functions that read, from whatever it is.
+_READS = re.compile(r"'read\w*' of '_io\.|[. ](?:posix|nt)\.read|'recv\w*' of")
 #: Native functions in which a rank waits for other ranks: MPI's calls, which spin or sleep as the library likes.
 _RANK_WAITS = re.compile(
     r"(?:mpi4py\.|'mpi4py)|\bMPI\.|torch\._C\._distributed_c10d|'(?:allreduce|allgather|broadcast|barrier|reduce_scatter)'"
@@ -198,6 +208,11 @@ def waits_for_ranks(name: str) -> bool:
     return name.startswith("<") and _RANK_WAITS.search(name) is not None
 
 
+def reads_files(name: str) -> bool:
+    """Whether a native function that may wait reads a file, a pipe or a socket."""
+    return name.startswith("<") and _READS.search(name) is not None
+
+
 def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int | None:
     """Choose the rank that the critical path goes through: the one whose active time grew most.
 
@@ -307,7 +322,7 @@ def _known(values: Sequence[float | None]) -> float:
     return float(sum(v for v in values if v is not None))
 
 
-def compose(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
+def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
     """Say how the wall of one run is made up.
 
     Parameters
@@ -318,6 +333,8 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
         Functions that wait by design.
     ranks : bool array, shape (n,)
         Functions that wait for other ranks.
+    reads : bool array, shape (n,)
+        Of those that wait, the ones that read.
 
     Returns
     -------
@@ -350,8 +367,10 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
     delivering = left * (loading / remaining) if remaining > 0 else np.zeros(len(left))
     left = left - delivering + part * stood
-    polling = np.where(waits, run, 0.0)
-    run = np.where(waits, 0.0, run)
+    # Reading a file computes (decoding, copying) as well as it waits; only polling is no work at all.
+    polls = waits & ~reads
+    polling = np.where(polls, run, 0.0)
+    run = np.where(polls, 0.0, run)
     queue = reading.queue_s + part * reading.helpers_queue_s
     # What lies outside of all functions: of the CPU time, of the time off the CPU, and of the wall around its life.
     startup = reading.wall_s - reading.queue_s - own_run - imbalance - waiting
@@ -378,13 +397,13 @@ def _busy_and_off(reading: PathReading, waits: Bools, off_s: float) -> tuple[Flo
     """CPU time and time off the CPU of the path's thread by function."""
     if reading.own_wait is not None and reading.own_blocked is not None:
         return np.maximum(reading.own - reading.own_wait - reading.own_blocked, 0.0), reading.own_blocked
-    # A plain profile beside counters: functions that wait by design hold the time off the CPU.
+    # A plain profile beside counters: functions that wait by design hold the time off the CPU; beyond that they spin.
     assert reading.run_s is not None
     assert reading.queue_s is not None
-    working = np.where(waits, 0.0, reading.own)
+    off = _at_most(np.where(waits, reading.own, 0.0), off_s)
+    working = reading.own - off
     active = reading.run_s + reading.queue_s
     busy = working * (reading.run_s / active) if active > 0 else working
-    off = np.where(waits, reading.own, 0.0)
     missing = max(0.0, off_s - float(off.sum()))
     excess = max(0.0, float(working.sum()) - active)
     if missing > 0 and excess > 0:

@@ -30,6 +30,8 @@ Bools = npt.NDArray[np.bool_]
 #: Steps after which what callers hand down has reached the functions below them; call stacks are deeper, but what
 #: is left then is a small part.
 STEPS = 64
+#: Rounds in which libraries learn what changed calls of their callers come to.
+ROUNDS = 6
 #: Part of the greatest cumulative time from which a function is a root: everything lies below it, changed or not.
 ROOT_SHARE = 0.8
 #: Functions beside the changed ones from which their common factor is known.
@@ -135,7 +137,12 @@ def find_origins(
     found = _origins(table, edges, code, within)
     assumed = code.copy()
     assumed[[o.row for o in found if o.from_code]] = True
-    from_code = _calls_from_code(table, edges, _blame(table, edges, assumed), code)
+    from_code = np.zeros(edges.n)
+    for _ in range(ROUNDS):
+        before = from_code
+        from_code = _calls_from_code(table, edges, _blame(table, edges, assumed, from_code), code)
+        if np.allclose(from_code, before, atol=1e-3):
+            break
     below = _below(table, calls, code, roots, (calls_a, calls_b))
     cost = _cost_part(table, busy, below)
     # More calls of changed code are other calls: what each costs less or more belongs to the same change.
@@ -232,11 +239,11 @@ ALONE = 0.6
 CALLED_AGAIN = 3
 
 
-def _blame(table: DiffTable, edges: _Edges, assumed: Bools) -> Floats:
+def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -> Floats:
     """Part of what each function does otherwise that is its own code's, or the doing of changed code that calls it.
 
     A library's function does what its arguments say: where it calls others differently, that comes from those of its
-    callers whose calls changed, as far as they are changed code or are to blame themselves.
+    callers whose calls changed, as far as they are changed code, are called by it, or are to blame themselves.
     """
     n = edges.n
     library = np.array([key.root != PROJECT for key in table.keys], np.bool_) & ~assumed
@@ -247,7 +254,8 @@ def _blame(table: DiffTable, edges: _Edges, assumed: Bools) -> Floats:
     weight = np.where(whole > 0, weight / np.maximum(whole, 1e-300), 0.0)
     blame = assumed.astype(np.float64)
     for _ in range(STEPS):
-        handed = np.bincount(edges.callee, weight * blame[edges.caller], n)
+        doing = np.maximum(blame, from_code)
+        handed = np.bincount(edges.callee, weight * doing[edges.caller], n)
         following = np.where(library, np.minimum(handed, 1.0), assumed)
         if np.allclose(following, blame, atol=1e-3):
             break

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.measure.calls import CallTable
+from profkit.measure.critical_path import reads_files
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import DiffTable
 from profkit.model import BUILTIN, STDLIB
@@ -61,7 +62,10 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     time = calls.baseline.cumtime + calls.candidate.cumtime
     called = np.bincount(callee, count, n)
     whole = table.baseline.cumtime + table.candidate.cumtime
-    waits: Bools = named.copy()
+    # What reads a file computes around it: whoever wraps that does not wait by design.
+    reads = np.zeros(n, np.bool_)
+    reads[[row for row in np.flatnonzero(named).tolist() if reads_files(table.name[row])]] = True
+    waits: Bools = named & ~reads
     for _ in range(LEVELS):
         below = np.bincount(callee, count * waits[caller], n)
         within = np.bincount(caller, time * waits[callee], n)
@@ -72,4 +76,5 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
         if np.array_equal(following, waits):
             break
         waits = following
-    return waits
+    both: Bools = waits | named
+    return both

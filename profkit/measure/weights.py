@@ -23,74 +23,74 @@ class Weights:
 
 ONE_RUN = Weights(
     centre=(
-        0.100359,  # shares_apart
-        0.105801,  # busy_shares_apart
-        0.153651,  # rankings_apart
-        0.169707,  # slower
-        0.315638,  # spread
-        0.440602,  # quartiles
-        0.151749,  # python_median
-        0.431226,  # python_upper
-        0.138982,  # native_median
-        0.348918,  # native_upper
-        0.0213466,  # python_hit
-        0.157218,  # python_excess
-        0.0267601,  # all_hit
-        0.179282,  # all_excess
-        1.29281,  # hits
-        0.0546191,  # python_gap
-        0.449672,  # greatest_gain
-        1.01319,  # gaining
-        0.537516,  # python_gain
-        1.01781,  # range_of_large
-        0.0377586,  # calls_changed
+        0.0890519,  # shares_apart
+        0.101306,  # busy_shares_apart
+        0.153129,  # rankings_apart
+        0.151566,  # slower
+        0.473748,  # spread
+        0.675845,  # quartiles
+        0.156395,  # python_median
+        0.575525,  # python_upper
+        0.124909,  # native_median
+        0.383379,  # native_upper
+        0.022589,  # python_hit
+        0.154179,  # python_excess
+        0.0316222,  # all_hit
+        0.176967,  # all_excess
+        1.47986,  # hits
+        0.0293112,  # python_gap
+        0.465322,  # greatest_gain
+        1.087,  # gaining
+        0.529891,  # python_gain
+        0.863259,  # range_of_large
+        0.0384867,  # calls_changed
     ),
     scale=(
-        0.105667,  # shares_apart
-        0.105796,  # busy_shares_apart
-        0.11363,  # rankings_apart
-        0.554499,  # slower
-        0.377401,  # spread
-        0.515342,  # quartiles
-        0.608255,  # python_median
-        0.796474,  # python_upper
-        0.491242,  # native_median
-        0.569639,  # native_upper
-        0.0419446,  # python_hit
-        0.43519,  # python_excess
-        0.0472588,  # all_hit
-        0.39477,  # all_excess
-        1.09774,  # hits
-        0.441009,  # python_gap
-        0.284925,  # greatest_gain
-        0.754628,  # gaining
-        0.297483,  # python_gain
-        1.14808,  # range_of_large
-        0.16873,  # calls_changed
+        0.0942086,  # shares_apart
+        0.0988954,  # busy_shares_apart
+        0.105084,  # rankings_apart
+        0.428193,  # slower
+        0.71355,  # spread
+        0.97996,  # quartiles
+        0.810145,  # python_median
+        0.944832,  # python_upper
+        0.500664,  # native_median
+        0.605694,  # native_upper
+        0.0351584,  # python_hit
+        0.243536,  # python_excess
+        0.0400482,  # all_hit
+        0.245751,  # all_excess
+        0.984109,  # hits
+        0.363085,  # python_gap
+        0.271901,  # greatest_gain
+        0.733966,  # gaining
+        0.2615,  # python_gain
+        1.09566,  # range_of_large
+        0.155514,  # calls_changed
     ),
     weight=(
-        -0.227522,  # shares_apart
-        0.102854,  # busy_shares_apart
-        0.19362,  # rankings_apart
-        0.190784,  # slower
-        -0.175912,  # spread
-        0.0575895,  # quartiles
-        0.354603,  # python_median
-        0.389257,  # python_upper
-        0.553048,  # native_median
-        -0.204066,  # native_upper
-        -0.29571,  # python_hit
-        0.182722,  # python_excess
-        1.53865,  # all_hit
-        0.115821,  # all_excess
-        0.189184,  # hits
-        1.09928,  # python_gap
-        0.0948846,  # greatest_gain
-        -0.380122,  # gaining
-        -0.571873,  # python_gain
-        -0.309025,  # range_of_large
-        -0.557244,  # calls_changed
+        -0.183297,  # shares_apart
+        -0.586309,  # busy_shares_apart
+        0.75759,  # rankings_apart
+        -0.171708,  # slower
+        -0.225194,  # spread
+        -0.215623,  # quartiles
+        0.13897,  # python_median
+        0.364532,  # python_upper
+        0.21563,  # native_median
+        0.281263,  # native_upper
+        0.270727,  # python_hit
+        -0.449353,  # python_excess
+        0.430072,  # all_hit
+        0.80772,  # all_excess
+        -0.524027,  # hits
+        1.09876,  # python_gap
+        -0.175511,  # greatest_gain
+        -0.00120288,  # gaining
+        -0.286311,  # python_gain
+        -0.0324503,  # range_of_large
+        -0.459318,  # calls_changed
     ),
-    intercept=-3.52945,
-    threshold=0.4023,
+    intercept=-3.28272,
+    threshold=0.4815,
 )

@@ -42,6 +42,8 @@ RESAMPLES = 200
 SEED = 11
 #: Bounds of a 95 % interval.
 INTERVAL = (2.5, 97.5)
+#: Seconds of queueing for each second of CPU time beyond which that is too little to say how queueing grows with it.
+MOST_QUEUED = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +188,7 @@ def account(
     """
     wall_a = float(np.median([c.wall_s for c in baseline]))
     wall_b = float(np.median([c.wall_s for c in candidate]))
-    alike_a = [c.scaled(_ratio(wall_a, c.wall_s)) for c in baseline]
-    alike_b = [c.scaled(_ratio(wall_b, c.wall_s)) for c in candidate]
-    whole_a, whole_b = Composition.mean(alike_a), Composition.mean(alike_b)
+    whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
     booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
     low, high, basis = _intervals(baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a)
     added = wall_b - wall_a
@@ -201,7 +201,9 @@ def account(
             parts += tuple(ranges[:PARTS])
         buckets.append(Bucket(name, seconds, low[name], high[name], share, parts))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
-    helpers = _more_of_helpers(whole_a, whole_b)
+    # Threads for which the path's own thread waits spinning are waited for, too.
+    queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
+    helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
     return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers)
 
 
@@ -237,15 +239,34 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     return Account(0.0, wall, buckets, () if c.counters else ("running", "queue"))
 
 
+def _own_queue(a: Composition, b: Composition) -> float:
+    """Queueing of the path's own thread that did not only grow with the CPU time."""
+    run_a, run_b = float(a.run.sum()), float(b.run.sum())
+    before, after = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
+    return after - before - (before / run_a if run_a > 0 else 0.0) * (run_b - run_a)
+
+
 def _more_of_helpers(a: Composition, b: Composition) -> float:
     """Queueing of helpers that did not only grow with the CPU time."""
-    run_a, run_b = float(a.run.sum()), float(b.run.sum())
-    ratio = a.helpers_queue_s / run_a if run_a > 0 else 0.0
-    return b.helpers_queue_s - a.helpers_queue_s - ratio * (run_b - run_a)
+    cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
+    return (
+        b.helpers_queue_s - a.helpers_queue_s - _queued_per_second(a.helpers_queue_s, cpu_a) * (cpu_b - cpu_a)
+    )
 
 
-def _ratio(whole: float, part: float) -> float:
-    return whole / part if part > 0 else 1.0
+def _cpu_seconds(c: Composition) -> float:
+    """CPU time on the path, polling included: all of it may queue."""
+    return float(c.run.sum() + c.waits.sum())
+
+
+def _queued_per_second(queue_s: float, cpu_s: float) -> float:
+    """Queueing for each second of CPU time."""
+    return min(queue_s / cpu_s, MOST_QUEUED) if cpu_s > 0 else 0.0
+
+
+def _typical(runs: Sequence[Composition], wall_s: float) -> Composition:
+    """Mean of the runs of a side, each scaled to the side's wall; a run that took no time says nothing of it."""
+    return Composition.mean([c.scaled(wall_s / c.wall_s) for c in runs if c.wall_s > 0] or runs)
 
 
 def _book(
@@ -267,14 +288,14 @@ def _book(
         shared = shared.copy()
         code_rows[unknown_code] += shared[unknown_code]
         shared[unknown_code] = 0.0
-    run_a, run_b = float(a.run.sum()), float(b.run.sum())
-    ratio_a = a.queue_s / run_a if run_a > 0 else 0.0
+    cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
+    ratio_a = _queued_per_second(a.queue_s, cpu_a)
     # Queueing that only grew with the CPU time is booked with what made that grow.
     with_queue = 1.0 + ratio_a
-    queue = b.queue_s - a.queue_s - ratio_a * (run_b - run_a)
+    queue = b.queue_s - a.queue_s - ratio_a * (cpu_b - cpu_a)
     spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
     speed = float(shared.sum()) - spinning
-    waits = float(b.waits.sum() - a.waits.sum())
+    polled = with_queue * (b.waits - a.waits)
     parts: _Booked = {
         "startup": (b.startup_s - a.startup_s, None),
         "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),
@@ -286,7 +307,7 @@ def _book(
         "imbalance": (b.imbalance_s - a.imbalance_s, b.waiting_for_ranks - a.waiting_for_ranks),
     }
     # CPU time of polling follows the time that is waited; it is no work, and no cause.
-    parts["rest"] = (waits, b.waits - a.waits)
+    parts["rest"] = (float(polled.sum()), polled)
     return parts
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from profkit.identity.keys import function_keys
 from profkit.measure.counters import SideFacts, no_side, side_facts
-from profkit.measure.critical_path import compose, path_rank, read_path, waits_for_ranks
+from profkit.measure.critical_path import compose, path_rank, read_path, reads_files, waits_for_ranks
 from profkit.measure.movement import is_wait
 from profkit.measure.select import Selected, select
 from profkit.model import ROOTS, Process, Run, RunSet
@@ -93,8 +93,9 @@ def _account(run: Run, chosen: Selected) -> Account:
     roots = [ROOTS[i] for i in keys.root.tolist()]
     waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)
     ranks = np.array([waits_for_ranks(n) for n in names], np.bool_)
+    reads = np.array([reads_files(n) for n in names], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
-    return account_of_run(compose(reading, waits, ranks), names)
+    return account_of_run(compose(reading, waits, ranks, reads), names)
 
 
 def _finding(rule: Rule, one: _OneRun) -> Finding:

@@ -36,6 +36,7 @@ from profkit.measure.critical_path import (
     compose,
     path_rank,
     read_path,
+    reads_files,
     waits_for_ranks,
 )
 from profkit.measure.intervals import Estimate, ratio_estimate
@@ -234,13 +235,15 @@ def compare(
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
     )
     # Only native functions wait for ranks, and of large tables hardly a row does.
-    ranks = np.zeros(len(table), np.bool_)
-    ranks[[i for i, name in enumerate(table.name) if name[:1] == "<" and waits_for_ranks(name)]] = True
+    ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
+    native = [(i, name) for i, name in enumerate(table.name) if name[:1] == "<"]
+    ranks[[i for i, name in native if waits_for_ranks(name)]] = True
+    reads[[i for i, name in native if reads_files(name)]] = True
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(baseline, first, rows[0], rank, waits, ranks),
-        _compositions(candidate, second, rows[1], rank, waits, ranks),
+        _compositions(baseline, first, rows[0], rank, (waits, ranks, reads)),
+        _compositions(candidate, second, rows[1], rank, (waits, ranks, reads)),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
@@ -268,8 +271,7 @@ def _compositions(
     side: _Gathered,
     behind: npt.NDArray[np.integer],
     rank: int | None,
-    waits: npt.NDArray[np.bool_],
-    ranks: npt.NDArray[np.bool_],
+    masks: tuple[npt.NDArray[np.bool_], ...],
 ) -> list[Composition]:
     """How the wall of each run of a side is made up, over the rows of the table."""
     size = len(side.side.profile)
@@ -278,10 +280,10 @@ def _compositions(
     of_table[behind[present]] = present
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
-        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(waits))
+        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))
 
     return [
-        compose(placed(read_path(run, selected, rank), rows), waits, ranks)
+        compose(placed(read_path(run, selected, rank), rows), *masks)
         for run, selected, rows in zip(runs.runs, side.selected, side.rows, strict=True)
     ]
 

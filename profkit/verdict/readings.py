@@ -245,14 +245,12 @@ def _stopped(case: Case) -> float:
 
 
 def _loading_of_off(case: Case) -> float | None:
-    """Of the added time off the CPU, the part in functions that hand over; iterations that wait count whole."""
+    """Of the added time off the CPU, the part that ends when a loader or a worker delivers."""
     found = _booked(case)
     off = found.seconds("blocked") + found.seconds("loading") + found.seconds("imbalance")
     if off <= 0:
         return None
-    a, b = case.signals.baseline, case.signals.candidate
-    delivery = ((b.delivery_s or 0.0) - (a.delivery_s or 0.0)) / max(1, b.mains)
-    return min(1.0, max(found.seconds("loading"), min(delivery, off)) / off)
+    return min(1.0, found.seconds("loading") / off)
 
 
 # Code, work, speed --------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,10 +13,13 @@ import pytest
 from profkit.model import Process, Run, Series, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline, wholetable
+from profkit.report.diffdoc import evidence_row
+from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
 from profkit.report.multiples import MOST_PANELS, multiples
 from profkit.report.slopes import MOST_LABELS, slopes
 from profkit.report.wording import display_name
+from profkit.verdict.types import Evidence
 from tests import report_builders as build
 from tests.builders import Told, ranges
 
@@ -25,22 +29,58 @@ SECOND = 1_000_000_000
 @pytest.mark.parametrize(
     ("before", "after", "shares"),
     [
-        ("15.9 ms (2.4 % of its active time)", "4.42 s (80 % of its active time)", (0.0159 / 4.42, 1.0)),
-        ("1.21 cores of 2.00 cores", "14.66 cores of 2.00 cores", (1.21 / 14.66, 1.0)),
-        ("27,141", "13,570", (1.0, 13570 / 27141)),
-        ("15 %", "91 %", (15 / 91, 1.0)),
-        ("1.00×", "3.00×", (1 / 3, 1.0)),
-        ("0 %", "0 %", None),
-        ("–", "80 %", None),
-        ("one hash", "another", None),
-        ("15 %", "1.2 s", None),
-        ("3.11.7", "3.12.1", None),
+        (0.0159, 4.42, (0.0159 / 4.42, 1.0)),
+        (27_141.0, 13_570.0, (1.0, 13570 / 27141)),
+        (1.0, 3.0, (1 / 3, 1.0)),
+        (0.0, 0.2, (0.0, 1.0)),
+        (0.0, 0.0, None),
+        (None, 0.8, None),
+        (-0.1, 0.8, None),
     ],
 )
-def test_bars_are_drawn_for_quantities_of_one_kind(
-    before: str, after: str, shares: tuple[float, float] | None
+def test_bars_are_drawn_for_two_known_amounts(
+    before: float | None, after: float | None, shares: tuple[float, float] | None
 ) -> None:
     assert bar_shares(before, after) == (None if shares is None else pytest.approx(shares))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "values"),
+    [
+        (Evidence("main.wait", "share", 0.15, 0.91, 0.15, "cpus-were-free"), (0.15, 0.91)),
+        (
+            Evidence("function.calls", "count", 27141, 13570, subject="f", reading="changed"),
+            (27141.0, 13570.0),
+        ),
+        (Evidence("others", "cores", None, 1.75, 0.25, "other-programs"), (None, 1.75)),
+        # What reads like a number is none: a CPU, a version, a yes.
+        (Evidence("cpu.model", "text", "3.11", "3.12", reading="another-cpu"), (None, None)),
+        (Evidence("variable", "text", None, "4", subject="A", reading="other-instructions"), (None, None)),
+    ],
+)
+def test_bars_of_evidence_come_from_its_numbers(
+    evidence: Evidence, values: tuple[float | None, float | None]
+) -> None:
+    cells = evidence_row(evidence).cells[1:3]
+    assert [cell.value for cell in cells if isinstance(cell, Measured)] == list(values)
+
+
+def test_a_waterfall_ends_where_the_candidate_does() -> None:
+    steps = [("more", 2.0), ("less", -0.5), ("more", 0.25)]
+    found = Waterfall(
+        3.0, 4.75, tuple(Step(kind, seconds, math.nan, math.nan, 0.1, True) for kind, seconds in steps)
+    )
+    rows = drawing.spans(found)
+    assert [kind for kind, _, _ in rows] == ["wall", "more", "less", "more", "wall"]
+    scale = 1 / 5.0
+    assert [(left, right) for _, left, right in rows] == [
+        pytest.approx((a * scale, b * scale)) for a, b in [(0, 3), (3, 5), (4.5, 5), (4.5, 4.75), (0, 4.75)]
+    ]
+    alone = drawing.spans(Waterfall(None, 2.0, (Step("running", 2.0, math.nan, math.nan, 1.0, True),)))
+    assert alone == [("more", 0.0, 1.0), ("wall", 0.0, 1.0)]
+    # A candidate below zero is none, but a step may go there and come back.
+    back = drawing.spans(Waterfall(1.0, 1.5, (Step("a", -2.0, 0, 0, 0, True), Step("b", 2.5, 0, 0, 0, True))))
+    assert all(0 <= left <= right <= 1 for _, left, right in back)
 
 
 def test_labels_keep_apart_and_in_order() -> None:
@@ -68,9 +108,7 @@ def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     assert tones["<listcomp>"] == (5, None, "good")
     assert tones["_pin"] == (None, 4, "bad")
     assert tones["_thread.lock.acquire"][2] == "wait"
-    many = [
-        build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), reason="slower") for i in range(40)
-    ]
+    many = [build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), moved=True) for i in range(40)]
     crowded = slopes(replace(diff, table=build.table(many)))
     assert crowded is not None
     assert crowded.hidden == 40 - MOST_LABELS

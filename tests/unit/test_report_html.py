@@ -17,7 +17,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
-from profkit.report.wording import display_name
+from profkit.report.wording import display_name, moved_text
 from tests import report_builders as build
 
 VOID = {"meta", "input", "br", "hr"}
@@ -47,7 +47,7 @@ def page_of_diff(which: Callable[[], object]) -> str:
 
 def page_of_run(which: Callable[[], object]) -> str:
     run = which()
-    document = show_document(run, limit=0, verdict=build.hostile().verdict)  # type: ignore[arg-type]
+    document = show_document(run, limit=0, judged=build.hostile_alone())  # type: ignore[arg-type]
     return html.render(replace(document, figures=run_figures(run, "tottime")))  # type: ignore[arg-type]
 
 
@@ -161,4 +161,4 @@ def test_the_data_say_what_the_table_says() -> None:
             assert data[side]["tottime"][row] * 1e-9 == pytest.approx(ours.tottime[at], rel=1e-6, abs=1e-9)
             assert data[side]["cumtime"][row] * 1e-9 == pytest.approx(ours.cumtime[at], rel=1e-6, abs=1e-9)
         assert (row in data["marked"]) == bool(table.anomalous[at])
-        assert data["reason"].get(str(row), "") == table.reason[at]
+        assert data["reason"].get(str(row), "") == (moved_text(table, at) if table.anomalous[at] else "")

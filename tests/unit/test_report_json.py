@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from profkit.identity.alignment import RUNGS
 from profkit.model import ROOTS
 from profkit.report.jsondoc import diff_json, show_json
-from profkit.verdict.types import CAUSES
+from profkit.verdict.types import CAUSES, RunVerdict
 from tests import report_builders as build
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
@@ -43,11 +44,16 @@ def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["foreign_run", "captured_run", "hostile_run"])
-@pytest.mark.parametrize("verdict", [None, build.contended().verdict])
-def test_a_run_follows_its_schema(name: str, verdict: Any) -> None:
-    value = strict(show_json(getattr(build, name)(), verdict=verdict))
+@pytest.mark.parametrize(
+    "judged", [None, build.alone(), replace(build.alone(), verdict=None), build.hostile_alone()]
+)
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain: bool) -> None:
+    value = strict(show_json(getattr(build, name)(), judged=judged, explain=explain))
     jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
-    assert (value["verdict"] is None) == (verdict is None)
+    assert (value["verdict"] is None) == (judged is None or judged.verdict is None)
+    assert (value["account"] is None) == (judged is None)
+    assert ("checks" in value) == (explain and judged is not None)
 
 
 def test_a_diff_says_what_was_measured() -> None:

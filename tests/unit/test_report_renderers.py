@@ -18,8 +18,8 @@ from profkit.report.document import Bullets, Column, Document, Note, Row, Sectio
 from profkit.report.notices import notice_text
 from profkit.report.showdoc import show_document, wait_fraction
 from profkit.report.text import cell_width
-from profkit.report.wording import display_name
-from profkit.verdict.types import CAUSES, Diff
+from profkit.report.wording import display_name, evidence_texts, moved_text
+from profkit.verdict.types import CAUSES, Advice, Diff
 from tests import report_builders as build
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
@@ -30,12 +30,14 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "diff-undecided": lambda: diff_document(build.undecided(), 20),
     "diff-several": lambda: diff_document(build.several_causes(), 20),
     "diff-unmatched": lambda: diff_document(build.unmatched(), 20),
+    "diff-unfinished": lambda: diff_document(build.unfinished(), 20),
     "show-foreign": lambda: show_document(build.foreign_run()),
     "show-captured": lambda: show_document(build.captured_run(), by="cumtime"),
+    "show-verdict": lambda: show_document(build.captured_run(), judged=build.alone()),
 }
 HOSTILE: dict[str, Callable[[], Document]] = {
     "diff": lambda: diff_document(build.hostile(), 0),
-    "show": lambda: show_document(build.hostile_run(), limit=0, verdict=build.hostile().verdict),
+    "show": lambda: show_document(build.hostile_run(), limit=0, judged=build.hostile_alone()),
 }
 
 
@@ -123,9 +125,7 @@ def test_hostile_names_leave_the_markdown_whole(make: Callable[[], Document]) ->
 
 def many(n: int) -> Diff:
     rows = [
-        build.Row(
-            f"function_{i}" * 12, f"package/module_{i}.py", before=(1.0, 5), after=(3.0, 5), reason="slower"
-        )
+        build.Row(f"function_{i}" * 12, f"package/module_{i}.py", before=(1.0, 5), after=(3.0, 5), moved=True)
         for i in range(n)
     ]
     return replace(build.contended(), table=build.table(rows))
@@ -179,15 +179,16 @@ def test_no_function_is_dropped_silently() -> None:
 @pytest.mark.parametrize("cause", CAUSES)
 def test_every_cause_has_a_headline_that_names_it(cause: str) -> None:
     diff = build.contended()
-    verdict = replace(diff.verdict, cause=cause, kind=None)
+    verdict = replace(diff.verdict, cause=cause, rule="less-time", kind=None)
     first = terminal.render(diff_document(replace(diff, verdict=verdict)), width=120).splitlines()[0]
     # Once, in brackets unless the headline is the name itself.
     assert first.lower().count(cause) == 1 or f"({cause})" in first
-    # How sure one is of not knowing tells nothing.
-    assert ("confidence 97 %" in first) == (cause != "inconclusive")
-    assert ("Confidence" in markdown.render(diff_document(replace(diff, verdict=verdict)))) == (
-        cause != "inconclusive"
-    )
+    assert "confidence 97 %" in first
+    # What is not measured is not claimed.
+    unsure = replace(diff, verdict=replace(verdict, confidence=None))
+    for text in (terminal.render(diff_document(unsure)), markdown.render(diff_document(unsure))):
+        assert "confidence" not in re.split("What also holds|What it might be", text)[0].lower()
+    assert "Confidence" in markdown.render(diff_document(replace(diff, verdict=verdict)))
 
 
 def test_empty_sides_render() -> None:
@@ -292,12 +293,16 @@ def test_the_stack_of_a_killed_program_stands_before_its_workers() -> None:
 
 def test_advice_names_the_file_that_was_read() -> None:
     diff = build.contended()
-    told = replace(diff.verdict, advice=("profkit show CANDIDATE --by cumtime  # what it waited in",))
-    side = replace(diff.candidate, files=("my run.prof",))
-    text = terminal.render(diff_document(replace(diff, verdict=told, candidate=side)))
-    assert "    profkit show 'my run.prof' --by cumtime  # what it waited in\n" in text
-    one = replace(told, advice=("profkit show RUN",))
-    assert "    profkit show run.prof\n" in terminal.render(show_document(build.captured_run(), verdict=one))
+    waiting = Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=("my run.prof",))
+    advised = replace(diff.verdict, advice=(waiting,))
+    text = terminal.render(diff_document(replace(diff, verdict=advised)))
+    assert "    profkit show --by cumtime 'my run.prof'  # what it waited in\n" in text
+    workers = Advice("show-workers", ("profkit", "show"), files=("run.prof",))
+    alone = build.alone()
+    assert alone.verdict is not None
+    judged = replace(alone, verdict=replace(alone.verdict, advice=(workers,)))
+    text = terminal.render(show_document(build.captured_run(), judged=judged))
+    assert "    profkit show run.prof  # which workers are busy, and for how long\n" in text
 
 
 def test_a_page_keeps_numbers_and_units_together() -> None:
@@ -312,14 +317,12 @@ def test_a_name_of_usual_length_is_not_broken() -> None:
     assert "OPENBLAS_NUM_THREADS " in terminal.render(Document("", (Section("", (table,)),)), width=60)
 
 
-def test_what_moved_is_told_in_sentences_and_not_again_in_the_table() -> None:
-    said = "rose from #38 to #2; same source, same calls, 6.10× per call"
+def test_what_moved_is_said_in_sentences_and_not_again_in_the_table() -> None:
     diff = build.contended()
-    moved = np.flatnonzero(diff.table.anomalous)
-    reason = tuple(said if i == moved[0] else text for i, text in enumerate(diff.table.reason))
-    text = terminal.render(diff_document(replace(diff, table=replace(diff.table, reason=reason))), width=140)
-    assert f"  • {diff.table.name[moved[0]]} {said}.\n" in text
-    assert text.count("6.10× per call") == 1
+    moved = int(np.flatnonzero(diff.table.anomalous)[0])
+    text = terminal.render(diff_document(diff), width=140)
+    assert f"  • {diff.table.name[moved]} {moved_text(diff.table, moved)}.\n" in text
+    assert text.count("same source, same calls, 291× per call") == 1
 
 
 def test_a_quotation_is_readable_in_ascii() -> None:
@@ -359,7 +362,7 @@ def test_the_order_and_the_time_between_functions_are_told_apart(
 
 def test_slopes_are_drawn_by_their_steepness() -> None:
     rows = [
-        build.Row(f"f{i}", "a.py", before=(1.0 / before, 5), after=(1.0 / after, 5), reason="moved")
+        build.Row(f"f{i}", "a.py", before=(1.0 / before, 5), after=(1.0 / after, 5), moved=True)
         for i, (before, after) in enumerate([(9, 1), (2, 4), (1, 8), (4, 3), (3, 2)])
     ]
     document = diff_document(replace(build.contended(), table=build.table(rows)))
@@ -391,7 +394,7 @@ def test_the_biggest_table_is_cut_first_and_at_a_row() -> None:
     # Nearly all of the room is used, and the small tables are whole.
     assert len(text.encode()) > 0.9 * markdown.MAX_BYTES
     for evidence in build.contended().verdict.evidence:
-        assert evidence.signal in text
+        assert evidence_texts(evidence).signal in text
     cut = re.search(r"_([\d,]+) more rows were cut\._", text)
     assert cut
     shown = text.count("<code>function&#95;") + text.count("<code>function_")

@@ -8,19 +8,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from profkit.formats.load import load_side
-from profkit.report import html, markdown, svg, terminal
+from profkit.report import html, markdown, svg, terminal, units
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
 from profkit.report.jsondoc import diff_json
 from profkit.report.pictures import diff_figures
-from profkit.report.wording import display_name, verdict_block
+from profkit.report.wording import display_name, evidence_texts, summary_of, verdict_block, waterfall
 from profkit.verdict.comparison import diff
-from profkit.verdict.types import Diff
+from profkit.verdict.types import Diff, Value
 from tests import report_builders as build
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles"
@@ -46,6 +47,11 @@ CASES: dict[str, Callable[[], tuple[Diff, Document]]] = {
     "other work": lambda: sample("tokenize_corpus/clean-1.prof", "tokenize_corpus/doubled-work.prof"),
     "no change": lambda: sample("train_mlp/clean-1.prof", "train_mlp/clean-2.prof"),
 }
+
+
+def as_json(value: Value) -> Any:
+    """A value as it is after writing and reading."""
+    return pytest.approx(value, rel=1e-4) if isinstance(value, float) else value
 
 
 def words(text: str) -> str:
@@ -78,10 +84,15 @@ def test_every_format_says_the_same(name: str) -> None:
     data = json.loads(diff_json(found))
     verdict = found.verdict
     assert data["verdict"]["cause"] == verdict.cause
-    assert data["verdict"]["confidence"] == pytest.approx(verdict.confidence)
-    assert data["verdict"]["summary"] == verdict.summary
+    assert data["verdict"]["confidence"] == (
+        None if verdict.confidence is None else pytest.approx(verdict.confidence)
+    )
+    assert data["verdict"]["rule"] == verdict.rule
     assert [(e["signal"], e["baseline"], e["candidate"]) for e in data["verdict"]["evidence"]] == [
-        (e.signal, e.baseline, e.candidate) for e in verdict.evidence
+        (e.signal, as_json(e.baseline), as_json(e.candidate)) for e in verdict.evidence
+    ]
+    assert [(b["name"], b["seconds"]) for b in data["account"]["buckets"]] == [
+        (b.name, pytest.approx(b.seconds, rel=1e-4, abs=1e-9)) for b in found.account.buckets
     ]
     moved = [row for row, anomalous in enumerate(found.table.anomalous) if anomalous]
     assert [f["name"] for f in data["functions"] if f["anomalous"]][:5] == [
@@ -90,11 +101,14 @@ def test_every_format_says_the_same(name: str) -> None:
     for kind, text in texts.items():
         headline = words(verdict_block(verdict).headline.partition(" (")[0]).lower()
         assert headline in text.lower(), kind
-        if verdict.cause != "inconclusive":
+        if verdict.confidence is not None:
             assert f"confidence {100 * verdict.confidence:.0f} %" in text.lower(), kind
-        assert words(verdict.summary) in text, kind
+        assert words(summary_of(verdict)) in text, kind
         for evidence in verdict.evidence:
-            for said in (evidence.signal, evidence.baseline, evidence.candidate):
+            for said in evidence_texts(evidence)[:3]:
                 assert words(said) in text, (kind, said)
+        for step in waterfall(found.account).steps:
+            assert words(step.title) in text, (kind, step.title)
+            assert words(units.seconds(step.seconds)) in text, (kind, step.title)
         for row in moved[:5]:
             assert display_name(found.table.name[row]) in text, (kind, found.table.name[row])

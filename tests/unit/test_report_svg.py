@@ -14,7 +14,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
-from profkit.verdict.types import Diff, Verdict
+from profkit.verdict.types import Diff, RunVerdict
 from tests import report_builders as build
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -25,9 +25,9 @@ def picture(diff: Diff) -> str:
     return svg.render(replace(diff_document(diff), figures=diff_figures(diff, run, run)))
 
 
-def of_run(hostile: bool, verdict: Verdict | None = None) -> str:
+def of_run(hostile: bool, judged: RunVerdict | None = None) -> str:
     run = build.hostile_run() if hostile else build.captured_run()
-    document = show_document(run, verdict=verdict)
+    document = show_document(run, judged=judged)
     return svg.render(replace(document, figures=run_figures(run, "tottime")))
 
 
@@ -35,12 +35,12 @@ PICTURES: dict[str, Callable[[], str]] = {
     "diff-contended": lambda: picture(build.contended()),
     "diff-quiet": lambda: picture(build.quiet()),
     "show-captured": lambda: of_run(False),
-    "show-verdict": lambda: of_run(False, build.contended().verdict),
+    "show-verdict": lambda: of_run(False, build.alone()),
 }
 HOSTILE: dict[str, Callable[[], str]] = {
     "diff": lambda: picture(build.hostile()),
     "show": lambda: of_run(True),
-    "show-verdict": lambda: of_run(True, build.hostile().verdict),
+    "show-verdict": lambda: of_run(True, build.hostile_alone()),
 }
 
 

@@ -1,0 +1,273 @@
+"""Runs made by construction: what each function ran, queued and stood still is given, all else follows from that.
+
+A test then knows each bucket of an account before it asks for it. Wall, kernel counters, cumulative times and
+caller–callee sums are derived here; nothing is drawn by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from profkit.model import Edges, Host, Machine, Manifest, Process, Profile, Roots, Run, RunSet, Thread
+from tests.builders import Row, profile
+
+__all__ = [
+    "ACQUIRE",
+    "PROJECT_FILE",
+    "QUEUE_GET",
+    "Fn",
+    "one_side",
+    "plain",
+    "program",
+    "sampled",
+    "training",
+]
+
+PROJECT_FILE = "/w/m.py"
+#: A native lock, in which a main thread waits for its workers or for anything else.
+ACQUIRE = "<method 'acquire' of '_thread.lock' objects>"
+#: Where a consumer waits for what a loader thread hands over.
+QUEUE_GET = "/usr/lib/python3.11/queue.py"
+#: Marks a source that is made of the function's name: the same on both sides unless a test says otherwise.
+_OWN = "own"
+
+
+@dataclass(frozen=True)
+class Fn:
+    """What one function does by itself; seconds.
+
+    Attributes
+    ----------
+    run, queue, off
+        On a CPU, queueing for one, and off the CPU otherwise.
+    callers
+        Calls by the name of the caller; what is missing to `calls` came from outside of the profile.
+    source
+        Stands for the hash of its source; empty where that is not known.
+    """
+
+    name: str
+    calls: int = 1
+    run: float = 0.0
+    queue: float = 0.0
+    off: float = 0.0
+    callers: Mapping[str, int] = field(default_factory=dict)
+    file: str = PROJECT_FILE
+    source: str = _OWN
+
+    @property
+    def active(self) -> float:
+        """Self time: all of it."""
+        return self.run + self.queue + self.off
+
+
+def _profile(functions: Sequence[Fn], *, traced: bool) -> Profile:
+    """Build the profile of one thread, with edges and cumulative times."""
+    at = {fn.name: i for i, fn in enumerate(functions)}
+    parts = np.array([[fn.active, fn.queue, fn.off] for fn in functions], np.float64)
+    within = _cumulative(functions, at, parts)
+    native = [fn.name.startswith("<") for fn in functions]
+    rows = [
+        Row(
+            "~" if is_native else fn.file,
+            0 if is_native else 10 * i + 1,
+            fn.name,
+            fn.calls,
+            float(parts[i, 0]),
+            float(within[i, 0]),
+            source="" if is_native else f"source of {fn.name}" if fn.source == _OWN else fn.source,
+            wait=float(parts[i, 1]) if traced else None,
+            cumwait=float(within[i, 1]) if traced else None,
+        )
+        for i, (fn, is_native) in enumerate(zip(functions, native, strict=True))
+    ]
+    pairs = [(at[caller], i, calls) for i, fn in enumerate(functions) for caller, calls in fn.callers.items()]
+    counts = np.array([calls for _, _, calls in pairs], np.int64)
+    callee = np.array([i for _, i, _ in pairs], np.int32)
+    share = counts / np.array([max(1, functions[i].calls) for _, i, _ in pairs])
+    edges = Edges(
+        np.array([caller for caller, _, _ in pairs], np.int32),
+        callee,
+        counts,
+        counts,
+        share * parts[callee, 0],
+        share * within[callee, 0],
+    )
+    return replace(
+        profile(rows),
+        edges=edges if pairs else None,
+        blocked=parts[:, 2].copy() if traced else None,
+        cumblocked=within[:, 2].copy() if traced else None,
+    ).validate()
+
+
+def _cumulative(functions: Sequence[Fn], at: Mapping[str, int], parts: np.ndarray) -> np.ndarray:
+    """Sums including callees, of functions that do not recurse."""
+    calls = np.zeros((len(functions), len(functions)))
+    for i, fn in enumerate(functions):
+        for caller, count in fn.callers.items():
+            calls[at[caller], i] = count / max(1, fn.calls)
+    within = parts.copy()
+    for _ in functions:
+        within = parts + calls @ within
+    return within
+
+
+def program(
+    functions: Sequence[Fn],
+    *,
+    startup: float = 0.2,
+    workers: Sequence[Sequence[Fn]] = (),
+    helpers: Sequence[tuple[float, float]] = (),
+    traced: bool = True,
+    others: float = 0.0,
+    cpus: int = 2,
+    exit_status: int | None = 0,
+    host: str = "host",
+    cpu_model: str = "cpu",
+    environment: Mapping[str, str] | None = None,
+    command: tuple[str, ...] = ("python", "train.py"),
+    path: str = "run.prof",
+) -> Run:
+    """Build a captured run whose main thread calls these functions.
+
+    Parameters
+    ----------
+    startup
+        Seconds of the wall before and after the main thread's life.
+    workers
+        Functions of processes that were profiled.
+    helpers
+        What processes that were not profiled ran and queued.
+    traced
+        Whether a tracer measured queueing and time off the CPU by function.
+    others
+        Cores that the rest of the machine used.
+    """
+    machine_host = Host(name=host, cpu_model=cpu_model, cpus=cpus, affinity=cpus)
+    roots = Roots(stdlib=("/usr/lib/python3.11",), project=("/w",))
+
+    def process(pid: int, role: str, fns: Sequence[Fn]) -> Process:
+        run, queue, life = (sum(getattr(fn, name) for fn in fns) for name in ("run", "queue", "active"))
+        thread = Thread(_profile(fns, traced=traced), tid=pid, run_s=run, run_queue_wait_s=queue)
+        return Process(
+            pid=pid,
+            role=role,
+            wall_s=life,
+            cpu_s=run,
+            run_queue_wait_s=queue,
+            python="3.11.7",
+            threads=(thread,),
+            roots=roots,
+            host=machine_host,
+        )
+
+    main = process(100, "main", functions)
+    profiled = [process(200 + i, "worker", fns) for i, fns in enumerate(workers)]
+    seen = [
+        Process(pid=300 + i, parent=100, role="worker", cpu_s=run, run_queue_wait_s=queue, profiled=False)
+        for i, (run, queue) in enumerate(helpers)
+    ]
+    processes = (main, *profiled, *seen)
+    assert main.wall_s is not None
+    wall = startup + main.wall_s
+    own = sum(p.cpu_s or 0.0 for p in processes)
+    return Run(
+        path,
+        processes,
+        manifest=Manifest(
+            schema="profkit.run/1",
+            profkit="0",
+            command=command,
+            cwd="/w",
+            exit_status=exit_status,
+            started="2026-01-01T00:00:00Z",
+            wall_s=wall,
+            host=machine_host,
+            environment=environment or {},
+        ),
+        machine=Machine(cpus=cpus, wall_s=wall, busy_s=own + others * wall),
+    )
+
+
+def plain(functions: Sequence[Fn], path: str = "plain.prof") -> Run:
+    """Build what cProfile alone writes of the same: times and calls, no counters, no sources."""
+    bare = [replace(fn, source="") for fn in functions]
+    return Run(path, (Process(threads=(Thread(_profile(bare, traced=False)),)),))
+
+
+def one_side(*runs: Run, label: str = "side") -> RunSet:
+    """Build a side."""
+    return RunSet(label, runs)
+
+
+def training(
+    steps: int = 100,
+    *,
+    per_step: Mapping[str, int] | None = None,
+    times: Mapping[str, float] | None = None,
+    changed: Mapping[str, str] | None = None,
+    slower: float = 1.0,
+    ratio: float = 0.0,
+    extra: Sequence[Fn] = (),
+) -> list[Fn]:
+    """Functions of a small training loop: 3.2 s in all, of which ``sharpen`` below ``blur`` takes 1 s.
+
+    ``main`` calls ``step`` once for each step; a step calls ``load``, ``blur`` (which calls ``sharpen``), ``forward``
+    and ``backward``, each of which calls the native ``dot``.
+
+    Parameters
+    ----------
+    steps
+        How often ``main`` goes round.
+    per_step
+        Calls of ``sharpen`` per call of ``blur`` (5), or of another function per step (1).
+    times
+        Factor of a function's CPU time per call.
+    changed
+        Other sources, by name.
+    slower
+        Factor of every function's CPU time per call.
+    ratio
+        Queueing for each second of CPU time, in every function.
+    extra
+        Further functions.
+    """
+    per = {"load": 1, "blur": 1, "sharpen": 5, "forward": 1, "backward": 1, "dot": 4, **(per_step or {})}
+    factor = times or {}
+
+    def fn(name: str, cost: float, **callers: int) -> Fn:
+        calls = sum(callers.values()) or 1
+        run = slower * factor.get(name, 1.0) * cost * calls
+        source = (changed or {}).get(name, _OWN)
+        return Fn(name, calls, run, ratio * run, callers=callers, source=source)
+
+    n = steps
+    dot = "<built-in method lib.dot>"
+    product = fn("dot", 0.001, forward=per["dot"] * n, backward=per["dot"] * n)
+    return [
+        Fn("main", 1, slower * 0.01, ratio * slower * 0.01),
+        fn("step", 0.0005, main=n),
+        fn("load", 0.002, step=per["load"] * n),
+        fn("blur", 0.001, step=per["blur"] * n),
+        fn("sharpen", 0.002, blur=per["sharpen"] * per["blur"] * n),
+        fn("forward", 0.004, step=per["forward"] * n),
+        fn("backward", 0.006, step=per["backward"] * n),
+        replace(product, name=dot),
+        *extra,
+    ]
+
+
+def sampled(run: Run) -> Run:
+    """The same run as far as the kernel's counters show it: no queueing and no time off the CPU by function."""
+
+    def bare(thread: Thread) -> Thread:
+        prof = thread.profile
+        return replace(thread, profile=replace(prof, wait=None, blocked=None, cumwait=None, cumblocked=None))
+
+    return replace(
+        run, processes=tuple(replace(p, threads=tuple(map(bare, p.threads))) for p in run.processes)
+    )

@@ -1,0 +1,468 @@
+"""The account of the lost time: its buckets add up to the difference of the walls, and each holds what it should.
+
+Pairs are made by construction (`tests.programs`), so that what belongs into each bucket is known beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profkit.formats.load import load_side
+from profkit.model import Process, Run, RunSet, Thread
+from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account
+from profkit.verdict.alone import judge_run
+from profkit.verdict.comparison import compare
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, one_side, plain, program, sampled, training
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles"
+#: The identity holds to rounding.
+ROUNDING = 1e-9
+#: What a bucket may be off where only one thing was changed and a tracer measured it: a millionth of the change.
+EXACT = 1e-6
+#: … and where the kernel's counters are known, but functions are known by their self time alone.
+COUNTED = 0.01
+
+
+def account_of(a: RunSet | Run, b: RunSet | Run, process: str | None = None) -> Account:
+    sides = [side if isinstance(side, RunSet) else one_side(side) for side in (a, b)]
+    return compare(sides[0], sides[1], process=process).account
+
+
+def assert_adds_up(found: Account, walls: tuple[float, float] | None = None) -> None:
+    assert tuple(bucket.name for bucket in found.buckets) == BUCKETS
+    whole = max(abs(found.baseline_s), abs(found.candidate_s))
+    assert math.fsum(b.seconds for b in found.buckets) == pytest.approx(found.added_s, abs=ROUNDING * whole)
+    if walls is not None:
+        assert (found.baseline_s, found.candidate_s) == pytest.approx(walls, rel=ROUNDING)
+
+
+def as_plain(run: Run) -> Run:
+    """What a plain profile would hold of a run: the first thread of its first process."""
+    return Run(run.path, (Process(threads=(Thread(run.processes[0].threads[0].profile),)),))
+
+
+def sample_files() -> list[tuple[str, str]]:
+    found = []
+    for workload in sorted(p for p in SAMPLES.iterdir() if list(p.glob("*.prof"))):
+        names = [f"{workload.name}/{path.name}" for path in sorted(workload.glob("*.prof"))]
+        found += permutations(names, 2)
+    return found
+
+
+class TestSamples:
+    @pytest.mark.parametrize(("baseline", "candidate"), sample_files())
+    def test_buckets_add_up(self, baseline: str, candidate: str) -> None:
+        a, b = (load_side(SAMPLES / name) for name in (baseline, candidate))
+        walls = tuple(run.manifest.wall_s for side in (a, b) for run in side.runs if run.manifest)
+        assert len(walls) == 2
+        found = account_of(a, b)
+        assert_adds_up(found, (walls[0], walls[1]))
+        # What is promised is 1 % of the difference.
+        assert abs(math.fsum(b.seconds for b in found.buckets) - (walls[1] - walls[0])) <= 0.01 * abs(
+            found.added_s
+        )
+        assert_adds_up(account_of(a, b, "main" if "mpi" not in baseline else "rank:1"), (walls[0], walls[1]))
+        assert_adds_up(account_of(as_plain(a.runs[0]), as_plain(b.runs[0])))
+        assert_adds_up(account_of(as_plain(a.runs[0]), b))
+
+    def test_replicates_add_up_to_the_difference_of_the_medians(self) -> None:
+        names = ["clean-1", "clean-2", "code-change", "oversubscribed"]
+        runs = {name: load_side(SAMPLES / "train_mlp" / f"{name}.prof").runs[0] for name in names}
+        for before, after in (
+            (["clean-1", "clean-2"], ["code-change", "oversubscribed"]),
+            (["clean-1", "clean-2", "clean-1"], ["oversubscribed", "code-change", "oversubscribed"]),
+            (["clean-1"], ["code-change", "oversubscribed", "clean-2"]),
+        ):
+            sides = [RunSet("side", tuple(runs[name] for name in side)) for side in (before, after)]
+            medians = [
+                float(np.median([run.manifest.wall_s for run in side.runs if run.manifest])) for side in sides
+            ]
+            assert_adds_up(account_of(sides[0], sides[1]), (medians[0], medians[1]))
+
+    @pytest.mark.parametrize("name", sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.prof")))
+    def test_one_run_is_made_up_of_its_wall(self, name: str) -> None:
+        run = load_side(SAMPLES / name).runs[0]
+        found = judge_run(run, run.processes).account
+        assert tuple(bucket.name for bucket in found.buckets) == RUN_BUCKETS
+        assert run.manifest is not None
+        assert math.fsum(b.seconds for b in found.buckets) == pytest.approx(run.manifest.wall_s, rel=ROUNDING)
+        assert math.fsum(b.share for b in found.buckets) == pytest.approx(1.0, rel=ROUNDING)
+        assert all(b.seconds >= -ROUNDING for b in found.buckets if b.name != "startup")
+
+
+def lock(off: float, run: float = 0.0, calls: int = 100) -> Fn:
+    """A lock that a step waits in."""
+    return Fn(ACQUIRE, calls, run, 0.0, off, {"step": calls})
+
+
+def handed_over(off: float) -> list[Fn]:
+    """A queue from which a step takes what a loader made, and the lock inside."""
+    return [
+        Fn("get", 100, 0.01, callers={"step": 100}, file=QUEUE_GET),
+        Fn(ACQUIRE, 100, 0.0, 0.0, off, {"get": 100}),
+    ]
+
+
+def reduced(seconds: float, off: float = 0.0) -> Fn:
+    """A collective call that spins, and sleeps."""
+    return Fn("<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>", 100, seconds, 0.0, off, {"step": 100})
+
+
+def side(extra: Sequence[Fn] = (), **more: object) -> Run:
+    """The training loop with what a test adds to it; a speck of time keeps two runs from being one capture."""
+    options = {k: more.pop(k) for k in ("startup", "helpers", "others", "workers") if k in more}
+    loop = training(**more)  # type: ignore[arg-type]
+    return program([*loop, *extra], **options)  # type: ignore[arg-type]
+
+
+def queued(seconds: float) -> Mapping[str, object]:
+    """Options of a loop of 3.16 s CPU time that queues so long, beside others."""
+    return {"ratio": seconds / sum(fn.run for fn in training()), "others": 1.5}
+
+
+class TestOneThingChanged:
+    """Each bucket alone: it holds all of the change, and the others hold nothing."""
+
+    CASES: Mapping[str, tuple[Run, Run, str, float]] = {
+        "longer start": (side(), side(startup=0.9), "startup", 0.7),
+        "twice the steps": (side(), side(steps=200), "work", 3.15),
+        "half the steps": (side(steps=200), side(), "work", -3.15),
+        "a loop in blur, whose source changed": (
+            side(),
+            side(per_step={"sharpen": 20}, changed={"blur": "with a loop"}),
+            "code",
+            3.0,
+        ),
+        "sharpen costs four times as much, its source changed": (
+            side(),
+            side(times={"sharpen": 4.0}, changed={"sharpen": "slower"}),
+            "code",
+            3.0,
+        ),
+        "a native function below changed code costs more": (
+            side(),
+            side(times={"dot": 3.0}, changed={"forward": "larger matrices", "backward": "too"}),
+            "code",
+            1.6,
+        ),
+        "every function costs 1.5 times as much": (side(), side(slower=1.5), "speed", 0.5 * 3.16),
+        "it queues": (side(), side(**queued(2.5)), "queue", 2.5),
+        "its workers queue": (
+            side([lock(1.1)], helpers=[(1.0, 0.1)]),
+            side([lock(3.1)], helpers=[(1.0, 2.1)]),
+            "queue",
+            2.0,
+        ),
+        "a lock is held for longer": (side([lock(0.1)]), side([lock(2.1)]), "blocked", 2.0),
+        "a loader delivers late": (side(handed_over(0.1)), side(handed_over(2.1)), "loading", 2.0),
+        "another rank comes late": (side([reduced(0.1)]), side([reduced(1.2, 0.4)]), "imbalance", 1.5),
+        "a lock spins": (side([lock(0.1, 0.01)]), side([lock(0.1, 0.81)]), "rest", 0.8),
+    }
+
+    @pytest.mark.parametrize("name", CASES)
+    def test_it_is_in_its_bucket(self, name: str) -> None:
+        a, b, bucket, seconds = self.CASES[name]
+        found = account_of(a, b)
+        assert_adds_up(found)
+        expected = dict.fromkeys(BUCKETS, 0.0) | {bucket: seconds}
+        for one in found.buckets:
+            assert one.seconds == pytest.approx(expected[one.name], abs=EXACT * abs(seconds)), one.name
+
+    @pytest.mark.parametrize("name", CASES)
+    def test_it_is_without_a_tracer(self, name: str) -> None:
+        """Counters tell running from queueing and standing still; which function stood still is taken from names."""
+        a, b, bucket, seconds = self.CASES[name]
+        found = account_of(sampled(a), sampled(b))
+        assert_adds_up(found)
+        if name == "another rank comes late":
+            # Ranks spin or sleep as the library likes: what slept is spread over all functions.
+            assert found.seconds("imbalance") == pytest.approx(seconds, rel=COUNTED)
+            return
+        expected = dict.fromkeys(BUCKETS, 0.0) | {bucket: seconds}
+        for one in found.buckets:
+            assert one.seconds == pytest.approx(expected[one.name], abs=COUNTED * abs(seconds)), one.name
+
+    def test_a_bucket_names_the_functions_in_it(self) -> None:
+        a, b, _, _ = self.CASES["sharpen costs four times as much, its source changed"]
+        assert [part.name for part in account_of(a, b).bucket("code").parts] == ["sharpen"]
+        a, b, _, _ = self.CASES["twice the steps"]
+        parts = account_of(a, b).bucket("work").parts
+        assert [part.name for part in parts[:2]] == ["sharpen", "lib.dot"]
+        assert [part.seconds for part in parts] == sorted((part.seconds for part in parts), reverse=True)
+        a, b, _, _ = self.CASES["half the steps"]
+        assert [part.name for part in account_of(a, b).bucket("work").parts[:2]] == ["sharpen", "lib.dot"]
+        a, b, _, _ = self.CASES["a lock is held for longer"]
+        assert [part.name for part in account_of(a, b).bucket("blocked").parts] == ["_thread.lock.acquire"]
+
+
+class TestMixtures:
+    """Several things at once, each by its known part."""
+
+    def test_queueing_that_only_grew_with_the_work_is_booked_with_the_work(self) -> None:
+        found = account_of(side(ratio=1.0, others=1.5), side(steps=200, ratio=1.0, others=1.5))
+        assert found.seconds("work") == pytest.approx(2 * 3.15, rel=EXACT)
+        assert found.seconds("queue") == pytest.approx(0.0, abs=EXACT)
+
+    def test_queueing_that_only_grew_with_changed_code_is_booked_with_the_code(self) -> None:
+        slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+        found = account_of(side(ratio=1.0, others=1.5), side(ratio=1.0, others=1.5, **slower))
+        assert found.seconds("code") == pytest.approx(2 * 3.0, rel=EXACT)
+        assert found.seconds("queue") == pytest.approx(0.0, abs=EXACT)
+
+    def test_queueing_beyond_what_the_work_explains_is_queueing(self) -> None:
+        found = account_of(side(ratio=0.2, others=1.0), side(steps=200, ratio=0.5, others=1.5))
+        run = 3.16 + 3.15
+        assert found.seconds("work") == pytest.approx(1.2 * 3.15, rel=EXACT)
+        assert found.seconds("queue") == pytest.approx(0.3 * run, rel=EXACT)
+
+    def test_less_queueing_beside_slower_code(self) -> None:
+        slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+        found = account_of(side(ratio=0.8, others=1.5), side(**slower))
+        assert found.seconds("code") == pytest.approx(1.8 * 3.0, rel=EXACT)
+        assert found.seconds("queue") == pytest.approx(-0.8 * (3.16 + 3.0), rel=EXACT)
+
+    def test_a_program_that_hardly_runs_itself_has_queued_for_its_helpers(self) -> None:
+        """A tenth of a millisecond more in its own functions explains nothing of seconds of queueing."""
+
+        def launcher(own: float, queue: float) -> Run:
+            return program(
+                [Fn("main", 1, own), Fn(ACQUIRE, 1, 0, 0, 1.0 + queue, {"main": 1})],
+                helpers=[(1.0, queue)],
+                others=1.5,
+            )
+
+        found = account_of(launcher(0.001, 2.0), launcher(0.0011, 2.0))
+        assert all(abs(bucket.seconds) < 0.001 for bucket in found.buckets)
+        found = account_of(launcher(0.001, 1.0), launcher(0.0011, 3.0))
+        assert found.seconds("queue") == pytest.approx(2.0, rel=COUNTED)
+        assert found.helpers_queue_s == pytest.approx(2.0, rel=COUNTED)
+
+    def test_everything_at_once(self) -> None:
+        a = side([lock(0.1), reduced(0.1)])
+        b = side(
+            [lock(1.1, calls=200), replace(reduced(0.6), calls=200, callers={"step": 200})],
+            startup=0.7,
+            steps=200,
+            times={"sharpen": 1.5},
+            changed={"sharpen": "slower"},
+            slower=1.1,
+            ratio=0.4,
+            others=1.5,
+        )
+        found = account_of(a, b)
+        assert_adds_up(found)
+        # Calls at the baseline's cost; what is above the factor that all share is the changed function's.
+        other = 2 * 3.15 - 2.0 + 0.01
+        known = {
+            "startup": 0.5,
+            "work": 3.15,
+            "code": 0.5 * 1.1 * 2.0,
+            "speed": 0.1 * (other + 2.0),
+            "queue": 0.4 * 1.1 * (other + 1.5 * 2.0),
+            "blocked": 1.0,
+            "loading": 0.0,
+            "imbalance": 0.5,
+            "rest": 0.0,
+        }
+        for bucket in found.buckets:
+            assert bucket.seconds == pytest.approx(known[bucket.name], abs=1e-4 * found.added_s), bucket.name
+
+    def test_a_pool_whose_workers_run_changed_code(self) -> None:
+        """The main thread waits; the seconds of the path are those of its two workers, by half."""
+
+        def pool(cost: float, source: str) -> Run:
+            work = [Fn("job", 50, cost, source=source)]
+            return program(
+                [Fn("main", 1, 0.1), Fn(ACQUIRE, 50, 0, 0, cost, {"main": 50})], workers=[work, work]
+            )
+
+        found = account_of(pool(2.0, "before"), pool(5.0, "after"))
+        assert found.seconds("code") == pytest.approx(3.0, rel=EXACT)
+        assert found.added_s == pytest.approx(3.0)
+        assert found.bucket("code").parts[0].name == "job"
+
+
+class TestPlain:
+    """Without counters running and queueing are one, and the account says so."""
+
+    def test_work_and_code_are_known_all_the_same(self) -> None:
+        found = account_of(plain(training()), plain(training(200)))
+        assert found.merged == ("speed", "queue")
+        assert found.seconds("work") == pytest.approx(3.15, rel=EXACT)
+        looped = account_of(plain(training()), plain(training(per_step={"sharpen": 20})))
+        assert looped.seconds("code") == pytest.approx(3.0, rel=EXACT)
+        slower = account_of(plain(training()), plain(training(times={"sharpen": 4.0})))
+        assert slower.seconds("code") == pytest.approx(3.0, rel=EXACT)
+
+    def test_queueing_shows_as_cost_per_call(self) -> None:
+        found = account_of(plain(training()), plain(training(ratio=0.5)))
+        assert found.seconds("speed") == pytest.approx(0.5 * 3.16, rel=EXACT)
+        assert found.seconds("queue") == 0.0
+
+    def test_waiting_by_design_is_blocked(self) -> None:
+        found = account_of(plain([*training(), lock(0.1)]), plain([*training(), lock(2.1)]))
+        assert found.seconds("blocked") == pytest.approx(2.0, rel=EXACT)
+
+    def test_one_side_without_counters_leaves_both_without(self) -> None:
+        found = account_of(plain(training()), program(training(slower=1.5), startup=0.0))
+        assert found.merged == ("speed", "queue")
+        assert_adds_up(found)
+
+
+class TestIntervals:
+    @staticmethod
+    def repeats(random: np.random.Generator, n: int, scatter: float = 0.02, **more: object) -> RunSet:
+        """Runs whose functions scatter, together and each by itself."""
+        runs = []
+        for _ in range(n):
+            drift = float(np.exp(random.normal(0, scatter)))
+            each = {name: float(np.exp(random.normal(0, scatter))) for name in ("sharpen", "forward", "dot")}
+            for name, factor in dict(more.get("times", {})).items():  # type: ignore[call-overload]
+                each[name] = each.get(name, 1.0) * factor
+            runs.append(program(training(**{**more, "times": each, "slower": drift})))  # type: ignore[arg-type]
+        return one_side(*runs)
+
+    def test_they_come_from_three_repeats_on(self) -> None:
+        random = np.random.default_rng(3)
+        for n, basis in ((1, "other-programs"), (2, "other-programs"), (3, "repeats"), (5, "repeats")):
+            found = account_of(self.repeats(random, n), self.repeats(random, n))
+            assert found.basis == basis
+            assert all(b.low <= b.seconds <= b.high for b in found.buckets)
+
+    def test_they_cover_the_truth_and_leave_out_nothing_for_a_change(self) -> None:
+        random = np.random.default_rng(11)
+        changed = {"times": {"sharpen": 2.0}, "changed": {"sharpen": "slower"}}
+        covered = 0
+        for _ in range(20):
+            found = account_of(self.repeats(random, 5), self.repeats(random, 5, **changed))
+            code = found.bucket("code")
+            assert code.beyond_noise
+            covered += code.low - 0.05 <= 1.0 <= code.high + 0.05
+            assert not found.bucket("work").beyond_noise
+            assert not found.bucket("blocked").beyond_noise
+        assert covered >= 17
+
+    def test_repeats_that_scatter_widen_them(self) -> None:
+        random = np.random.default_rng(7)
+        calm, wild = (account_of(*(self.repeats(random, 5, s) for _ in range(2))) for s in (0.005, 0.05))
+        widths = [found.bucket("speed").high - found.bucket("speed").low for found in (calm, wild)]
+        assert widths[1] > 3 * widths[0]
+
+    def test_one_run_a_side_is_as_sure_as_other_programs_repeats_are(self) -> None:
+        found = account_of(side(), side(slower=1.05))
+        assert not found.bucket("speed").beyond_noise
+        assert account_of(side(), side(slower=1.3)).bucket("speed").beyond_noise
+        # Who queues beside a busy neighbour queues for another time in each repeat.
+        before, after = side(ratio=1.0, others=1.5), side(ratio=1.2, others=1.5)
+        assert not account_of(before, after).bucket("queue").beyond_noise
+        assert account_of(side(), side(ratio=0.2, others=1.5)).bucket("queue").beyond_noise
+
+    def test_they_are_drawn_alike_each_time(self) -> None:
+        random = np.random.default_rng(5)
+        sides = [self.repeats(random, 4) for _ in range(2)]
+        first, second = account_of(*sides), account_of(*sides)
+        assert [(b.low, b.high) for b in first.buckets] == [(b.low, b.high) for b in second.buckets]
+
+
+def test_a_repeat_that_took_no_time_says_nothing_of_the_others() -> None:
+    runs = [plain([Fn("main", 1, t)]) for t in (0.0, 2.0, 4.0, 4.0)]
+    found = account_of(one_side(*runs[:2]), one_side(*runs[2:]))
+    assert (found.baseline_s, found.candidate_s) == (1.0, 4.0)
+    assert_adds_up(found)
+    assert found.seconds("speed") == pytest.approx(3.0)
+
+
+def test_of_one_run_the_seconds_are_where_they_were_put() -> None:
+    loop = training(ratio=0.5)
+    run = program([*loop, lock(0.7, 0.1)], startup=0.3, others=1.5)
+    found = judge_run(run, run.processes).account
+    assert found.candidate_s == pytest.approx(0.3 + 1.5 * 3.16 + 0.8)
+    known = {"startup": 0.3, "running": 3.16 + 0.1, "queue": 0.5 * 3.16, "blocked": 0.7}
+    for bucket in found.buckets:
+        assert bucket.seconds == pytest.approx(known.get(bucket.name, 0.0), abs=EXACT), bucket.name
+    assert found.baseline_s == 0.0
+    assert found.merged == ()
+    assert judge_run(plain(loop), plain(loop).processes).account.merged == ("running", "queue")
+
+
+# Properties ---------------------------------------------------------------------------------------------------
+
+#: Clocks count nanoseconds.
+seconds = st.just(0.0) | st.integers(0, 50_000_000_000).map(lambda ns: ns * 1e-9)
+NAMES = ("main", "f", "g", "h", ACQUIRE, "<built-in method time.sleep>", "<built-in method lib.dot>")
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> list[Fn]:
+    """Functions of which any calls those after it, with any times; some wait, some are native."""
+    names = draw(st.lists(st.sampled_from(NAMES[1:]), unique=True, max_size=len(NAMES) - 1))
+    found = [Fn("main", 1, draw(seconds), draw(seconds), draw(seconds))]
+    for name in names:
+        callers = {
+            caller.name: draw(st.integers(0, 1000))
+            for caller in found
+            if not caller.name.startswith("<") and draw(st.booleans())
+        }
+        calls = sum(callers.values()) + draw(st.integers(0, 3))
+        source = "" if name.startswith("<") else draw(st.sampled_from(["", "one", "other"]))
+        found.append(Fn(name, calls, draw(seconds), draw(seconds), draw(seconds), callers, source=source))
+    return found
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    kind = draw(st.sampled_from(["traced", "counted", "plain"]))
+    fns = draw(functions())
+    if kind == "plain":
+        return plain(fns)
+    made = program(
+        fns,
+        startup=0.001 + draw(seconds),
+        workers=draw(st.lists(functions(), max_size=2)),
+        helpers=draw(st.lists(st.tuples(seconds, seconds), max_size=2)),
+        others=draw(st.floats(0.0, 2.0)),
+    )
+    if kind == "counted":
+        return sampled(made)
+    return made
+
+
+sides = st.lists(runs(), min_size=1, max_size=3).map(lambda found: one_side(*found))
+
+
+@given(sides, sides)
+@settings(max_examples=60, deadline=None)
+def test_buckets_of_any_two_sides_add_up(a: RunSet, b: RunSet) -> None:
+    assert_adds_up(account_of(a, b))
+
+
+@given(sides)
+@settings(max_examples=30, deadline=None)
+def test_against_itself_every_bucket_is_nothing(a: RunSet) -> None:
+    found = account_of(a, a)
+    assert found.added_s == 0.0
+    whole = max(1.0, found.baseline_s)
+    assert all(bucket.seconds == pytest.approx(0.0, abs=1e-9 * whole) for bucket in found.buckets)
+
+
+@given(runs(), runs())
+@settings(max_examples=40, deadline=None)
+def test_swapped_sides_lose_what_the_others_gained(a: Run, b: Run) -> None:
+    forth, back = account_of(a, b), account_of(b, a)
+    whole = max(1.0, forth.baseline_s, forth.candidate_s)
+    assert forth.added_s == -back.added_s
+    assert math.fsum(x.seconds for x in forth.buckets) == pytest.approx(
+        -math.fsum(x.seconds for x in back.buckets), abs=ROUNDING * whole
+    )
+    # What is measured and not apportioned is the same either way.
+    for name in ("startup", "blocked", "loading", "imbalance"):
+        assert forth.seconds(name) == pytest.approx(-back.seconds(name), abs=1e-6 * whole), name
