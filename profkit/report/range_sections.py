@@ -1,6 +1,6 @@
 """NVTX ranges in both reports: tables for a `Document`, rows for JSON.
 
-Takes what ``analysis.ranges`` found; sums nothing up.
+Takes what `measure.range_stats` found; sums nothing up.
 """
 
 from __future__ import annotations
