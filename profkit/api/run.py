@@ -1,4 +1,4 @@
-"""`Run` and `read`: one run file, or any profile, with what it says by itself."""
+"""`Run` and `read`: one run file, or any profile, with what it shows by itself."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read(
 def iteration_names(
     iteration: Sequence[str], load: Sequence[str], compute: Sequence[str], batch_size: int | None
 ) -> IterationNames | None:
-    """Return what the user said of the ranges; ``None`` where nothing was said."""
+    """Return what the user specified about the ranges; ``None`` for nothing."""
     if not (iteration or load or compute or batch_size):
         return None
     from profkit.measure.iterations import IterationNames
@@ -97,7 +97,7 @@ class Run(Reported):
     by
         ``tottime`` or ``cumtime``.
     names
-        What the user said of the NVTX ranges.
+        What the user specified about the NVTX ranges.
     """
 
     def __init__(self, whole: model.Run, selected: model.Run, by: str, names: IterationNames | None) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ticket", "ticket"]
 
-#: Modification time of members, so that equal tickets are equal files, and tell no time zone.
+#: Modification time of members, so that equal tickets are equal files, and show no time zone.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 

@@ -44,7 +44,7 @@ def diff(
     open_report: bool,
     fail_on: str | None,
 ) -> None:
-    """Say why one run is slower than another.
+    """Explain why one run is slower than another.
 
     BASELINE and CANDIDATE are each a run file, any pstats file, a directory of them or a quoted glob; several are
     replicates. CANDIDATE is what is slower.

@@ -51,7 +51,7 @@ _REPORT_OPTIONS = (
     click.option(
         "--format",
         metavar="|".join(_FORMATS),
-        help="Format; else the suffix of -o says it.",
+        help="Format.  [default: by the suffix of -o]",
         shell_complete=_one_of(*_FORMATS),
     ),
     click.option(

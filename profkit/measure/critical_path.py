@@ -257,7 +257,7 @@ def _useful(process: Process) -> float:
 
 
 def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
-    """Read what one run says of its critical path.
+    """Read the critical path of one run.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def fragment(document: Document) -> str:
     Parameters
     ----------
     document
-        Laid out for any renderer; its figures are not looked at.
+        Laid out for any renderer; its figures are left out.
 
     Returns
     -------
@@ -67,10 +67,10 @@ def fragment(document: Document) -> str:
     return element("div", *map(_section, shown), class_="profkit")
 
 
-def _functions(document: Document, told: set[int]) -> Section | None:
+def _functions(document: Document, shown: set[int]) -> Section | None:
     """The first table of functions with times: where the time went, or whose time changed."""
     for section in document.sections:
-        for block in section.blocks if id(section) not in told else ():
+        for block in section.blocks if id(section) not in shown else ():
             if isinstance(block, Table):
                 kinds = {column.kind for column in block.columns}
                 if {"name", "seconds"} <= kinds:

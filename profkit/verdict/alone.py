@@ -1,7 +1,7 @@
-"""What one run says of itself: how its wall is made up, and whether it was starved of CPU, of data, or stood still.
+"""One run alone: how its wall is made up, and whether it lacked CPU, lacked data, or was blocked.
 
-The counterpart of `judge` for one run. A regression, another workload or a slower machine need a baseline: of them
-nothing is said here, and a run that lacks nothing gets no verdict.
+The counterpart of `judge` for one run. A regression, another workload or a slower machine need a baseline and are
+not judged here. A run that lacks nothing gets no verdict.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def diff(
     process
         ``None`` for all processes summed, ``main``, ``rank:N`` or ``pid:N``.
     iterations
-        What the user said of the NVTX ranges.
+        What the user specified about the NVTX ranges.
     calls
         Whether to keep who calls whom (`Diff.calls`), for reports that draw it.
 

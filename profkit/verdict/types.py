@@ -138,9 +138,9 @@ class Checked:
     rule
         Of the rule.
     part
-        ``requires``, ``unless`` or ``conditions``.
+        ``requires``, ``unless``, ``conditions``, or ``alternatives N`` for the Nth set of alternatives.
     group
-        Number of the alternative that it belongs to: conditions of one group hold together, one group must hold.
+        In a set of alternatives: conditions of one group hold together, one group must hold. 0 elsewhere.
     reading, operator, unit
         What was compared, and how.
     value, threshold
@@ -244,7 +244,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What one run says of itself: its account, and what it lacked (``None``: nothing)."""
+    """The account of one run, and what it lacked (``None``: nothing)."""
 
     account: Account
     verdict: Verdict | None
@@ -253,7 +253,7 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """Everything that ``profkit diff`` says, before it is laid out; `calls` only where they were asked for.
+    """The whole result of ``profkit diff``, before it is laid out; `calls` only where they were requested.
 
     `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known).
     """
