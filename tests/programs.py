@@ -14,7 +14,17 @@ import numpy as np
 from profkit.model import Edges, Host, Machine, Manifest, Process, Profile, Roots, Run, RunSet, Thread
 from tests.builders import Row, profile
 
-__all__ = ["ACQUIRE", "PROJECT_FILE", "QUEUE_GET", "Fn", "one_side", "plain", "program", "sampled", "training"]
+__all__ = [
+    "ACQUIRE",
+    "PROJECT_FILE",
+    "QUEUE_GET",
+    "Fn",
+    "one_side",
+    "plain",
+    "program",
+    "sampled",
+    "training",
+]
 
 PROJECT_FILE = "/w/m.py"
 #: A native lock, in which a main thread waits for its workers or for anything else.
@@ -253,11 +263,10 @@ def training(
 
 def sampled(run: Run) -> Run:
     """The same run as far as the kernel's counters show it: no queueing and no time off the CPU by function."""
+
     def bare(thread: Thread) -> Thread:
         prof = thread.profile
-        return replace(
-            thread, profile=replace(prof, wait=None, blocked=None, cumwait=None, cumblocked=None)
-        )
+        return replace(thread, profile=replace(prof, wait=None, blocked=None, cumwait=None, cumblocked=None))
 
     return replace(
         run, processes=tuple(replace(p, threads=tuple(map(bare, p.threads))) for p in run.processes)

@@ -465,7 +465,12 @@ def alone() -> RunVerdict:
     buckets = tuple(
         Bucket(name, seconds.get(name, 0.0), share=seconds.get(name, 0.0) / wall) for name in RUN_BUCKETS
     )
-    numbers = {"contention.who": "main", "contention.itself": False, "contention.others": True, "main.wait": 0.54}
+    numbers = {
+        "contention.who": "main",
+        "contention.itself": False,
+        "contention.others": True,
+        "main.wait": 0.54,
+    }
     verdict = Verdict(
         "contention",
         "run-queue-wait",
@@ -487,7 +492,13 @@ def hostile_verdict() -> Verdict:
             Evidence("command", "text", name, name, reading="differs"),
             Evidence("variable", "text", name, None, reading="other-instructions", subject=name),
             Evidence(
-                "origin", "count", 1.0, 4.0, reading="per-call-of", subject=name, numbers={"caller": name, "calls": 7}
+                "origin",
+                "count",
+                1.0,
+                4.0,
+                reading="per-call-of",
+                subject=name,
+                numbers={"caller": name, "calls": 7},
             ),
             Evidence(
                 "pools.asked",
@@ -505,7 +516,9 @@ def hostile_verdict() -> Verdict:
         found
         for name in HOSTILE
         for found in (
-            Advice("limit-threads", (name, name), {"OMP_NUM_THREADS": name}, cures="queue", predicted_gain_s=1.0),
+            Advice(
+                "limit-threads", (name, name), {"OMP_NUM_THREADS": name}, cures="queue", predicted_gain_s=1.0
+            ),
             Advice("git-log", ("git", "log", "-p", "--", name), subject=name),
             Advice("edit-code", subject=name),
             Advice("show-waiting", ("profkit", "show"), files=(name,)),

@@ -4,7 +4,7 @@ Follows the Arrow C data interface, C stream interface and PyCapsule interface. 
 release:
 
 - The capsule owns an ``ArrowArrayStream``. Who takes it moves the structure out and releases it; a capsule that
-  nobody takes releases it when it is collected.
+  is never taken releases it when it is collected.
 - The stream gives one schema and one batch, a struct with one child a column. Each structure that is given away has
   an entry in `_KEPT`, which holds the Python objects behind its pointers, under the number in its ``private_data``.
   Its release callback drops the entry, after releasing the children that have not been moved out.

@@ -140,8 +140,15 @@ class Diff(Reported):
 
     @property
     def account(self) -> Account:
-        """Where the added time went, in seconds that add up to it."""
+        """Where the added time went: ``buckets`` of seconds that add up to it (`profkit.verdict.account`)."""
         return self._result.account
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        from profkit.report.wording import summary_of
+
+        return summary_of(self.verdict)
 
     @property
     def slowdown(self) -> Estimate:
@@ -165,9 +172,9 @@ class Diff(Reported):
         Columns
             ``name, file, line, root, path, match, same_source, anomalous, reason, per_call_ratio, p_value``, and of
             each side ``rank, ncalls, primitive_calls, tottime, active, cumtime, share, wait, cumwait`` behind
-            ``baseline_`` and ``candidate_``, null where the side has no such function.
-            `match` says how both were found to be one
-            (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise.
+            ``baseline_`` and ``candidate_``, null where the side has no such function. `match` says how both were
+            found to be one (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise,
+            and `reason` how.
         """
         from profkit.report.wording import moved_text
 

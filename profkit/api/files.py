@@ -19,7 +19,7 @@ __all__ = ["keep_inputs", "write_file"]
 def write_file(chunks: Iterable[bytes], output: Path) -> None:
     """Write a file as its content is made.
 
-    Nobody reads half of it, and a failure keeps the old one. A device or a pipe (``/dev/stdout``, a process
+    No reader sees half of it, and a failure keeps the old one. A device or a pipe (``/dev/stdout``, a process
     substitution) is written into; that its reader has closed it is no error.
 
     Raises

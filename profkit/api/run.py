@@ -1,4 +1,4 @@
-"""`Run` and `read`: one run file, or any profile, with what it says by itself."""
+"""`Run` and `read`: one run file, or any profile, with what it shows by itself."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read(
 def iteration_names(
     iteration: Sequence[str], load: Sequence[str], compute: Sequence[str], batch_size: int | None
 ) -> IterationNames | None:
-    """Return what the user said of the ranges; ``None`` where nothing was said."""
+    """Return what the user specified about the ranges; ``None`` for nothing."""
     if not (iteration or load or compute or batch_size):
         return None
     from profkit.measure.iterations import IterationNames
@@ -97,7 +97,7 @@ class Run(Reported):
     by
         ``tottime`` or ``cumtime``.
     names
-        What the user said of the NVTX ranges.
+        What the user specified about the NVTX ranges.
     """
 
     def __init__(self, whole: model.Run, selected: model.Run, by: str, names: IterationNames | None) -> None:
@@ -134,8 +134,15 @@ class Run(Reported):
 
     @property
     def account(self) -> Account:
-        """How its wall is made up, in seconds that add up to it."""
+        """How its wall is made up: ``buckets`` of seconds that add up to it (`profkit.verdict.account`)."""
         return self._judged.account
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence, empty without one."""
+        from profkit.report.wording import summary_of
+
+        return "" if self.verdict is None else summary_of(self.verdict, alone=True)
 
     @cached_property
     def _judged(self) -> RunVerdict:
@@ -149,9 +156,8 @@ class Run(Reported):
         Columns
             ``rank, name, file, line, root, path, ncalls, primitive_calls, tottime, active, cumtime, share, wait,
             blocked, cumwait, cumblocked``. Times are seconds. `root` is what the `path` is relative to:
-            ``project``, ``site``, ``stdlib``, ``builtin`` or ``generated``. `active` is the self time on a
-            CPU or queueing
-            for one, where that was measured, and `share` its part (1) of all.
+            ``project``, ``site``, ``stdlib``, ``builtin`` or ``generated``. `active` is the self time on a CPU or
+            queueing for one, where that was measured, and `share` its part (1) of all.
         """
         from profkit.report.functions import active_seconds, ranked_run
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ticket", "ticket"]
 
-#: Modification time of members, so that equal tickets are equal files, and tell no time zone.
+#: Modification time of members, so that equal tickets are equal files, and show no time zone.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -45,7 +45,12 @@ class Ticket:
 
 
 def ticket(
-    result: Reported, attachment: str, *, limit: int | None = None, full_paths: bool = False
+    result: Reported,
+    attachment: str,
+    *,
+    limit: int | None = None,
+    full_paths: bool = False,
+    explain: bool = False,
 ) -> Ticket:
     """Make a ticket.
 
@@ -55,11 +60,11 @@ def ticket(
         What it is about.
     attachment
         Name of the archive's file, which the Markdown mentions.
-    limit, full_paths
+    limit, full_paths, explain
         As for `Reported.report`.
     """
     rows = rows_of(limit, Markdown())
-    report = result.laid_out(full_paths, True, attachment)
+    report = result.laid_out(full_paths, True, attachment=attachment, explain=explain)
     texts = {"report.json": Json().render(report, rows), "report.html": Html().render(report, rows)}
     runs = result.runs(full_paths)
     buffer = io.BytesIO()

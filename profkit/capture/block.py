@@ -1,8 +1,8 @@
 """`capture`: a block of the running program as a run file, ``with profkit.capture("x.prof"):``.
 
 What ``profkit capture`` does for a command, this does for a block: the agent's tracer runs in this process for that
-long (``agent.block``), and what it recorded goes through the same spool, packer and file as everything else. Nobody
-watches from outside: there are no readings over time, no processes but this one, and no NVTX ranges.
+long (``agent.block_record``), and what it recorded goes through the same spool, packer and file as everything else.
+Nobody watches from outside: there are no readings over time, no processes but this one, and no NVTX ranges.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from profkit.capture import host
-from profkit.capture.agent import block as agent
+from profkit.capture.agent import block_record as agent
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.launcher import check_output
 from profkit.capture.provenance import git_state, job

@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "capture": Entry("profkit.cli.capture", "capture", "Run a command and record it in one run file."),
     "show": Entry("profkit.cli.show", "show", "Show one run: processes, waiting, top functions."),
-    "diff": Entry("profkit.cli.diff", "diff", "Say why one run is slower than another."),
+    "diff": Entry("profkit.cli.diff", "diff", "Explain why one run is slower than another."),
     "merge": Entry(
         "profkit.cli.merge", "merge", "Join the rank files of one job, or rescue a killed capture."
     ),
@@ -93,4 +93,4 @@ class LazyGroup(click.Group):
 @show_completion
 @install_completion
 def app() -> None:
-    """Tell resource contention from a code change in the profiles of training runs."""
+    """Find out why a training run is slow: its code, or a lack of CPU time."""

@@ -36,7 +36,7 @@ __all__ = ["capture"]
     default=1,
     help="Run it N times, one file each: replicates.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Do not say where the run was written.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print where the run was written.")
 @click.option(
     "--nvtx-shim",
     is_flag=True,
@@ -66,7 +66,7 @@ def _say_written(path: Path, run: Run) -> None:
         lines += [clean(notice_text(notice)) for notice in run.warnings]
     if sys.stderr is None:
         return  # closed by the parent; descriptor 2 may be another file by now
-    # By its descriptor, and without complaint if nobody reads: the target's exit status must come through.
+    # By its descriptor, and without complaint if there is no reader: the target's exit status must come through.
     with contextlib.suppress(OSError):
         for line in lines:
             os.write(2, f"profkit: {line}\n".encode("utf-8", "surrogateescape"))

@@ -1,6 +1,6 @@
 """``--show-completion`` and ``--install-completion``: what makes a shell complete ``profkit`` and its options.
 
-The scripts are click's, which ask ``profkit`` itself what comes next. Where a shell looks for them is written here:
+The scripts are click's, which call ``profkit`` for what comes next. This module knows where a shell looks for them:
 bash-completion and fish load a file by the command's name, zsh from a directory of its ``fpath``.
 """
 
@@ -15,7 +15,7 @@ import click
 
 __all__ = ["VARIABLE", "install_completion", "show_completion"]
 
-#: The variable by which a shell's script asks; click derives it from the program's name in the same way.
+#: The variable that a shell's script sets; click derives it from the program's name in the same way.
 VARIABLE = "_PROFKIT_COMPLETE"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -29,7 +29,7 @@ def _shell(name: str) -> str:
     wanted = name or os.path.basename(os.environ.get("SHELL", ""))
     if wanted not in SHELLS:
         known = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}"
-        raise click.UsageError(f"No completion for the shell {wanted!r}, name {known}.")
+        raise click.UsageError(f"No completion for the shell {wanted!r}; name {known}.")
     return wanted
 
 

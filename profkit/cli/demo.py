@@ -46,7 +46,7 @@ IMAGES, BATCH = 4096, 64
 #: less than a minute on a machine that is doing something else besides.
 SLOW_RUN_S = 15.0
 
-#: Epochs, at least and at most: fewer say nothing, more bring nothing new.
+#: Epochs, at least and at most: fewer show nothing, more show nothing new.
 FEWEST_EPOCHS, MOST_EPOCHS = 2, 12
 
 #: Variables that set the size of the BLAS thread pools NumPy may have been built with.
@@ -66,7 +66,7 @@ class Side:
     workers
         Augmenting processes; 0 augments in the training process.
     threads
-        BLAS threads that each process is told to use.
+        BLAS threads that each process is set to use.
     """
 
     name: str
@@ -241,7 +241,7 @@ def measure_step(side: Side, on_cpus: Sequence[int], on_epoch: Callable[[int, fl
 
 
 class _Show:
-    """Says what runs: a progress bar per run on a terminal, else one line per run on stderr."""
+    """Prints what runs: a progress bar per run on a terminal, else one line per run on stderr."""
 
     def __init__(self) -> None:
         from rich.console import Console

@@ -77,7 +77,7 @@ class Destination:
             return
         from profkit.api.ticket import ticket
 
-        made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths)
+        made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
         emit(made.markdown, self.output)
         write_file((made.archive,), self.archive)
         _say_archive(self.archive, made.runs, len(made.archive))
@@ -88,13 +88,13 @@ def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
     files = "1 run file" if runs == 1 else f"{runs} run files"
     print(f"profkit: wrote {archive} ({files}, {size}): attach it to the ticket", file=sys.stderr)
     if bytes_ > MOST_BYTES:
-        print("profkit: that is more than the 25 MB which GitHub takes; attach fewer runs", file=sys.stderr)
+        print("profkit: that is more than the 25 MB that GitHub accepts; attach fewer runs", file=sys.stderr)
 
 
 def destination(
     format: str | None, output: Path | None, *, limit: int | None, ticket: bool, open_report: bool
 ) -> Destination:
-    """Check what the user said of the report.
+    """Check what the user specified about the report.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def archive_of(output: Path | None) -> Path:
 def _page(format: str | None, output: Path | None) -> Path:
     """Return the file of a page that is opened: the output, or a temporary file that stays for the browser."""
     if output is None:
-        # A name that nobody can have guessed; the file comes into being when it is complete.
+        # A name that cannot be guessed; the file comes into being when it is complete.
         output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
-    why = "--open opens a page, give -o an .html file or leave it away"
+    why = "--open opens a page, give -o an .html file or leave it out"
     _only(Html, _chosen(format, output), format, output, why)
     return output

@@ -44,7 +44,7 @@ def diff(
     open_report: bool,
     fail_on: str | None,
 ) -> None:
-    """Say why one run is slower than another.
+    """Explain why one run is slower than another.
 
     BASELINE and CANDIDATE are each a run file, any pstats file, a directory of them or a quoted glob; several are
     replicates. CANDIDATE is what is slower.
@@ -73,17 +73,15 @@ def diff(
         raise click.exceptions.Exit(1)
 
 
-#: Causes that ``--fail-on any`` stands for: what makes a candidate slower. Not knowing is no finding, and fails
-#: only where it is asked for by name.
-_NO_HARM = frozenset(("no-change", "faster", "inconclusive"))
-
-
 def _causes(fail_on: str | None) -> frozenset[str]:
-    """Read ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower."""
+    """Read ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower.
+
+    Not knowing is no finding, and fails only where it is asked for by name.
+    """
     if fail_on is None:
         return frozenset()
     from profkit.errors import UsageError
-    from profkit.verdict.types import CAUSES
+    from profkit.verdict.types import CAUSES, NO_HARM
 
     named = [cause.strip() for cause in fail_on.split(",")]
     unknown = [cause for cause in named if cause not in (*CAUSES, "any")]
@@ -93,4 +91,4 @@ def _causes(fail_on: str | None) -> frozenset[str]:
             parameter="fail_on",
             value=unknown[0] or fail_on,
         )
-    return frozenset(named) | (frozenset(CAUSES) - _NO_HARM if "any" in named else frozenset())
+    return frozenset(named) | (frozenset(CAUSES) - NO_HARM if "any" in named else frozenset())

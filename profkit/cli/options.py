@@ -51,7 +51,7 @@ _REPORT_OPTIONS = (
     click.option(
         "--format",
         metavar="|".join(_FORMATS),
-        help="Format; else the suffix of -o says it.",
+        help="Format.  [default: by the suffix of -o]",
         shell_complete=_one_of(*_FORMATS),
     ),
     click.option(
@@ -95,7 +95,7 @@ _REPORT_OPTIONS = (
     click.option(
         "--explain",
         is_flag=True,
-        help="List every condition of every rule: value, threshold, margin, held or not.",
+        help="List every condition of every rule: the value measured, the threshold, the margin.",
     ),
     click.option(
         "--full-paths",

@@ -1,6 +1,6 @@
 """What a terminal can show, and text and bytes on their way to stdout, a file or the browser.
 
-The only place of the package that asks what the terminal can do. Renders nothing.
+The only place of the package that finds out what the terminal can do. Renders nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def console() -> Terminal:
 
 
 def show_page(page: Path) -> None:
-    """Open a page in the user's browser; where there is none, its place is said."""
+    """Open a page in the user's browser; where there is none, print its address."""
     import webbrowser
 
     address = Path(os.path.abspath(page)).as_uri()

@@ -1,6 +1,6 @@
 """Notices in a run file: as objects, and of files that were written before there were any, as sentences.
 
-A sentence of an old file becomes a notice of the code ``text``. Only those on which the analysis depends, that a
+A sentence of an old file becomes a notice of the code ``text``. Only those on which results depend, that a
 profile was sampled and that it mixes threads, are recognised, by how they begin; this is the only place that reads
 a sentence of ours.
 """
@@ -17,7 +17,7 @@ __all__ = ["read_notices"]
 _PROCESSES = re.compile(
     r"(?:process (\d{1,9})|(\d{1,9}) processes \((\d{1,9}(?:, \d{1,9})*)(?:, …)?\))(: | )"
 )
-#: How sentences of old files begin that the analysis depends on, and the code of what they say; the version of
+#: How sentences of old files begin that results depend on, and the code of what they say; the version of
 #: Python that a notice needs stands right behind.
 _PREFIXES = {
     "written by the sampling profiler: ": "sampled-profile",

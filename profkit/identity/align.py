@@ -254,7 +254,7 @@ def _names(
 def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
     """Number the groups of rows that may be the same function: same file and name, and qualname where known.
 
-    A group is told apart by qualified names only where every one of its rows on both sides has one: a foreign
+    A group is distinguished by qualified names only where every one of its rows on both sides has one: a foreign
     profile has none, and then the plain name must do.
     """
     n = len(a.file)
@@ -293,9 +293,9 @@ def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
 def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: Index, letters: Index) -> Ints:
     """Order rows by group, then line; what still ties is ordered by what repeats from run to run.
 
-    Two copies of one module that count as the same file are told apart by their raw names where both sides have
+    Two copies of one module that count as the same file are distinguished by their raw names where both sides have
     them (`on_both`). Two methods that a library generates from text share file, line and name; the calls they
-    got tell them apart as well as anything can.
+    got are the best distinction left.
     """
     raw_file = np.where(np.isin(side.raw_file, on_both), side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)

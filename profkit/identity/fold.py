@@ -101,10 +101,10 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
 
 
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:
-    """Whether one side runs comprehensions as functions and the other inlines them, or cannot tell them apart.
+    """Whether one side runs comprehensions as functions and the other inlines them, or cannot distinguish them.
 
     Where that is so, both sides are folded: the inlining side may keep a few (class bodies in 3.12), which
-    would have no partner otherwise. A plain profile tells functions by file, line and name: of a comprehension
+    would have no partner otherwise. A plain profile identifies functions by file, line and name: of a comprehension
     within another on one line it holds one, with the calls of either.
 
     Parameters
@@ -127,7 +127,7 @@ def _mixed_up(profile: Profile, other: Profile) -> bool:
 
 
 def _inlines(profile: Profile, other: Profile) -> bool:
-    """Whether a profile's Python inlines comprehensions, by its version where both tell theirs."""
+    """Whether a profile's Python inlines comprehensions, by its version where both are known."""
     version, of_other = infer_python(profile), infer_python(other)
     if version is not None and of_other is not None:
         return version >= INLINED_FROM
@@ -136,7 +136,7 @@ def _inlines(profile: Profile, other: Profile) -> bool:
 
 
 def _enclosing(profile: Profile, row: int, inner: Index) -> int:
-    """Row of the function around a comprehension, the row itself where it cannot be told."""
+    """Row of the function around a comprehension, the row itself where that is not known."""
     same_file = profile.file == profile.file[row]
     edges = profile.edges
     if edges is not None and len(edges):

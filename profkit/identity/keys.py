@@ -155,7 +155,7 @@ def infer_roots(profile: Profile) -> Roots:
 
 
 def infer_python(profile: Profile) -> tuple[int, int] | None:
-    """Python's major and minor version as most of the library paths tell it, ``None`` where none does."""
+    """Python's major and minor version as most of the library paths have it, ``None`` where none does."""
     return python_of_paths([profile.strings[f] for f in unique_files(profile)[0].tolist()])
 
 

@@ -1,4 +1,4 @@
-"""Names of functions as people read them: built-in ones without the words that cProfile puts around them."""
+"""Names of functions as reports show them: built-in ones without the words that cProfile puts around them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How far two sides can be compared at all: a score, and what differs besides the code.
 
-Reads what the runs say of themselves and the outcome of the alignment; judges nothing about speed.
+Reads the manifests and the outcome of the alignment; judges nothing about speed.
 """
 
 from __future__ import annotations

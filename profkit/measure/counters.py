@@ -1,6 +1,6 @@
 """One side's counters: what the kernel counted for its runs, as medians over them.
 
-Read by every rule of the diagnosis through `Facts`; what was not measured is ``None``, never zero.
+Readings of the rules are taken from it; what was not measured is ``None``, never zero.
 """
 
 from __future__ import annotations

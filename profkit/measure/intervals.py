@@ -1,4 +1,4 @@
-"""How sure a figure is: bootstrap intervals over replicates, an exact permutation test, and what one run cannot say.
+"""How sure a figure is: bootstrap intervals over replicates, an exact permutation test, and what one run cannot show.
 
 Plain formulas on arrays, each with its source. The random draws have a fixed seed: the same runs
 give the same interval.
@@ -58,7 +58,7 @@ class Estimate:
     p_value: float = math.nan
 
 
-#: What nobody took.
+#: Not estimated.
 UNKNOWN = Estimate(math.nan)
 
 
@@ -77,7 +77,7 @@ def estimate(baseline: Floats, candidate: Floats, statistic: Callable[[Floats, F
     Notes
     -----
     Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979: runs of each side are
-    drawn anew with replacement, the statistic is taken of each draw, and the interval lies between its quantiles.
+    drawn again with replacement, the statistic is computed for each draw, and its quantiles are the interval.
     With so few runs it is narrow rather than wide: it is an aid to the eye, and decides nothing.
     """
     value = statistic(baseline, candidate)

@@ -48,11 +48,11 @@ class ProcessNeed:
     host
         Name of its machine.
     pools
-        As recorded; ``None`` where nobody looked.
+        As recorded; ``None`` where they were not looked for.
     lived_s
         Wall-clock seconds of its life, ``None`` where not known.
     expected_cores
-        Threads of its largest pool, at least 1; 0 for an idle process, ``None`` where nobody looked.
+        Threads of its largest pool, at least 1; 0 for an idle process, ``None`` where they were not looked for.
     observed_cores
         CPU seconds per second of its life.
     demand_cores
@@ -130,7 +130,7 @@ class HostNeed:
 
     @property
     def oversubscription(self) -> float | None:
-        """Cores asked for by settings, for each that there is."""
+        """Cores asked for by settings, for each available CPU."""
         if self.expected_cores is None or not self.available_cpus:
             return None
         return self.expected_cores / self.available_cpus
@@ -209,7 +209,7 @@ class Inventory:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether the settings ask for clearly more cores than there are."""
+        """Whether the settings ask for clearly more cores than are available."""
         factor = self.oversubscription
         return factor is not None and factor > OVERSUBSCRIBED
 
@@ -308,7 +308,7 @@ def _host_need(
         workers=sum(need.role == "worker" for need, _ in here),
         ranks=sum(need.role == "rank" for need, _ in here),
         at_once=sum(map(lived, working)),
-        # A process that could not be asked (another language) takes one core at least.
+        # A process whose pools are not known (another language) takes at least one core.
         expected_cores=sum((need.expected_cores or 1) * lived(need) for need in working) if known else None,
         observed_cores=run_s / wall if run_s is not None and wall else None,
         demand_cores=(run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None,

@@ -2,8 +2,8 @@
 
 A loop that loads and computes in turn takes the sum of both; one whose loader runs beside it, in other threads or
 processes, the longer of the two. Which of these a program is, is seen from where its loading ranges are. Pure
-functions over `profkit.model.Run`; which range is what is decided in `range_roles`, and nothing is said of a run
-whose ranges do not tell.
+functions over `profkit.model.Run`; which range is what is decided in `range_roles`, and a run whose
+ranges show none has no model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typ
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-#: Iterations from which a median says something.
+#: Iterations from which a median means something.
 MIN_ITERATIONS = 5
 #: A first iteration that takes this many times what nine of ten take in the second half is still warming up:
 #: repeats of one program vary by up to 1.36× (DETECTION §2, total-time ratio of null pairs). Nine of ten, since the
@@ -38,7 +38,7 @@ NOTICEABLE_WAIT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A time per iteration, seconds; of an overlapped loader, whose batches are nobody's in particular, the mean."""
+    """A time per iteration, seconds; of an overlapped loader, whose batches belong to no iteration, the mean."""
 
     mean_s: float
     median_s: float | None
@@ -88,7 +88,7 @@ class IterationModel:
     consumer_wait_share
         Part (1) of all these iterations' time that the consumer waited.
     predicted_s
-        What the model says an iteration takes on average: the sum, or the longer of computing and loading.
+        What an iteration takes on average by the model: the sum, or the longer of computing and loading.
     steps_per_s
         Iterations in a second.
     batch, batch_from, samples_per_s
@@ -132,7 +132,7 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
     run
         With the processes that are to be looked at.
     names
-        What the user said of the ranges.
+        What the user specified about the ranges.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def _model(
         spent = Spread(loaders.seconds / loaders.threads / (n - left_out), None, None)
         names = [loaders.names, names[1], tuple(dict.fromkeys([*names[0], *names[2]]))]
     else:
-        # A waiting range beside nobody who was seen loading: its loader is there, and names nothing.
+        # A waiting range without any range of loading: there is a loader, but it has no ranges.
         spent = None if waited is None else _spread(waited[used])
     share = None if waited is None else float(waited[used].sum() / duration[used].sum())
     overlapped = loaders.threads > 0
@@ -360,7 +360,7 @@ def _spread(seconds: Floats) -> Spread:
 
 
 def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:
-    """Return the samples of an iteration, and what says so."""
+    """Return the samples of an iteration, and where that is known from."""
     if said.batch_size is not None:
         return float(said.batch_size), "--batch-size"
     if not len(payload) or np.isnan(payload).any() or (payload <= 0).any():

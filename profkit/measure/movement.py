@@ -1,6 +1,6 @@
 """How the table of functions moved as a whole: calls, times per call, where the gains sit, replicates' scatter.
 
-Numbers for the rules of the diagnosis; NaN where something cannot be known. Nothing is judged here.
+Numbers for the rules of the verdict; NaN where something cannot be known. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["CALLS_CHANGED", "ROOT_SHARE", "Movement", "is_wait", "movement"]
 
 Floats = npt.NDArray[np.float64]
 
-#: Native functions whose self time is waiting by purpose; their time and calls follow everybody else's speed.
+#: Native functions that wait by design; their time and calls follow the speed of everything else.
 #: The types are named for verbs that other types use for computing (``str.join``, ``dict.get``).
 _NATIVE_WAITS = re.compile(
     r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|_?accept|connect|fsync|fdatasync|flock|"
@@ -72,7 +72,7 @@ class Movement:
         Of the functions whose source differs and that are not the root of everything: the one whose busy time
         including callees gained most, and that gain's part of all gains; −1 where there is none.
     stopped_work
-        Part of the growth of time off the CPU that fell on functions which do not wait by purpose: they were
+        Part of the growth of time off the CPU that fell on functions which do not wait by design: they were
         stopped. NaN where it was not measured.
     """
 
@@ -95,9 +95,9 @@ class Movement:
 
 
 def is_wait(name: str, root: str) -> bool:
-    """Whether a function's self time is waiting by purpose (``acquire``, ``poll``, ``recv`` …).
+    """Whether a function waits by design (``acquire``, ``poll``, ``recv`` …).
 
-    A function in Python is believed to wait only in the standard library: a project's own ``wait`` may compute.
+    A function in Python is taken to wait only in the standard library: a project's own ``wait`` may compute.
     """
     if name.startswith("<"):
         return _NATIVE_WAITS.search(name) is not None
@@ -209,7 +209,7 @@ def _below_changed(
 
 
 def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
-    """Part of the growth of time off the CPU that is in functions which do not wait by purpose; NaN if unknown."""
+    """Part of the growth of time off the CPU that is in functions which do not wait by design; NaN if unknown."""
     if stopped is None:
         return float("nan")
     grown = np.maximum(stopped[1] - stopped[0], 0.0)

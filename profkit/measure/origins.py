@@ -111,7 +111,7 @@ def find_origins(
     *,
     python_differs: bool = False,
 ) -> Origins:
-    """Tell apart calls and costs that come from changed code.
+    """Separate calls and costs that come from changed code.
 
     Parameters
     ----------
@@ -336,6 +336,6 @@ def _cost_part(table: DiffTable, busy: tuple[Floats, Floats], below: Floats) -> 
 
 
 def _common(ratios: Sequence[float] | Floats) -> float:
-    """Common factor of functions that did not change, as a logarithm; 0 where too few tell."""
+    """Common factor of functions that did not change, as a logarithm; 0 where there are too few."""
     known = np.asarray(ratios)[np.isfinite(ratios)]
     return location_and_spread(known)[0] if len(known) >= FEWEST_OTHERS else 0.0

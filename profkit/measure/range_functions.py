@@ -2,7 +2,7 @@
 
 The tracer's sums are exact: what all functions have inside a range adds up to the time that its thread was in it,
 the function that opened it included. They exist for pushed ranges of threads that the compiled tracer traced; where
-it was not there nothing is said, since sums without times do not tell.
+it was missing nothing is known, since sums without times do not show it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RangeFunction:
     tottime, share
         Self time there, seconds, and its part (1) of all self time there.
     wait, blocked
-        What of it was queued for a CPU, and off-CPU otherwise; ``None`` where nobody measured.
+        What of it was queued for a CPU, and off-CPU otherwise; ``None`` where that was not measured.
     """
 
     key: FunctionKey
@@ -79,7 +79,7 @@ class InsideRanges:
         return bool(self._known)
 
     def of(self, key: RangeKey) -> RangeFunctions | None:
-        """Return what ran inside the ranges of a row, ``None`` where nobody knows."""
+        """Return what ran inside the ranges of a row, ``None`` where that is not known."""
         return None if key.mark else self._known.get((pattern_of(key.name), key.domain))
 
 

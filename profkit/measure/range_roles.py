@@ -1,7 +1,7 @@
 """What a range's name says it is for: loading, computing, waiting for a loader, or one whole iteration.
 
 Names are taken apart into words, so that ``DataLoader.__next__``, ``load_batch 17`` and ``data/fetch`` are all
-loading. What the user says comes first. Used by `iterations`; nothing here looks at times.
+loading. What the user specifies comes first. Used by `iterations`; times play no part here.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _WORDS: tuple[tuple[int, frozenset[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class IterationNames:
-    """What the user said about the ranges of a program; empty means: find out by name.
+    """What the user specified about the ranges of a program; empty means: find out by name.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def roles_of(
     ):
         if not wanted:
             continue
-        # What has been said of a role is all of it.
+        # A role that the user specifies has no other ranges.
         roles = {name: NO_ROLE if found == role else found for name, found in roles.items()}
         for pattern in wanted:
             meant = [name for name in names if _means(pattern, name)]

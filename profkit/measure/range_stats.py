@@ -26,9 +26,9 @@ NUMBER = "{n}"
 # one. Addresses are numbers too. A number that the collector itself has replaced is one already.
 _NUMBER = re.compile(r"(?<!\d)0x[0-9a-fA-F]+(?!\w)|\d+(?:\.\d+)?(?![A-Za-z_\d])")
 
-#: Ranges a side from which a percentile far out says something: below, it is the longest one.
+#: Ranges a side from which a percentile far out means something: below, it is the longest one.
 MIN_P95 = 20
-#: Ranges a side from which two distributions can be told apart: with fewer, 1 in 100 pairs of equal programs
+#: Ranges a side from which two distributions can be distinguished: with fewer, 1 in 100 pairs of equal programs
 #: does not overlap at all (2 / C(2n, n) for n ranges a side; n = 5 makes it 0.8 %).
 MIN_SHIFT = 5
 
@@ -124,7 +124,7 @@ def fold_names(names: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     names
-        All names that are to be told apart; for a comparison those of both sides, so that a name folds on both
+        All names that are to be distinguished; for a comparison those of both sides, so that a name folds on both
         or on none.
 
     Returns

@@ -31,7 +31,7 @@ class RangeWaiting:
     Attributes
     ----------
     wait_s : float64 array, shape (n,)
-        Seconds for which the range's thread was ready to run without a CPU; NaN where nobody counted.
+        Seconds for which the range's thread was ready to run without a CPU; NaN where that was not counted.
     measured_s : float64 array, shape (n,)
         How much of the range lies between two readings of its thread, and is what `wait_s` is about; 0 where
         `wait_s` is NaN.
@@ -83,7 +83,7 @@ def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None
         begin, end = ranges.begin_ns[part], ranges.end_ns[part]
         inside = np.maximum(np.minimum(end, time[-1]) - np.maximum(begin, time[0]), 0)
         known = inside > 0
-        # np.interp holds the first and the last value outside, where nobody knows of any waiting.
+        # np.interp holds the first and the last value outside, where waiting is not known.
         between = np.interp(end, time, waited) - np.interp(begin, time, waited)
         wait[part[known]] = between[known] / 1e9
         measured[part[known]] = inside[known] / 1e9

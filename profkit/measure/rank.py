@@ -1,6 +1,6 @@
 """Orders of functions and how far two of them are apart: ranks, shares, rank-biased overlap, per-call ratios.
 
-Plain formulas on arrays, each with its source; what counts as far is said by the floors in `noise`.
+Plain formulas on arrays, each with its source; what counts as far is given by the floors in `noise`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far the order of functions moved between two sides, with the interval that replicates allow.
 
-Between the table and the report: one `Ranking` from the rows of the difference. What it means is said by
-`diagnose`.
+Between the table and the report: one `Ranking` from the rows of the difference. What it means is decided in
+`verdict`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["ranking_of"]
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer]
 
-#: Functions that the rank-biased overlap looks at.
+#: Functions that enter the rank-biased overlap.
 DEPTH = 50
 #: Ranks from which on no draw of the runs brings a function among the first `DEPTH`.
 REACH = 4 * DEPTH
@@ -41,7 +41,7 @@ def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: 
         ``tottime`` or ``cumtime``.
     """
     before, after = table.baseline, table.candidate
-    # Time shares tell where time sits whatever ranks; only functions that matter on either side count.
+    # Shares of active time, whatever the functions are ranked by; only functions that matter on either side count.
     share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     distance = rbo_distance(_order(before.rank), _order(after.rank), depth=DEPTH)

@@ -1,4 +1,4 @@
-"""The ranges of a run that are for something, by process; what `iterations` reads its times from.
+"""The ranges of a run that have a role, by process; `iterations` reads its times from them.
 
 Takes their roles from `range_roles`. Marks and ranges without an end are left out.
 """
@@ -56,7 +56,7 @@ class RolePart:
 
 
 def role_parts(run: Run, said: IterationNames) -> list[RolePart]:
-    """Return the ranges of each process that are for something; nothing where no name says so.
+    """Return the ranges of each process that have a role; nothing where no name shows one.
 
     Raises
     ------

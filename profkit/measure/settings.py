@@ -1,7 +1,7 @@
 """What is different around the program: machine, interpreter, thread variables, pools, packages, revision.
 
-Takes what both sides' manifests say and lists only what differs. It says nothing of causes: the rules have
-their own facts. Foreign profiles have no manifest, and then nothing is known to differ.
+Takes what both sides' manifests say and lists only what differs. It does not judge causes: the rules have
+their own readings. Foreign profiles have no manifest, and then nothing is known to differ.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from profkit.model import Host, Pool, Process, Run, RunSet
 
 __all__ = ["Setting", "differences", "set_by_hand"]
 
-#: Variables that a launcher sets by itself: they tell which rank a process is, and nobody types them.
+#: Variables that a launcher sets by itself: they name the rank of a process, and no user sets them.
 _OF_LAUNCHERS = re.compile(
     r"(?:LOCAL_)?(?:RANK|WORLD_SIZE)$|(?:OMPI_COMM|PMI|PMIX|MPI_LOCAL|MV2_COMM|SLURM|NVTX)_?"
 )

@@ -50,7 +50,7 @@ class Signals:
     noisier
         Mean over functions of ln of the candidate's scatter over the baseline's, over repeats; NaN without.
     ranges, iterations
-        NVTX ranges of both sides, and how their iterations go; empty and ``None`` where nothing tells.
+        NVTX ranges of both sides, and how their iterations go; empty and ``None`` where there are none.
     lump_s
         Median of the lumps that hit small functions, seconds; NaN where none did.
     threads_differ

@@ -55,15 +55,15 @@ SMALL = (1e-4, 2e-2)
 #: A lump: so many seconds, and this part of what the function took before.
 LUMP_S = 1e-3
 LUMP_PART = 0.5
-#: Fewer functions than this tell nothing of their distribution.
+#: Fewer functions than this do not show their distribution.
 FEWEST = 5
 #: Share of self time from which a function is among the large ones.
 LARGE = 0.02
 #: Share of self time, on either side, from which a function's scatter over repeats is looked at.
 SCATTER_SHARE = 1e-3
-#: Bounds of logarithms of ratios: what lies beyond says no more.
+#: Bounds of logarithms of ratios: what lies beyond adds nothing.
 MOST_LOG = 3.0
-#: Functions that the rank-biased overlap looks at.
+#: Functions that enter the rank-biased overlap.
 DEPTH = 50
 
 
@@ -77,7 +77,7 @@ class Matched:
         Self time, seconds.
     calls_a, calls_b : float64 array, shape (runs of that side, n)
     native, waits : bool array, shape (n,)
-        Built-in functions, and those whose self time is waiting by purpose.
+        Built-in functions, and those that wait by design.
     total_a, total_b : float64 array, shape (runs,)
         Self time of all functions, matched or not.
     """
@@ -132,7 +132,7 @@ def signs(both: Matched) -> Floats:
     Returns
     -------
     float64 array, shape (len(SIGNS),)
-        Zero where too few functions tell.
+        Zero where there are too few functions.
     """
     average: Floats = np.mean([_of_pair(both, i, j) for i, j in _pairs(both)], axis=0)
     return average
@@ -159,7 +159,7 @@ def noisier(both: Matched) -> float:
     float
         Mean over functions of ln(s_b / s_a), where s is the standard deviation over repeats of the logarithm of self
         time per call, each run's common factor taken out; NaN below `noise.MIN_RUNS_NOISE` runs a side, and where
-        fewer than `FEWEST` functions tell.
+        fewer than `FEWEST` functions are usable.
     """
     if min(len(both.total_a), len(both.total_b)) < noise.MIN_RUNS_NOISE:
         return float("nan")
@@ -168,12 +168,12 @@ def noisier(both: Matched) -> float:
         (both.time_b / np.maximum(both.total_b, 1e-12)[:, None]).mean(axis=0),
     )
     everywhere = (both.time_a > 0).all(axis=0) & (both.time_b > 0).all(axis=0)
-    told = everywhere & ~both.waits & (share >= SCATTER_SHARE)
-    if np.count_nonzero(told) < FEWEST:
+    usable = everywhere & ~both.waits & (share >= SCATTER_SHARE)
+    if np.count_nonzero(usable) < FEWEST:
         return float("nan")
     # A lump that hits one run of five is an outlier that a median of deviations would not see.
     before, after = (
-        _deviation(times[:, told] / np.maximum(calls[:, told], 1.0))
+        _deviation(times[:, usable] / np.maximum(calls[:, usable], 1.0))
         for times, calls in ((both.time_a, both.calls_a), (both.time_b, both.calls_b))
     )
     return float(np.mean(np.log(after / before)))
@@ -234,10 +234,10 @@ def _of_pair(both: Matched, i: int, j: int) -> Floats:
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     busy_a, busy_b = _part(both.time_a[i], busy), _part(both.time_b[j], busy)
     order_a, order_b = (np.argsort(-t, kind="stable")[:DEPTH] for t in (both.time_a[i], both.time_b[j]))
-    told = same & heavy
+    usable = same & heavy
     gain = np.maximum(both.time_b[j] - both.time_a[i], 0.0)[heavy & busy]
     excess = np.where(same, np.maximum(b - a, 0.0), 0.0)
-    held = excess[told]
+    held = excess[usable]
     calls = np.abs(np.log(np.maximum(both.calls_b[j], 1.0) / np.maximum(both.calls_a[i], 1.0)))
     weight = np.where(busy, share_a + share_b, 0.0)
     small_python = python & same & (a >= SMALL[0])
@@ -252,12 +252,12 @@ def _of_pair(both: Matched, i: int, j: int) -> Floats:
             0.5 * np.abs(busy_b - busy_a)[heavy].sum(),
             rbo_distance(order_a, order_b, depth=DEPTH),
             _log_ratio(both.time_a[i][busy].sum(), both.time_b[j][busy].sum()),
-            MAD_SCALE * _quantile(np.abs(r[told] - _quantile(r[told], 0.5)), 0.5),
-            _quantile(r[told], 0.75) - _quantile(r[told], 0.25),
-            _quantile(r[told & python], 0.5),
-            _quantile(r[told & python], 0.75),
-            _quantile(r[told & native], 0.5),
-            _quantile(r[told & native], 0.75),
+            MAD_SCALE * _quantile(np.abs(r[usable] - _quantile(r[usable], 0.5)), 0.5),
+            _quantile(r[usable], 0.75) - _quantile(r[usable], 0.25),
+            _quantile(r[usable & python], 0.5),
+            _quantile(r[usable & python], 0.75),
+            _quantile(r[usable & native], 0.5),
+            _quantile(r[usable & native], 0.75),
             *of_python[1:],
             *of_all[1:],
             np.log1p(of_all[0]),

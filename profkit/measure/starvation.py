@@ -21,14 +21,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """What the model says.
+    """What the model returns.
 
     Attributes
     ----------
     probability
         That the candidate was denied CPU where the baseline was not, 0 to 1.
     threshold
-        From where on it is said: chosen so that at most 15 in a thousand other pairs pass.
+        From where on it holds: chosen so that at most 15 in a thousand other pairs pass.
     """
 
     probability: float
@@ -36,7 +36,7 @@ class Starvation:
 
     @property
     def holds(self) -> bool:
-        """Whether it is said."""
+        """Whether the probability is beyond the threshold."""
         return self.probability >= self.threshold
 
 

@@ -1,7 +1,7 @@
 """The rows of a difference: every function of either side with ranks, times, ratios, and whether it moved.
 
-Built by `diff` from two aligned sides; columns are arrays until the last step. It says of a row that it moved
-beyond noise, and how; it does not say why.
+Built by `diff` from two aligned sides; columns are arrays until the last step. It shows whether a row moved
+beyond noise, and how far; not why.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def build_table(
 def busy_seconds(
     a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
 ) -> tuple[Floats, Floats]:
-    """Self time spent on a CPU, where a tracer on both sides told waiting from running; else all self time.
+    """Self time spent on a CPU, where tracers of both sides separated waiting from running; else all self time.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def _anomalous(
 
     A climb is weighted by the share it reaches. The first of a ranking cannot climb, so a share that grew by
     more than all clean differences together, or a time per call that left the common factor, counts as well; where
-    replicates tell a row's own noise, it need not be that much.
+    replicates show a row's own noise, it need not be that much.
     """
     seconds_a = side_a.active if by == "tottime" else side_a.cumtime
     seconds_b = side_b.active if by == "tottime" else side_b.cumtime
@@ -242,7 +242,7 @@ def _anomalous(
 def _noise(
     a: Side, b: Side, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], by: str
 ) -> Floats:
-    """Change of the logarithm of a row's seconds that noise can make: its own where replicates tell it."""
+    """Change of the logarithm of a row's seconds that noise can make: its own where replicates show it."""
     pooled = np.full(len(row_a), np.log(noise.TOTAL_RATIO_P95))
     if min(a.runs, b.runs) < noise.MIN_RUNS_NOISE:
         return pooled
@@ -290,7 +290,7 @@ def _labels(
         column[from_b] = getattr(joined.candidate, name)[row_b[from_b]]
         column[~from_b] = getattr(joined.baseline, name)[row_a[~from_b]]
         columns[name] = column
-    # What a person reads is the qualified name, even where only one side knows it.
+    # Reports show the qualified name, even where only one side knows it.
     ours = np.zeros(n, np.int32)
     ours[row_a >= 0] = joined.baseline.qualname[row_a[row_a >= 0]]
     named = np.where(columns["qualname"] != 0, columns["qualname"], ours)

@@ -63,7 +63,7 @@ class DiffTable:
     keys
         Identity of each row.
     name
-        What a person reads: ``qualname`` where known, else the name.
+        As reports show it: ``qualname`` where known, else the name.
     file, line
         As the candidate has it, else the baseline.
     match

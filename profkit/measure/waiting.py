@@ -45,7 +45,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
         polls is the project's.
     """
     named = np.zeros(len(table), np.bool_)
-    # A project's function never waits by its name: most rows need not be asked.
+    # A project's function never waits by its name: most rows need no check.
     named[
         [
             row

@@ -33,9 +33,15 @@ def column_dtypes(record: type, *, optional: bool = False) -> Mapping[str, np.dt
     for field in fields(record):
         type_ = types[field.name]
         alternatives = get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,)
-        arrays = [alternative for alternative in alternatives if get_origin(alternative) is np.ndarray]
+        arrays = [array for array in map(_resolved, alternatives) if get_origin(array) is np.ndarray]
         if arrays and optional == (NoneType in alternatives):
             _, dtype = get_args(arrays[0])
             (scalar,) = get_args(dtype)
             found[field.name] = np.dtype(scalar)
     return MappingProxyType(found)
+
+
+def _resolved(type_: Any) -> Any:
+    """Return what an alias stands for: with NumPy 2.5 on Python 3.12, ``NDArray`` is a statement ``type``'s."""
+    value = getattr(get_origin(type_), "__value__", None)
+    return type_ if value is None else value[get_args(type_)]

@@ -64,7 +64,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
     Parameters
     ----------
     diff
-        What the analysis found.
+        The result.
     limit
         Most rows of any list of functions; 0 lists all, also those below `SMALL_SHARE`.
     attachment
@@ -92,7 +92,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
 
 
 def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
-    """NVTX ranges and iterations, where there are any: most comparisons need not import what tells of them."""
+    """NVTX ranges and iterations, where there are any: most comparisons need not import the modules for them."""
     if not diff.ranges and diff.iterations == (None, None):
         return ()
     from profkit.report.iterations import change_sections as iteration_sections
@@ -233,7 +233,7 @@ def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_
 
 
 def _story(diff: Diff, limit: int) -> list[Section]:
-    """Tell in a sentence each what moved beyond the noise, waits left out."""
+    """Name in a sentence each what moved beyond the noise, waits left out."""
     table = diff.table
     rows = np.flatnonzero(table.anomalous & table.baseline.present & table.candidate.present)
     rows = rows[~_waits(table, rows)]
@@ -251,7 +251,7 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     table, by = diff.table, diff.ranking.by
     both = table.baseline.present & table.candidate.present
     shares = np.maximum(table.baseline.share, table.candidate.share)
-    # What is not worth a row is not looked at either: there may be a hundred thousand of it.
+    # Functions that get no row are skipped at once: there may be a hundred thousand of them.
     chosen = np.flatnonzero(both & (table.anomalous | (shares >= SMALL_SHARE)) if limit else both)
     waits = _waits(table, chosen)
     changed = "self time" if by == "tottime" else "cumtime"
@@ -317,7 +317,7 @@ def _moved_row(table: DiffTable, index: int, by: str) -> Row:
 
 
 def _one_sided(diff: Diff, limit: int) -> list[Section]:
-    """Tell what only one side has; it is residue of the alignment, and never dropped silently."""
+    """List what only one side has; it is residue of the alignment, and never dropped silently."""
     sections = []
     residue = diff.residue
     table = diff.table

@@ -72,7 +72,7 @@ class Column:
     priority
         0 is always shown; where there is not enough room the greatest goes first.
     folds
-        A column that found no room is told in a second line under rows that are marked.
+        A column that found no room goes into a second line under rows that are marked.
     """
 
     title: str

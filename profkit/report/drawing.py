@@ -1,7 +1,7 @@
 """Pictures that the page and the stand-alone SVG share: the slopegraph of ranks, paired bars, the waterfall.
 
-Takes figures, returns SVG fragments that name classes instead of colours; where they stand is the renderers'
-affair.
+Takes figures, returns SVG fragments that name classes instead of colours; where they stand is decided by
+the renderers.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def waterfall_drawing(waterfall: Waterfall) -> str:
         parts.append(
             element("rect", x=x, y=y + 5, width=width, height=15, rx=2, class_=f"step-{kind}{faint}")
         )
-        told = seconds + (f"  {shorten_middle(about, 44)}" if about else "")
+        text = seconds + (f"  {shorten_middle(about, 44)}" if about else "")
         after = _BARS_LEFT + _BARS_WIDTH + 14
-        parts.append(element("text", escape(told), x=after, y=y + 17, class_="step"))
+        parts.append(element("text", escape(text), x=after, y=y + 17, class_="step"))
     return "".join(parts)
 
 
@@ -139,10 +139,10 @@ def slopes_height(slopes: Slopes) -> float:
 
 def slopes_text(slopes: Slopes) -> str:
     """What the slopegraph shows, in words."""
-    told = "; ".join(_told(line) for line in slopes.lines if line.tone)
+    named = "; ".join(_described(line) for line in slopes.lines if line.tone)
     return (
-        f"Rank by {slopes.by}, baseline to candidate: {told}."
-        if told
+        f"Rank by {slopes.by}, baseline to candidate: {named}."
+        if named
         else "No function moved beyond the noise."
     )
 
@@ -174,7 +174,7 @@ def slopegraph(slopes: Slopes) -> str:
         for line in slopes.lines
         if not line.tone and 0 < (line.before or 0) <= deepest and 0 < (line.after or 0) <= deepest
     ]
-    # One path for all: they are drawn to show that they stay, not to be told apart.
+    # One path for all: they show that the others stay; none needs to be recognised.
     path = "".join(
         f"M{number(left)} {number(y(line.before))}L{number(right)} {number(y(line.after))}" for line in faint
     )
@@ -196,14 +196,14 @@ def _line(line: Slope, x1: float, y1: float, x2: float, y2: float) -> str:
     )
     return element(
         "g",
-        element("title", escape(_told(line))),
+        element("title", escape(_described(line))),
         element("line", x1=x1, y1=y1, x2=x2, y2=y2),
         dots,
         class_=f"slope {line.tone}{absent}",
     )
 
 
-def _told(line: Slope) -> str:
+def _described(line: Slope) -> str:
     """One function in a sentence, for tooltips and readers that hear the picture."""
     if line.before is None:
         return f"{line.name}: new, #{line.after} with {units.seconds(line.after_s)}"

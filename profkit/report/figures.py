@@ -1,7 +1,7 @@
 """What a page draws, as values: slopes of ranks, every function, calls, a time line, processes side by side.
 
 Figures hang on a `Document` beside its sections; renderers that cannot draw leave them out, and lose no fact by
-it that the sections tell. Nothing here computes, and nothing knows of pixels or colours.
+it that the sections contain. Nothing here computes, and nothing knows of pixels or colours.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Bools = npt.NDArray[np.bool_]
 class Slope:
     """One function between both rankings; a rank is ``None`` where that side has no such function.
 
-    `tone` is ``bad`` (more time), ``good`` (less) or ``wait`` (waits by purpose) for functions that are labelled,
+    `tone` is ``bad`` (more time), ``good`` (less) or ``wait`` (waits by design) for functions that are labelled,
     and empty for those that are only drawn.
     """
 
@@ -85,7 +85,7 @@ class FunctionTable:
     Attributes
     ----------
     names
-        As people read them.
+        As reports show them.
     places, roots
         Distinct files relative to their roots (``built-in`` for none), and the root of each.
     place, line : int32 array, shape (n,)
@@ -97,7 +97,7 @@ class FunctionTable:
     before, after
         Baseline (``None`` for one run) and candidate.
     start
-        Row where a reader begins: what moved most, functions that wait by purpose left out; −1 without any.
+        Row where a reader begins: what moved most, functions that wait by design left out; −1 without any.
     """
 
     names: tuple[str, ...]
@@ -162,7 +162,7 @@ class Track:
     left_out
         Ranges that are not here because they are short.
     queued : float64 array, shape (bins,), or None
-        Share of each bin in which the thread was ready to run without a CPU; NaN where nobody looked.
+        Share of each bin in which the thread was ready to run without a CPU; NaN where that was not sampled.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""`Document` → a fragment of HTML for a notebook: the answer, what it rests on, what to do, the first functions.
+"""`Document` → a fragment of HTML for a notebook: the answer, the account, the evidence, what to do, functions.
 
 It has neither script nor style sheet: a notebook may run no script of an output, and a sheet would hold for the whole
 notebook. The few styles stand at their elements and take the notebook's own colours, light or dark; where a viewer
@@ -18,9 +18,11 @@ from profkit.report.document import (
     Section,
     Table,
     VerdictBlock,
+    Waterfall,
     format_cell,
     is_numeric,
 )
+from profkit.report.drawing import spans, waterfall_rows
 from profkit.report.markup import element, escape
 from profkit.report.text import shorten_middle, unbroken
 
@@ -28,6 +30,8 @@ __all__ = ["fragment", "table_markup"]
 
 #: Colours of the bar beside a verdict, which show on light ground and on dark ground.
 _TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}
+#: Those of a waterfall's rows: a wall, and a step that adds or takes away.
+_BARS = {"wall": "#8a8f98", "more": _TONES["bad"], "less": _TONES["good"]}
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 #: Rows of a table, and characters of a cell: more is in the page.
 MOST_ROWS = 10
@@ -48,26 +52,25 @@ def fragment(document: Document) -> str:
     Parameters
     ----------
     document
-        Laid out for any renderer; its figures are not looked at.
+        Laid out for any renderer; its figures are left out.
 
     Returns
     -------
     str
         One ``div``. Everything in it that came from a profile is escaped.
     """
-    first = document.sections[:1]
-    evidence = [s for s in document.sections[1:] if s.role == "evidence"]
-    advice = [s for s in document.sections[1:] if s.role == "advice"]
-    shown = [*first, *evidence, *advice]
+    shown = list(document.sections[:1])
+    for role in ("account", "evidence", "advice"):
+        shown += [section for section in document.sections[1:] if section.role == role]
     functions = _functions(document, {id(section) for section in shown})
     shown += [functions] if functions is not None else []
     return element("div", *map(_section, shown), class_="profkit")
 
 
-def _functions(document: Document, told: set[int]) -> Section | None:
+def _functions(document: Document, shown: set[int]) -> Section | None:
     """The first table of functions with times: where the time went, or whose time changed."""
     for section in document.sections:
-        for block in section.blocks if id(section) not in told else ():
+        for block in section.blocks if id(section) not in shown else ():
             if isinstance(block, Table):
                 kinds = {column.kind for column in block.columns}
                 if {"name", "seconds"} <= kinds:
@@ -87,6 +90,8 @@ def _section(section: Section) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, VerdictBlock):
         return _verdict(block)
+    if isinstance(block, Waterfall):
+        return _waterfall(block)
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Facts):
@@ -104,15 +109,48 @@ def _block(block: Block) -> str:
 
 
 def _verdict(block: VerdictBlock) -> str:
+    cause = f" ({block.cause})" if block.cause else ""
     sure = "" if block.confidence is None else f" — confidence {100 * block.confidence:.0f} %"
     sign = _SIGNS.get(block.tone, "?")
     return element(
         "div",
         element("strong", escape(f"{sign} {block.headline}"), style="font-size:115%"),
-        element("span", escape(unbroken(sure))),
+        element("span", escape(unbroken(cause + sure))),
         element("p", escape(unbroken(block.summary)), style="margin:2px 0"),
         style=_FRAME.format(_TONES.get(block.tone, _TONES["unsure"])),
     )
+
+
+def _waterfall(block: Waterfall) -> str:
+    """One row a step: title, a bar from where the last one ended, seconds, and what is in it."""
+    rows = []
+    # Of one run alone nothing is added to anything.
+    colours = {**_BARS, "more": _BARS["less"]} if block.before_s is None else _BARS
+    steps = iter(block.steps)
+    for (title, seconds, about), (kind, left, right) in zip(waterfall_rows(block), spans(block), strict=True):
+        step = None if kind == "wall" else next(steps)
+        faint = "" if step is None or step.beyond else ";opacity:.4"  # it is within its noise
+        bar = element(
+            "div",
+            style=f"margin-left:{100 * left:.1f}%;width:{max(1.0, 100 * (right - left)):.1f}%;height:.8em;"
+            f"background:{colours[kind]}{faint}",
+        )
+        rows.append(
+            element(
+                "tr",
+                element("td", escape(title), style=_TEXT),
+                element("td", bar, style="width:14em"),
+                element("td", escape(unbroken(seconds)), style=_NUMBER),
+                element("td", escape(shorten_middle(about, MOST_CELL)), style=_TEXT),
+            )
+        )
+    note = element("p", escape(unbroken(block.note)), style=_MUTED) if block.note else ""
+    return _wide(element("table", element("tbody", *rows), style=_TABLE)) + note
+
+
+def _wide(table: str) -> str:
+    """What is wider than the cell can be moved."""
+    return element("div", table, style="overflow-x:auto")
 
 
 def _table(table: Table) -> str:
@@ -151,5 +189,4 @@ def table_markup(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> str:
                 ),
             )
         )
-    markup = element("table", head, element("tbody", *body), style=_TABLE)
-    return element("div", markup, style="overflow-x:auto")
+    return _wide(element("table", head, element("tbody", *body), style=_TABLE))

@@ -1,6 +1,6 @@
 """`Document` → one HTML file that needs nothing else: no network, no library, no second file.
 
-What is said is written here as markup, so that it can be read without scripts, printed, and heard; the script of
+All text is written here as markup, so that it can be read without scripts, printed, and heard; the script of
 the page draws only what one moves about in (calls, time line, the table of every function). A Content Security
 Policy allows exactly this style and this script by their hashes, and no request at all, whatever a function is
 called. Returns a string and prints nothing.
@@ -53,7 +53,7 @@ __all__ = ["render"]
 
 _STYLES = ("colours.css", "page.css", "slopes.css", "waterfall.css", "figures.css")
 _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "timeline.js", "page.js")
-#: What stands before the headline, so that its colour is not all that tells good from bad.
+#: What stands before the headline, so that good and bad do not differ by colour alone.
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 _Kind = TypeVar("_Kind")
 

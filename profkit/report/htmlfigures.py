@@ -1,6 +1,6 @@
 """Frames of a page's figures: headings, controls, what a picture is made of, and what can be drawn without a script.
 
-A step of the HTML renderer. The script finds its places by their ids; what a picture may claim is said here.
+A step of the HTML renderer. The script finds its places by their ids; what each picture shows is written here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sections about thread pools: what a run keeps, what it asks for and gets, and what differs between two sides.
+"""Sections about thread pools: what a run has, what it asks for and gets, and what differs between two sides.
 
 Used by the documents of show and diff and by the JSON output; which numbers these are is in `analysis.inventory`.
 """
@@ -19,7 +19,7 @@ from profkit.report.wording import cut_note
 
 __all__ = ["inventory_object", "need_object", "pool_differences", "pool_sections"]
 
-#: Variables that tell processes of one job apart, and differ between any two.
+#: Variables that identify processes of one job, and differ between any two.
 _IDENTITY = frozenset(
     """
     RANK LOCAL_RANK OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK PMI_RANK PMIX_RANK MPI_LOCALRANKID
@@ -30,7 +30,7 @@ _UNKNOWN = "–"
 
 
 def pool_sections(run: Run, limit: int) -> list[Section]:
-    """Lay out the pools of a run, like processes folded into one row; nothing where nobody looked.
+    """Lay out the pools of a run, equal processes in one row; nothing where pools were not looked for.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _total(taken: Inventory) -> str:
     if taken.demand_cores is not None:
         parts.append(f"{_cores(taken.demand_cores)} demanded")
     if taken.available_cpus is not None:
-        parts.append(f"{_cpus(taken.available_cpus)} are there")
+        parts.append(f"{_cpus(taken.available_cpus)} are available")
     text = ", ".join(parts)
     if taken.oversubscribed and taken.oversubscription is not None:
         text += f": {taken.oversubscription:.1f} for each CPU"
@@ -113,12 +113,12 @@ def _pool(pool: Pool) -> str:
 
 def _pool_size(pool: Pool) -> str:
     if pool.threads is None:
-        return "(not asked)"
+        return "(size not known)"
     asked = whole_number(pool.variable.partition("=")[2])
     capped = ", capped" if asked is not None and asked > pool.threads else ""
     why = {
         "variable": f"{pool.variable}{capped}",
-        "default": f"default; {pool.variable} came too late" if pool.variable else "default",
+        "default": f"default; {pool.variable} was set too late" if pool.variable else "default",
         "program": "set by the program",
     }.get(pool.origin, "")
     peak = f", {pool.peak} before" if pool.peak is not None else ""
@@ -144,7 +144,7 @@ def _cpus(value: float | None) -> str:
 
 
 def pool_differences(baseline: Inventory | None, candidate: Inventory | None) -> list[Section]:
-    """Tell what differs in pools, thread variables, workers and CPUs; nothing where nothing does."""
+    """List what differs in pools, thread variables, workers and CPUs; nothing where nothing does."""
     if baseline is None or candidate is None:
         return []
     rows = [
@@ -174,7 +174,7 @@ def _machines(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 
 
 def _sizes(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
-    """Pools by library; only where both sides were asked."""
+    """Pools by library; only where both sides have them."""
     if not (_was_asked(a) and _was_asked(b)):
         return
     # Whether a process works or waits may differ where no setting does: what works on either side counts on both.
@@ -236,7 +236,7 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
 
 
 def need_object(need: ProcessNeed) -> dict[str, Any]:
-    """Build the fields of a process that tell of its pools."""
+    """Build the fields of a process about its pools."""
     return {
         "expected_cores": need.expected_cores,
         "observed_cores": json_number(need.observed_cores),

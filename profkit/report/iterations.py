@@ -1,6 +1,6 @@
 """The iteration model in both reports: a sentence, the rate and a table for a `Document`, an object for JSON.
 
-Takes what ``analysis.iterations`` found; computes nothing but ratios of what it prints.
+Takes what `measure.iterations` found; computes nothing but ratios of what it prints.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def change_sections(change: Change) -> list[Section]:
 
 
 def model_object(model: IterationModel | None) -> dict[str, Any] | None:
-    """Return ``iterations`` of ``profkit.show/1``."""
+    """Return ``iterations`` of ``profkit.show/2``."""
     if model is None:
         return None
     values = asdict(model)
@@ -95,7 +95,7 @@ def model_object(model: IterationModel | None) -> dict[str, Any] | None:
 
 
 def change_object(change: Change) -> dict[str, Any] | None:
-    """Return ``iterations`` of ``profkit.diff/1``."""
+    """Return ``iterations`` of ``profkit.diff/2``."""
     a, b = change
     if a is None and b is None:
         return None

@@ -1,4 +1,4 @@
-"""Tables as lines of a given width: which columns have room, how wide they are, and what is told below a row.
+"""Tables as lines of a given width: which columns have room, how wide they are, and what goes below a row.
 
 A step of the terminal renderer, and free of colours: a span carries the name of a style, not its codes.
 """
@@ -119,7 +119,7 @@ def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitt
     spare = width - mark - _needed(fitted)
     for item in fitted:
         item.width = _least(item)
-    # Names first, then short texts up to a few words, then prose; what is then left, to whoever can use it.
+    # Names first, then short texts up to a few words, then prose; what is then left goes to any that can use it.
     for kinds, most in ((("name",), _MOST), (("text",), {"text": _SOME_WORDS}), (tuple(_MOST), _MOST)):
         for item in (item for kind in kinds for item in fitted if item.column.kind == kind):
             limit = most[item.column.kind]
@@ -145,7 +145,7 @@ def _widen(item: _Fitted, room: int) -> int:
 
 
 def _least(item: _Fitted) -> int:
-    # What can be told below its row is not squeezed into a narrow column.
+    # What can go below its row is not squeezed into a narrow column.
     limits = _MOST if item.column.folds else _LEAST
     return min(item.natural, limits.get(item.column.kind, item.natural))
 
@@ -158,7 +158,7 @@ def table_lines(table: Table, width: int) -> tuple[list[Line], bool]:
     """Lay out a table: a heading line and its rows, at most `width` columns wide.
 
     A cell that is too long loses its middle, a path its start; prose is wrapped. Columns without room are
-    left out, and told below the rows that are marked where their column says so.
+    left out, and put below the rows that are marked where their column says so.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def _style(column: Column, row: Row) -> str:
 def _folded(
     fitted: list[_Fitted], dropped: list[_Fitted], number: int, row: Row, width: int, mark: int
 ) -> Iterator[Line]:
-    """Tell under a marked row what its dropped columns hold, where that says something."""
+    """Put under a marked row what its dropped columns hold, where that adds something."""
     parts = []
     for item in dropped:
         cell = row.cells[item.index]

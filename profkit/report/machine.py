@@ -1,4 +1,4 @@
-"""The machine under a run, in words and as JSON: what it was asked for, what it could not give, who watched it."""
+"""The machine under a run, in words and as JSON: its load and its limits, and what sampling it took."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from profkit.report.text import clean
 
 __all__ = ["machine_items", "machine_object"]
 
-#: Stolen CPU seconds per second of wall (1) from which they are told: quiet virtual machines show less.
+#: Stolen CPU seconds per second of wall (1) from which they are reported: quiet virtual machines show less.
 NOTICEABLE_STEAL = 0.02
 
 
 def machine_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of the machines and of the sampler; nothing of a run that nobody watched."""
+    """Return facts of the machines and of the sampler; nothing of a run that was not sampled."""
     items = []
     if run.machines:
         own = run.manifest.host.name if run.manifest is not None else None
@@ -55,14 +55,14 @@ def _machine(machine: Machine, *, watched: bool) -> str:
 
 
 def _sampler(run: Run) -> str:
-    """Say what watching took, and what was not seen. The fields come from a file and may hold anything."""
+    """Say what sampling took, and what it did not see. The fields come from a file and may hold anything."""
     sampler = run.manifest.sampler if run.manifest is not None else None
     if sampler is None:
         return ""
     parts = []
     samples, period, cpu = (_number(sampler.get(key)) for key in ("samples", "period_s", "cpu_s"))
     if samples and period is not None:
-        parts.append(f"{int(samples):,} looks, one in {units.seconds(period)}")
+        parts.append(f"{int(samples):,} samples, one every {units.seconds(period)}")
         if cpu is not None and run.manifest is not None and run.manifest.wall_s > 0:
             parts.append(f"{units.share(cpu / run.manifest.wall_s)} of one CPU")
     notes = sampler.get("notes")
@@ -78,7 +78,7 @@ def _number(value: object) -> float | None:
 
 
 def machine_object(machine: Machine) -> dict[str, Any]:
-    """Build ``machine`` of ``profkit.show/1``."""
+    """Build ``machine`` of ``profkit.show/2``."""
     psi = _number(machine.psi_some_s)
     return {
         "cpus": machine.cpus,

@@ -2,7 +2,7 @@
 
 `SENTENCES` has one entry for each code of `profkit.model.notices.CODES`. An entry is a template, which names the
 numbers as the notice does (`_Count` says how a count takes its noun), or a function where the sentence depends on
-them. Texts are returned as they are: how a string from a profile is made safe is its renderer's affair.
+them. Texts are returned as they are: how a string from a profile is made safe is its renderer's task.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "the {subject} has all threads in one stack, the other side does not: capture both with profkit"
     ),
     "cumulative-times-only": (
-        "the {subject} has cumulative times only: a function's own time cannot be told from that of its callees"
+        "the {subject} has cumulative times only: a function's own time cannot be separated from that of its callees"
     ),
     "one-process-compared": (
         "the other side holds one process only: of the {subject}'s {processes:process|processes}, only the first is "
@@ -250,7 +250,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
 
 
 def notice_text(notice: Notice) -> str:
-    """Say a notice in one sentence, without a full stop, with the file or the processes in front that it is about.
+    """Return a notice as one sentence, without a full stop, with the file or the processes in front that it is about.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...
     Parameters
     ----------
     diff
-        What the analysis found.
+        The result.
     baseline, candidate
         The run of each side whose processes and time line are drawn: of replicates, the first.
     """

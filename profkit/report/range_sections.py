@@ -1,6 +1,6 @@
 """NVTX ranges in both reports: tables for a `Document`, rows for JSON.
 
-Takes what ``analysis.ranges`` found; sums nothing up.
+Takes what `measure.range_stats` found; sums nothing up.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _change_row(change: RangeChange) -> Row:
 
 
 def range_objects(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) -> list[dict[str, Any]]:
-    """Return the rows of ``ranges`` in ``profkit.show/1``."""
+    """Return the rows of ``ranges`` in ``profkit.show/2``."""
     return [
         {**_named(row.key), **_numbers(row), **_inside(inside.of(row.key), limit)}
         for row in (rows[:limit] if limit else rows)

@@ -57,7 +57,7 @@ class Renderer(ABC):
         Parameters
         ----------
         report
-            What is to be said.
+            What to render.
         rows
             Most rows of a list; 0 is all of them.
         """

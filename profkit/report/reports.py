@@ -83,9 +83,9 @@ class RunReport:
     by
         ``tottime`` or ``cumtime``: the order of the functions.
     judged
-        What the run says of itself: its account, and what it lacked.
+        Its account, and what it lacked.
     names
-        What the user said of the NVTX ranges, if anything.
+        What the user specified about the NVTX ranges, if anything.
     explain
         Whether every condition of every rule is listed.
     """

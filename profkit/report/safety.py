@@ -44,7 +44,7 @@ _HOMES = re.compile(
     rf"{_SEPARATOR}(?P<user>{_NAME})",
 )
 _ROOT_HOME = re.compile(r"(?<![\w.~-])/(?:var/)?root(?=[/\s'\":;,]|$)")
-#: Names in the place of a user's that are nobody's.
+#: Names in the place of a user's that belong to no person.
 _NOBODY = frozenset("root user users shared public default guest admin ubuntu debian runner".split())  # noqa: SIM905
 #: Options whose value names machines.
 _HOST_OPTION = re.compile(

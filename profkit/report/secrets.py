@@ -1,4 +1,4 @@
-"""Values that must not be in a ticket: how a token, a password or a key is told from an ordinary word.
+"""Values that must not be in a ticket: how a token, a password or a key is recognised.
 
 Works on command lines word by word, where an option's name says what its value is, and on running text by the
 forms that secrets have. Pure functions over strings; what is applied to which field is decided in `safety`.
@@ -44,7 +44,7 @@ _REVISION_NAME = re.compile(
     r"(?:^|[_.-])(?:revision|rev|commit|sha|ref|hash|digest|checksum)$", re.IGNORECASE
 )
 
-#: Secrets that say what they are: the forms their issuers document.
+#: Secrets that can be recognised by their form, as their issuers document it.
 _KNOWN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"hf_[A-Za-z0-9]{8,}|gh[pousr]_[A-Za-z0-9]{8,}|github_pat_\w{10,}|gl(?:pat|ptt|dt|rt|cbt)-[\w-]{10,}"
@@ -53,7 +53,7 @@ _KNOWN = re.compile(
     r"|SG\.[\w-]{10,}\.[\w-]{10,}|eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?|r8_\w{20,}|nvapi-[\w-]{10,}|dckr_pat_[\w-]{10,}"
     r")"
 )
-#: What `_KNOWN` begins with, to tell quickly that a file name has none of it.
+#: What `_KNOWN` begins with, to see quickly that a file name has none of it.
 _PLAIN_NAME = re.compile(
     r"(?!hf_|gh|gl|[sprd]k|xox|npm|pypi|dop|r8|nvapi|dckr|SG|A[KSRI]|ya29|eyJ)[A-Za-z_]\w{0,40}(?:\.\w{1,6})?"
 )
@@ -149,7 +149,7 @@ def masked_text(text: str, *, random: bool = True) -> str:
     text
         Anything: a sentence, a joined command, a path.
     random
-        Whether words that look random are secrets too; not where names of generated functions are told.
+        Whether words that look random are secrets too; not where names of generated functions are expected.
     """
     if "-----BEGIN" in text:
         text = _KEY_BLOCK.sub(MASK, text)

@@ -38,8 +38,7 @@ from profkit.verdict.types import RunVerdict, Verdict
 
 __all__ = ["show_document", "wait_fraction"]
 
-#: Run-queue wait fraction (1) of one process from which it was contended without a doubt; DETECTION §1,
-#: rule "candidate alone".
+#: Run-queue wait fraction (1) of one process from which it was contended without a doubt.
 CONTENDED_WAIT = 0.15
 #: Seconds on a CPU or queueing for one from which a process can be called contended: one that only starts
 #: queues once, and a scheduler's slice of 3 ms is then most of its time.
@@ -73,9 +72,9 @@ def show_document(
     by
         ``tottime`` or ``cumtime``: the order of the functions.
     judged
-        What the run says of itself: its account, and what it lacked.
+        Its account, and what it lacked.
     names
-        What the user said of the NVTX ranges.
+        What the user specified about the NVTX ranges.
     explain
         Whether to list every condition of every rule, before the advice.
     """
@@ -221,7 +220,7 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
     ):
         return []
     shown = processes[:limit] if limit else processes
-    # Of processes without functions the command is all that tells what they were.
+    # Of processes without functions the command is all that identifies them.
     unprofiled = any(not process.profiled for process in shown)
     columns = (
         Column("role", "text"),
@@ -275,7 +274,7 @@ def _process_row(process: Process) -> Row:
 
 
 def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
-    """List threads only where some process has more than one: else the processes have said it."""
+    """List threads only where some process has more than one: else the table of processes has it."""
     if not any(len(process.threads) > 1 for process in processes):
         return []
     every = [(process, thread) for process in processes for thread in process.threads]

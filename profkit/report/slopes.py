@@ -14,9 +14,9 @@ from profkit.verdict.types import Diff
 
 __all__ = ["slopes"]
 
-#: Functions that get a label: more cannot be told apart in a picture that is read at a glance.
+#: Functions that get a label: more cannot be distinguished at a glance.
 MOST_LABELS = 12
-#: Ranks, on either side, whose functions are drawn faintly: what rankings are compared by (DETECTION §2).
+#: Ranks, on either side, whose functions are drawn faintly: what rankings are compared by.
 FAINT_RANKS = 50
 
 

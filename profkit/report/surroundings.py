@@ -1,6 +1,6 @@
-"""What a reader elsewhere needs of a comparison: what is different around the program, and how to have it again.
+"""What a reader elsewhere needs of a comparison: what is different around the program, and how to reproduce it.
 
-Sections of the document that `diffdoc` lays out; what differs is found by ``analysis.environment``.
+Sections of the document that `diffdoc` lays out; what differs is found by `measure.settings`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
     """List what is not the same around the program."""
     settings = diff.settings
     if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
-        # Their table has told those.
+        # They are in a table of their own.
         settings = tuple(s for s in settings if s.kind not in ("variable", "pool"))
     if not settings:
         return []
@@ -41,7 +41,7 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
 
 
 def reproduce_section(diff: Diff, attachment: str) -> Section:
-    """Say how to have both runs again, for a reader who has only this report."""
+    """Say how to reproduce both runs, for a reader who has only this report."""
     commands = []
     notes = []
     for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):

@@ -80,9 +80,9 @@ def render(document: Document) -> str:
     title = document.title if verdict is None else verdict.headline
     said = "" if verdict is None else verdict.summary
     drawn = _first(document, Waterfall)
-    told = "" if drawn is None else waterfall_text(drawn)
+    shown = "" if drawn is None else waterfall_text(drawn)
     ranks = slopes_text(slopes) if slopes is not None else ""
-    description = " ".join(filter(None, (said, told, ranks)))
+    description = " ".join(filter(None, (said, shown, ranks)))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         + element(
@@ -152,13 +152,13 @@ def _times(document: Document) -> str:
     table = next((b for s in document.sections[:1] for b in s.blocks if isinstance(b, Table)), None)
     if table is None or len(table.rows) < 2:
         return ""
-    told = []
+    changes = []
     for at, column in enumerate(table.columns):
         before, after = (format_cell(column, row.cells[at]) for row in table.rows[:2])
         if column.kind == "seconds" and UNKNOWN not in (before, after):
             ratio = str(table.rows[2].cells[at]) if len(table.rows) > 2 else ""
-            told.append(f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else ""))
-    return " · ".join(told)
+            changes.append(f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else ""))
+    return " · ".join(changes)
 
 
 def _rounded(height: float) -> str:
@@ -255,7 +255,7 @@ def _bars(title: str, table: Table) -> _Part:
     for at, (row, value) in enumerate(zip(rows, values, strict=True)):
         y, width = 40.0 + 22 * at, max(1.0, 420 * value / most)
         label = shorten_middle(format_cell(table.columns[name], row.cells[name]), 36)
-        told = f"{format_cell(table.columns[time], row.cells[time])}, {format_one('share', value)}"
+        text = f"{format_cell(table.columns[time], row.cells[time])}, {format_one('share', value)}"
         parts.append(element("text", escape(label), x=280, y=y, class_="code end"))
         parts.append(
             element(
@@ -268,5 +268,5 @@ def _bars(title: str, table: Table) -> _Part:
                 class_="candidate",
             )
         )
-        parts.append(element("text", escape(told), x=300 + width, y=y, class_="muted"))
+        parts.append(element("text", escape(text), x=300 + width, y=y, class_="muted"))
     return _Part("".join(parts), 40.0 + 22 * len(rows))

@@ -1,6 +1,6 @@
 """`Document` → text for a terminal, of any width from 40 columns on.
 
-Lays out by itself, because cells must be cut where they tell least and columns dropped in order of weight;
+Lays out by itself, because cells must be cut where that costs least and columns dropped in order of weight;
 rich is loaded only to turn styles into the escape codes that the terminal understands, so a pipe pays nothing
 for it. Returns a string and prints nothing.
 """

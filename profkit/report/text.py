@@ -2,7 +2,7 @@
 
 Function names and paths are hostile until proven otherwise: generated code puts newlines, escape sequences
 and undecodable bytes into them. `clean` is applied to every string on its way into a document, so that no
-renderer sees a control character. How a target language escapes its own markup is that renderer's affair.
+renderer sees a control character. Each renderer escapes the markup of its own language.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def shorten_middle(text: str, width: int, ellipsis: str = "…") -> str:
-    """Cut the middle out of `text` so that it takes at most `width` columns; both ends tell most."""
+    """Cut the middle out of `text` so that it takes at most `width` columns; both ends matter most."""
     if cell_width(text) <= width:
         return text
     room = width - cell_width(ellipsis)
@@ -73,7 +73,7 @@ def shorten_middle(text: str, width: int, ellipsis: str = "…") -> str:
 
 
 def shorten_start(text: str, width: int, ellipsis: str = "…") -> str:
-    """Cut the start off `text` so that it takes at most `width` columns: of a path, the end tells most."""
+    """Cut the start off `text` so that it takes at most `width` columns: the end of a path matters most."""
     if cell_width(text) <= width:
         return text
     room = width - cell_width(ellipsis)

@@ -21,7 +21,7 @@ __all__ = ["timeline", "timeline_side"]
 
 Floats = npt.NDArray[np.float64]
 
-#: Equal parts of the time line for which waiting and the machine are told: one for every few pixels.
+#: Equal parts of the time line for which waiting and the machine are drawn: one for every few pixels.
 BINS = 240
 #: Ranges of one side that are drawn.
 MOST_RANGES = 2000
@@ -70,7 +70,7 @@ def timeline_side(label: str, run: Run) -> TimelineSide | None:
 
 
 def _span(run: Run) -> tuple[int, int] | None:
-    """First and last moment that anything of the run tells."""
+    """First and last moment of anything in the run."""
     begins, ends = [], []
     for process in run.processes:
         ranges, samples = process.ranges, process.samples

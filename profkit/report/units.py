@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: seconds with a fitting unit, shares, counts and ratios.
+"""Numbers for people: seconds with a fitting unit, shares, counts and ratios.
 
 Base units come in, strings go out. A number that is not known is an en dash, never 0.
 """

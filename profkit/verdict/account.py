@@ -8,7 +8,7 @@ CPU time of a function is its calls times its cost per call. More or fewer calls
 unless the calls originate in a function whose source changed: then they are *code*. A change of the cost per call is
 *code* in functions whose source changed and in what they call, and *speed* elsewhere. Queueing is
 run × (queue/run of the candidate − that of the baseline); what only grew with the CPU time is booked with that.
-One run alone is compared with nothing: its account says how its own wall is made up.
+The account of one run alone says how its own wall is made up.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Account:
     buckets
         In the order of `BUCKETS` or `RUN_BUCKETS`.
     merged
-        Names of buckets that could not be told apart: without counters ``("speed", "queue")``, and all of it is
+        Names of buckets that could not be separated: without counters ``("speed", "queue")``, and all of it is
         in the first.
     basis
         ``repeats`` where the intervals are from the runs themselves, ``other-programs`` where they are what clean
@@ -249,7 +249,9 @@ def _own_queue(a: Composition, b: Composition) -> float:
 def _more_of_helpers(a: Composition, b: Composition) -> float:
     """Queueing of helpers that did not only grow with the CPU time."""
     cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
-    return b.helpers_queue_s - a.helpers_queue_s - _queued_per_second(a.helpers_queue_s, cpu_a) * (cpu_b - cpu_a)
+    return (
+        b.helpers_queue_s - a.helpers_queue_s - _queued_per_second(a.helpers_queue_s, cpu_a) * (cpu_b - cpu_a)
+    )
 
 
 def _cpu_seconds(c: Composition) -> float:

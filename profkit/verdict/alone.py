@@ -1,7 +1,7 @@
-"""What one run says of itself: how its wall is made up, and whether it was starved of CPU, of data, or stood still.
+"""One run alone: how its wall is made up, and whether it lacked CPU, lacked data, or was blocked.
 
-The counterpart of `judge` for one run. A regression, another workload or a slower machine need a baseline: of them
-nothing is said here, and a run that lacks nothing gets no verdict.
+The counterpart of `judge` for one run. A regression, another workload or a slower machine need a baseline and are
+not judged here. A run that lacks nothing gets no verdict.
 """
 
 from __future__ import annotations
@@ -94,8 +94,9 @@ def _account(run: Run, chosen: Selected) -> Account:
     waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)
     ranks = np.array([waits_for_ranks(n) for n in names], np.bool_)
     reads = np.array([reads_files(n) for n in names], np.bool_)
+    native = np.array([n[:1] == "<" for n in names], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
-    return account_of_run(compose(reading, waits, ranks, reads), names)
+    return account_of_run(compose(reading, waits, ranks, reads, native), names)
 
 
 def _finding(rule: Rule, one: _OneRun) -> Finding:

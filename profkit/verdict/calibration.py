@@ -49,10 +49,7 @@ def calibrated(
 #: By arm and rule: ``(strength from which it holds, confidence)``, rising.
 STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
     "alone": {
-        "loading": (
-            (-math.inf, 0.031),
-            (0.8356, 0.647),
-        ),
+        "loading": ((-math.inf, 0.647),),
         "off-cpu": ((-math.inf, 0.947),),
         "run-queue-wait": ((-math.inf, 0.996),),
         "throttling": ((-math.inf, 0.963),),
@@ -65,10 +62,10 @@ STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
             (0.5008, 0.970),
         ),
         "less-time": ((-math.inf, 0.980),),
-        "loading": ((-math.inf, 0.889),),
+        "loading": ((-math.inf, 0.941),),
         "more-per-call": ((-math.inf, 0.917),),
-        "nothing-beyond": ((-math.inf, 0.875),),
-        "off-cpu": ((-math.inf, 0.972),),
+        "nothing-beyond": ((-math.inf, 0.840),),
+        "off-cpu": ((-math.inf, 0.973),),
         "run-queue-wait": ((-math.inf, 0.990),),
         "same-total": ((-math.inf, 0.987),),
         "slower-cpu": ((-math.inf, 0.958),),
@@ -96,7 +93,6 @@ STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
         "call-counts": ((-math.inf, 0.921),),
         "calls-per-call": ((-math.inf, 0.970),),
         "less-time": ((-math.inf, 0.917),),
-        "one-function": ((-math.inf, 0.417),),
         "starved": (
             (-math.inf, 0.702),
             (0.7567, 0.706),
@@ -116,7 +112,6 @@ STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
         "call-counts": ((-math.inf, 0.935),),
         "calls-per-call": ((-math.inf, 0.929),),
         "less-time": ((-math.inf, 0.989),),
-        "one-function": ((-math.inf, 0.500),),
         "starved-repeats": (
             (-math.inf, 0.588),
             (1.093, 0.824),

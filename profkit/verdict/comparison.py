@@ -132,7 +132,7 @@ def diff(
     process
         ``None`` for all processes summed, ``main``, ``rank:N`` or ``pid:N``.
     iterations
-        What the user said of the NVTX ranges.
+        What the user specified about the NVTX ranges.
     calls
         Whether to keep who calls whom (`Diff.calls`), for reports that draw it.
 
@@ -237,13 +237,16 @@ def compare(
     # Only native functions wait for ranks, and of large tables hardly a row does.
     ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
     native = [(i, name) for i, name in enumerate(table.name) if name[:1] == "<"]
+    is_native = np.zeros(len(table), np.bool_)
+    is_native[[i for i, _ in native]] = True
     ranks[[i for i, name in native if waits_for_ranks(name)]] = True
     reads[[i for i, name in native if reads_files(name)]] = True
+    masks = (waits, ranks, reads, is_native)
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(baseline, first, rows[0], rank, (waits, ranks, reads)),
-        _compositions(candidate, second, rows[1], rank, (waits, ranks, reads)),
+        _compositions(baseline, first, rows[0], rank, masks),
+        _compositions(candidate, second, rows[1], rank, masks),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),

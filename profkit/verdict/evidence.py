@@ -1,4 +1,4 @@
-"""From a case to evidence: for each name that a rule asks for, the measured facts of both sides, as numbers.
+"""From a case to evidence: for each name in a rule, the measured facts of both sides, as numbers.
 
 A producer returns nothing where nothing was measured. Sentences are made of it in `profkit.report.wording`.
 """
@@ -28,7 +28,7 @@ __all__ = ["PRODUCERS", "produce", "wall"]
 
 #: Functions and ranges that are named.
 NAMED = 3
-#: Part of its own time that a range must have waited to be named.
+#: Part of its time that a range must have queued to be named.
 LEAST_SHARE = 0.1
 #: Part of all queueing in functions that one must hold to be named.
 LEAST_PART = 0.05
@@ -39,7 +39,7 @@ Found = Iterable[Evidence]
 
 
 def produce(names: Iterable[str], case: Judged) -> tuple[Evidence, ...]:
-    """Return the evidence of some names, in their order; what two of them give is there once."""
+    """Return the evidence of some names, in their order; what two of them give is listed once."""
     found: list[Evidence] = []
     for name in names:
         found += [evidence for evidence in PRODUCERS[name](case) if evidence not in found]
@@ -152,7 +152,7 @@ def _demand(case: Judged) -> Found:
 
 
 def _asked(case: Case) -> Found:
-    """Cores that the pools of both sides ask for; nothing where no one looked, or nothing asks for too much."""
+    """Cores that the pools of both sides ask for; nothing if not measured, or if they do not ask for too much."""
     a, b = case.signals.baseline.inventory, case.signals.candidate.inventory
     if not case.read("contention.itself") or a.expected_cores is None or b.expected_cores is None:
         return
@@ -498,13 +498,13 @@ def _signs(case: Case) -> Found:
 def _lumps(case: Case) -> Found:
     s = case.signals
     if math.isfinite(s.lump_s):
-        told = dict(zip(SIGNS, s.signs.tolist(), strict=True))
+        by_name = dict(zip(SIGNS, s.signs.tolist(), strict=True))
         yield Evidence(
-            "lumps", "share", None, told["all_hit"], reading="lost-slices", numbers={"seconds": s.lump_s}
+            "lumps", "share", None, by_name["all_hit"], reading="lost-slices", numbers={"seconds": s.lump_s}
         )
 
 
-#: By the name that a rule asks for.
+#: By the name that rules use.
 PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "wall": wall,
     "self-time": _self_time,

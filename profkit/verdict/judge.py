@@ -28,7 +28,7 @@ __all__ = ["best_of", "judge", "lone_function", "rules_held"]
 
 #: Two findings whose parts of the lost time differ by less are settled by the order of the rules.
 ABOUT_EQUAL = 0.15
-#: Below this confidence a finding is shown but the verdict says that it is not enough.
+#: Below this confidence a finding is shown, but not named by the verdict.
 TOO_LITTLE = 0.5
 #: What two causes at once leave of the confidence in either.
 TOGETHER = 0.9
@@ -79,7 +79,7 @@ def rules_held(
 
 
 def best_of(findings: Sequence[Finding]) -> Finding | None:
-    """The finding that explains most; ``None`` where none is believed enough."""
+    """The finding that explains most; ``None`` where none has enough confidence."""
     sure = [f for f in findings if f.confidence >= TOO_LITTLE]
     causes = [f for f in sure if f.cause not in NO_HARM] or sure
     if not causes:
@@ -87,7 +87,7 @@ def best_of(findings: Sequence[Finding]) -> Finding | None:
     best = causes[0]
     for finding in causes[1:]:
         known = not math.isnan(finding.severity) and not math.isnan(best.severity)
-        # What explains much but is hardly believed explains little.
+        # A large part of the loss with little confidence counts for little.
         if known and finding.severity * finding.confidence > best.severity * best.confidence + ABOUT_EQUAL:
             best = finding
     return best
@@ -96,7 +96,7 @@ def best_of(findings: Sequence[Finding]) -> Finding | None:
 def lone_function(case: Case) -> int:
     """Row of the function that alone got slower, where sources are not known; −1 without one.
 
-    The account books its cost as code; it is asked for before there is an account.
+    The account books its cost as code; it is needed before there is an account.
     """
     own = replace(ONE_FUNCTION, unless=())
     holds, _ = evaluate(own, case.read, READINGS, frozenset())
@@ -124,7 +124,7 @@ def _finding(rule: Rule, case: Case) -> Finding:
     return Finding(
         rule=rule.id,
         cause=rule.cause,
-        # What a rule says stays said: its thresholds decide that, and the confidence says how much it is worth.
+        # The thresholds of a rule decide whether it holds; the confidence only says how reliable that is.
         confidence=max(confidence, min(rule.confidence if doubt is None else doubt, TOO_LITTLE)),
         calibrated=measured,
         severity=_severity(case, seconds) if rule.bucket else math.nan,

@@ -1,4 +1,4 @@
-"""Every number that the rules of a comparison may ask for: its unit, what it is, and where it comes from.
+"""Every value that the rules of a comparison may read: its unit, what it is, and where it comes from.
 
 Computes what is not in the signals or in the account already, and decides nothing.
 """
@@ -64,7 +64,7 @@ SIGMAS = 3.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """What a comparison is judged by; ``account`` is missing only while its own conditions are asked for."""
+    """What a comparison is judged by; ``account`` is missing only while it is being made."""
 
     signals: Signals
     account: Account | None = None
@@ -150,7 +150,7 @@ def _demand(case: Case) -> float | None:
 
 
 def _itself(case: Case) -> bool:
-    """Whether the program's own threads want more CPUs than there are, or more than before."""
+    """Whether the program's own threads ask for more than the available CPUs, or for more than before."""
     demand = _demand(case)
     if demand is not None and demand > value("demand.self"):
         return True
@@ -202,7 +202,7 @@ def _kind(case: Case) -> str | None:
         return "self-oversubscription" if more else "external-load"
     if itself or others:
         return "self-oversubscription" if itself else "external-load"
-    # As much as beside the baseline: that they are there is known, that they took more is not.
+    # As much as beside the baseline: it is known that they were running, not that they took more.
     return "external-load" if (b.others_cores or 0.0) >= value("others") else None
 
 
@@ -347,7 +347,7 @@ def slower_probe(a: SideFacts, b: SideFacts) -> bool:
 
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
-    """Bytes that say that the candidate worked on more data: (which, before, after)."""
+    """Bytes that show that the candidate worked on more data: (which, before, after)."""
     throughout = min(a.runs, b.runs) >= noise.MIN_RUNS_NOISE and (b.memory_least or 0.0) > (
         a.memory_most or math.inf
     )

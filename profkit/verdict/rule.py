@@ -60,7 +60,7 @@ class Judged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One number that rules may ask for.
+    """One value that rules may read.
 
     Attributes
     ----------

@@ -246,7 +246,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What one run says of itself: its account, and what it lacked (``None``: nothing)."""
+    """The account of one run, and what it lacked (``None``: nothing)."""
 
     account: Account
     verdict: Verdict | None
@@ -255,7 +255,7 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """Everything that ``profkit diff`` says, before it is laid out; `calls` only where they were asked for.
+    """The whole result of ``profkit diff``, before it is laid out; `calls` only where they were requested.
 
     `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known).
     """

@@ -67,7 +67,9 @@ class TestSamples:
         found = account_of(a, b)
         assert_adds_up(found, (walls[0], walls[1]))
         # What is promised is 1 % of the difference.
-        assert abs(math.fsum(b.seconds for b in found.buckets) - (walls[1] - walls[0])) <= 0.01 * abs(found.added_s)
+        assert abs(math.fsum(b.seconds for b in found.buckets) - (walls[1] - walls[0])) <= 0.01 * abs(
+            found.added_s
+        )
         assert_adds_up(account_of(a, b, "main" if "mpi" not in baseline else "rank:1"), (walls[0], walls[1]))
         assert_adds_up(account_of(as_plain(a.runs[0]), as_plain(b.runs[0])))
         assert_adds_up(account_of(as_plain(a.runs[0]), b))
@@ -86,9 +88,7 @@ class TestSamples:
             ]
             assert_adds_up(account_of(sides[0], sides[1]), (medians[0], medians[1]))
 
-    @pytest.mark.parametrize(
-        "name", sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.prof"))
-    )
+    @pytest.mark.parametrize("name", sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.prof")))
     def test_one_run_is_made_up_of_its_wall(self, name: str) -> None:
         run = load_side(SAMPLES / name).runs[0]
         found = judge_run(run, run.processes).account
@@ -235,7 +235,9 @@ class TestMixtures:
 
         def launcher(own: float, queue: float) -> Run:
             return program(
-                [Fn("main", 1, own), Fn(ACQUIRE, 1, 0, 0, 1.0 + queue, {"main": 1})], helpers=[(1.0, queue)], others=1.5
+                [Fn("main", 1, own), Fn(ACQUIRE, 1, 0, 0, 1.0 + queue, {"main": 1})],
+                helpers=[(1.0, queue)],
+                others=1.5,
             )
 
         found = account_of(launcher(0.001, 2.0), launcher(0.0011, 2.0))
@@ -279,7 +281,9 @@ class TestMixtures:
 
         def pool(cost: float, source: str) -> Run:
             work = [Fn("job", 50, cost, source=source)]
-            return program([Fn("main", 1, 0.1), Fn(ACQUIRE, 50, 0, 0, cost, {"main": 50})], workers=[work, work])
+            return program(
+                [Fn("main", 1, 0.1), Fn(ACQUIRE, 50, 0, 0, cost, {"main": 50})], workers=[work, work]
+            )
 
         found = account_of(pool(2.0, "before"), pool(5.0, "after"))
         assert found.seconds("code") == pytest.approx(3.0, rel=EXACT)

@@ -161,7 +161,10 @@ def test_a_comparison_says_what_the_analysis_found(contended: profkit.Diff) -> N
     found = compare(side_a, side_b)
     assert contended.verdict == found.verdict
     assert contended.slowdown.value == found.slowdown.value
-    assert contended.account == getattr(found, "account", None)
+    assert contended.account == found.account
+    added = contended.account.candidate_s - contended.account.baseline_s
+    assert sum(bucket.seconds for bucket in contended.account.buckets) == pytest.approx(added)
+    assert contended.summary.startswith("The candidate was starved of CPU by its own threads and processes")
     assert set(found.comparability.warnings) <= set(contended.warnings)
     table = contended.functions()
     assert table["name"] == list(found.table.name)
@@ -234,16 +237,28 @@ def test_reports_are_those_of_the_command_line(
     format: str, contended: profkit.Diff, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     renderer = next(renderer for renderer in RENDERERS if renderer.name == format)
-    for options, full_paths in (([], False), (["--full-paths"], True)):
+    for options, asked in (
+        ([], {}),
+        (["--full-paths"], {"full_paths": True}),
+        (["--explain", "--limit", "3"], {"explain": True, "limit": 3}),
+    ):
         target = tmp_path / f"cli{renderer.suffixes[0]}"
         with pytest.raises(SystemExit) as ended:
             main(["diff", str(CLEAN), str(SLOW), "-o", str(target), *options])
         assert (ended.value.code, capsys.readouterr().err) == (0, "")
-        text = contended.report(format, full_paths=full_paths)
+        text = contended.report(format, **asked)  # type: ignore[arg-type]
         assert text == target.read_text(encoding="utf-8")
         saved = tmp_path / f"api{renderer.suffixes[-1]}"
-        contended.save(saved, full_paths=full_paths)
+        contended.save(saved, **asked)  # type: ignore[arg-type]
         assert saved.read_text(encoding="utf-8") == text
+
+
+def test_every_condition_is_listed_where_asked(contended: profkit.Diff, ranks: profkit.Run) -> None:
+    for result in (contended, ranks):
+        assert "checks" not in json.loads(result.report("json"))
+        checks = json.loads(result.report("json", explain=True))["checks"]
+        assert any(check["held"] for check in checks)
+        assert len(result.report("terminal", explain=True)) > len(result.report("terminal"))
 
 
 def test_reports_are_masked_unless_asked_otherwise(ranks: profkit.Run, contended: profkit.Diff) -> None:
@@ -366,7 +381,7 @@ def test_foreign_profiles_know_less(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         main(["extract", str(CLEAN), "-o", str(tmp_path / "plain.prof")])
     run = profkit.read(tmp_path / "plain.prof")
-    assert (run.command, run.wall_s, run.verdict, run.account) == ((), None, None, None)
+    assert (run.command, run.wall_s, run.verdict, run.summary) == ((), None, None, "")
     assert repr(run) == "<profkit.Run plain.prof: 1 process>"
     functions = run.functions()
     assert np.isnan(functions["wait"]).all()

@@ -192,8 +192,8 @@ class TestReports:
         table = section.blocks[1]
         assert isinstance(table, Table)
         assert table.rows[0].cells[1] == (
-            "libgomp 8 (default; OMP_NUM_THREADS=1 came too late); openblas 2 (OMP_NUM_THREADS=9, capped); "
-            "mkl (not asked)"
+            "libgomp 8 (default; OMP_NUM_THREADS=1 was set too late); openblas 2 (OMP_NUM_THREADS=9, capped); "
+            "mkl (size not known)"
         )
 
     def test_only_differences(self) -> None:

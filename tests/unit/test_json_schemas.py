@@ -70,7 +70,9 @@ def test_checks_are_in_the_output_only_where_they_are_asked_for() -> None:
     checks = explained.pop("checks")
     assert explained == plain
     assert {check["threshold_id"] for check in checks} - {None} <= THRESHOLDS.keys()
-    of = next(check for check in checks if check["rule"] == "run-queue-wait" and check["threshold"] is not None)
+    of = next(
+        check for check in checks if check["rule"] == "run-queue-wait" and check["threshold"] is not None
+    )
     assert of["margin"] == pytest.approx(of["value"] - of["threshold"])
 
 

@@ -48,7 +48,10 @@ def test_bars_are_drawn_for_two_known_amounts(
     ("evidence", "values"),
     [
         (Evidence("main.wait", "share", 0.15, 0.91, 0.15, "cpus-were-free"), (0.15, 0.91)),
-        (Evidence("function.calls", "count", 27141, 13570, subject="f", reading="changed"), (27141.0, 13570.0)),
+        (
+            Evidence("function.calls", "count", 27141, 13570, subject="f", reading="changed"),
+            (27141.0, 13570.0),
+        ),
         (Evidence("others", "cores", None, 1.75, 0.25, "other-programs"), (None, 1.75)),
         # What reads like a number is none: a CPU, a version, a yes.
         (Evidence("cpu.model", "text", "3.11", "3.12", reading="another-cpu"), (None, None)),
@@ -105,9 +108,7 @@ def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     assert tones["<listcomp>"] == (5, None, "good")
     assert tones["_pin"] == (None, 4, "bad")
     assert tones["_thread.lock.acquire"][2] == "wait"
-    many = [
-        build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), moved=True) for i in range(40)
-    ]
+    many = [build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), moved=True) for i in range(40)]
     crowded = slopes(replace(diff, table=build.table(many)))
     assert crowded is not None
     assert crowded.hidden == 40 - MOST_LABELS

@@ -44,7 +44,9 @@ def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["foreign_run", "captured_run", "hostile_run"])
-@pytest.mark.parametrize("judged", [None, build.alone(), replace(build.alone(), verdict=None), build.hostile_alone()])
+@pytest.mark.parametrize(
+    "judged", [None, build.alone(), replace(build.alone(), verdict=None), build.hostile_alone()]
+)
 @pytest.mark.parametrize("explain", [False, True])
 def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain: bool) -> None:
     value = strict(show_json(getattr(build, name)(), judged=judged, explain=explain))

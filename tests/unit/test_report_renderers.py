@@ -125,9 +125,7 @@ def test_hostile_names_leave_the_markdown_whole(make: Callable[[], Document]) ->
 
 def many(n: int) -> Diff:
     rows = [
-        build.Row(
-            f"function_{i}" * 12, f"package/module_{i}.py", before=(1.0, 5), after=(3.0, 5), moved=True
-        )
+        build.Row(f"function_{i}" * 12, f"package/module_{i}.py", before=(1.0, 5), after=(3.0, 5), moved=True)
         for i in range(n)
     ]
     return replace(build.contended(), table=build.table(rows))

@@ -1,5 +1,5 @@
 // Who calls whom, around one function: an icicle of which the middle three levels are measured sums. What stands
-// further up and down is apportioned from the sums of pairs, since no profile tells the paths.
+// further up and down is apportioned from the sums of pairs, since no profile holds the paths.
 function startCalls() {
   const { n, after, before, names } = functions;
   const graph = data.calls;
@@ -32,7 +32,7 @@ function startCalls() {
   const edges = () => (side === "after" ? edgesAfter : edgesBefore);
   const grown = (edge) => (before ? edgesAfter.cumtime[edge] - edgesBefore.cumtime[edge] : 0);
 
-  // Every measured pair of the focused function, widest first; itself and what only the other side has are told apart.
+  // Every measured pair of the focused function, widest first; itself and what only the other side has are kept apart.
   function pairs(of, other) {
     const found = { rows: [], itself: null, absent: 0 };
     for (const edge of of(focus)) {
@@ -171,12 +171,12 @@ function startCalls() {
     middle.append(block(self, 0, Math.max(all / whole, 0.02), "focused"));
     middle.firstChild.setAttribute("aria-current", "true");
     const ownWork = { seconds: own, change: before && after.tottime[focus] - before.tottime[focus], text: "self" };
-    fill(level("calls", `Callees of ${names[focus]}`), withRest([ownWork, ...down.rows], all, "not told by the profile"), 0, whole);
+    fill(level("calls", `Callees of ${names[focus]}`), withRest([ownWork, ...down.rows], all, "not in the profile"), 0, whole);
     levelsBeyond(down.rows, whole, false);
     levelsBeyond(up.rows, whole, true);
     picture.querySelector(".focused").tabIndex = 0;
     if (before) picture.append(legend());
-    tell(up, down, own, all);
+    describe(up, down, own, all);
     tabulate(up, down);
     back.disabled = history.length === 0;
     find.value = names[focus];
@@ -194,7 +194,7 @@ function startCalls() {
     return key;
   }
 
-  function tell(up, down, own, all) {
+  function describe(up, down, own, all) {
     const parts = [`${names[focus]} (${functions.where(focus)}): ${seconds(all)} with callees, ${seconds(own)} itself, ${count(nodes().ncalls[focus])} calls.`];
     if (up.itself !== null) {
       parts.push(`↻ It calls itself: ${count(edges().ncalls[up.itself])} of its calls. The times of callers and callees then overlap, and may exceed its own.`);

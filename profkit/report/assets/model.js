@@ -24,7 +24,7 @@ function columns(side, n, ranks, other) {
   const nanoseconds = (values) => Float64Array.from(values, (value) => value * 1e-9);
   return {
     rank: Int32Array.from(side.rank ?? ranks),
-    // The baseline's counts are told as differences to the candidate's.
+    // The baseline's counts are stored as differences to the candidate's.
     ncalls: Float64Array.from(side.ncalls, (value, row) => (other ? value + other.ncalls[row] : value)),
     tottime: nanoseconds(side.tottime),
     cumtime: nanoseconds(side.cumtime),
@@ -50,7 +50,7 @@ const functions = (() => {
   return { ...table, n, after, before, marked, where };
 })();
 
-// Tells other parts of the page that the reader chose a function.
+// Notifies other parts of the page that the reader chose a function.
 const chosen = new EventTarget();
 function choose(row) {
   chosen.dispatchEvent(new CustomEvent("function", { detail: row }));

@@ -79,7 +79,7 @@ function startTimeline() {
   }
 
   function picture(side) {
-    const svg = draw("svg", { role: "img", tabindex: 0, "aria-label": told(side) });
+    const svg = draw("svg", { role: "img", tabindex: 0, "aria-label": described(side) });
     let y = 18;
     for (const at of ticks()) {
       svg.append(draw("line", { x1: x(at), x2: x(at), y1: 14, y2: 14, class: "base tick" }));
@@ -120,7 +120,7 @@ function startTimeline() {
     return svg;
   }
 
-  function told(side) {
+  function described(side) {
     const drawn = side.tracks.reduce((sum, track) => sum + track.begin.length, 0);
     return `${side.label || "The run"} over ${seconds(side.seconds)}: ${side.tracks.length} threads, ${drawn} ranges`;
   }

@@ -26,12 +26,12 @@ BUCKET_TITLES: Mapping[str, str] = {
 }
 #: Functions that are named behind a bucket.
 NAMED = 2
-#: Part of the greatest bucket below which one is not worth a line unless it is beyond its noise.
+#: Part of the greatest bucket below which one gets no line.
 SMALL = 0.005
 
 
 def waterfall(account: Account) -> Waterfall:
-    """Lay out an account; buckets of no size are left out, and the others still add up to within rounding."""
+    """Lay out an account; tiny buckets are left out, and the others still add up to within rounding."""
     whole = max(abs(account.added_s), *(abs(b.seconds) for b in account.buckets), 1e-12)
     alone = account.baseline_s == 0.0
     steps = tuple(
@@ -72,7 +72,7 @@ def _about(bucket: Bucket) -> str:
 
 def _note(account: Account) -> str:
     if account.merged:
-        return "Without the kernel's counters, running and queueing cannot be told apart."
+        return "Without the kernel's counters, running and queueing cannot be separated."
     if account.basis == "other-programs":
         return "Intervals: what clean repeats of other programs show. Several runs per side give their own."
     return ""

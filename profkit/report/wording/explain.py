@@ -32,7 +32,7 @@ def explain_sections(
     checks: Sequence[Checked],
     findings: Sequence[Finding],
 ) -> list[Section]:
-    """Lay out how each rule was evaluated, in the order in which they were asked.
+    """Lay out how each rule was evaluated, in the order in which they were evaluated.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from profkit.report.text import clean
 __all__ = ["SMALL_SHARE", "WAITING_NOTE", "cut_note", "display_name", "location", "moved_text"]
 
 #: Share of the self time (1) below which a function that did not move beyond the noise is counted instead of
-#: listed: a fifth of the 0.5 % below which rankings say nothing (DETECTION §2).
+#: listed: a fifth of the 0.5 % below which rankings mean nothing.
 SMALL_SHARE = 0.001
 #: Part of a function's self time spent queueing from which its sentence mentions it.
 MENTION_WAIT = 0.1

@@ -43,7 +43,7 @@ _Parts = tuple["str | None", str, Mapping[str, Value], bool]
 
 
 def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
-    """Say the verdict in a headline, and its cause by the name that scripts match."""
+    """Return the verdict as a headline, a sentence, and the cause that scripts match."""
     headline, tone = _HEADLINES[verdict.cause]
     headline = _UNDECIDED.get(verdict.rule, headline)
     if verdict.kind:

@@ -1,7 +1,7 @@
 """`Inventory` → advice that makes a run fit its CPUs, naming only what is really in it.
 
 Variables of libraries that are loaded and follow a variable; lines of code where the program set the size itself;
-options of the command where its workers or ranks can be recognised. Runs nothing, and says nothing where
+options of the command where its workers or ranks can be recognised. Runs nothing, and returns nothing where
 nothing has to be cut.
 """
 
@@ -32,7 +32,7 @@ _CODE: Mapping[str, str] = {
 }
 _OTHER_CODE = "threadpoolctl.threadpool_limits({n})"
 
-#: Options that say how many workers or jobs a program starts, as programs of this field spell them.
+#: Options that say how many workers or jobs a program starts, in their usual spellings.
 #: ``--trainer.num_workers=4`` and Hydra's ``trainer.num_workers=4`` among them.
 _WORKER_OPTION = re.compile(
     r"(?:-j|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:(?:n[_-]?)?jobs|(?:num[_-]|n[_-]|data(?:loader)?[_-])*workers"
@@ -61,7 +61,7 @@ class _Share(NamedTuple):
 def limit_advice(
     inventory: Inventory, command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> tuple[Advice, ...]:
-    """Return what makes all processes together ask for no more CPUs than there are.
+    """Return what makes all processes together ask for no more than the available CPUs.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _binds(word: str) -> bool:
 
 
 def _fewer_processes(command: list[str], share: _Share) -> list[str]:
-    """Lower the numbers of workers or ranks that the command names, where more work than there are CPUs."""
+    """Lower the numbers of workers or ranks that the command names, where more of them work than there are CPUs."""
     if share.host.at_once <= share.processes:
         return command
     launcher = bool(command) and command[0].rpartition("/")[2] in _LAUNCHERS

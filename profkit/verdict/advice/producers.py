@@ -1,4 +1,4 @@
-"""Advice by the names that rules ask for: commands as words, variables, and what each should win back."""
+"""Advice by the names that rules use: commands as words, variables, and what each should win back."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
 
 def limit_threads(side: SideFacts) -> tuple[Advice, ...]:
     """Cut thread pools so that all processes together fit the CPUs they may use, by their inventory if known."""
-    told = limit_advice(side.inventory, side.command, side.environment)
-    if told:
-        return told
+    found = limit_advice(side.inventory, side.command, side.environment)
+    if found:
+        return found
     if not side.available_cpus:
         return ()
     each = max(1, int(side.available_cpus // max(1, side.processes)))
@@ -120,7 +120,7 @@ def _show(kind: str, *options: str) -> Callable[[Judged], Found]:
     return found
 
 
-#: By the name that a rule asks for.
+#: By the name that rules use.
 PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "contention": _contention,
     "raise-quota": _raise_quota,

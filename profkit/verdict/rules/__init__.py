@@ -1,4 +1,4 @@
-"""The rules of a comparison and of one run alone, in the order in which they are asked; one module a cause.
+"""The rules of a comparison and of one run alone, in the order in which they are evaluated; one module per cause.
 
 Where two findings explain about as much of the lost time, the one that stands first here is named.
 """
