@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from profkit.report.document import Step, Waterfall
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
-from profkit.verdict.account import Account, Bucket
+from profkit.verdict.account import RUN_BUCKETS, Account, Bucket
 
 __all__ = ["BUCKET_TITLES", "waterfall"]
 
@@ -33,7 +33,7 @@ SMALL = 0.005
 def waterfall(account: Account) -> Waterfall:
     """Lay out an account; tiny buckets are left out, and the others still add up to within rounding."""
     whole = max(abs(account.added_s), *(abs(b.seconds) for b in account.buckets), 1e-12)
-    alone = account.baseline_s == 0.0
+    alone = tuple(bucket.name for bucket in account.buckets) == RUN_BUCKETS
     steps = tuple(
         Step(
             title=_title(bucket, account, alone),

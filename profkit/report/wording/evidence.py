@@ -137,7 +137,8 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     ),
     "waiting-left-out": lambda e: "waiting left out",
     "per-call-of": lambda e: (
-        f"{units.count(_number(e, 'calls'))} calls of {clean(str(e.numbers.get('caller')))}: the change starts there"
+        f"{units.count(_number(e, 'calls'))} call{'' if _number(e, 'calls') == 1 else 's'} of "
+        f"{clean(str(e.numbers.get('caller')))}: the change starts there"
     ),
     "code-part": lambda e: (
         f"{units.share(_number(e, 'share'))} of the lost time, with all that changed or is new and what that calls"

@@ -35,7 +35,7 @@ _KINDS = {
 #: Headlines of verdicts that are inconclusive for a reason of their own, by rule.
 _UNDECIDED = {
     "another-program": "Two different programs",
-    "unfinished": "The targets did not end alike",
+    "unfinished": "A target failed",
 }
 
 #: What a summary is made from: the kind, the subject, the numbers, and whether it is of one run alone.
@@ -172,7 +172,7 @@ def _ended(parts: _Parts) -> str:
         else:
             said.append(f"the {side} ended with exit status {status}" if status else f"the {side} ended normally")
     text = " and ".join(said)
-    return f"{text[0].upper()}{text[1:]}: they did not do the same work, so their times cannot be compared."
+    return f"{text[0].upper()}{text[1:]}: they need not have done the same work, so their times cannot be compared."
 
 
 def _starved(parts: _Parts) -> str:

@@ -1,0 +1,558 @@
+"""Words of results: every id has some, none is left over, and numbers read as people write them."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profkit.model import PROJECT, FunctionKey
+from profkit.report import units
+from profkit.report.wording import (
+    BUCKET_TITLES,
+    advice_text,
+    evidence_texts,
+    finding_text,
+    moved_text,
+    summary_of,
+    verdict_block,
+    waterfall,
+)
+from profkit.report.wording import verdicts as wording
+from profkit.report.wording.advice import ADVICE
+from profkit.report.wording.evidence import READINGS, SIGNALS, value_text
+from profkit.report.wording.verdicts import SUMMARIES
+from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account, Bucket, Part
+from profkit.verdict.comparison import diff
+from profkit.verdict.rules import RULES, RULES_ALONE
+from profkit.verdict.types import CAUSES, UNITS, Advice, Evidence, Finding, Value, Verdict
+from tests import report_builders as build
+from tests.builders import Row, foreign, profile
+
+VERDICT = Path(__file__).resolve().parents[2] / "profkit" / "verdict"
+
+
+# What the code can produce, read from its source -----------------------------------------------------------------
+
+
+@cache
+def functions_of_the_room() -> Mapping[str, ast.FunctionDef]:
+    return {
+        node.name: node
+        for path in VERDICT.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+class Literals:
+    """Every text that an expression of one module may have, as far as its source says; fails where it does not."""
+
+    def __init__(self, path: Path) -> None:
+        self.tree = ast.parse(path.read_text(encoding="utf-8"))
+        self.owner: dict[ast.AST, ast.FunctionDef] = {}
+        for function in (n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)):
+            for node in ast.walk(function):
+                if node is not function:
+                    self.owner[node] = function  # inner functions come later and win
+
+    def calls(self, name: str) -> Iterator[ast.Call]:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+                yield node
+
+    def texts(self, node: ast.expr) -> set[str]:
+        if isinstance(node, ast.Constant):
+            assert isinstance(node.value, str)
+            return {node.value}
+        if isinstance(node, ast.IfExp):
+            return self.texts(node.body) | self.texts(node.orelse)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            assert isinstance(node.func.value, ast.Dict)
+            return set().union(*map(self.texts, (*node.func.value.values, node.args[1])))
+        assert isinstance(node, ast.Name), ast.dump(node)
+        return self._of_name(node.id, self.owner[node])
+
+    def _of_name(self, name: str, function: ast.FunctionDef) -> set[str]:
+        found: set[str] = set()
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and any(getattr(t, "id", "") == name for t in node.targets):
+                found |= self.texts(node.value)
+            if isinstance(node, ast.For) and name in {getattr(t, "id", "") for t in ast.walk(node.target)}:
+                # What another function of the room returns: all texts in its body but its docstring.
+                assert isinstance(node.iter, ast.Call)
+                assert isinstance(node.iter.func, ast.Name)
+                body = functions_of_the_room()[node.iter.func.id].body[1:]
+                found |= {
+                    n.value
+                    for part in body
+                    for n in ast.walk(part)
+                    if isinstance(n, ast.Constant) and isinstance(n.value, str)
+                }
+        parameters = [argument.arg for argument in function.args.args]
+        outer = self.owner.get(function)
+        if name in parameters:
+            for call in self.calls(function.name):
+                found |= self.texts(call.args[parameters.index(name)])
+        elif outer is not None and outer is not function and name in [a.arg for a in outer.args.args]:
+            found |= self._of_name(name, outer)
+        assert found, f"{function.name}: where {name} comes from is not known"
+        return found
+
+
+def produced(kind: str, argument: int, keyword: str, *modules: str) -> set[str]:
+    """Texts that calls of a type are given at one place, or by its keyword."""
+    found: set[str] = set()
+    for module in modules:
+        literals = Literals(VERDICT / module)
+        for call in literals.calls(kind):
+            named = [k.value for k in call.keywords if k.arg == keyword]
+            if named or len(call.args) > argument:
+                found |= literals.texts(named[0] if named else call.args[argument])
+            else:
+                found.add("")
+    return found
+
+
+def test_every_signal_has_words_and_none_is_left_over() -> None:
+    assert produced("Evidence", 0, "signal", "evidence.py") == set(SIGNALS)
+
+
+def test_every_reading_of_evidence_has_words_and_none_is_left_over() -> None:
+    assert produced("Evidence", 5, "reading", "evidence.py") == set(READINGS)
+
+
+def test_every_advice_has_words_and_none_is_left_over() -> None:
+    assert produced("Advice", 0, "kind", "advice/producers.py", "advice/limits.py") == set(ADVICE)
+
+
+def test_evidence_and_advice_are_made_nowhere_else() -> None:
+    for path in VERDICT.rglob("*.py"):
+        literals = Literals(path)
+        name = str(path.relative_to(VERDICT))
+        assert not list(literals.calls("Evidence")) or name == "evidence.py"
+        assert not list(literals.calls("Advice")) or name in ("advice/producers.py", "advice/limits.py")
+
+
+def test_every_rule_and_every_reason_has_a_sentence_and_none_is_left_over() -> None:
+    judge = Literals(VERDICT / "judge.py")
+    reasons = {text for call in judge.calls("_inconclusive") for text in judge.texts(call.args[1])}
+    assert set(SUMMARIES) == {rule.id for rule in (*RULES, *RULES_ALONE)} | reasons
+    assert set(wording._UNDECIDED) <= reasons
+
+
+def test_every_cause_has_a_headline_and_every_kind_its_words() -> None:
+    assert set(wording._HEADLINES) == set(CAUSES)
+    kinds = set()
+    for module in ("readings.py", "alone.py"):
+        literals = Literals(VERDICT / module)
+        function = next(n for n in literals.tree.body if getattr(n, "name", "") == "_kind")
+        kinds |= {
+            n.value for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, str) and "-" in n.value
+        }
+    assert kinds | {"cpu-quota"} == set(wording._KINDS)
+
+
+def test_every_bucket_has_a_title_and_none_is_left_over() -> None:
+    assert set(BUCKET_TITLES) == {*BUCKETS, *RUN_BUCKETS}
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "text"),
+    [
+        ("s", 12.5, "12.5 s"),
+        ("share", 0.125, "12.5 %"),
+        ("factor", 12.5, "12.5×"),
+        ("cores", 1.5, "1.50 cores"),
+        ("cores", 1.0, "1 core"),
+        ("count", 27141, "27,141"),
+        ("count", 0.5, "0.50"),
+        ("bytes", 210e6, "210 MB"),
+        ("distance", 0.125, "0.12"),
+        ("bool", True, "yes"),
+        ("bool", False, "no"),
+        ("text", "EPYC", "EPYC"),
+        ("text", None, "not set"),
+        ("s", None, "–"),
+    ],
+)
+def test_values_by_unit(unit: str, value: Value, text: str) -> None:
+    assert unit in UNITS
+    assert value_text(unit, value) == text
+
+
+# Sentences ------------------------------------------------------------------------------------------------------
+
+
+class Asked(dict[str, Value]):
+    """Numbers of a finding that remember which of them a sentence asked for."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked.add(name)
+        return super().get(name, default)
+
+    def __getitem__(self, name: str) -> Value:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+
+@pytest.mark.parametrize(
+    ("rule", "alone"),
+    [(rule, alone) for alone, rules in ((False, RULES), (True, RULES_ALONE)) for rule in rules],
+    ids=lambda v: getattr(v, "id", "alone" if v else "comparison"),
+)
+def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: bool) -> None:
+    asked: set[str] = set()
+    for who, kind, flag in itertools.product(
+        ("main", "rank", "helpers"), ("self-oversubscription", "external-load", None), (True, False)
+    ):
+        values: dict[str, Value] = dict.fromkeys(rule.numbers, 0.5)
+        values |= {name: flag for name in rule.numbers if name in ("code.new", "pair.counters", "contention.others")}
+        values |= {"contention.who": who} if "contention.who" in rule.numbers else {}
+        numbers = Asked(values)
+        found = Finding(rule.id, rule.cause, 0.9, kind=kind, subject="f" if rule.subject else "", numbers=numbers)
+        text = summary_of(found, alone=alone)
+        assert text.endswith(".")
+        # What was measured is in the sentence: no dash stands for a number.
+        assert units.UNKNOWN not in text, text
+        asked |= numbers.asked
+    assert asked <= set(rule.numbers)
+    spare = set(rule.numbers) - asked
+    # The counters that say who took the CPUs are read by scripts, too.
+    assert spare <= {"contention.itself"}, spare
+
+
+@pytest.mark.parametrize(
+    ("found", "alone", "said"),
+    [
+        (
+            Finding(
+                "run-queue-wait",
+                "contention",
+                0.9,
+                kind="external-load",
+                numbers={"contention.who": "main", "main.wait": 0.612, "main.wait-before": 0.004},
+            ),
+            False,
+            "The candidate was starved of CPU by other programs on the machine: its main thread queued for a CPU for "
+            "61.2 % of the active time, against 0.4 % in the baseline.",
+        ),
+        (
+            Finding(
+                "run-queue-wait",
+                "contention",
+                0.9,
+                kind="self-oversubscription",
+                numbers={"contention.who": "helpers", "helpers.wait": 0.75, "contention.others": True},
+            ),
+            True,
+            "The run was starved of CPU by its own threads and processes, and by other programs too: the workers and "
+            "threads that its main thread waits for queued for a CPU for 75.0 % of the active time.",
+        ),
+        (
+            Finding("changed-source", "code-change", 0.9, subject="blur", numbers={"account.code": 0.97}),
+            False,
+            "The source of blur changed; changed functions and what they call hold 97.0 % of the lost time.",
+        ),
+        (
+            Finding(
+                "changed-source", "code-change", 0.9, subject="pin", numbers={"account.code": 0.5, "code.new": True}
+            ),
+            False,
+            "pin is new; changed functions and what they call hold 50.0 % of the lost time.",
+        ),
+        (
+            Finding("call-counts", "workload-change", 0.9, subject="main", numbers={"calls.factor": 2.0}),
+            False,
+            "The candidate does 2.00× the work: the functions where the time is spent are called more often. The "
+            "changed calls start in main.",
+        ),
+        (
+            Finding("call-counts", "workload-change", 0.9, numbers={"calls.factor": 0.5}),
+            False,
+            "The candidate does 0.50× the work: the functions where the time is spent are called less often.",
+        ),
+        (
+            Finding("throttling", "contention", 0.9, kind="cpu-quota", numbers={"throttled": 0.62}),
+            True,
+            "A CPU quota throttled the run in 62.0 % of its periods.",
+        ),
+        (
+            Finding("less-time", "faster", 0.9, numbers={"time.slowdown": 0.5}),
+            False,
+            "The candidate takes 0.50× the baseline's time.",
+        ),
+    ],
+)
+def test_what_is_said_of_a_finding(found: Finding, alone: bool, said: str) -> None:
+    assert summary_of(found, alone=alone) == said
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((0, 1), "The baseline ended normally and the candidate ended with exit status 1"),
+        ((137, 0), "The baseline was ended by signal 9 and the candidate ended normally"),
+        ((139, 139), "The baseline was ended by signal 11 and the candidate was ended by signal 11"),
+        ((0, 192), "The baseline ended normally and the candidate was ended by signal 64"),
+        ((0, 193), "The baseline ended normally and the candidate ended with exit status 193"),
+        ((0, 128), "The baseline ended normally and the candidate ended with exit status 128"),
+    ],
+)
+def test_how_targets_ended(ends: tuple[int, int], said: str) -> None:
+    numbers = {"baseline-exit": ends[0], "candidate-exit": ends[1]}
+    block = verdict_block(Verdict("inconclusive", "unfinished", numbers=numbers))
+    assert block.summary == f"{said}: they need not have done the same work, so their times cannot be compared."
+    assert (block.headline, block.cause, block.confidence) == ("A target failed", "inconclusive", None)
+
+
+def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
+    numbers = {"account.code": 0.3}
+    found = Finding("changed-source", "code-change", 0.9, 0.3, "code", 2.0, subject="solve", numbers=numbers)
+    assert finding_text(found).startswith("code-change (explains 30.0 % of the lost time): The source of solve")
+    sure = replace(found, calibrated=True, severity=math.nan)
+    assert finding_text(sure).startswith("code-change (confidence 90 %): The source of solve changed")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "texts"),
+    [
+        (build.QUEUE, ("run-queue wait of the main thread", "12.0 ms (0.4 %)", "5.31 s (61.2 %)", "ready to run, but no CPU was free")),
+        (
+            Evidence("demand", "cores", 0.98, 3.33, 2.5, "own-threads-compete", whole=(2.0, 2.0)),
+            (
+                "CPU demand of the whole program",
+                "0.98 cores of 2 CPUs",
+                "3.33 cores of 2 CPUs",
+                "more than the CPUs available: its own threads and processes compete",
+            ),
+        ),
+        (
+            Evidence("origin", "count", 5.0, 20.0, reading="per-call-of", subject="sharpen", numbers={"caller": "blur", "calls": 100}),
+            ("calls of sharpen, per call of blur", "5", "20", "100 calls of blur: the change starts there"),
+        ),
+        (
+            Evidence("origin", "count", 0.5, 1 / 3, reading="per-call-of", subject="f", numbers={"caller": "g", "calls": 1}),
+            ("calls of f, per call of g", "0.50", "0.33", "1 call of g: the change starts there"),
+        ),
+        (
+            Evidence("wall", "s", 3.21, 9.93, reading="times", numbers={"factor": 3.09}),
+            ("wall time", "3.21 s", "9.93 s", "3.09×"),
+        ),
+        (Evidence("function.source", "text", reading="source-new", subject="f"), ("source of f", "", "", "new")),
+        (
+            Evidence("variable", "text", None, "AVX2", subject="OPENCV_CPU_DISABLE", reading="other-instructions"),
+            ("OPENCV_CPU_DISABLE", "not set", "AVX2", "libraries use other instructions"),
+        ),
+        (
+            Evidence("main.off", "s", None, 8.0, reading="waiting-for-something", whole=(None, 10.0)),
+            ("main thread off the CPU, not queueing", "–", "8.00 s (80.0 %)", "waiting for something else than a CPU"),
+        ),
+        (
+            Evidence("order.elsewhere", "share", 0.0, 0.36, 0.09, "noise-reaches"),
+            ("time that sits in other functions", "0 %", "36.0 %", "noise reaches 9.0 %"),
+        ),
+        (
+            Evidence(
+                "pools.asked",
+                "cores",
+                2.0,
+                16.0,
+                2.0,
+                "pool",
+                "openblas",
+                (2.0, 2.0),
+                {"threads": 8, "processes": 2, "origin": "default", "variable": ""},
+            ),
+            (
+                "cores that its processes and thread pools ask for",
+                "2.00 cores of 2 CPUs",
+                "16.00 cores of 2 CPUs",
+                "2 × openblas 8 (by default), for 2 CPUs",
+            ),
+        ),
+    ],
+    ids=lambda v: getattr(v, "signal", ""),
+)
+def test_evidence_as_text(evidence: Evidence, texts: tuple[str, str, str, str]) -> None:
+    assert tuple(evidence_texts(evidence)) == texts
+
+
+TRAIN = ("python", "train.py", "--note", "two words")
+
+
+@pytest.mark.parametrize(
+    ("advice", "text"),
+    [
+        (
+            Advice("limit-threads", TRAIN, {"OMP_NUM_THREADS": "1"}, cures="queue", predicted_gain_s=3.9),
+            "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python train.py --note 'two words'  # should win back "
+            "up to 3.90 s",
+        ),
+        (
+            Advice("edit-code", subject="torch.set_num_threads(1)"),
+            "# in the program, which sets it itself: torch.set_num_threads(1)",
+        ),
+        (
+            Advice("start-fewer", numbers={"processes": 16, "cpus": 8.0, "most": 8, "workers": 7}),
+            "# 16 processes share 8 CPUs: start at most 8 of them; workers: DataLoader(…, num_workers=7), Pool(processes=7)",
+        ),
+        (
+            Advice("start-fewer", numbers={"processes": 4, "cpus": 2.5, "most": 2}),
+            "# 4 processes share 2.5 CPUs: start at most 2 of them",
+        ),
+        (
+            Advice("capture-idle", TRAIN, cures="queue", predicted_gain_s=5.1),
+            "profkit capture -o quiet.prof -- python train.py --note 'two words'  # on an idle or exclusive node; should "
+            "win back up to 5.10 s",
+        ),
+        (Advice("capture-side", subject="baseline"), "profkit capture -o baseline.prof -- python your_script.py"),
+        (
+            Advice("run-to-end", TRAIN, subject="candidate"),
+            "profkit capture -o candidate.prof -- python train.py --note 'two words'  # until it ends without an error",
+        ),
+        (Advice("more-runs", numbers={"runs": 1}), "# 1 more run per side: profkit capture --repeat 1 …"),
+        (
+            Advice("git-log", ("git", "log", "-p", "--", "a b.py"), cures="code", predicted_gain_s=2.73, subject="blur"),
+            "git log -p -- 'a b.py'  # what changed in blur; should win back up to 2.73 s",
+        ),
+        (
+            Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=("my run.prof",)),
+            "profkit show --by cumtime 'my run.prof'  # what it waited in",
+        ),
+        # A gain that is not known, or none, is not promised.
+        (
+            Advice("within-quota", ("a",), {"OMP_NUM_THREADS": "2"}, cures="queue"),
+            "OMP_NUM_THREADS=2 profkit capture -o within-quota.prof -- a",
+        ),
+    ],
+    ids=lambda v: getattr(v, "kind", ""),
+)
+def test_advice_as_text(advice: Advice, text: str) -> None:
+    assert advice_text(advice) == text
+
+
+def test_every_advice_is_one_line_that_a_shell_reads_or_skips() -> None:
+    import shlex
+
+    numbers = {"processes": 2, "cpus": 2.0, "most": 1, "workers": 1, "runs": 4}
+    for kind in ADVICE:
+        text = advice_text(Advice(kind, ("x", "it's"), {"A": "b c"}, subject="f\nrm -rf /", numbers=numbers))
+        assert "\n" not in text
+        words = shlex.split(text, comments=True)
+        assert text.startswith("#") or words, kind
+        assert "-rf" not in words
+
+
+class TestWaterfall:
+    def test_buckets_of_no_size_have_no_step(self) -> None:
+        found = waterfall(build.account(3.0, 5.0, code=1.995, startup=0.002, rest=0.003))
+        assert [step.title for step in found.steps] == ["changed code"]
+        assert (found.before_s, found.after_s) == (3.0, 5.0)
+
+    def test_a_step_names_the_functions_that_make_most_of_it(self) -> None:
+        parts = (Part(0, "solve", 1.0), Part(1, "a.b", 0.5), Part(2, "c", 0.3), Part(3, "step", 0.4, "range"))
+        bucket = Bucket("code", 2.0, 1.5, 2.5, 1.0, parts)
+        found = waterfall(Account(3.0, 5.0, (bucket,)))
+        assert found.steps[0].about == "solve, a.b"
+        small = replace(bucket, parts=(Part(0, "solve", 0.1),))
+        assert waterfall(Account(3.0, 5.0, (small,))).steps[0].about == ""
+
+    def test_titles_say_which_way_it_went_and_what_is_not_known(self) -> None:
+        fewer = waterfall(build.account(5.0, 3.0, work=-2.0, rest=0.0))
+        assert [step.title for step in fewer.steps] == ["fewer calls"]
+        plain = waterfall(build.plain_account(3.0, 5.0))
+        assert [step.title for step in plain.steps] == ["cost per call, or queued"]
+        assert "Without the kernel's counters" in plain.note
+        assert waterfall(build.account(3.0, 5.0, "repeats", code=2.0)).note == ""
+
+    def test_one_run_alone_starts_at_nothing(self) -> None:
+        account = build.alone().account
+        found = waterfall(account)
+        assert found.before_s is None
+        assert [step.title for step in found.steps] == ["start and end", "running", "queued for a CPU", "blocked"]
+        assert all(step.beyond for step in found.steps)
+        plain = waterfall(replace(account, merged=("running", "queue")))
+        assert plain.steps[1].title == "running or queued"
+
+    def test_a_baseline_that_took_no_time_is_a_baseline(self) -> None:
+        assert waterfall(build.account(0.0, 2.0, speed=2.0)).before_s == 0.0
+
+
+# What moved -----------------------------------------------------------------------------------------------------
+
+FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}") for i in range(20)]
+
+
+def moved(before: Row, after: Row, wait: float | None = None) -> str:
+    """The sentence on the last function of two profiles."""
+    a, b = profile([*FILLER, before]), profile([*FILLER, after])
+    if wait is not None:
+        at = np.arange(len(b)) == len(b) - 1
+        b = replace(b, wait=np.where(at, wait, 0.0))
+    table = diff(foreign(a), foreign(b)).table
+    return moved_text(table, table.name.index(after.name))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wait", "said"),
+    [
+        (
+            Row("m.py", 900, "hot", 100, 0.105, source="h"),
+            Row("m.py", 900, "hot", 100, 2.0, source="h"),
+            1.42,
+            "rose from #10 to #1; same source, same calls, 19.0× per call, 71.0 % of it waiting for a CPU",
+        ),
+        (
+            Row("m.py", 900, "hot", 100, 2.0),
+            Row("m.py", 900, "hot", 200, 12.0),
+            None,
+            "stays #1; 2.00× the calls, 3.00× per call",
+        ),
+        (
+            Row("m.py", 900, "hot", 100, 0.1, source="old"),
+            Row("m.py", 900, "hot", 100, 2.0, source="new"),
+            None,
+            "rose from #11 to #1; source changed, same calls, 20.0× per call",
+        ),
+        (
+            Row("m.py", 900, "hot", 1000, 0.0001),
+            Row("m.py", 900, "hot", 1013, 5.2489),
+            None,
+            "rose from #21 to #1; nearly the same calls, 51,815× per call",
+        ),
+        (
+            Row("m.py", 900, "hot", 10, 2.0),
+            Row("m.py", 900, "hot", 10, 0.1),
+            None,
+            "fell from #1 to #11; same calls, 0.05× per call",
+        ),
+        (
+            Row("~", 0, "<method 'acquire' of '_thread.lock' objects>", 10, 0.1),
+            Row("~", 0, "<method 'acquire' of '_thread.lock' objects>", 10, 5.0),
+            None,
+            "rose from #10 to #1; waits by design, same calls, 50.0× per call",
+        ),
+    ],
+)
+def test_how_a_function_moved(before: Row, after: Row, wait: float | None, said: str) -> None:
+    assert moved(before, after, wait) == said
+
+
+def test_what_one_side_lacks_is_new_or_gone() -> None:
+    table = build.table(build.ROWS)
+    assert moved_text(table, table.name.index("_pin")) == "new"
+    assert moved_text(table, table.name.index("<listcomp>")) == "gone"
+    assert FunctionKey(PROJECT, "data/pin.py", "_pin") in table.keys
