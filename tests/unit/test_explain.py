@@ -1,0 +1,119 @@
+"""``--explain``: every condition of every rule, with its value, its threshold, its margin, and whether it held."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from profkit.report import terminal
+from profkit.report.diffdoc import diff_document
+from profkit.report.document import Bullets, Section, Table
+from profkit.report.jsondoc import diff_object, show_object
+from profkit.report.showdoc import show_document
+from profkit.report.wording import explain_sections
+from profkit.verdict.alone import READINGS_ALONE, judge_run
+from profkit.verdict.comparison import diff
+from profkit.verdict.readings import READINGS
+from profkit.verdict.rule import Reading, Rule, evaluate, less, more, yes
+from profkit.verdict.rules import RULES, RULES_ALONE
+from profkit.verdict.types import Finding
+from tests.programs import one_side, program, training
+
+UNITS = {
+    "a": Reading("share", "part of something", lambda case: None),
+    "b": Reading("cores", "cores of something", lambda case: None),
+    "c": Reading("bool", "something is so", lambda case: None),
+}
+RULE = Rule(
+    "busy",
+    "contention",
+    "something is busy",
+    requires=("c",),
+    unless=("other",),
+    conditions=(more("a", "wait.much"), yes("c")),
+    alternatives=(((less("b", "others"),), (more("a", "part.most"), yes("c"))),),
+)
+
+
+def sections(values: dict[str, float | bool | None], held: frozenset[str] = frozenset()) -> list[Section]:
+    holds, checks = evaluate(RULE, values.get, UNITS, held)
+    findings = [Finding("busy", "contention", 0.9)] if holds else []
+    return explain_sections((RULE,), UNITS, checks, findings)
+
+
+def rows(section: Section) -> list[tuple[object, ...]]:
+    (table,) = section.blocks
+    assert isinstance(table, Table)
+    return [row.cells for row in table.rows]
+
+
+def test_a_rule_that_holds() -> None:
+    about, rule = sections({"a": 0.2, "b": 0.1, "c": True})
+    assert isinstance(about.blocks[0], Bullets)
+    assert rule.title == "✓ busy: contention, holds"
+    assert rows(rule) == [
+        ("✓", "c: something is so", "yes", "known", ""),
+        ("✓", "unless other holds", "no", "", ""),
+        ("✓", "a: part of something", "20.0 %", "≥ 15.0 % (wait.much)", "+0.05"),
+        ("✓", "c: something is so", "yes", "is so", ""),
+        ("✓", "1.1 b: cores of something", "0.10 cores", "≤ 0.25 cores (others)", "+0.15"),
+        ("–", "1.2 a: part of something", "20.0 %", "≥ 50.0 % (part.most)", "-0.3"),
+        ("✓", "1.2 c: something is so", "yes", "is so", ""),
+    ]
+    (table,) = rule.blocks
+    assert isinstance(table, Table)
+    assert table.note == "something is busy"
+
+
+def test_a_rule_that_does_not_and_what_is_not_known() -> None:
+    _, rule = sections({"a": 0.1}, frozenset({"other"}))
+    assert rule.title == "– busy: contention"
+    assert rows(rule)[:4] == [
+        ("–", "c: something is so", "–", "known", ""),
+        ("–", "unless other holds", "yes", "", ""),
+        ("–", "a: part of something", "10.0 %", "≥ 15.0 % (wait.much)", "-0.05"),
+        ("–", "c: something is so", "–", "is so", ""),
+    ]
+
+
+def test_reports_list_every_rule_in_order_and_every_condition() -> None:
+    found = diff(one_side(program(training())), one_side(program(training(200))))
+    document = diff_document(found, explain=True)
+    titles = [section.title for section in document.sections]
+    rules = [title[2:].partition(":")[0] for title in titles if title[:2] in ("✓ ", "– ")]
+    assert rules == [rule.id for rule in RULES]
+    assert [title for title in titles if title.startswith("✓ ")] == ["✓ call-counts: workload-change, holds"]
+    # Before the advice: what one does next stays last.
+    assert titles.index("How the rules were evaluated") < titles.index("What to do next")
+    assert "How the rules were evaluated" not in [s.title for s in diff_document(found).sections]
+    lines = [
+        line for s in document.sections if s.title[:2] in ("✓ ", "– ") for b in s.blocks for line in b.rows  # type: ignore[union-attr]
+    ]
+    assert len(lines) == len(found.verdict.checks)
+    text = terminal.render(document, width=160)
+    assert "calls.factor: calls of the same functions, weighted by time" in text
+    assert "≥ 1.10× (work.calls)" in text
+
+
+def test_of_one_run_its_own_rules_are_listed() -> None:
+    run = program(training())
+    judged = judge_run(run, run.processes)
+    assert judged.verdict is None
+    titles = [s.title for s in show_document(run, judged=judged, explain=True).sections]
+    assert [t[2:].partition(":")[0] for t in titles if t[:2] in ("✓ ", "– ")] == [r.id for r in RULES_ALONE]
+    checks = show_object(run, judged=judged, explain=True)["checks"]
+    assert len(checks) == len(judged.checks)
+    assert {check["reading"] for check in checks if check["part"] != "unless"} <= set(READINGS_ALONE)
+
+
+def test_json_has_the_numbers() -> None:
+    found = diff(one_side(program(training())), one_side(program(training(200))))
+    checks = diff_object(found, explain=True)["checks"]
+    assert "checks" not in diff_object(found)
+    (check,) = (c for c in checks if c["rule"] == "call-counts" and c["threshold_id"] == "work.calls")
+    assert check["value"] == pytest.approx(found.verdict.numbers["calls.factor"])
+    assert check["margin"] == pytest.approx(check["value"] - 1.1)
+    assert (check["part"], check["choice"], check["group"], check["held"]) == ("alternatives", 1, 1, True)
+    assert {c["reading"] for c in checks if c["part"] != "unless"} <= set(READINGS)
+    assert all(c["margin"] is None or math.isfinite(c["margin"]) for c in checks)
