@@ -18,6 +18,7 @@ from profkit.report.document import Document
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
 from profkit.report.wording import display_name, moved_text
+from profkit.verdict.types import Evidence
 from tests import report_builders as build
 
 VOID = {"meta", "input", "br", "hr"}
@@ -162,3 +163,23 @@ def test_the_data_say_what_the_table_says() -> None:
             assert data[side]["cumtime"][row] * 1e-9 == pytest.approx(ours.cumtime[at], rel=1e-6, abs=1e-9)
         assert (row in data["marked"]) == bool(table.anomalous[at])
         assert data["reason"].get(str(row), "") == (moved_text(table, at) if table.anomalous[at] else "")
+
+
+def test_bars_are_as_long_as_the_numbers_whatever_their_texts_look_like() -> None:
+    """900 ms and 3.6 s are a quarter; names that look like numbers have no bars."""
+    evidence = (
+        Evidence("wall", "s", 0.9, 3.6, reading="times", numbers={"factor": 4.0}),
+        Evidence("main.queue", "s", 0.0, 4.2, reading="no-cpu-free", whole=(9.0, 4.2)),
+        Evidence("cpu.model", "text", "3 %", "90 %", reading="another-cpu"),
+        Evidence("others", "cores", None, 1.75, 0.25, "other-programs"),
+    )
+    found = build.contended()
+    diff = replace(found, verdict=replace(found.verdict, evidence=evidence))
+    text = html.render(diff_document(diff))
+    items = re.findall(r"<li><h3>(.*?)</h3>(.*?)</li>", text, re.DOTALL)
+    assert [re.findall(r'<rect width="([\d.]+)%"', body) for _, body in items] == [
+        ["25.0", "100.0"],
+        ["0.4", "100.0"],
+        [],
+        [],
+    ]

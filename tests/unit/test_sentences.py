@@ -1,0 +1,150 @@
+"""No layer parses another's sentences: results are data, and texts are made of them at the very end.
+
+A module that looks for something in a text is listed here with the foreign text that it looks in: names that
+interpreters and kernels gave, paths, commands, options. Our own sentences may be printed, and nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Rooms that make results and texts of them; those before read foreign formats and nothing of ours.
+ROOMS = ("measure", "verdict", "report", "api", "cli")
+MODULES = {
+    str(path.relative_to(ROOT / "profkit")): ast.parse(path.read_text(encoding="utf-8"))
+    for room in ROOMS
+    for path in sorted((ROOT / "profkit" / room).rglob("*.py"))
+}
+
+#: Methods and functions that find something in a text or take it apart.
+SEARCHES = {
+    *("partition", "rpartition", "split", "rsplit", "splitlines", "startswith", "endswith", "find", "rfind"),
+    *("removeprefix", "removesuffix", "search", "match", "fullmatch", "findall", "finditer"),
+}
+#: What such a method may be called on that is no text: arrays, and words of a shell.
+NO_TEXT = {"np", "shlex"}
+#: Fields and functions that hold or return our own sentences.
+FIELDS = {"summary", "headline", "says", "about", "provenance"}
+MAKERS = {"summary_of", "notice_text", "evidence_texts", "advice_text", "finding_text", "moved_text", "told"}
+
+#: Modules that look for something in a text, with the text that is not ours.
+FOREIGN: Mapping[str, str] = {
+    "cli/app.py": "the word that a user is completing",
+    "cli/demo.py": "what the demo's program printed",
+    "cli/diff.py": "the causes that a user named in an option",
+    "cli/options.py": "the word that a user is completing",
+    "measure/comparability.py": "commands and versions of interpreters",
+    "measure/counters.py": "paths of source files",
+    "measure/critical_path.py": "names of native functions",
+    "measure/movement.py": "names of native functions",
+    "measure/range_roles.py": "names that programs gave to their NVTX ranges",
+    "measure/range_stats.py": "names that programs gave to their NVTX ranges",
+    "measure/select.py": "the process that a user named in an option",
+    "measure/settings.py": "names of environment variables",
+    "report/inventory_sections.py": "environment variables with their values",
+    "report/markdown.py": "names that would be markup",
+    "report/safety.py": "paths, hosts and users in whatever was recorded",
+    "report/secrets.py": "secrets in whatever was recorded",
+    "report/text.py": "control characters in foreign names",
+    "verdict/advice/limits.py": "commands, their options and environment variables",
+}
+#: Modules that look at texts that this room has just formatted from numbers, and only at how they are set.
+TYPESETTING: Mapping[str, str] = {
+    "cli/__init__.py": "line breaks of an error's message",
+    "report/layout.py": "units at the end of formatted numbers, which stand under each other",
+    "report/notices.py": "its own table of nouns, in singular and plural",
+    "report/pagedata.py": "a zero behind the point of a number",
+}
+
+
+def searches(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and source of what looks for something in a text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(alias.name == "re" for alias in node.names):
+            yield node.lineno, "import re"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
+            of = node.func.value
+            constant = isinstance(of, ast.Constant)  # a table that is written as one line of words
+            if not constant and getattr(of, "id", "") not in NO_TEXT:
+                yield node.lineno, ast.unparse(node)
+        if isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+            left = node.left
+            if isinstance(left, ast.Constant) and isinstance(left.value, str) and is_phrase(left.value):
+                yield node.lineno, ast.unparse(node)
+
+
+def is_phrase(text: str) -> bool:
+    """Whether a text is more than a word that could be a key."""
+    return not text.replace("-", "").replace("_", "").replace(".", "").isalnum()
+
+
+def parses_ours(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and source of what looks for something in one of our own sentences."""
+
+    def is_ours(node: ast.expr) -> bool:
+        if isinstance(node, ast.Attribute):
+            return node.attr in FIELDS
+        return isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
+            if is_ours(node.func.value) or any(map(is_ours, node.args)):
+                yield node.lineno, ast.unparse(node)
+        if isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+            if any(map(is_ours, node.comparators)):
+                yield node.lineno, ast.unparse(node)
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - set(FOREIGN) - set(TYPESETTING)))
+def test_a_module_looks_for_nothing_in_a_text(module: str) -> None:
+    assert [f"{module}:{line}: {source}" for line, source in searches(MODULES[module])] == []
+
+
+@pytest.mark.parametrize("module", sorted({*FOREIGN, *TYPESETTING}))
+def test_a_module_that_is_listed_still_does(module: str) -> None:
+    assert list(searches(MODULES[module])), f"{module} needs no exception any more"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_no_module_looks_into_our_sentences(module: str) -> None:
+    allowed = {"cli/__init__.py": ["told(error).split()"]}
+    assert [source for _, source in parses_ours(MODULES[module])] == allowed.get(module, [])
+
+
+def test_makers_of_sentences_look_for_nothing() -> None:
+    """What has an id and numbers needs no search, least of all where sentences are made."""
+    assert not {module for module in {*FOREIGN, *TYPESETTING} if module.startswith("report/wording/")}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import re",
+        "headline.partition(' (')",
+        "text.split('; ')[0]",
+        "re.match(r'(\\d+) %', evidence.baseline)",
+        "'of the lost time' in line",
+        "'# ' in advice",
+        "title.startswith('waiting')",
+    ],
+)
+def test_a_search_would_be_found(source: str) -> None:
+    assert list(searches(ast.parse(source)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["'sampl' in notice_text(w)", "'CPU' in verdict.summary", "texts.says.split()", "pattern.search(finding_text(f))"],
+)
+def test_a_look_into_a_sentence_would_be_found(source: str) -> None:
+    assert list(parses_ours(ast.parse(source)))
+
+
+def test_data_are_no_texts() -> None:
+    for source in ("'wall' in names", "'part.most' in THRESHOLDS", "np.split(a, 2)", "shlex.split(line)", "x in (1, 2)"):
+        assert not list(searches(ast.parse(source))), source
