@@ -134,7 +134,7 @@ def program(
 ) -> Run:
     """Build a captured run whose main thread calls these functions.
 
-    `startup` is seconds of the wall before and after the main thread's life, `workers` the functions of processes that
+    `startup` is seconds of the wall around the main thread's life, `workers` the functions of processes that
     were profiled, `helpers` what processes that were not profiled ran and queued, `traced` whether a tracer measured
     queueing and time off the CPU by function, and `others` the cores that the rest of the machine used.
     """
