@@ -406,7 +406,7 @@ def unfinished() -> Diff:
             "unfinished",
             evidence=(WALL,),
             advice=(Advice("run-to-end", TRAIN_COMMAND, subject="candidate"),),
-            numbers={"baseline-exit": "", "candidate-exit": "signal 9"},
+            numbers={"baseline-exit": 0, "candidate-exit": 137},
         ),
     )
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from profkit.measure import noise
 from profkit.measure.intervals import displacement, estimate
 from profkit.measure.rank import rbo_distance, total_variation
-from profkit.measure.sides import Side
+from profkit.measure.sides import Side, ranked_times
 from profkit.measure.tables import DiffTable, Ranking
 
 __all__ = ["ranking_of"]
@@ -46,9 +46,10 @@ def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: 
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     distance = rbo_distance(_order(before.rank), _order(after.rank), depth=DEPTH)
     apart = total_variation(share_a[heavy], share_b[heavy])
-    floor = _own_floor(a, by)
+    ranked_a, ranked_b = ranked_times(a, b, by)
+    floor = _own_floor(ranked_a)
     near = ((before.rank > 0) & (before.rank <= REACH)) | ((after.rank > 0) & (after.rank <= REACH))
-    times_a, times_b = _run_times(a, rows[0][near], by), _run_times(b, rows[1][near], by)
+    times_a, times_b = _run_times(ranked_a, rows[0][near]), _run_times(ranked_b, rows[1][near])
     overlap = replace(estimate(times_a, times_b, _distance), value=distance)
     return Ranking(
         by=by,
@@ -62,9 +63,8 @@ def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: 
     )
 
 
-def _run_times(side: Side, rows: Rows, by: str) -> Floats:
+def _run_times(times: Floats, rows: Rows) -> Floats:
     """Seconds of every run, shape (runs, len(rows)); 0 where the side lacks the function."""
-    times = side.tottime if by == "tottime" else side.cumtime
     if not times.shape[1]:
         return np.zeros((len(times), len(rows)))
     return np.where(rows >= 0, times[:, rows], 0.0)
@@ -99,11 +99,10 @@ def _displacement(times_a: Floats, times_b: Floats) -> float:
     return displacement(rank_a[heavy], rank_b[heavy], share[heavy])
 
 
-def _own_floor(side: Side, by: str) -> float:
+def _own_floor(times: Floats) -> float:
     """Pooled floor, raised to what repeats of the baseline reach where they differ more among themselves."""
-    if side.runs < noise.MIN_RUNS_NOISE:
+    if len(times) < noise.MIN_RUNS_NOISE:
         return noise.RBO_P99
-    times = side.tottime if by == "tottime" else side.cumtime
     orders = [np.argsort(-row, kind="stable")[:DEPTH] for row in times]
     pairs = [(i, j) for i in range(len(orders)) for j in range(i)]
     return max(noise.RBO_P99, *(rbo_distance(orders[i], orders[j], depth=DEPTH) for i, j in pairs))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from profkit.identity.align import align
 from profkit.model import Profile, Roots
 
-__all__ = ["Side", "gather"]
+__all__ = ["Side", "gather", "ranked_times"]
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]
@@ -45,6 +45,8 @@ class Side:
         Directories of all runs.
     ncalls, tottime, cumtime : float64 array, shape (runs, n)
         Each run's own.
+    blocked, cumblocked : float64 array, shape (runs, n), or None
+        Of these times, what was off the CPU without queueing, where a tracer measured that in every run.
     places : tuple of int32 arrays
         Row of `profile` for each row of each run.
     """
@@ -54,12 +56,39 @@ class Side:
     ncalls: Floats
     tottime: Floats
     cumtime: Floats
+    blocked: Floats | None
+    cumblocked: Floats | None
     places: tuple[Index, ...]
 
     @property
     def runs(self) -> int:
         """Number of replicates."""
         return len(self.tottime)
+
+
+def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
+    """What functions are ranked by in every run of either side: active time where both sides know it.
+
+    Parameters
+    ----------
+    a, b
+        Baseline and candidate.
+    by
+        ``tottime`` or ``cumtime``.
+
+    Returns
+    -------
+    baseline, candidate : float64 array, shape (runs of that side, functions of that side)
+        Seconds.
+    """
+    active = a.blocked is not None and b.blocked is not None
+
+    def times(side: Side) -> Floats:
+        whole = side.tottime if by == "tottime" else side.cumtime
+        off = side.blocked if by == "tottime" else side.cumblocked
+        return np.maximum(whole - off, 0.0) if active and off is not None else whole
+
+    return times(a), times(b)
 
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
@@ -97,7 +126,16 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
         middle = None if stack is None else stack[0] if len(stack) == 1 else np.median(stack, axis=0)
         whole = name in ("ncalls", "primitive_calls") and middle is not None
         values[name] = np.rint(middle).astype(np.int64) if whole and middle is not None else middle
-    return Side(replace(union, **values), known, ncalls, tottime, cumtime, tuple(places))  # type: ignore[arg-type]
+    return Side(
+        replace(union, **values),  # type: ignore[arg-type]
+        known,
+        ncalls,
+        tottime,
+        cumtime,
+        columns["blocked"],
+        columns["cumblocked"],
+        tuple(places),
+    )
 
 
 def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

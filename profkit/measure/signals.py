@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel
     from profkit.measure.range_stats import RangeChange
 
-__all__ = ["Signals"]
+__all__ = ["Signals", "signal_number"]
+
+#: A shell's exit status of a program that a signal ended: this much and the signal's number, of which there are 64.
+SIGNALLED = 128
+MOST_SIGNALS = 64
+
+
+def signal_number(exit_status: int) -> int | None:
+    """Number of the signal that ended a program, by its exit status as a shell sees it; ``None`` where none did."""
+    return exit_status - SIGNALLED if SIGNALLED < exit_status <= SIGNALLED + MOST_SIGNALS else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +60,8 @@ class Signals:
     another_program
         Hardly a function of either project is in the other.
     exits
-        How the targets ended, where that was not success or not the same way: ``exit 1``, ``signal 9``; else empty.
+        Exit status of each side's targets, as a shell sees it: of the first that failed; 0 where all succeeded or
+        nothing is known.
     origins
         Where other calls and other costs come from.
     """
@@ -76,7 +86,7 @@ class Signals:
     lump_s: float
     origins: Origins
     another_program: bool = False
-    exits: tuple[str, str] = ("", "")
+    exits: tuple[int, int] = (0, 0)
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
 
@@ -88,7 +98,7 @@ class Signals:
     @property
     def unfinished(self) -> bool:
         """Whether the sides' targets ended in different ways, or one was ended by a signal."""
-        return self.exits[0] != self.exits[1] or any(e.startswith("signal") for e in self.exits)
+        return self.exits[0] != self.exits[1] or any(map(signal_number, self.exits))
 
     @property
     def counters(self) -> bool:

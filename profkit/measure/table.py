@@ -15,7 +15,7 @@ from profkit.identity.keys import infer_roots
 from profkit.identity.paths import relative_to
 from profkit.measure import noise
 from profkit.measure.rank import MAD_SCALE, log_ratios, ranks
-from profkit.measure.sides import Side
+from profkit.measure.sides import Side, ranked_times
 from profkit.measure.tables import DiffTable, SideTable
 from profkit.model import PROJECT, FunctionKey, Profile
 
@@ -247,8 +247,7 @@ def _noise(
     if min(a.runs, b.runs) < noise.MIN_RUNS_NOISE:
         return pooled
     variance = np.zeros(len(row_a))
-    for side, rows in ((a, row_a), (b, row_b)):
-        times = side.tottime if by == "tottime" else side.cumtime
+    for times, rows in zip(ranked_times(a, b, by), (row_a, row_b), strict=True):
         scatter = np.maximum(noise.log_scatter(times), noise.CLEAN_SCATTER)
         totals = np.log(np.maximum(times.sum(axis=1), 1e-12))
         drift = MAD_SCALE * float(np.median(np.abs(totals - np.median(totals))))
@@ -272,7 +271,7 @@ def _p_values(
     if min(a.runs, b.runs) < noise.MIN_RUNS_TEST:
         return result
     tested = np.flatnonzero(np.maximum(side_a.share, side_b.share) >= noise.MIN_SHARE)
-    times_a, times_b = (a.tottime, b.tottime) if by == "tottime" else (a.cumtime, b.cumtime)
+    times_a, times_b = ranked_times(a, b, by)
     values_a = np.where(row_a[tested] >= 0, times_a[:, row_a[tested]], 0.0)
     values_b = np.where(row_b[tested] >= 0, times_b[:, row_b[tested]], 0.0)
     result[tested] = noise.adjusted(noise.rank_sum_p(values_a, values_b))

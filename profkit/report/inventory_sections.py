@@ -108,8 +108,12 @@ def _texts(pools: Sequence[Pool] | None) -> tuple[str, ...]:
 
 
 def _pool(pool: Pool) -> str:
+    return f"{pool.library} {_pool_size(pool)}"
+
+
+def _pool_size(pool: Pool) -> str:
     if pool.threads is None:
-        return f"{pool.library} (size not known)"
+        return "(size not known)"
     asked = whole_number(pool.variable.partition("=")[2])
     capped = ", capped" if asked is not None and asked > pool.threads else ""
     why = {
@@ -118,7 +122,7 @@ def _pool(pool: Pool) -> str:
         "program": "set by the program",
     }.get(pool.origin, "")
     peak = f", {pool.peak} before" if pool.peak is not None else ""
-    return f"{pool.library} {pool.threads}{peak}" + (f" ({why})" if why else "")
+    return f"{pool.threads}{peak}" + (f" ({why})" if why else "")
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -188,7 +192,7 @@ def _by_library(side: Inventory, roles: Collection[str]) -> dict[str, str]:
     found: dict[str, dict[str, None]] = {}
     for process in side.processes:
         for pool in (process.pools or ()) if process.role in roles else ():
-            found.setdefault(pool.library, {})[_pool(pool).removeprefix(pool.library).strip()] = None
+            found.setdefault(pool.library, {})[_pool_size(pool)] = None
     return {library: clean(", ".join(sorted(texts))) for library, texts in found.items()}
 
 

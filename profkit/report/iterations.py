@@ -18,6 +18,8 @@ __all__ = ["change_object", "change_sections", "model_object", "model_sections"]
 
 Change = tuple[IterationModel | None, IterationModel | None]
 
+_WAITING = "waiting for data"
+
 
 def model_sections(model: IterationModel | None) -> list[Section]:
     """Lay out the iterations of one run; nothing where there is no model."""
@@ -111,7 +113,7 @@ def _times(model: IterationModel) -> tuple[tuple[str, Spread | None, tuple[str, 
         ("iteration", model.duration, ()),
         ("computing", model.compute, model.computes),
         ("loading", model.load, loads),
-        ("waiting for data", model.wait if model.overlapped else None, model.waits),
+        (_WAITING, model.wait if model.overlapped else None, model.waits),
         ("neither", model.outside if model.computes else None, ()),
     )
 
@@ -122,7 +124,7 @@ def _row(model: IterationModel, title: str, spread: Spread | None, names: tuple[
     share = spread.mean_s / whole if whole > 0 else None
     ranges = ", ".join(map(clean, names))
     cells: tuple[Cell, ...] = (title, spread.mean_s, share, spread.median_s, spread.p95_s, ranges)
-    return Row(cells, tone="bad" if title.startswith("waiting") and model.bound == "loading" else "")
+    return Row(cells, tone="bad" if title == _WAITING and model.bound == "loading" else "")
 
 
 def _both(a: Spread | None, b: Spread | None) -> tuple[Cell, ...]:

@@ -249,6 +249,7 @@ def _checks(checks: Sequence[Checked]) -> list[dict[str, Any]]:
         {
             "rule": check.rule,
             "part": check.part,
+            "choice": check.choice,
             "group": check.group,
             "reading": check.reading,
             "operator": check.operator,

@@ -233,15 +233,14 @@ def _folded(
         if not item.column.folds or cell in ("", None):
             continue
         if isinstance(cell, Pair):
-            text = format_cell(item.column, cell)
-            if "→" in text:
-                parts.append(f"{item.column.title} {text}")
+            before, after = (format_one(item.column.kind, side) for side in cell)
+            if before != after:
+                parts.append(f"{item.column.title} {format_cell(item.column, cell)}")
         elif item.column.kind == "path":
             parts.append(shorten_start(str(cell), _MOST["path"]))
             item.shortened |= parts[-1] != cell
         else:
-            named = item.column.title if item.column.title.endswith(" by") else ""
-            parts.append(f"{named} {format_cell(item.column, cell)}".strip())
+            parts.append(f"{item.column.title} {format_cell(item.column, cell)}")
     if not parts:
         return
     indent = mark

@@ -237,11 +237,9 @@ def compare(
     # Only native functions wait for ranks, and of large tables hardly a row does.
     ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
     native = [(i, name) for i, name in enumerate(table.name) if name[:1] == "<"]
-    is_native = np.zeros(len(table), np.bool_)
-    is_native[[i for i, _ in native]] = True
     ranks[[i for i, name in native if waits_for_ranks(name)]] = True
     reads[[i for i, name in native if reads_files(name)]] = True
-    masks = (waits, ranks, reads, is_native)
+    masks = (waits, ranks, reads)
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
@@ -318,13 +316,10 @@ def _another_program(table: DiffTable) -> bool:
     return True
 
 
-def _exit(side: RunSet) -> str:
-    """How a side's targets ended, where one of them failed; empty where all succeeded or nothing is known."""
-    for run in side.runs:
-        status = run.manifest.exit_status if run.manifest is not None else None
-        if status:
-            return f"signal {status - 128}" if 128 < status <= 128 + 64 else f"exit {status}"
-    return ""
+def _exit(side: RunSet) -> int:
+    """Exit status of a side's first target that failed; 0 where all succeeded or nothing is known."""
+    statuses = (run.manifest.exit_status for run in side.runs if run.manifest is not None)
+    return next((status for status in statuses if status), 0)
 
 
 def _has_ranges(side: RunSet) -> bool:

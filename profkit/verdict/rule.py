@@ -188,18 +188,18 @@ def evaluate(
     checks : tuple of Checked
         Every condition with its value, whether or not one before it failed.
     """
-    checks = [_check(rule.id, "requires", 0, Condition(name, "known"), read, units) for name in rule.requires]
+    checks = [_check(rule.id, "requires", Condition(name, "known"), read, units) for name in rule.requires]
     checks += [
-        Checked(rule.id, "unless", 0, other, "not", "bool", other in held, None, "", other not in held)
+        Checked(rule.id, "unless", 0, 0, other, "not", "bool", other in held, None, "", other not in held)
         for other in rule.unless
     ]
-    checks += [_check(rule.id, "conditions", 0, condition, read, units) for condition in rule.conditions]
+    checks += [_check(rule.id, "conditions", condition, read, units) for condition in rule.conditions]
     holds = all(check.held for check in checks)
     for number, groups in enumerate(rule.alternatives):
         found = False
         for which, group in enumerate(groups):
             part = [
-                _check(rule.id, f"alternatives {number + 1}", which + 1, condition, read, units)
+                _check(rule.id, "alternatives", condition, read, units, choice=number + 1, group=which + 1)
                 for condition in group
             ]
             checks += part
@@ -213,7 +213,7 @@ def doubted(rule: Rule, read: Callable[[str], Value], units: Mapping[str, Readin
     left = [
         confidence
         for group, confidence in rule.doubts
-        if all(_check(rule.id, "doubts", 0, condition, read, units).held for condition in group)
+        if all(_check(rule.id, "doubts", condition, read, units).held for condition in group)
     ]
     return min(left, default=None)
 
@@ -221,10 +221,12 @@ def doubted(rule: Rule, read: Callable[[str], Value], units: Mapping[str, Readin
 def _check(
     rule: str,
     part: str,
-    group: int,
     condition: Condition,
     read: Callable[[str], Value],
     units: Mapping[str, Reading],
+    *,
+    choice: int = 0,
+    group: int = 0,
 ) -> Checked:
     found = read(condition.reading)
     unit = units[condition.reading].unit
@@ -243,6 +245,7 @@ def _check(
     return Checked(
         rule,
         part,
+        choice,
         group,
         condition.reading,
         condition.operator,

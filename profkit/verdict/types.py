@@ -138,9 +138,10 @@ class Checked:
     rule
         Of the rule.
     part
-        ``requires``, ``unless``, ``conditions``, or ``alternatives N`` for the Nth set of alternatives.
-    group
-        In a set of alternatives: conditions of one group hold together, one group must hold. 0 elsewhere.
+        ``requires``, ``unless``, ``conditions`` or ``alternatives``.
+    choice, group
+        Of ``alternatives``: number of the set, and of the group in it, from 1. Conditions of one group hold together,
+        and of each set one group must hold. 0 elsewhere.
     reading, operator, unit
         What was compared, and how.
     value, threshold
@@ -155,6 +156,7 @@ class Checked:
 
     rule: str
     part: str
+    choice: int
     group: int
     reading: str
     operator: str

@@ -14,8 +14,16 @@ from profkit.verdict.types import Advice
 __all__ = ["ADVICE", "advice_blocks", "advice_text"]
 
 
-def _capture(output: str) -> Callable[[Advice], str]:
-    return lambda a: _command(a, ("profkit", "capture", "-o", output, "--"))
+#: A command and a remark on it; either may be empty.
+_Line = tuple[str, str]
+
+
+def _capture(output: str, remark: str = "") -> Callable[[Advice], _Line]:
+    return lambda a: (_command(a, ("profkit", "capture", "-o", output, "--")), remark)
+
+
+def _capture_side(advice: Advice) -> str:
+    return _command(advice, ("profkit", "capture", "-o", f"{advice.subject}.prof", "--"))
 
 
 def _command(advice: Advice, before: Sequence[str] = ()) -> str:
@@ -26,45 +34,45 @@ def _command(advice: Advice, before: Sequence[str] = ()) -> str:
 
 def _start_fewer(a: Advice) -> str:
     n = a.numbers
-    text = f"# {n['processes']} processes share {n['cpus']:g} CPUs: start at most {n['most']} of them"
+    text = f"{n['processes']} processes share {n['cpus']:g} CPUs: start at most {n['most']} of them"
     if n.get("workers"):
         text += f"; workers: DataLoader(…, num_workers={n['workers']}), Pool(processes={n['workers']})"
     return text
 
 
-#: By the kind of advice: one line, a command or a comment beside commands.
-ADVICE: Mapping[str, Callable[[Advice], str]] = {
+#: By the kind of advice: a command with a remark, or a remark alone.
+ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": _capture("limited.prof"),
-    "edit-code": lambda a: f"# in the program, which sets it itself: {a.subject}",
-    "start-fewer": _start_fewer,
-    "list-processes": lambda a: f"{_command(a)} | head -15  # what else takes CPUs",
-    "capture-idle": lambda a: f"{_capture('quiet.prof')(a)}  # on an idle or exclusive node",
-    "look-at-quota": lambda a: f"{_command(a)}  # the limit, and how often it was hit",
+    "edit-code": lambda a: ("", f"in the program, which sets it itself: {a.subject}"),
+    "start-fewer": lambda a: ("", _start_fewer(a)),
+    "list-processes": lambda a: (f"{_command(a)} | head -15", "what else takes CPUs"),
+    "capture-idle": _capture("quiet.prof", "on an idle or exclusive node"),
+    "look-at-quota": lambda a: (_command(a), "the limit, and how often it was hit"),
     "within-quota": _capture("within-quota.prof"),
-    "capture-side": lambda a: _command(a, ("profkit", "capture", "-o", f"{a.subject}.prof", "--")),
-    "run-to-end": lambda a: (
-        f"{_command(a, ('profkit', 'capture', '-o', f'{a.subject}.prof', '--'))}  # until it ends without an error"
-    ),
+    "capture-side": lambda a: (_capture_side(a), ""),
+    "run-to-end": lambda a: (_capture_side(a), "until it ends without an error"),
     "more-runs": lambda a: (
-        f"# {a.numbers['runs']} more run{'s' if a.numbers['runs'] != 1 else ''} per side: profkit capture --repeat "
-        f"{a.numbers['runs']} …"
+        "",
+        f"{a.numbers['runs']} more run{'s' if a.numbers['runs'] != 1 else ''} per side: profkit capture --repeat "
+        f"{a.numbers['runs']} …",
     ),
-    "compare-inputs": lambda a: "# compare runs with equal inputs, epochs and batch sizes",
-    "git-log": lambda a: f"{_command(a)}  # what changed in {a.subject}",
-    "lscpu": lambda a: f"{_command(a)} | grep -E 'Model name|MHz'  # on both machines",
-    "show-workers": lambda a: f"{_command(a)}  # which workers are busy, and for how long",
-    "show-waiting": lambda a: f"{_command(a)}  # what it waited in",
-    "more-loaders": lambda a: "# more loader workers, or faster loading: CPUs were free",
+    "compare-inputs": lambda a: ("", "compare runs with equal inputs, epochs and batch sizes"),
+    "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
+    "lscpu": lambda a: (f"{_command(a)} | grep -E 'Model name|MHz'", "on both machines"),
+    "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),
+    "show-waiting": lambda a: (_command(a), "what it waited in"),
+    "more-loaders": lambda a: ("", "more loader workers, or faster loading: CPUs were free"),
 }
 
 
 def advice_text(advice: Advice) -> str:
     """One line of advice, to paste or to read."""
-    text = ADVICE[advice.kind](advice)
+    command, remark = ADVICE[advice.kind](advice)
+    remarks = [remark] if remark else []
     if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0 and advice.argv:
-        mark = "; " if "  # " in text else "  # "
-        text += f"{mark}should win back up to {units.seconds(advice.predicted_gain_s)}"
-    return clean(text)
+        remarks.append(f"should win back up to {units.seconds(advice.predicted_gain_s)}")
+    said = f"# {'; '.join(remarks)}" if remarks else ""
+    return clean("  ".join(part for part in (command, said) if part))
 
 
 def advice_blocks(advice: Sequence[Advice]) -> tuple[Block, ...]:

@@ -74,7 +74,7 @@ def explain_sections(
 
 
 def _row(check: Checked, readings: Mapping[str, Reading]) -> Row:
-    where = "" if not check.part.startswith("alternatives") else f"{check.part.split()[1]}.{check.group} "
+    where = f"{check.choice}.{check.group} " if check.choice else ""
     if check.part == "unless":
         about, value, threshold = f"unless {check.reading} holds", value_text("bool", check.value), ""
     else:

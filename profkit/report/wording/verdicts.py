@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from profkit.measure.signals import signal_number
 from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
@@ -164,15 +165,12 @@ def _ended(parts: _Parts) -> str:
     n = parts[2]
     said = []
     for side in ("baseline", "candidate"):
-        status = str(n.get(f"{side}-exit") or "")
-        kind, _, number = status.partition(" ")
-        said.append(
-            f"the {side} was ended by signal {number}"
-            if kind == "signal"
-            else f"the {side} ended with exit status {number}"
-            if kind == "exit"
-            else f"the {side} ended normally"
-        )
+        status = int(_number(n, f"{side}-exit") or 0)
+        signal = signal_number(status)
+        if signal is not None:
+            said.append(f"the {side} was ended by signal {signal}")
+        else:
+            said.append(f"the {side} ended with exit status {status}" if status else f"the {side} ended normally")
     text = " and ".join(said)
     return f"{text[0].upper()}{text[1:]}: they did not do the same work, so their times cannot be compared."
 

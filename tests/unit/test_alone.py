@@ -1,19 +1,22 @@
-"""The verdict from one run: what it lacked, and silence where it lacked nothing."""
+"""What one run says of itself: what it lacked, and silence where it lacked nothing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from profkit.model import Run
-from profkit.verdict.alone import diagnose_run
+from profkit.verdict.alone import judge_run
 from profkit.verdict.types import Verdict
 from tests.builders import Row, captured, foreign, profile
+from tests.programs import ACQUIRE, Fn, program
 
 ROWS = [Row("m.py", 10 * i, f"f{i}", 100, 0.5) for i in range(8)]
 
 
 def said(run: Run) -> Verdict | None:
-    return diagnose_run(run, run.processes)
+    return judge_run(run, run.processes).verdict
 
 
 def test_a_run_that_lacked_nothing_gets_no_verdict() -> None:
@@ -29,8 +32,9 @@ def test_own_processes_above_the_cpus() -> None:
     verdict = said(run)
     assert verdict is not None
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
-    assert "62 %" in verdict.summary
-    assert verdict.advice
+    assert verdict.numbers["main.wait"] == pytest.approx(5.0 / 8.0)
+    assert verdict.numbers["contention.who"] == "main"
+    assert [piece.kind for piece in verdict.advice] == ["limit-threads", "start-fewer"]
 
 
 def test_others_above_the_cpus() -> None:
@@ -40,13 +44,14 @@ def test_others_above_the_cpus() -> None:
 
 
 def test_queueing_that_nobody_caused_is_how_threads_hand_over() -> None:
-    run = captured(profile(ROWS), wall=8.0, run=2.0, wait=1.0, children=[(2.0, 1.0)])
+    run = captured(profile(ROWS), wall=8.0, run=2.0, wait=1.0, children=[(5.0, 2.0)])
     assert said(run) is None
     assert run.machine is not None
     unknown = said(replace(run, machine=replace(run.machine, busy_s=None)))
     assert unknown is not None
     assert (unknown.cause, unknown.kind) == ("contention", None)
-    assert unknown.confidence < 0.7
+    assert unknown.findings[0].confidence < 0.7
+    assert unknown.confidence is None
 
 
 def test_more_ranks_than_cpus() -> None:
@@ -57,10 +62,14 @@ def test_more_ranks_than_cpus() -> None:
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
 
 
+def consumer(own: float, waits: float, *workers: tuple[float, float]) -> Run:
+    """A main thread that works, and that waits for what its workers hand over."""
+    get = Fn("get", 50, 0.01, callers={"main": 50}, file="/usr/lib/python3.11/multiprocessing/queues.py")
+    return program([Fn("main", 1, own), get, Fn(ACQUIRE, 50, 0.0, 0.0, waits, {"get": 50})], helpers=workers)
+
+
 def test_workers_that_use_every_cpu_do_not_starve_their_consumer() -> None:
-    rows = [*ROWS, Row("/usr/lib/python3.11/multiprocessing/pool.py", 96, "get", 50, 0.0, 7.0)]
-    run = captured(profile(rows), wall=8.0, run=0.5, wait=0.0, children=[(7.5, 0.2), (7.0, 0.2)])
-    assert said(run) is None
+    assert said(consumer(0.5, 7.5, (7.5, 0.2), (7.0, 0.2))) is None
 
 
 def test_a_quota_is_named_before_waiting() -> None:
@@ -74,22 +83,29 @@ def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:
     verdict = said(run)
     assert verdict is not None
     assert verdict.cause == "contention"
-    assert "workers" in verdict.summary
+    assert verdict.numbers["contention.who"] == "helpers"
+    assert verdict.evidence[0].signal == "helpers.queue"
 
 
 def test_waiting_for_loaders() -> None:
-    rows = [*ROWS, Row("/usr/lib/python3.11/multiprocessing/queues.py", 96, "get", 50, 0.0, 5.0)]
-    run = captured(profile(rows), wall=8.0, run=3.0, wait=0.0, children=[(1.0, 0.0)])
-    verdict = said(run)
-    assert verdict is not None
-    assert verdict.cause == "data-starvation"
+    run = consumer(0.5, 7.5, (1.0, 0.0))
+    found = judge_run(run, run.processes)
+    assert found.account.seconds("loading") == pytest.approx(6.5)
+    assert found.verdict is not None
+    assert (found.verdict.cause, found.verdict.rule) == ("data-starvation", "loading")
+    assert found.verdict.advice[0].kind == "more-loaders"
+    assert found.verdict.advice[0].predicted_gain_s == pytest.approx(6.5)
 
 
 def test_standing_still() -> None:
-    verdict = said(captured(profile(ROWS), wall=10.0, run=2.0, wait=0.0))
-    assert verdict is not None
-    assert verdict.cause == "blocked"
-    assert verdict.confidence < 0.9
+    run = program([Fn("main", 1, 2.0), Fn(ACQUIRE, 1, 0.0, 0.0, 8.0, {"main": 1})])
+    found = judge_run(run, run.processes)
+    assert found.verdict is not None
+    assert (found.verdict.cause, found.verdict.rule) == ("blocked", "off-cpu")
+    assert found.verdict.numbers["off"] == pytest.approx(0.8)
+    assert found.account.seconds("blocked") == pytest.approx(8.0)
+    assert found.verdict.advice[0].argv == ("profkit", "show", "--by", "cumtime")
+    assert found.verdict.advice[0].files == ("run.prof",)
 
 
 def test_a_run_that_only_starts_is_not_judged() -> None:
@@ -99,4 +115,4 @@ def test_a_run_that_only_starts_is_not_judged() -> None:
 
 def test_no_processes_no_verdict() -> None:
     run = captured(profile(ROWS), wall=4.0, run=4.0, wait=0.0)
-    assert diagnose_run(replace(run, processes=()), ()) is None
+    assert judge_run(replace(run, processes=()), ()).verdict is None
