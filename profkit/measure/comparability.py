@@ -14,7 +14,7 @@ from profkit.measure.select import is_foreign
 from profkit.measure.tables import Comparability, Residue
 from profkit.model import Notice, Profile, Run, RunSet
 
-__all__ = ["MUCH_RESIDUE", "comparability", "same_capture", "sampled", "threads_mixed", "versions_differ"]
+__all__ = ["MUCH_RESIDUE", "comparability", "same_capture", "same_captures", "sampled", "threads_mixed", "versions_differ"]
 
 #: What each difference leaves of the score; products of them. They order the cases by how much of a ranking
 #: the difference can explain alone, and are conventions, not measurements.
@@ -41,6 +41,15 @@ def same_capture(baseline: Run, candidate: Run) -> bool:
     if len(profiles_a) != len(profiles_b) or not any(len(p) for p in profiles_a):
         return False
     return all(_same_columns(a, b) for a, b in zip(profiles_a, profiles_b, strict=True))
+
+
+def same_captures(baseline: RunSet, candidate: RunSet) -> bool:
+    """Whether each run of either side is on the other side too: one that both sides hold among others is no proof."""
+    return all(
+        any(same_capture(a, b) for b in other.runs)
+        for side, other in ((baseline, candidate), (candidate, baseline))
+        for a in side.runs
+    )
 
 
 def comparability(

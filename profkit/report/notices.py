@@ -222,7 +222,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "cost distorts the others"
     ),
     "trailing-bytes": "ignored {bytes:byte|bytes} behind the profile",
-    "same-capture": "both sides hold the same capture, to the last bit: this compares a file with itself",
+    "same-capture": "one capture is on both sides, to the last bit: this compares a file with itself",
     "one-side-sampled": "the {subject} was sampled, the other side traced: profile both in the same way",
     "one-side-mixes-threads": (
         "the {subject} has all threads in one stack, the other side does not: capture both with profkit"

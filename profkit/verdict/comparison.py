@@ -24,7 +24,7 @@ from profkit.measure import noise
 from profkit.measure.calls import CallTable, call_table
 from profkit.measure.comparability import (
     comparability,
-    same_capture,
+    same_captures,
     sampled,
     threads_mixed,
     versions_differ,
@@ -215,7 +215,7 @@ def compare(
         rbo_floor=ranking.noise_floor,
         reordered=ranking.reordered,
         total_variation=ranking.total_variation,
-        identical=any(same_capture(x, y) for x in baseline.runs for y in candidate.runs),
+        identical=same_captures(baseline, candidate),
         python_differs=other_python,
         sampled_differs=sampled(baseline) != sampled(candidate),
         threads_differ=threads_mixed(baseline) != threads_mixed(candidate),

@@ -248,6 +248,15 @@ def test_the_same_file_twice_is_said_to_be_one() -> None:
     assert found.comparability.score == 1
 
 
+def test_a_run_that_both_sides_hold_among_others_does_not_make_them_one() -> None:
+    shared, other = profile(FILLER), profile([replace(r, tottime=2.5 * r.tottime) for r in FILLER])
+    found = diff(foreign(shared, shared), foreign(shared, other, other))
+    assert found.verdict.rule != "identical"
+    assert Notice("same-capture") in found.comparability.warnings
+    several = foreign(shared, other)
+    assert diff(several, foreign(other, shared)).verdict.rule == "identical"
+
+
 def test_one_run_a_side_cannot_tell_noise() -> None:
     a, b = profile(FILLER), profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER])
     three = foreign(a, a, a)

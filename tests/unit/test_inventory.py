@@ -1,16 +1,17 @@
-"""What the pools of a run ask for, what it got, what to paste to make it fit, and how reports tell it."""
+"""What the pools of a run ask for, what it got, what to paste to make it fit, and how reports say it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import pytest
-from profkit.verdict.limits import limit_advice
 
 from profkit.measure.inventory import inventory
 from profkit.model import Host, Manifest, Pool, Process, Profile, Run, Thread
 from profkit.report.document import Note, Table
 from profkit.report.inventory_sections import inventory_object, pool_differences, pool_sections
+from profkit.verdict.advice.limits import limit_advice
+from profkit.verdict.types import Advice
 
 HOST = Host(name="node", cpus=8, affinity=8)
 BLAS = Pool("openblas", 8, "default")
@@ -100,26 +101,33 @@ class TestCores:
 class TestAdvice:
     def advice(
         self, *processes: Process, command: str = "python train.py", **kwargs: object
-    ) -> tuple[str, ...]:
+    ) -> tuple[Advice, ...]:
         words = tuple(command.split())
         return limit_advice(inventory(run(processes, command=words, **kwargs)), words)  # type: ignore[arg-type]
 
+    def limit(self, *processes: Process, **kwargs: object) -> tuple[str, Mapping[str, str]]:
+        """Command and variables of the one advice that limits threads, which is all the advice there is."""
+        (one,) = self.advice(*processes, **kwargs)  # type: ignore[arg-type]
+        assert (one.kind, one.cures) == ("limit-threads", "queue")
+        return " ".join(one.argv), one.env
+
     def test_only_libraries_that_are_there_and_too_large(self) -> None:
         small = Pool("opencv", 1, "default")
-        assert self.advice(*[process(BLAS, Pool("libgomp", 8, "default"), small)] * 4) == (
-            "OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2 profkit capture -o limited.prof -- python train.py",
+        assert self.limit(*[process(BLAS, Pool("libgomp", 8, "default"), small)] * 4) == (
+            "python train.py",
+            {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
         )
 
     def test_the_variable_that_holds(self) -> None:
         held = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
-        (line,) = self.advice(*[process(held)] * 4, environment={"OMP_NUM_THREADS": "8"})
-        assert line.startswith("OMP_NUM_THREADS=2 profkit ")
+        _, variables = self.limit(*[process(held)] * 4, environment={"OMP_NUM_THREADS": "8"})
+        assert variables == {"OMP_NUM_THREADS": "2"}
 
     def test_what_the_program_sets_is_changed_in_the_program(self) -> None:
         opencv = Pool("opencv", 8, "program")
         assert self.advice(*[process(Pool("torch", 8, "program"), opencv)] * 8) == (
-            "# in the program, which sets it itself: torch.set_num_threads(1)",
-            "# in the program, which sets it itself: cv2.setNumThreads(0)",
+            Advice("edit-code", cures="queue", subject="torch.set_num_threads(1)"),
+            Advice("edit-code", cures="queue", subject="cv2.setNumThreads(0)"),
         )
 
     @pytest.mark.parametrize(
@@ -135,35 +143,36 @@ class TestAdvice:
         ],
     )
     def test_workers_that_the_command_names(self, command: str, expected: str) -> None:
-        (line,) = self.advice(*[process(BLAS)] * 16, command=command)
-        assert line == f"OPENBLAS_NUM_THREADS=1 profkit capture -o limited.prof -- {expected}"
+        assert self.limit(*[process(BLAS)] * 16, command=command) == (expected, {"OPENBLAS_NUM_THREADS": "1"})
 
     def test_workers_that_the_command_does_not_name(self) -> None:
-        lines = self.advice(*[process(BLAS)] * 16)
-        assert lines[-1].startswith("# 16 processes share 8 CPUs: start at most 8; workers: ")
+        limit, fewer = self.advice(*[process(BLAS)] * 16)
+        assert limit.kind == "limit-threads"
+        assert (fewer.kind, fewer.argv) == ("start-fewer", ())
+        assert fewer.numbers == {"processes": 16, "cpus": 8, "most": 8, "workers": 8}
 
     def test_a_parent_that_only_waits_leaves_its_cpu_to_the_workers(self) -> None:
         workers = [process()] * 16
         waits = self.advice(process(role="main", cpu=1.0, wait=1.0), *workers)
         computes = self.advice(process(role="main"), *workers)
-        assert [lines[-1].rpartition("; ")[2] for lines in (waits, computes)] == [
-            f"workers: DataLoader(…, num_workers={n}), Pool(processes={n})" for n in (8, 7)
-        ]
+        assert [found[-1].numbers["workers"] for found in (waits, computes)] == [8, 7]
 
     def test_ranks_are_bound(self) -> None:
         ranks = [process(BLAS, role="rank")] * 4
-        (line,) = self.advice(*ranks, command="mpirun -n 4 python train.py")
-        assert line.endswith("-- mpirun --bind-to core --map-by slot:PE=2 -n 4 python train.py")
-        (line,) = self.advice(*ranks, command="srun -n 4 python train.py")
-        assert line.endswith("-- srun --cpus-per-task=2 --cpu-bind=cores -n 4 python train.py")
-        (line,) = self.advice(*ranks, command="mpirun --bind-to none -n 4 python train.py")
-        assert line.endswith("-- mpirun --bind-to none -n 4 python train.py")
+        for command, expected in (
+            ("mpirun -n 4 python train.py", "mpirun --bind-to core --map-by slot:PE=2 -n 4 python train.py"),
+            ("srun -n 4 python train.py", "srun --cpus-per-task=2 --cpu-bind=cores -n 4 python train.py"),
+            ("mpirun --bind-to none -n 4 python train.py", "mpirun --bind-to none -n 4 python train.py"),
+        ):
+            assert self.limit(*ranks, command=command)[0] == expected
 
     def test_a_quota_below_the_affinity(self) -> None:
         limited = Host(name="node", cpus=64, affinity=64, quota_cpus=2.0)
         pools = [Pool("openblas", 64, "default")]
-        (line,) = self.advice(process(*pools, host=limited), host=limited)
-        assert line.startswith("OPENBLAS_NUM_THREADS=2 taskset -c 0-1 profkit capture ")
+        assert self.limit(process(*pools, host=limited), host=limited) == (
+            "taskset -c 0-1 python train.py",
+            {"OPENBLAS_NUM_THREADS": "2"},
+        )
 
     def test_what_fits_needs_nothing(self) -> None:
         assert self.advice(process(BLAS)) == ()

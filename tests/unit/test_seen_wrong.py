@@ -1,0 +1,294 @@
+"""Comparisons that were once judged wrong, built from runs whose every second is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from profkit.measure.counters import side_facts
+from profkit.model import Host, Process, Profile, Run, RunSet, Thread
+from profkit.report import terminal
+from profkit.report.diffdoc import diff_document
+from profkit.verdict.alone import judge_run
+from profkit.verdict.comparison import compare, diff
+from profkit.verdict.types import Diff
+from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
+
+#: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
+NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5}
+
+
+def side(extra: tuple[Fn, ...] = (), **more: object) -> Run:
+    options = {k: more.pop(k) for k in ("others", "exit_status", "helpers", "startup") if k in more}
+    return program([*training(**more), *extra], **options)  # type: ignore[arg-type]
+
+
+def compared(a: Run, b: Run) -> Diff:
+    return diff(one_side(a, label="before"), one_side(b, label="after"))
+
+
+class TestBesideTheSameNeighbour:
+    """Queueing was there before, and grew with what the candidate does."""
+
+    def test_changed_code_is_a_code_change(self) -> None:
+        slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, **slower))
+        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "sharpen")
+        assert not {"contention"} & {finding.cause for finding in found.verdict.findings}
+        assert found.account.seconds("code") == pytest.approx(6.0)
+
+    def test_a_loop_in_a_changed_function_is_a_code_change(self) -> None:
+        loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
+        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, **loop))
+        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
+
+    def test_more_steps_are_more_work(self) -> None:
+        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, steps=200))
+        assert (found.verdict.cause, found.verdict.subject) == ("workload-change", "main")
+        assert found.account.seconds("queue") == pytest.approx(0.0, abs=1e-6)
+
+    def test_larger_data_in_the_same_calls_is_not_contention(self) -> None:
+        """Nothing tells more data from a slower memory: either may be named, queueing may not."""
+        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, slower=1.6))
+        assert found.verdict.cause != "contention"
+        assert found.account.seconds("speed") == pytest.approx(2 * 0.6 * 3.16)
+
+    def test_a_second_neighbour_is_contention(self) -> None:
+        found = compared(side(**NEIGHBOUR), side(ratio=2.5, others=1.9))
+        assert found.verdict.cause == "contention"
+        assert found.account.seconds("queue") == pytest.approx(1.5 * 3.16)
+
+
+#: Ways to wait in a loop: native function, what of the standard library wraps it, and what it calls for each turn.
+WAITS: Mapping[str, tuple[str, tuple[Fn, ...]]] = {
+    "time.sleep": ("<built-in method time.sleep>", ()),
+    "poll": (
+        "<method 'poll' of 'select.poll' objects>",
+        (
+            Fn("PollSelector.select", 0, file="/usr/lib/python3.11/selectors.py"),
+            Fn("Connection.poll", 0, file="/usr/lib/python3.11/multiprocessing/connection.py"),
+        ),
+    ),
+    "select": (
+        "<built-in method select.select>",
+        (Fn("SelectSelector.select", 0, file="/usr/lib/python3.11/selectors.py"),),
+    ),
+    "a lock": (ACQUIRE, (Fn("Condition.wait", 0, file="/usr/lib/python3.11/threading.py"),)),
+    "a queue": ("<method 'get' of '_queue.SimpleQueue' objects>", ()),
+}
+
+
+def polling(kind: str, turns: int, seconds: float) -> list[Fn]:
+    """The training loop, whose steps poll so often and wait so long in all; each turn costs 20 µs beside."""
+    native, wrappers = WAITS[kind]
+    found, caller = [], "step"
+    for wrapper in reversed(wrappers):
+        found.append(replace(wrapper, calls=turns, run=2e-5 * turns, callers={caller: turns}))
+        caller = wrapper.name
+    return [*training(), *found, Fn(native, turns, 0.0, 0.0, seconds, {caller: turns})]
+
+
+class TestWaitingIsNoWork:
+    """Who waits longer polls more often: these calls are neither more work nor another code."""
+
+    @pytest.mark.parametrize("kind", WAITS)
+    def test_plain_profiles_of_a_program_that_polls_longer(self, kind: str) -> None:
+        found = compared(plain(polling(kind, 200, 0.4)), plain(polling(kind, 3000, 6.0)))
+        assert found.verdict.cause not in ("workload-change", "code-change", "slower-machine")
+        assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
+        assert found.account.seconds("code") == pytest.approx(0.0, abs=0.01)
+        assert found.account.seconds("blocked") == pytest.approx(5.6, rel=0.02)
+
+    @pytest.mark.parametrize("kind", WAITS)
+    def test_with_counters_it_is_blocked(self, kind: str) -> None:
+        found = compared(program(polling(kind, 200, 0.4)), program(polling(kind, 3000, 6.0)))
+        assert found.verdict.cause == "blocked"
+        assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
+        assert found.account.seconds("blocked") == pytest.approx(5.6, rel=0.02)
+
+    def test_work_beside_longer_waiting_is_still_seen(self) -> None:
+        before, after = polling("poll", 200, 0.4), polling("poll", 3000, 1.0)
+        twice = [replace(fn, calls=2 * fn.calls, run=2 * fn.run) for fn in after[1:8]]
+        callers = [replace(fn, callers={k: 2 * v for k, v in fn.callers.items()}) for fn in twice]
+        found = compared(plain(before), plain([after[0], *callers, *after[8:]]))
+        assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "call-counts")
+        assert found.account.seconds("work") == pytest.approx(3.15, rel=0.01)
+
+    def test_a_projects_own_function_of_such_a_name_computes(self) -> None:
+        own = Fn("wait", 100, 1.0, callers={"step": 100})
+        more = replace(own, calls=400, run=4.0, callers={"step": 400})
+        found = compared(program([*training(), own]), program([*training(), more]))
+        assert found.account.seconds("work") == pytest.approx(3.0)
+
+
+class TestWhereCallsOriginate:
+    """A callee that is called four times as often: because of its caller's code, or because there is more to do."""
+
+    def test_a_loop_in_blur_is_a_change_of_blur(self) -> None:
+        loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
+        found = compared(side(), side(**loop))
+        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
+        (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
+        assert (origin.subject, origin.baseline, origin.candidate) == ("sharpen", 5.0, 20.0)
+        assert origin.numbers == {"caller": "blur", "calls": 100}
+
+    def test_twice_the_steps_is_more_work_that_comes_from_main(self) -> None:
+        found = compared(side(), side(steps=200))
+        assert (found.verdict.cause, found.verdict.subject) == ("workload-change", "main")
+        (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
+        assert (origin.subject, origin.baseline, origin.candidate) == ("step", 100.0, 200.0)
+        assert origin.numbers == {"caller": "main", "calls": 1}
+
+    def test_both_at_once_are_told_apart_by_their_seconds(self) -> None:
+        loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
+        found = compared(side(), side(steps=200, **loop))
+        # Twice the steps at the baseline's cost; the loop turns 15 times more in each of the 200.
+        assert found.account.seconds("work") == pytest.approx(3.15)
+        assert found.account.seconds("code") == pytest.approx(200 * 15 * 0.002)
+        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
+        assert [f.cause for f in found.verdict.findings if f.cause != "code-change"] == ["workload-change"]
+
+    def test_unchanged_source_that_calls_more_often_has_more_to_do(self) -> None:
+        found = compared(side(), side(per_step={"sharpen": 20}))
+        assert (found.verdict.cause, found.verdict.subject) == ("workload-change", "blur")
+
+    def test_plain_profiles_name_the_function_whose_calls_changed_alone(self) -> None:
+        found = compared(plain(training()), plain(training(per_step={"sharpen": 20})))
+        assert (found.verdict.cause, found.verdict.rule) == ("code-change", "calls-per-call")
+        assert found.verdict.subject == "blur"
+        work = compared(plain(training()), plain(training(200)))
+        assert (work.verdict.cause, work.verdict.subject) == ("workload-change", "main")
+
+    def test_a_library_between_hands_the_change_down(self) -> None:
+        """What a library calls otherwise is the doing of the changed code that calls it."""
+
+        def run(turns: int, source: str) -> Run:
+            library = Fn("resize", 100, 0.1, callers={"blur": 100}, file="/v/site-packages/lib/a.py")
+            inner = Fn("kernel", turns, 0.002 * turns, callers={"resize": turns}, file="/v/site-packages/lib/a.py")
+            return program([*training(changed={"blur": source}), library, inner])
+
+        found = compared(run(500, "small"), run(2000, "large"))
+        assert found.account.seconds("code") == pytest.approx(3.0, rel=0.02)
+        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
+
+
+class TestEnds:
+    """Targets that did not end alike did not do the same; that is said first, whatever else was measured."""
+
+    @pytest.mark.parametrize(
+        ("ends", "said"),
+        [
+            ((0, 1), "The baseline ended normally and the candidate ended with exit status 1"),
+            ((2, 0), "The baseline ended with exit status 2 and the candidate ended normally"),
+            ((1, 3), "The baseline ended with exit status 1 and the candidate ended with exit status 3"),
+            ((0, 137), "The baseline ended normally and the candidate was ended by signal 9"),
+            ((139, 139), "The baseline was ended by signal 11 and the candidate was ended by signal 11"),
+            ((0, 255), "The baseline ended normally and the candidate ended with exit status 255"),
+        ],
+    )
+    @pytest.mark.parametrize("what", ["contended", "longer"])
+    def test_another_end_is_inconclusive(self, ends: tuple[int, int], said: str, what: str) -> None:
+        more: dict[str, object] = {"ratio": 2.0, "others": 1.9} if what == "contended" else {"steps": 300}
+        found = compared(side(exit_status=ends[0]), side(exit_status=ends[1], **more))
+        assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")
+        assert found.verdict.numbers["baseline-exit"] == ends[0]
+        assert found.verdict.numbers["candidate-exit"] == ends[1]
+        first = " ".join(terminal.render(diff_document(found), width=100).splitlines()[:4])
+        assert said in " ".join(first.split())
+        failed = [name for name, end in zip(("baseline", "candidate"), ends, strict=True) if end]
+        assert [a.subject for a in found.verdict.advice if a.kind == "run-to-end"] == failed
+
+    def test_programs_that_end_alike_are_judged(self) -> None:
+        for end in (0, 1, None):
+            found = compared(side(exit_status=end), side(exit_status=end, steps=200))
+            assert found.verdict.cause == "workload-change"
+
+    def test_one_of_several_repeats_is_enough(self) -> None:
+        good, bad = side(), side(exit_status=1)
+        found = diff(one_side(good, good, good), one_side(good, bad, side(steps=110)))
+        assert (found.verdict.rule, found.verdict.numbers["candidate-exit"]) == ("unfinished", 1)
+
+
+class TestTwoPrograms:
+    """Runs of two programs cannot be compared, whatever either of them waited for."""
+
+    @staticmethod
+    def other(ratio: float = 0.0, off: float = 0.0) -> list[Fn]:
+        """Another program of the same libraries."""
+        names = {fn.name: fn.name if fn.name.startswith("<") else f"other_{fn.name}" for fn in training()}
+        fns = [
+            replace(fn, name=names[fn.name], callers={names[k]: v for k, v in fn.callers.items()}, file="/w/o.py")
+            for fn in training(60, ratio=ratio)
+        ]
+        return [*fns, Fn(ACQUIRE, 10, 0.0, 0.0, off, {"other_step": 10})]
+
+    @pytest.mark.parametrize("waits", [{}, {"ratio": 3.0}, {"off": 9.0}, {"ratio": 1.0, "off": 9.0}])
+    @pytest.mark.parametrize("swapped", [False, True])
+    def test_it_is_inconclusive(self, waits: dict[str, float], swapped: bool) -> None:
+        for runs in (
+            (side(), program(self.other(**waits), others=1.9)),
+            (plain(training()), plain(self.other(**waits))),
+        ):
+            found = compared(*(runs[::-1] if swapped else runs))
+            assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "another-program")
+            assert found.verdict.confidence is None
+            assert not found.verdict.findings
+
+    def test_a_program_that_was_refactored_in_part_is_the_same(self) -> None:
+        renamed = [replace(fn, name="smooth") if fn.name == "load" else fn for fn in training(times={"load": 3.0})]
+        assert compared(side(), program(renamed)).verdict.rule != "another-program"
+
+
+class TestBoundRanks:
+    """Ranks that profkit was started in, each bound to CPUs of its own, may use all of those together."""
+
+    @staticmethod
+    def job(*cpus: tuple[int, ...], busy: float = 4.0, queue: float = 0.0) -> Run:
+        """A job of ranks that are bound like this, each of which computes all the time, as it is after a merge."""
+
+        def rank(number: int, allowed: tuple[int, ...]) -> Process:
+            one = program([Fn("main", 1, busy, queue)])
+            host = Host(name="host", cpus=2, affinity=len(allowed), affinity_cpus=allowed)
+            return replace(one.processes[0], pid=100 + number, role="rank", rank=number, host=host)
+
+        first = program([Fn("main", 1, busy, queue)])
+        assert first.manifest is not None
+        ranks = tuple(rank(i, allowed) for i, allowed in enumerate(cpus))
+        # Written by the first rank's launcher, which was bound like its rank.
+        host = ranks[0].host
+        assert host is not None
+        machine = replace(first.machine, busy_s=busy * len(cpus)) if first.machine is not None else None
+        return replace(first, processes=ranks, manifest=replace(first.manifest, host=host), machine=machine)
+
+    def available(self, run: Run) -> float | None:
+        return side_facts(RunSet("job", (run,)), 1.0, lambda one: one.processes).available_cpus
+
+    def test_their_cpus_add_up_where_they_are_not_the_same(self) -> None:
+        assert self.available(self.job((0,), (1,))) == 2.0
+        assert self.available(self.job((0,), (0,))) == 1.0
+        assert self.available(self.job((0, 1), (0, 1))) == 2.0
+        # More than the machine has are none.
+        assert self.available(self.job((0,), (1,), (2,))) == 2.0
+
+    def test_ranks_on_cpus_of_their_own_do_not_compete(self) -> None:
+        apart, together = self.job((0,), (1,)), self.job((0,), (0,), busy=4.0, queue=4.0)
+        assert judge_run(apart, apart.processes).verdict is None
+        alone = judge_run(together, together.processes).verdict
+        assert alone is not None
+        assert (alone.cause, alone.kind) == ("contention", "self-oversubscription")
+        verdict = diff(one_side(apart), one_side(together)).verdict
+        assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
+        case = compare(one_side(together), one_side(apart)).case
+        assert case.read("demand") == pytest.approx(8.0 / 4.2 / 2, rel=0.01)
+        assert case.read("contention.itself") is False
+
+
+def test_threads_without_functions_are_no_other_program() -> None:
+    """A native thread has no functions, and says nothing of what program it is."""
+    run = side()
+    native = Thread(Profile.empty(), tid=999, run_s=1.0, run_queue_wait_s=0.0)
+    main = run.processes[0]
+    grown = replace(run, processes=(replace(main, threads=(*main.threads, native)),))
+    assert compared(side(), grown).verdict.rule != "another-program"
