@@ -34,7 +34,7 @@ Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.integer]
 
 #: Native functions that read, from whatever it is.
-_READS = re.compile(r"'read\w*' of '_io\.|[. ](?:posix|nt)\.read|'recv\w*' of")
+_READS = re.compile(r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read)>|'recv\w*' of")
 #: Native functions in which a rank waits for other ranks: MPI's calls, which spin or sleep as the library likes.
 _RANK_WAITS = re.compile(
     r"(?:mpi4py\.|'mpi4py)|\bMPI\.|torch\._C\._distributed_c10d|'(?:allreduce|allgather|broadcast|barrier|reduce_scatter)'"

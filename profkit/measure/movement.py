@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 #: The types are named for verbs that other types use for computing (``str.join``, ``dict.get``).
 _NATIVE_WAITS = re.compile(
     r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|_?accept|connect|fsync|fdatasync|flock|"
-    r"wait\w*|sigtimedwait|posix\.read\w*|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
+    r"wait\w*|sigtimedwait|posix\.p?readv?|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
     r"|'(?:get|put)' of '_queue\.|'__enter__' of '_(?:multiprocessing|thread)\."
     r"|'read\w*' of '_io\.|'join' of '_thread"
 )

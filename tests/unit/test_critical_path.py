@@ -1,0 +1,322 @@
+"""One run along its critical path: which seconds are whose, by hand-made readings and by made-up runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profkit.measure.critical_path import (
+    Composition,
+    PathReading,
+    compose,
+    path_rank,
+    read_path,
+    reads_files,
+    waits_for_ranks,
+)
+from profkit.measure.select import select
+from profkit.model import Process, Profile, Run, Thread
+from tests.programs import ACQUIRE, Fn, program, training
+
+#: Rows of the readings below.
+MAIN, JOB, LOCK, DOT, REDUCE, POLL = range(6)
+ROWS = 6
+
+
+def row(**seconds: float) -> np.ndarray:
+    """Seconds by row, from names of rows."""
+    values = np.zeros(ROWS)
+    for name, value in seconds.items():
+        values[globals()[name]] = value
+    return values
+
+
+def reading(
+    own: np.ndarray,
+    off: np.ndarray | None = None,
+    wait: np.ndarray | None = None,
+    *,
+    startup: float = 0.0,
+    helpers: np.ndarray | None = None,
+    helpers_blocked: np.ndarray | None = None,
+    helpers_run: float | None = None,
+    helpers_queue: float = 0.0,
+    delivery: float = 0.0,
+    shares_lock: bool = False,
+) -> PathReading:
+    """A traced thread that ran, queued and stood still as its functions say."""
+    none = np.zeros(ROWS)
+    off, wait = none if off is None else off, none if wait is None else wait
+    helpers = none if helpers is None else helpers
+    life = float(own.sum())
+    return PathReading(
+        wall_s=life + startup,
+        life_s=life,
+        run_s=float((own - off - wait).sum()),
+        queue_s=float(wait.sum()),
+        own=own,
+        own_wait=wait,
+        own_blocked=off,
+        helpers=helpers,
+        helpers_blocked=none if helpers_blocked is None else helpers_blocked,
+        helpers_wait=none,
+        helpers_run_s=float(helpers.sum()) if helpers_run is None else helpers_run,
+        helpers_queue_s=helpers_queue,
+        delivery_s=delivery,
+        shares_lock=shares_lock,
+    )
+
+
+def composed(of: PathReading) -> Composition:
+    """Compose it; the parts always add up to the wall."""
+    which = np.arange(ROWS)
+    found = compose(
+        of,
+        waits=np.isin(which, (LOCK, POLL)),
+        ranks=which == REDUCE,
+        reads=np.zeros(ROWS, np.bool_),
+        native=np.isin(which, (LOCK, DOT, REDUCE, POLL)),
+    )
+    assert found.wall_s == pytest.approx(of.wall_s, rel=1e-12)
+    return found
+
+
+def seconds(values: np.ndarray) -> dict[int, float]:
+    """Rows that have any."""
+    return {int(i): pytest.approx(float(values[i])) for i in np.flatnonzero(np.abs(values) > 1e-12)}
+
+
+def test_a_thread_alone() -> None:
+    found = composed(
+        reading(row(MAIN=5.0, LOCK=3.0, POLL=1.0), row(LOCK=3.0, MAIN=1.0), row(MAIN=0.5), startup=0.25)
+    )
+    assert seconds(found.run) == {MAIN: 3.5}
+    assert seconds(found.waits) == {POLL: 1.0}
+    assert seconds(found.blocked) == {MAIN: 1.0, LOCK: 3.0}
+    assert seconds(found.queued) == {MAIN: 0.5}
+    assert (found.queue_s, found.startup_s, found.loading_s, found.imbalance_s) == (0.5, 0.25, 0.0, 0.0)
+    assert found.own_run_s == 4.5
+    assert found.counters
+
+
+def test_while_it_waits_the_path_is_its_workers() -> None:
+    """Two workers compute for the 4 s that the main thread waits: each of their 8 s counts half."""
+    found = composed(reading(row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=8.0)))
+    assert seconds(found.run) == {MAIN: 1.0, JOB: 4.0}
+    assert seconds(found.blocked) == {}
+    assert found.own_run_s == 1.0
+
+
+def test_queueing_workers_queue_on_the_path() -> None:
+    found = composed(reading(row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=2.0), helpers_queue=6.0))
+    assert seconds(found.run) == {MAIN: 1.0, JOB: 1.0}
+    assert (found.queue_s, found.helpers_queue_s) == (3.0, 3.0)
+
+
+def test_what_workers_do_not_fill_is_loading_or_blocked() -> None:
+    waits = (row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0))
+    blocked = composed(reading(*waits, helpers=row(JOB=1.0)))
+    assert seconds(blocked.run) == {MAIN: 1.0, JOB: 1.0}
+    assert seconds(blocked.blocked) == {LOCK: 3.0}
+    # Of 2.5 s in which it waited for what they hand over, they worked for one.
+    loading = composed(reading(*waits, helpers=row(JOB=1.0), delivery=2.5))
+    assert loading.loading_s == 1.5
+    assert seconds(loading.delivering) == {LOCK: 1.5}
+    assert seconds(loading.blocked) == {LOCK: 1.5}
+
+
+def test_workers_that_stand_still_in_their_work_block() -> None:
+    """What workers read or were stopped in is blocked there; what they wait for by design is nobody's loss."""
+    found = composed(
+        reading(
+            row(MAIN=1.0, LOCK=4.0),
+            row(LOCK=4.0),
+            helpers=row(JOB=1.0),
+            helpers_blocked=row(JOB=3.0, LOCK=50.0),
+        )
+    )
+    assert seconds(found.run) == {MAIN: 1.0, JOB: 1.0}
+    assert seconds(found.blocked) == {JOB: 3.0}
+
+
+def test_threads_without_functions_belong_to_the_call_that_waits_for_them() -> None:
+    """A library's own threads compute for the native call that started them."""
+    found = composed(reading(row(MAIN=1.0, DOT=5.0), row(DOT=4.0), helpers_run=4.0))
+    assert seconds(found.run) == {MAIN: 1.0, DOT: 5.0}
+    assert found.own_run_s == 2.0
+
+
+def test_a_function_in_python_that_stands_still_does_not_wait_for_helpers() -> None:
+    """It was stopped, unless another thread of its process held the interpreter's lock."""
+    stopped = reading(row(MAIN=5.0), row(MAIN=4.0), helpers=row(JOB=4.0))
+    found = composed(stopped)
+    assert (seconds(found.run), seconds(found.blocked)) == ({MAIN: 1.0}, {MAIN: 4.0})
+    found = composed(replace(stopped, shares_lock=True))
+    assert (seconds(found.run), seconds(found.blocked)) == ({MAIN: 1.0, JOB: 4.0}, {})
+
+
+def test_other_ranks_are_waited_for_whether_they_spin_or_sleep() -> None:
+    found = composed(reading(row(MAIN=1.0, REDUCE=3.0), row(REDUCE=1.0), helpers=row(JOB=1.0, REDUCE=2.0)))
+    assert found.imbalance_s == 3.0
+    assert seconds(found.waiting_for_ranks) == {REDUCE: 3.0}
+    # Nobody waited for other threads, and what ranks spun elsewhere is no work.
+    assert seconds(found.run) == {MAIN: 1.0}
+
+
+def test_functions_cannot_have_more_than_the_kernel_counted() -> None:
+    counted = replace(reading(row(MAIN=5.0, LOCK=5.0), row(LOCK=5.0)), run_s=4.0, life_s=8.0, wall_s=8.0)
+    found = composed(counted)
+    assert seconds(found.run) == {MAIN: 4.0}
+    assert seconds(found.blocked) == {LOCK: 4.0}
+    assert found.startup_s == pytest.approx(0.0)
+
+
+class TestWithoutTracer:
+    """Counters of the thread, and self times of its functions."""
+
+    @staticmethod
+    def counted(own: np.ndarray, run: float, queue: float, life: float) -> PathReading:
+        return replace(
+            reading(own), own_wait=None, own_blocked=None, run_s=run, queue_s=queue, life_s=life, wall_s=life
+        )
+
+    def test_functions_that_wait_hold_the_time_off_the_cpu(self) -> None:
+        found = composed(self.counted(row(MAIN=6.0, LOCK=4.0), run=4.0, queue=2.0, life=10.0))
+        assert seconds(found.run) == {MAIN: 4.0}
+        assert seconds(found.blocked) == {LOCK: 4.0}
+        assert found.queue_s == 2.0
+
+    def test_functions_that_wait_for_longer_than_that_spin(self) -> None:
+        found = composed(self.counted(row(MAIN=2.0, POLL=4.0), run=5.0, queue=0.0, life=6.0))
+        assert seconds(found.run) == {MAIN: 2.0}
+        assert seconds(found.waits) == {POLL: 3.0}
+        assert seconds(found.blocked) == {POLL: 1.0}
+
+    def test_functions_that_were_stopped_are_blocked(self) -> None:
+        found = composed(self.counted(row(MAIN=6.0, JOB=2.0), run=4.0, queue=0.0, life=8.0))
+        assert seconds(found.run) == {MAIN: 3.0, JOB: 1.0}
+        assert seconds(found.blocked) == {MAIN: 3.0, JOB: 1.0}
+
+
+def test_without_counters_there_are_self_times_alone() -> None:
+    plain = replace(
+        reading(row(MAIN=3.0, LOCK=2.0, REDUCE=1.0), startup=0.5), life_s=None, run_s=None, queue_s=None
+    )
+    found = composed(plain)
+    assert seconds(found.run) == {MAIN: 3.0}
+    assert seconds(found.blocked) == {LOCK: 2.0}
+    assert (found.imbalance_s, found.queue_s, found.startup_s) == (1.0, 0.0, 0.5)
+    assert not found.counters
+    assert composed(replace(plain, delivery_s=1.5)).loading_s == 1.5
+
+
+def test_rows_move_with_their_seconds() -> None:
+    before = reading(row(MAIN=3.0, LOCK=2.0), row(LOCK=2.0), helpers=row(JOB=1.0))
+    after = before.placed(np.array([2, 1, 2, -1, -1, 0]), 3)
+    assert after.own.tolist() == [0.0, 0.0, 5.0]
+    assert after.own_blocked is not None
+    assert after.own_blocked.tolist() == [0.0, 0.0, 2.0]
+    assert after.helpers.tolist() == [0.0, 1.0, 0.0]
+    assert (after.wall_s, after.run_s) == (before.wall_s, before.run_s)
+
+
+def test_scaled_and_averaged_compositions_keep_their_sums() -> None:
+    one = composed(reading(row(MAIN=5.0, LOCK=3.0), row(LOCK=3.0), row(MAIN=1.0), helpers=row(JOB=9.0)))
+    two = composed(reading(row(MAIN=2.0, REDUCE=3.0), startup=1.0))
+    assert one.scaled(0.5).wall_s == pytest.approx(0.5 * one.wall_s)
+    assert Composition.mean([one, two]).wall_s == pytest.approx((one.wall_s + two.wall_s) / 2)
+    assert not Composition.mean([one, replace(two, counters=False)]).counters
+
+
+class TestRanks:
+    @staticmethod
+    def job(*busy: float, spun: float = 0.0) -> tuple[Process, ...]:
+        """Ranks that computed so long, and spun until the slowest was there."""
+        found = []
+        for number, own in enumerate(busy):
+            spin = spun if spun else max(busy) - own
+            reduce = Fn("<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>", 10, spin, callers={"main": 10})
+            process = program([Fn("main", 1, own), reduce]).processes[0]
+            found.append(replace(process, pid=100 + number, role="rank", rank=number))
+        return tuple(found)
+
+    def test_the_path_goes_through_the_rank_that_computes_longer_than_before(self) -> None:
+        assert path_rank(self.job(3.0, 2.0), self.job(3.0, 4.0)) == 1
+        # All take as long: who waits spins. The one that computes is the one to look at.
+        assert path_rank(self.job(2.0, 2.0), self.job(5.0, 2.0)) == 0
+
+    def test_of_one_run_it_is_the_one_that_computes_longest(self) -> None:
+        job = self.job(1.0, 3.0, 2.0)
+        assert path_rank(job, job) == 1
+
+    def test_one_process_needs_no_choice(self) -> None:
+        one = program(training()).processes
+        assert path_rank(one, one) is None
+        assert path_rank(self.job(1.0), self.job(1.0, 2.0)) is None
+
+    def test_the_ranks_own_seconds_are_read(self) -> None:
+        job = self.job(1.0, 4.0)
+        run = replace(program([Fn("main", 1, 1.0)]), processes=job)
+        chosen = select(run)
+        assert read_path(run, chosen, 1).run_s == 4.0
+        assert read_path(run, chosen, 0).run_s == 4.0  # 1 s computed, 3 s spun
+        assert read_path(run, chosen, None).run_s == 4.0
+
+
+class TestReading:
+    def test_workers_and_threads_are_helpers(self) -> None:
+        run = program(
+            [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 3.0, {"main": 1})],
+            workers=[[Fn("job", 10, 2.0, 0.5, 0.25)]],
+            helpers=[(1.0, 0.125)],
+            startup=0.5,
+        )
+        chosen = select(run)
+        found = read_path(run, chosen, None)
+        at = {chosen.profile.strings[i]: n for n, i in enumerate(chosen.profile.name.tolist())}
+        assert (found.wall_s, found.life_s, found.run_s, found.queue_s) == (4.5, 4.0, 1.0, 0.0)
+        assert found.own[at["job"]] == 0.0
+        assert found.helpers[at["job"]] == 2.0
+        assert found.helpers_blocked[at["job"]] == 0.25
+        assert found.helpers_wait[at["job"]] == 0.5
+        assert (found.helpers_run_s, found.helpers_queue_s) == (3.0, 0.625)
+
+    def test_a_run_without_processes_is_its_wall(self) -> None:
+        run = replace(program([Fn("main", 1, 1.0)], startup=1.0), processes=())
+        found = read_path(run, select(run), None)
+        assert (found.wall_s, found.counters, len(found.own)) == (2.0, False, 0)
+
+    def test_a_plain_profile_is_its_self_time(self) -> None:
+        profile = program(training()).processes[0].threads[0].profile
+        bare = replace(profile, wait=None, blocked=None, cumwait=None, cumblocked=None)
+        run = Run("a.prof", (Process(threads=(Thread(bare),)),))
+        found = read_path(run, select(run), None)
+        assert found.wall_s == pytest.approx(3.16)
+        assert not found.counters
+        empty = Run("b.prof", (Process(threads=(Thread(Profile.empty()),)),))
+        assert read_path(empty, select(empty), None).wall_s == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "reads"),
+    [
+        ("<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>", True, False),
+        ("<method 'Recv' of 'mpi4py.MPI.Comm' objects>", True, False),
+        ("<built-in method torch._C._distributed_c10d.barrier>", True, False),
+        ("<method 'allreduce' of 'torch._C._distributed_c10d.ProcessGroup' objects>", True, False),
+        ("<method 'reduce' of 'numpy.ufunc' objects>", False, False),
+        ("Comm.Allreduce", False, False),
+        ("<method 'read' of '_io.BufferedReader' objects>", False, True),
+        ("<method 'readinto' of '_io.FileIO' objects>", False, True),
+        ("<built-in method posix.read>", False, True),
+        ("<method 'recv_into' of '_socket.socket' objects>", False, True),
+        ("<method 'acquire' of '_thread.lock' objects>", False, False),
+        ("<built-in method posix.readlink>", False, False),
+        ("Reader.read", False, False),
+    ],
+)
+def test_what_waits_for_ranks_and_what_reads(name: str, ranks: bool, reads: bool) -> None:
+    assert waits_for_ranks(name) is ranks
+    assert reads_files(name) is reads

@@ -1,0 +1,101 @@
+"""Which functions wait by design: by their names, and by whom they call and serve."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.measure.movement import is_wait
+from profkit.measure.waiting import waiting_rows
+from profkit.model import BUILTIN, PROJECT, STDLIB
+from profkit.verdict.comparison import diff
+from tests.programs import ACQUIRE, Fn, one_side, program
+
+CONNECTION = "/usr/lib/python3.11/multiprocessing/connection.py"
+SELECTORS = "/usr/lib/python3.11/selectors.py"
+POLL = "<method 'poll' of 'select.poll' objects>"
+READ = "<method 'read' of '_io.BufferedReader' objects>"
+
+
+def waiting(*functions: Fn, edges: bool = True) -> set[str]:
+    """Names of the functions that wait, in a program whose ``main`` computes as well."""
+    run = program([Fn("main", 1, 1.0), *functions])
+    found = diff(one_side(run), one_side(run), calls=True)
+    rows = waiting_rows(found.table, found.calls if edges else None)
+    return {name for name, waits in zip(found.table.name, rows.tolist(), strict=True) if waits}
+
+
+def test_what_wraps_waiting_waits() -> None:
+    assert waiting(
+        Fn("Connection.poll", 100, 0.01, callers={"main": 100}, file=CONNECTION),
+        Fn("PollSelector.select", 100, 0.02, callers={"Connection.poll": 100}, file=SELECTORS),
+        Fn(POLL, 100, 0.0, 0.0, 2.0, {"PollSelector.select": 100}),
+    ) == {"Connection.poll", "PollSelector.select", POLL}
+
+
+def test_what_is_called_for_nothing_but_waiting_waits() -> None:
+    served = (
+        Fn("PollSelector.select", 100, 0.01, callers={"main": 100}, file=SELECTORS),
+        Fn(POLL, 100, 0.0, 0.0, 2.0, {"PollSelector.select": 100}),
+        Fn("SelectorKey.__new__", 100, 0.01, callers={"PollSelector.select": 100}, file=SELECTORS),
+        Fn("<built-in method builtins.max>", 100, 0.01, callers={"PollSelector.select": 100}),
+    )
+    assert waiting(*served) == {fn.name for fn in served}
+    # The same function that others call as often is theirs too.
+    shared = Fn("<built-in method builtins.max>", 200, 0.01, callers={"PollSelector.select": 100, "main": 100})
+    assert waiting(*served[:3], shared) == {fn.name for fn in served[:3]}
+
+
+def test_a_projects_own_loop_is_the_projects() -> None:
+    loop = Fn("wait_for_result", 1, 0.01, callers={"main": 1})
+    sleep = Fn("<built-in method time.sleep>", 100, 0.0, 0.0, 2.0, {"wait_for_result": 100})
+    helper = Fn("check", 100, 0.01, callers={"wait_for_result": 100})
+    assert waiting(loop, sleep, helper) == {sleep.name}
+
+
+def test_a_library_that_waits_for_the_smaller_part_computes() -> None:
+    fit = Fn("fit", 1, 2.0, callers={"main": 1}, file="/usr/lib/python3.11/statistics.py")
+    assert waiting(fit, Fn(ACQUIRE, 10, 0.0, 0.0, 0.5, {"fit": 10})) == {ACQUIRE}
+
+
+def test_what_wraps_reading_computes() -> None:
+    """Reading waits, but who reads a file decodes and copies it as well."""
+    load = Fn("load", 1, 0.1, callers={"main": 1}, file="/usr/lib/python3.11/json/__init__.py")
+    assert waiting(load, Fn(READ, 10, 0.0, 0.0, 2.0, {"load": 10})) == {READ}
+
+
+def test_without_callers_names_are_all_there_is() -> None:
+    functions = (
+        Fn("Connection.poll", 100, 0.01, callers={"main": 100}, file=CONNECTION),
+        Fn(POLL, 100, 0.0, 0.0, 2.0, {"Connection.poll": 100}),
+    )
+    assert waiting(*functions, edges=False) == {POLL}
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("<method 'acquire' of '_thread.lock' objects>", True),
+        ("<method 'poll' of 'select.poll' objects>", True),
+        ("<built-in method time.sleep>", True),
+        ("<built-in method posix.read>", True),
+        ("<built-in method posix.preadv>", True),
+        ("<built-in method posix.readlink>", False),
+        ("<method 'recv_into' of '_socket.socket' objects>", True),
+        ("<method 'get' of '_queue.SimpleQueue' objects>", True),
+        ("Pool._handle_tasks", True),
+        ("<method 'get' of 'dict' objects>", False),
+        ("<method 'join' of 'str' objects>", False),
+        ("select", False),
+        ("Reader.read", False),
+        ("<listcomp>", False),
+    ],
+)
+def test_what_waits_by_its_name(name: str, waits: bool) -> None:
+    assert is_wait(name, STDLIB) is waits
+
+
+def test_a_projects_own_wait_may_compute() -> None:
+    assert is_wait("Queue.wait", STDLIB)
+    assert not is_wait("Simulation.wait", PROJECT)
+    assert is_wait("<built-in method time.sleep>", BUILTIN)
+    assert is_wait("<method '_accept' of '_socket.socket' objects>", BUILTIN)
