@@ -240,7 +240,7 @@ def training(
     dot = "<built-in method lib.dot>"
     product = fn("dot", 0.001, forward=per["dot"] * n, backward=per["dot"] * n)
     return [
-        Fn("main", 1, slower * 0.01, ratio * slower * 0.01),
+        fn("main", 0.01),
         fn("step", 0.0005, main=n),
         fn("load", 0.002, step=per["load"] * n),
         fn("blur", 0.001, step=per["blur"] * n),

@@ -239,7 +239,6 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "hidden.wait": Reading("share", "helpers.wait, where the main thread waits for them", _hidden_wait),
     "most.wait": Reading("share", "the greatest of these", _most_wait),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda o: _side(o).throttled),
-    "demand": Reading("factor", "CPUs that the program would use, over those that it may use", _demand),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
     "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
     "contention.others": Reading("bool", "other programs take CPUs", _others),

@@ -398,7 +398,6 @@ READINGS: Mapping[str, Reading] = {
         "bool", "the kernel's counters of both sides are known", lambda c: c.signals.counters or None
     ),
     "pair.plain": Reading("bool", "a side has no counters", lambda c: not c.signals.counters),
-    "pair.repeats": Reading("count", "runs of the side with fewer", lambda c: c.signals.repeats),
     "pair.python-differs": Reading("bool", "two versions of Python", lambda c: c.signals.python_differs),
     "pair.sampled-differs": Reading("bool", "one side was sampled", lambda c: c.signals.sampled_differs),
     "pair.threads-differ": Reading(
@@ -444,22 +443,10 @@ READINGS: Mapping[str, Reading] = {
         "part of the lost time: off the CPU, not queueing",
         lambda c: None if _booked(c).merged else _part(c, "blocked", "loading", "imbalance"),
     ),
-    "account.loading": Reading(
-        "share", "part of the lost time: waiting for loaders and workers", lambda c: _part(c, "loading")
-    ),
-    "account.imbalance": Reading(
-        "share", "part of the lost time: waiting for other ranks", lambda c: _part(c, "imbalance")
-    ),
-    "account.waiting": Reading(
-        "share",
-        "part of the lost time: blocked, or waiting for other ranks",
-        lambda c: _part(c, "blocked", "imbalance"),
-    ),
     "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
     "account.code-of-baseline": Reading(
         "share", "seconds of changed code over the baseline's wall", lambda c: _of_baseline(c, "code")
     ),
-    "account.work": Reading("share", "part of the lost time: more calls", lambda c: _part(c, "work")),
     "account.work-of-baseline": Reading(
         "share", "seconds of more calls over the baseline's wall", lambda c: _of_baseline(c, "work")
     ),
@@ -514,7 +501,6 @@ READINGS: Mapping[str, Reading] = {
         "growth of that over the baseline",
         lambda c: _growth(c.signals.baseline.throttled or 0.0, c.signals.candidate.throttled),
     ),
-    "demand": Reading("factor", "CPUs that the program would use, over those that it may use", _demand),
     "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
     "contention.others": Reading("bool", "other programs take CPUs", _others),
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),

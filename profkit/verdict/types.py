@@ -51,9 +51,9 @@ CAUSES = (
 #: Causes that make no candidate slower.
 NO_HARM = frozenset(("no-change", "faster", "inconclusive"))
 
-#: Units of values: seconds, a part of 1, a factor, CPU cores, a count, bytes, a distance of rankings, iterations per
-#: second, and text.
-UNITS = ("s", "share", "factor", "cores", "count", "bytes", "distance", "1/s", "text", "bool")
+#: Units of values: seconds, a part of 1, a factor, CPU cores, a count, bytes, a distance of rankings, text, and
+#: yes or no.
+UNITS = ("s", "share", "factor", "cores", "count", "bytes", "distance", "text", "bool")
 
 #: One measured value; ``None`` where it is not known.
 Value: TypeAlias = "float | str | bool | None"

@@ -41,8 +41,6 @@ def value_text(unit: str, value: Value) -> str:
         return f"{value / 1e6:,.0f} MB"
     if unit == "count":
         return units.count(value) if float(value).is_integer() or value >= 100 else f"{value:,.2f}"
-    if unit == "1/s":
-        return f"{value:.3g}/s"
     return f"{value:.2f}"
 
 

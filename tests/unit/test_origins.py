@@ -1,0 +1,217 @@
+"""Where other calls and other costs come from: changed code, or more work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profkit.measure.origins import Origins
+from profkit.model import Run, RunSet
+from profkit.verdict.comparison import compare
+from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
+
+
+class Found:
+    """Origins of a pair, by names of functions."""
+
+    def __init__(self, a: Run | RunSet, b: Run | RunSet) -> None:
+        sides = [side if isinstance(side, RunSet) else one_side(side) for side in (a, b)]
+        signals = compare(sides[0], sides[1]).case.signals
+        self.names = signals.table.name
+        self.origins: Origins = signals.origins
+
+    def calls(self, name: str) -> float:
+        return float(self.origins.calls_from_code[self.names.index(name)])
+
+    def cost(self, name: str) -> float:
+        return float(self.origins.cost_from_code[self.names.index(name)])
+
+    @property
+    def found(self) -> list[tuple[str, str, float, float, bool]]:
+        return [
+            (self.names[o.row], self.names[o.callee], o.before, o.after, o.from_code) for o in self.origins.found
+        ]
+
+
+DOT = "<built-in method lib.dot>"
+
+
+def test_more_steps_come_from_main_and_are_no_code() -> None:
+    found = Found(program(training()), program(training(200)))
+    assert found.found == [("main", "step", 100.0, 200.0, False)]
+    assert not found.origins.calls_from_code.any()
+    assert not found.origins.cost_from_code.any()
+    # What they take with all that they call, at the baseline's cost.
+    assert found.origins.found[0].seconds == pytest.approx(3.15)
+    assert found.origins.found[0].calls == 1
+
+
+def test_a_loop_in_changed_code_makes_all_other_calls_of_what_it_calls() -> None:
+    loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
+    found = Found(program(training()), program(training(**loop)))
+    assert found.found == [("blur", "sharpen", 5.0, 20.0, True)]
+    assert found.calls("sharpen") == 1.0
+    assert [found.calls(name) for name in ("step", "blur", DOT)] == [0.0, 0.0, 0.0]
+
+
+def test_calls_are_divided_between_a_loop_and_more_steps() -> None:
+    """2,000 calls would be 1,000 for the steps alone: of the 3,500 added, 3,000 are the loop's."""
+    loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
+    found = Found(program(training()), program(training(200, **loop)))
+    assert found.calls("sharpen") == pytest.approx(3000 / 3500, rel=1e-3)
+    assert found.calls(DOT) == 0.0
+    assert {row[:2] for row in found.found} == {("main", "step"), ("blur", "sharpen")}
+
+
+def test_calls_are_handed_down_to_what_they_call() -> None:
+    """``step`` calls ``forward`` three times instead of once: the products below are its doing as well."""
+    more = {"per_step": {"forward": 3}, "changed": {"step": "thrice"}}
+    found = Found(program(training()), program(shared_product(training(**more), forward=1200, backward=400)))
+    assert found.found == [("step", "forward", 1.0, 3.0, True)]
+    assert found.calls("forward") == 1.0
+    assert found.calls(DOT) == pytest.approx(1.0)
+
+
+def shared_product(functions: list[Fn], **callers: int) -> list[Fn]:
+    """The loop with so many products."""
+    total = sum(callers.values())
+    return [
+        replace(fn, calls=total, run=0.001 * total, callers=callers) if fn.name == DOT else fn for fn in functions
+    ]
+
+
+def test_fewer_calls_have_an_origin_too() -> None:
+    loop = {"per_step": {"sharpen": 20}}
+    found = Found(program(training(**loop)), program(training(changed={"blur": "fewer passes"})))
+    assert found.found == [("blur", "sharpen", 20.0, 5.0, True)]
+    assert found.origins.found[0].seconds == pytest.approx(-3.0)
+    assert found.calls("sharpen") == 1.0
+
+
+def test_new_functions_of_a_project_whose_sources_are_known_are_code() -> None:
+    helper = Fn("helper", 500, 1.0, callers={"blur": 500})
+    found = Found(program(training()), program([*training(changed={"blur": "calls helper"}), helper]))
+    assert found.calls("helper") == 1.0
+    library = replace(helper, file="/v/site-packages/lib/a.py", callers={"load": 500})
+    unchanged = Found(program(training()), program([*training(), library]))
+    assert unchanged.calls("helper") == 0.0
+
+
+def test_functions_that_call_themselves_hand_down_no_more_than_there_is() -> None:
+    def walk(calls: int, source: str) -> Run:
+        run = program([*training(changed={"load": source}), Fn("walk", calls, 0.001 * calls, callers={"load": 100})])
+        return with_self_calls(run, "walk", calls - 100)
+
+    found = Found(walk(1000, "shallow"), walk(9000, "deep"))
+    assert 0.0 <= found.calls("walk") <= 1.0
+    assert np.isfinite(found.origins.calls_from_code).all()
+
+
+def with_self_calls(run: Run, name: str, calls: int) -> Run:
+    """The run, in which a function called itself so often."""
+    main = run.processes[0]
+    (thread,) = main.threads
+    profile, edges = thread.profile, thread.profile.edges
+    assert edges is not None
+    row = [profile.strings[i] for i in profile.name.tolist()].index(name)
+    further = replace(
+        edges,
+        caller=np.append(edges.caller, np.int32(row)),
+        callee=np.append(edges.callee, np.int32(row)),
+        ncalls=np.append(edges.ncalls, calls),
+        primitive_calls=np.append(edges.primitive_calls, 0),
+        tottime=np.append(edges.tottime, 0.0),
+        cumtime=np.append(edges.cumtime, 0.0),
+    )
+    changed = replace(thread, profile=replace(profile, edges=further).validate())
+    return replace(run, processes=(replace(main, threads=(changed,)), *run.processes[1:]))
+
+
+class TestCost:
+    def test_changed_code_and_what_is_below_it(self) -> None:
+        slower = {"times": {"sharpen": 4.0}, "changed": {"blur": "other arguments"}}
+        found = Found(program(training()), program(training(**slower)))
+        assert found.cost("sharpen") == 1.0
+        assert [found.cost(name) for name in ("load", "forward", DOT)] == [0.0, 0.0, 0.0]
+
+    def test_the_factor_that_all_functions_share_is_no_codes(self) -> None:
+        slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+        found = Found(program(training()), program(training(slower=1.5, **slower)))
+        # 1 s became 6 s, of which 0.5 s is everybody's.
+        assert found.cost("sharpen") == pytest.approx(4.5 / 5.0)
+
+    def test_a_changed_root_is_not_above_everything(self) -> None:
+        """All lies below ``main``: that its source changed explains nothing of what each call costs."""
+        found = Found(program(training()), program(training(slower=1.5, changed={"main": "another line"})))
+        assert max(found.cost(name) for name in ("step", "sharpen", "forward")) == pytest.approx(0.0, abs=1e-9)
+
+    def test_native_functions_that_a_changed_root_calls_are_its_code(self) -> None:
+        def run(cost: float, source: str) -> Run:
+            native = Fn("<built-in method lib.solve>", 10, cost, callers={"main": 10})
+            return program([*training(changed={"main": source}), native])
+
+        found = Found(run(0.5, "small"), run(3.0, "large matrices"))
+        assert found.cost("<built-in method lib.solve>") == pytest.approx(1.0)
+
+
+class TestUnknownSources:
+    def test_a_loop_of_a_function_that_runs_again_and_again_is_taken_for_code(self) -> None:
+        found = Found(plain(training()), plain(training(per_step={"sharpen": 20})))
+        assert found.found == [("blur", "sharpen", 5.0, 20.0, True)]
+        assert found.calls("sharpen") == 1.0
+
+    def test_that_of_a_function_that_runs_once_is_the_amount_of_work(self) -> None:
+        found = Found(plain(training()), plain(training(200)))
+        assert found.found == [("main", "step", 100.0, 200.0, False)]
+
+    def test_several_functions_that_loop_more_often_have_more_to_do(self) -> None:
+        more = {"per_step": {"sharpen": 10, "forward": 2, "load": 3}}
+        found = Found(plain(training()), plain(training(**more)))
+        assert not any(from_code for *_, from_code in found.found)
+
+
+def test_calls_of_functions_that_wait_originate_nowhere() -> None:
+    def run(turns: int) -> Run:
+        return program([*training(), Fn(ACQUIRE, turns, 0.0, 0.0, 0.01 * turns, {"step": turns})])
+
+    assert Found(run(100), run(5000)).found == []
+
+
+def test_another_python_changes_libraries_and_not_the_project() -> None:
+    def run(calls: int, source: str, python: str) -> Run:
+        library = Fn("parse", calls, 0.001 * calls, callers={"load": calls}, file="/usr/lib/python3.11/json/a.py")
+        made = program([*training(), replace(library, source=source)])
+        return replace(made, processes=(replace(made.processes[0], python=python),))
+
+    same = Found(run(100, "a", "3.11.7"), run(100, "b", "3.11.7"))
+    assert same.cost("parse") == 0.0  # nothing of it changed but the source
+    grown = replace(run(100, "b", "3.12.1"))
+    other = Found(run(100, "a", "3.11.7"), grown)
+    assert not other.origins.cost_from_code.any()
+
+
+def test_rows_can_be_taken() -> None:
+    loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
+    found = Found(program(training()), program(training(**loop)))
+    rows = np.array([found.names.index("sharpen"), found.names.index("main")], np.intp)
+    few = found.origins.taken(rows)
+    assert few.calls_from_code.tolist() == [1.0, 0.0]
+    assert few.calls_b.tolist() == [2000.0, 1.0]
+    extra = found.origins.calls_factor(np.ones(len(found.names)), np.ones(len(found.names)))
+    assert extra[found.names.index("sharpen")] == pytest.approx(3.0)
+
+
+def test_without_callers_changed_functions_are_all_there_is() -> None:
+    def bare(run: Run) -> Run:
+        main = run.processes[0]
+        thread = main.threads[0]
+        stripped = replace(thread, profile=replace(thread.profile, edges=None))
+        return replace(run, processes=(replace(main, threads=(stripped,)),))
+
+    loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
+    found = Found(bare(program(training())), bare(program(training(**loop))))
+    assert found.found == []
+    assert found.calls("blur") == 1.0
+    assert found.calls("sharpen") == 0.0

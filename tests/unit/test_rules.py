@@ -1,0 +1,314 @@
+"""Rules as data: how one is evaluated, and that all that they name exists, and is named.
+
+A threshold, a reading or a producer that nothing asks for is dead; one that is asked for and missing fails at run
+time, on the pair that would have needed it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from profkit.verdict import evidence
+from profkit.verdict.account import BUCKETS, RUN_BUCKETS
+from profkit.verdict.advice import producers as advice_producers
+from profkit.verdict.alone import READINGS_ALONE
+from profkit.verdict.calibration import STEPS, calibrated
+from profkit.verdict.readings import READINGS
+from profkit.verdict.rule import Condition, Reading, Rule, doubted, evaluate, less, more, no, yes
+from profkit.verdict.rules import RULES, RULES_ALONE
+from profkit.verdict.thresholds import THRESHOLDS, value
+from profkit.verdict.types import CAUSES, NO_HARM, UNITS, Checked, Value
+
+ROOT = Path(__file__).resolve().parents[2]
+VERDICT = ROOT / "profkit" / "verdict"
+LISTS = {"comparison": (RULES, READINGS, BUCKETS), "alone": (RULES_ALONE, READINGS_ALONE, RUN_BUCKETS)}
+EVERY = [(kind, rule) for kind, (rules, _, _) in LISTS.items() for rule in rules]
+
+
+def conditions(rule: Rule) -> Iterator[Condition]:
+    yield from rule.conditions
+    for groups in rule.alternatives:
+        for group in groups:
+            yield from group
+    for group, _ in rule.doubts:
+        yield from group
+
+
+def readings_of(rule: Rule) -> set[str]:
+    """Every reading that a rule names."""
+    named = {condition.reading for condition in conditions(rule)} | {*rule.requires, *rule.numbers}
+    return named | ({rule.kind, rule.strength, rule.subject} - {""})
+
+
+def sources() -> dict[str, ast.Module]:
+    return {
+        str(path.relative_to(VERDICT)): ast.parse(path.read_text(encoding="utf-8")) for path in VERDICT.rglob("*.py")
+    }
+
+
+def asked(method: str) -> dict[str, set[str]]:
+    """Constant words that each module of the room calls a function or method of this name with; f-strings too."""
+    found: dict[str, set[str]] = {}
+    for name, tree in sources().items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called != method:
+                continue
+            word = node.args[0]
+            if isinstance(word, ast.Constant) and isinstance(word.value, str):
+                found.setdefault(name, set()).add(word.value)
+            elif isinstance(word, ast.JoinedStr):
+                (before,) = (part.value for part in word.values if isinstance(part, ast.Constant))
+                found.setdefault(name, set()).add(f"{before}*")
+    return found
+
+
+class TestEngine:
+    """Conditions, alternatives, what is required, and what yields, on readings that a test sets."""
+
+    UNITS: Mapping[str, Reading] = {
+        name: Reading("share", name, lambda case: None) for name in ("a", "b", "kind", "known", "doubt")
+    }
+
+    @classmethod
+    def holds(cls, rule: Rule, held: frozenset[str] = frozenset(), **values: Value) -> tuple[bool, list[Checked]]:
+        found, checks = evaluate(rule, values.get, cls.UNITS, held)
+        return found, list(checks)
+
+    def test_all_conditions_must_hold(self) -> None:
+        rule = Rule("r", "faster", "…", conditions=(more("a", "part.most"), less("b", "wait.much")))
+        assert self.holds(rule, a=0.5, b=0.15)[0]
+        assert not self.holds(rule, a=0.49, b=0.15)[0]
+        assert not self.holds(rule, a=0.5, b=0.16)[0]
+
+    def test_every_condition_is_evaluated_with_its_margin(self) -> None:
+        rule = Rule("r", "faster", "…", conditions=(more("a", "part.most"), less("b", "wait.much")))
+        _, (first, second) = self.holds(rule, a=0.3, b=0.05)
+        assert (first.held, first.margin) == (False, pytest.approx(-0.2))
+        assert (second.held, second.margin) == (True, pytest.approx(0.1))
+        assert (first.threshold, first.threshold_id, first.operator) == (0.5, "part.most", ">=")
+        assert (first.rule, first.part, first.choice, first.group) == ("r", "conditions", 0, 0)
+
+    @pytest.mark.parametrize("unknown", [None, math.nan])
+    def test_what_is_not_known_holds_nothing(self, unknown: float | None) -> None:
+        for condition in (more("a", "part.most"), less("a", "part.most")):
+            held, (check,) = self.holds(Rule("r", "faster", "…", conditions=(condition,)), a=unknown)
+            assert not held
+            assert math.isnan(check.margin)
+        for condition in (yes("a"), no("a")):
+            assert not self.holds(Rule("r", "faster", "…", conditions=(condition,)))[0]
+
+    def test_yes_and_no(self) -> None:
+        assert self.holds(Rule("r", "faster", "…", conditions=(yes("a"), no("b"))), a=True, b=False)[0]
+        assert not self.holds(Rule("r", "faster", "…", conditions=(yes("a"),)), a=False)[0]
+        assert not self.holds(Rule("r", "faster", "…", conditions=(no("a"),)), a=True)[0]
+
+    def test_what_is_required_must_be_known_whatever_it_is(self) -> None:
+        rule = Rule("r", "faster", "…", requires=("known",))
+        assert self.holds(rule, known=False)[0]
+        assert self.holds(rule, known=0.0)[0]
+        assert not self.holds(rule)[0]
+
+    def test_it_yields_to_rules_that_hold(self) -> None:
+        rule = Rule("r", "faster", "…", unless=("other",))
+        assert self.holds(rule)[0]
+        held, (check,) = self.holds(rule, frozenset({"other"}))
+        assert not held
+        assert (check.part, check.reading, check.value, check.held) == ("unless", "other", True, False)
+
+    def test_of_each_set_of_alternatives_one_group_must_hold_whole(self) -> None:
+        rule = Rule(
+            "r",
+            "faster",
+            "…",
+            alternatives=(
+                ((more("a", "part.most"), yes("known")), (more("b", "part.most"),)),
+                ((yes("doubt"),), (no("doubt"),)),
+            ),
+        )
+        assert self.holds(rule, a=0.6, known=True, doubt=True)[0]
+        assert self.holds(rule, b=0.6, doubt=False)[0]
+        assert not self.holds(rule, a=0.6, known=False, b=0.1, doubt=True)[0]
+        held, checks = self.holds(rule, b=0.6)
+        assert not held  # nothing is known of the second set
+        assert [(c.part, c.choice, c.group, c.reading) for c in checks] == [
+            ("alternatives", 1, 1, "a"),
+            ("alternatives", 1, 1, "known"),
+            ("alternatives", 1, 2, "b"),
+            ("alternatives", 2, 1, "doubt"),
+            ("alternatives", 2, 2, "doubt"),
+        ]
+
+    def test_the_greatest_doubt_counts(self) -> None:
+        rule = Rule(
+            "r", "faster", "…", doubts=(((yes("doubt"),), 0.6), ((yes("doubt"), more("a", "part.most")), 0.3))
+        )
+        values: dict[str, Value] = {"doubt": True, "a": 0.4}
+        assert doubted(rule, values.get, self.UNITS) == 0.6
+        assert doubted(rule, {**values, "a": 0.9}.get, self.UNITS) == 0.3
+        assert doubted(rule, {"doubt": False}.get, self.UNITS) is None
+
+
+class TestData:
+    @pytest.mark.parametrize("kind", LISTS)
+    def test_ids_are_unique(self, kind: str) -> None:
+        ids = [rule.id for rule in LISTS[kind][0]]
+        assert len(ids) == len(set(ids))
+
+    @pytest.mark.parametrize("kind", LISTS)
+    def test_a_rule_yields_only_to_rules_before_it(self, kind: str) -> None:
+        before: set[str] = set()
+        for rule in LISTS[kind][0]:
+            assert set(rule.unless) <= before, rule.id
+            before.add(rule.id)
+
+    @pytest.mark.parametrize(("kind", "rule"), EVERY, ids=lambda v: getattr(v, "id", v))
+    def test_what_a_rule_names_exists(self, kind: str, rule: Rule) -> None:
+        _, readings, buckets = LISTS[kind]
+        assert readings_of(rule) <= set(readings)
+        assert rule.cause in CAUSES
+        assert rule.bucket in (*buckets, "")
+        # What costs time has a bucket that says how much.
+        assert bool(rule.bucket) == (rule.cause not in NO_HARM)
+        assert set(rule.evidence) <= set(evidence.PRODUCERS)
+        assert set(rule.advice) <= set(advice_producers.PRODUCERS)
+        assert 0 < rule.confidence <= 1
+        assert all(0 < left < rule.confidence for _, left in rule.doubts)
+        for condition in conditions(rule):
+            compares = condition.operator in (">=", "<=")
+            assert compares == bool(condition.threshold), condition
+            assert condition.operator in (">=", "<=", "is", "not")
+            if compares:
+                assert THRESHOLDS[condition.threshold].unit == readings[condition.reading].unit, condition
+            else:
+                assert readings[condition.reading].unit == "bool", condition
+
+    def test_every_reading_is_asked_for(self) -> None:
+        words = asked("read")
+        shared = words.get("evidence.py", set()) | words.get("advice/producers.py", set())
+        named = {kind: set().union(*map(readings_of, rules)) for kind, (rules, _, _) in LISTS.items()}
+        of_case = named["comparison"] | shared | words.get("judge.py", set())
+        of_run = named["alone"] | shared | words.get("alone.py", set())
+        assert set(READINGS) - of_case == set()
+        assert set(READINGS_ALONE) - of_run == set()
+        # A producer that both lists share asks of one run only what that has.
+        known = set(READINGS) | set(READINGS_ALONE)
+        assert set().union(*words.values()) <= known
+
+    def test_every_threshold_is_compared_with(self) -> None:
+        in_rules = {c.threshold for _, rule in EVERY for c in conditions(rule)} - {""}
+        in_code = set().union(*asked("value").values())
+        assert f"noise.{BUCKETS[0]}" in THRESHOLDS
+        (family,) = (word for word in in_code if word.endswith("*"))
+        assert family == "noise.*"
+        named = in_rules | {f"noise.{bucket}" for bucket in BUCKETS} | (in_code - {family})
+        assert named == set(THRESHOLDS)
+
+    def test_no_rule_compares_with_a_number_of_its_own(self) -> None:
+        for name, tree in sources().items():
+            if not name.startswith("rules/"):
+                continue
+            numbers = {
+                node.value
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value not in (True, False)
+            }
+            # Confidences are the only ones.
+            assert all(0 < number <= 1 for number in numbers), name
+
+    def test_units_are_known_and_used(self) -> None:
+        units = {threshold.unit for threshold in THRESHOLDS.values()}
+        units |= {reading.unit for readings in (READINGS, READINGS_ALONE) for reading in readings.values()}
+        units |= {
+            node.args[1].value
+            for node in ast.walk(sources()["evidence.py"])
+            if isinstance(node, ast.Call)
+            and getattr(node.func, "id", "") == "Evidence"
+            and isinstance(node.args[1], ast.Constant)
+        }
+        assert units == set(UNITS)
+
+    def test_every_producer_is_used(self) -> None:
+        by_rules = {name for _, rule in EVERY for name in rule.evidence}
+        assert by_rules | tuples_given_to("produce") == set(evidence.PRODUCERS)
+        by_rules = {name for _, rule in EVERY for name in rule.advice}
+        assert by_rules | tuples_given_to("advise") == set(advice_producers.PRODUCERS)
+
+    def test_thresholds_say_where_they_come_from(self) -> None:
+        for threshold in THRESHOLDS.values():
+            assert math.isfinite(threshold.value)
+            assert threshold.provenance
+            assert value(threshold.id) == threshold.value
+        with pytest.raises(KeyError):
+            value("no such threshold")
+
+    def test_every_cause_but_inconclusive_has_a_rule(self) -> None:
+        assert {rule.cause for rule in RULES} == set(CAUSES) - {"inconclusive"}
+
+
+def tuples_given_to(function: str) -> set[str]:
+    """Names in tuples that the room's code calls a function with."""
+    return {
+        element.value
+        for tree in sources().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == function
+        for argument in node.args[:1]
+        if isinstance(argument, ast.Tuple)
+        for element in argument.elts
+        if isinstance(element, ast.Constant)
+    }
+
+
+class TestCalibration:
+    def test_it_is_of_rules_that_exist(self) -> None:
+        ids = {"alone": {rule.id for rule in RULES_ALONE}}
+        for arm, steps in STEPS.items():
+            assert set(steps) <= ids.get(arm, {rule.id for rule in RULES}), arm
+
+    def test_steps_rise_and_start_below_everything(self) -> None:
+        for arm, steps in STEPS.items():
+            for rule, found in steps.items():
+                at, shares = zip(*found, strict=True)
+                assert at[0] == -math.inf, (arm, rule)
+                assert list(at) == sorted(at), (arm, rule)
+                assert list(shares) == sorted(shares), (arm, rule)
+                assert all(0 < share < 1 for share in shares), (arm, rule)
+
+    def test_rules_without_a_strength_have_one_share(self) -> None:
+        for arm, steps in STEPS.items():
+            strengths = {rule.id: rule.strength for rule in (RULES_ALONE if arm == "alone" else RULES)}
+            for rule, found in steps.items():
+                assert strengths[rule] or len(found) == 1, (arm, rule)
+
+    def test_the_share_of_the_step_that_the_strength_reached(self) -> None:
+        found = STEPS["alone"]["loading"]
+        for least, share in found:
+            at = least if math.isfinite(least) else -1e9
+            assert calibrated("loading", 0.85, at, counters=True, several=False, alone=True) == (share, True)
+        unknown = calibrated("loading", 0.85, math.nan, counters=True, several=False, alone=True)
+        assert unknown == (found[0][1], True)
+
+    def test_what_is_doubted_or_not_in_the_table_keeps_its_own(self) -> None:
+        assert calibrated("run-queue-wait", 0.6, 0.9, counters=True, several=False) == (0.6, False)
+        assert calibrated("no-such-rule", 0.9, 0.9, counters=True, several=False) == (0.9, False)
+
+
+def test_the_page_of_rules_is_up_to_date() -> None:
+    path = ROOT / "docs" / "rules.py"
+    spec = importlib.util.spec_from_file_location("docs_rules", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    written = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    assert module.page() == written, "run `python docs/rules.py`"
+    assert all(f"`{rule.id}`" in written for _, rule in EVERY)
