@@ -134,18 +134,9 @@ def program(
 ) -> Run:
     """Build a captured run whose main thread calls these functions.
 
-    Parameters
-    ----------
-    startup
-        Seconds of the wall before and after the main thread's life.
-    workers
-        Functions of processes that were profiled.
-    helpers
-        What processes that were not profiled ran and queued.
-    traced
-        Whether a tracer measured queueing and time off the CPU by function.
-    others
-        Cores that the rest of the machine used.
+    `startup` is seconds of the wall around the main thread's life, `workers` the functions of processes that
+    were profiled, `helpers` what processes that were not profiled ran and queued, `traced` whether a tracer measured
+    queueing and time off the CPU by function, and `others` the cores that the rest of the machine used.
     """
     machine_host = Host(name=host, cpu_model=cpu_model, cpus=cpus, affinity=cpus)
     roots = Roots(stdlib=("/usr/lib/python3.11",), project=("/w",))

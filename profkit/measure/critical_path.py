@@ -66,8 +66,6 @@ class PathReading:
         What all other threads and processes ran and queued, by the kernel.
     delivery_s
         Seconds in functions that hand over what loaders and workers bring.
-    shares_lock
-        Whether other threads of the path's process run Python code.
     """
 
     wall_s: float
@@ -83,7 +81,6 @@ class PathReading:
     helpers_run_s: float
     helpers_queue_s: float
     delivery_s: float
-    shares_lock: bool = False
 
     @property
     def counters(self) -> bool:
@@ -112,7 +109,6 @@ class PathReading:
             self.helpers_run_s,
             self.helpers_queue_s,
             self.delivery_s,
-            self.shares_lock,
         )
 
 
@@ -299,7 +295,6 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
-        shares_lock=any(len(t.profile) > 0 for t in chosen.threads if t is not thread),
     )
 
 
@@ -327,7 +322,7 @@ def _known(values: Sequence[float | None]) -> float:
     return float(sum(v for v in values if v is not None))
 
 
-def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, native: Bools) -> Composition:
+def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
     """Say how the wall of one run is made up.
 
     Parameters
@@ -340,8 +335,6 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, nati
         Functions that wait for other ranks.
     reads : bool array, shape (n,)
         Of those that wait, the ones that read.
-    native : bool array, shape (n,)
-        Functions that are not written in Python: they may wait for threads of their own.
 
     Returns
     -------
@@ -366,13 +359,10 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, nati
     # Helpers that were stopped, or read a file, kept the main thread waiting too; waiting by design did not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
-    # A Python function that does not wait by design was stopped, unless another thread held the interpreter's lock.
-    for_helpers = off if reading.shares_lock else np.where(waits | native, off, 0.0)
-    waited = float(for_helpers.sum())
-    part = min(1.0, waited / active) if active > 0 else 0.0
+    part = min(1.0, waiting / active) if active > 0 else 0.0
     covered = part * active
-    run = busy + _helpers(reading, for_helpers, part, ranks)
-    left = off - for_helpers * (covered / waited) if waited > 0 else off
+    run = busy + _helpers(reading, off, part, ranks)
+    left = off * ((waiting - covered) / waiting) if waiting > 0 else off
     remaining = float(left.sum())
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
     delivering = left * (loading / remaining) if remaining > 0 else np.zeros(len(left))

@@ -94,9 +94,8 @@ def _account(run: Run, chosen: Selected) -> Account:
     waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)
     ranks = np.array([waits_for_ranks(n) for n in names], np.bool_)
     reads = np.array([reads_files(n) for n in names], np.bool_)
-    native = np.array([n[:1] == "<" for n in names], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
-    return account_of_run(compose(reading, waits, ranks, reads, native), names)
+    return account_of_run(compose(reading, waits, ranks, reads), names)
 
 
 def _finding(rule: Rule, one: _OneRun) -> Finding:

@@ -237,11 +237,9 @@ def compare(
     # Only native functions wait for ranks, and of large tables hardly a row does.
     ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
     native = [(i, name) for i, name in enumerate(table.name) if name[:1] == "<"]
-    is_native = np.zeros(len(table), np.bool_)
-    is_native[[i for i, _ in native]] = True
     ranks[[i for i, name in native if waits_for_ranks(name)]] = True
     reads[[i for i, name in native if reads_files(name)]] = True
-    masks = (waits, ranks, reads, is_native)
+    masks = (waits, ranks, reads)
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,

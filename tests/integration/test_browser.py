@@ -85,11 +85,10 @@ def hostile() -> str:
         "__proto__",
     )
     rows = [
-        build.Row(name, f"{name}.py", before=(1.0 + i, 5), after=(9.0 + i, 5), reason=name)
-        for i, name in enumerate(names)
+        build.Row(name, f"{name}.py", before=(1.0 + i, 5), after=(9.0 + i, 5)) for i, name in enumerate(names)
     ]
     n = len(rows)
-    pairs = CallSide(np.full(n, 5), np.linspace(1.0, 2.0, n))
+    pairs = CallSide(np.full(n, 5), np.linspace(0.5, 1.0, n), np.linspace(1.0, 2.0, n))
     ring = np.arange(n, dtype=np.int32)
     calls = CallTable(np.roll(ring, 1), ring, pairs, pairs)
     diff = replace(build.hostile(), table=build.table(rows), calls=calls)

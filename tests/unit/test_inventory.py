@@ -123,6 +123,14 @@ class TestAdvice:
         _, variables = self.limit(*[process(held)] * 4, environment={"OMP_NUM_THREADS": "8"})
         assert variables == {"OMP_NUM_THREADS": "2"}
 
+    @pytest.mark.parametrize("launcher", ["env {}", "mpirun --bind-to none -x {} -n 4"])
+    def test_a_variable_that_the_command_sets_itself(self, launcher: str) -> None:
+        set_by, limited = (f"{launcher.format(f'OMP_NUM_THREADS={n}')} python train.py" for n in (8, 2))
+        held = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
+        environment = {"OMP_NUM_THREADS": "8"}
+        found = self.limit(*[process(held)] * 4, command=set_by, environment=environment)
+        assert found == (limited, {"OMP_NUM_THREADS": "2"})
+
     def test_what_the_program_sets_is_changed_in_the_program(self) -> None:
         opencv = Pool("opencv", 8, "program")
         assert self.advice(*[process(Pool("torch", 8, "program"), opencv)] * 8) == (

@@ -31,7 +31,8 @@ class Found:
     @property
     def found(self) -> list[tuple[str, str, float, float, bool]]:
         return [
-            (self.names[o.row], self.names[o.callee], o.before, o.after, o.from_code) for o in self.origins.found
+            (self.names[o.row], self.names[o.callee], o.before, o.after, o.from_code)
+            for o in self.origins.found
         ]
 
 
@@ -78,7 +79,8 @@ def shared_product(functions: list[Fn], **callers: int) -> list[Fn]:
     """The loop with so many products."""
     total = sum(callers.values())
     return [
-        replace(fn, calls=total, run=0.001 * total, callers=callers) if fn.name == DOT else fn for fn in functions
+        replace(fn, calls=total, run=0.001 * total, callers=callers) if fn.name == DOT else fn
+        for fn in functions
     ]
 
 
@@ -101,7 +103,9 @@ def test_new_functions_of_a_project_whose_sources_are_known_are_code() -> None:
 
 def test_functions_that_call_themselves_hand_down_no_more_than_there_is() -> None:
     def walk(calls: int, source: str) -> Run:
-        run = program([*training(changed={"load": source}), Fn("walk", calls, 0.001 * calls, callers={"load": 100})])
+        run = program(
+            [*training(changed={"load": source}), Fn("walk", calls, 0.001 * calls, callers={"load": 100})]
+        )
         return with_self_calls(run, "walk", calls - 100)
 
     found = Found(walk(1000, "shallow"), walk(9000, "deep"))
@@ -145,7 +149,9 @@ class TestCost:
     def test_a_changed_root_is_not_above_everything(self) -> None:
         """All lies below ``main``: that its source changed explains nothing of what each call costs."""
         found = Found(program(training()), program(training(slower=1.5, changed={"main": "another line"})))
-        assert max(found.cost(name) for name in ("step", "sharpen", "forward")) == pytest.approx(0.0, abs=1e-9)
+        assert max(found.cost(name) for name in ("step", "sharpen", "forward")) == pytest.approx(
+            0.0, abs=1e-9
+        )
 
     def test_native_functions_that_a_changed_root_calls_are_its_code(self) -> None:
         def run(cost: float, source: str) -> Run:
@@ -181,7 +187,9 @@ def test_calls_of_functions_that_wait_originate_nowhere() -> None:
 
 def test_another_python_changes_libraries_and_not_the_project() -> None:
     def run(calls: int, source: str, python: str) -> Run:
-        library = Fn("parse", calls, 0.001 * calls, callers={"load": calls}, file="/usr/lib/python3.11/json/a.py")
+        library = Fn(
+            "parse", calls, 0.001 * calls, callers={"load": calls}, file="/usr/lib/python3.11/json/a.py"
+        )
         made = program([*training(), replace(library, source=source)])
         return replace(made, processes=(replace(made.processes[0], python=python),))
 

@@ -48,7 +48,8 @@ def readings_of(rule: Rule) -> set[str]:
 
 def sources() -> dict[str, ast.Module]:
     return {
-        str(path.relative_to(VERDICT)): ast.parse(path.read_text(encoding="utf-8")) for path in VERDICT.rglob("*.py")
+        str(path.relative_to(VERDICT)): ast.parse(path.read_text(encoding="utf-8"))
+        for path in VERDICT.rglob("*.py")
     }
 
 
@@ -79,7 +80,9 @@ class TestEngine:
     }
 
     @classmethod
-    def holds(cls, rule: Rule, held: frozenset[str] = frozenset(), **values: Value) -> tuple[bool, list[Checked]]:
+    def holds(
+        cls, rule: Rule, held: frozenset[str] = frozenset(), **values: Value
+    ) -> tuple[bool, list[Checked]]:
         found, checks = evaluate(rule, values.get, cls.UNITS, held)
         return found, list(checks)
 
@@ -219,7 +222,7 @@ class TestData:
             numbers = {
                 node.value
                 for node in ast.walk(tree)
-                if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value not in (True, False)
+                if isinstance(node, ast.Constant) and type(node.value) in (int, float)
             }
             # Confidences are the only ones.
             assert all(0 < number <= 1 for number in numbers), name

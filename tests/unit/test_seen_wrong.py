@@ -166,7 +166,9 @@ class TestWhereCallsOriginate:
 
         def run(turns: int, source: str) -> Run:
             library = Fn("resize", 100, 0.1, callers={"blur": 100}, file="/v/site-packages/lib/a.py")
-            inner = Fn("kernel", turns, 0.002 * turns, callers={"resize": turns}, file="/v/site-packages/lib/a.py")
+            inner = Fn(
+                "kernel", turns, 0.002 * turns, callers={"resize": turns}, file="/v/site-packages/lib/a.py"
+            )
             return program([*training(changed={"blur": source}), library, inner])
 
         found = compared(run(500, "small"), run(2000, "large"))
@@ -219,7 +221,9 @@ class TestTwoPrograms:
         """Another program of the same libraries."""
         names = {fn.name: fn.name if fn.name.startswith("<") else f"other_{fn.name}" for fn in training()}
         fns = [
-            replace(fn, name=names[fn.name], callers={names[k]: v for k, v in fn.callers.items()}, file="/w/o.py")
+            replace(
+                fn, name=names[fn.name], callers={names[k]: v for k, v in fn.callers.items()}, file="/w/o.py"
+            )
             for fn in training(60, ratio=ratio)
         ]
         return [*fns, Fn(ACQUIRE, 10, 0.0, 0.0, off, {"other_step": 10})]
@@ -237,7 +241,9 @@ class TestTwoPrograms:
             assert not found.verdict.findings
 
     def test_a_program_that_was_refactored_in_part_is_the_same(self) -> None:
-        renamed = [replace(fn, name="smooth") if fn.name == "load" else fn for fn in training(times={"load": 3.0})]
+        renamed = [
+            replace(fn, name="smooth") if fn.name == "load" else fn for fn in training(times={"load": 3.0})
+        ]
         assert compared(side(), program(renamed)).verdict.rule != "another-program"
 
 

@@ -41,7 +41,9 @@ def test_what_is_called_for_nothing_but_waiting_waits() -> None:
     )
     assert waiting(*served) == {fn.name for fn in served}
     # The same function that others call as often is theirs too.
-    shared = Fn("<built-in method builtins.max>", 200, 0.01, callers={"PollSelector.select": 100, "main": 100})
+    shared = Fn(
+        "<built-in method builtins.max>", 200, 0.01, callers={"PollSelector.select": 100, "main": 100}
+    )
     assert waiting(*served[:3], shared) == {fn.name for fn in served[:3]}
 
 

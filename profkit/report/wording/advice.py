@@ -40,6 +40,11 @@ def _start_fewer(a: Advice) -> str:
     return text
 
 
+def _more_runs(a: Advice) -> str:
+    runs = a.numbers["runs"]
+    return f"{runs} more run{'s' if runs != 1 else ''} per side: profkit capture --repeat {runs} …"
+
+
 #: By the kind of advice: a command with a remark, or a remark alone.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": _capture("limited.prof"),
@@ -51,11 +56,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "within-quota": _capture("within-quota.prof"),
     "capture-side": lambda a: (_capture_side(a), ""),
     "run-to-end": lambda a: (_capture_side(a), "until it ends without an error"),
-    "more-runs": lambda a: (
-        "",
-        f"{a.numbers['runs']} more run{'s' if a.numbers['runs'] != 1 else ''} per side: profkit capture --repeat "
-        f"{a.numbers['runs']} …",
-    ),
+    "more-runs": lambda a: ("", _more_runs(a)),
     "compare-inputs": lambda a: ("", "compare runs with equal inputs, epochs and batch sizes"),
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
     "lscpu": lambda a: (f"{_command(a)} | grep -E 'Model name|MHz'", "on both machines"),

@@ -170,7 +170,9 @@ def _ended(parts: _Parts) -> str:
         if signal is not None:
             said.append(f"the {side} was ended by signal {signal}")
         else:
-            said.append(f"the {side} ended with exit status {status}" if status else f"the {side} ended normally")
+            said.append(
+                f"the {side} ended with exit status {status}" if status else f"the {side} ended normally"
+            )
     text = " and ".join(said)
     return f"{text[0].upper()}{text[1:]}: they need not have done the same work, so their times cannot be compared."
 

@@ -106,7 +106,7 @@ def limit_advice(
     advice = []
     if settings or tied or words != list(command):
         env = {name: str(n) for name, n in sorted(settings.items())}
-        advice.append(Advice("limit-threads", (*tied, *words), env, cures="queue"))
+        advice.append(Advice("limit-threads", (*tied, *_with_settings(words, settings)), env, cures="queue"))
     advice += [Advice("edit-code", subject=line, cures="queue") for line in code]
     if share.host.at_once > share.processes and words == list(command):
         advice.append(_start_fewer(share))
@@ -157,6 +157,15 @@ def _taskset(host: HostNeed) -> tuple[str, ...]:
 
 
 # The command's own words
+
+
+def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]:
+    """Replace the values that the command sets itself (``env NAME=8``, ``mpirun -x NAME=8``): they would win."""
+    names = (word.partition("=")[0] for word in command)
+    return [
+        f"{name}={settings[name]}" if name in settings and word != name else word
+        for name, word in zip(names, command, strict=True)
+    ]
 
 
 def _bound(command: list[str], share: _Share, environment: Mapping[str, str]) -> list[str]:
