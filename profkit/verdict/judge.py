@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from profkit.identity.readable import readable_name
 from profkit.measure import noise
 from profkit.measure.movement import is_wait
 from profkit.verdict.advice import advise
@@ -195,7 +196,7 @@ def _inconclusive(
     return Verdict(
         cause="inconclusive",
         rule=reason,
-        subject=s.table.name[mover] if named else "",
+        subject=readable_name(s.table.name[mover]) if named else "",
         evidence=evidence,
         advice=advice,
         numbers=numbers,

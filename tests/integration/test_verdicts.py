@@ -176,7 +176,7 @@ def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: 
     assert abs(found.account.seconds("code")) < 0.1 * found.account.added_s
 
 
-#: The same program, which ends in the middle of its work where it is told how.
+#: The same program, which ends in the middle of its work.
 ENDING = IMAGES.replace(
     "    for step in range(steps):",
     "    for step in range(steps):\n        if step == 60:\n            END",

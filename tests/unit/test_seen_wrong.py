@@ -50,7 +50,7 @@ class TestBesideTheSameNeighbour:
         assert found.account.seconds("queue") == pytest.approx(0.0, abs=1e-6)
 
     def test_larger_data_in_the_same_calls_is_not_contention(self) -> None:
-        """Nothing tells more data from a slower memory: either may be named, queueing may not."""
+        """More data and a slower memory look alike: either may be named, queueing may not."""
         found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, slower=1.6))
         assert found.verdict.cause != "contention"
         assert found.account.seconds("speed") == pytest.approx(2 * 0.6 * 3.16)
@@ -141,7 +141,7 @@ class TestWhereCallsOriginate:
         assert (origin.subject, origin.baseline, origin.candidate) == ("step", 100.0, 200.0)
         assert origin.numbers == {"caller": "main", "calls": 1}
 
-    def test_both_at_once_are_told_apart_by_their_seconds(self) -> None:
+    def test_both_at_once_are_separated_by_their_seconds(self) -> None:
         loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
         found = compared(side(), side(steps=200, **loop))
         # Twice the steps at the baseline's cost; the loop turns 15 times more in each of the 200.

@@ -1,0 +1,264 @@
+"""The measured facts behind a verdict, as numbers: each signal where it says something, and nothing where not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from profkit.model import Host, Machine, Process, Run
+from profkit.verdict.comparison import compare, diff
+from profkit.verdict.evidence import produce
+from profkit.verdict.types import Diff, Evidence
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, one_side, program, sampled, training
+from tests.unit.test_iterations import beside, ranges_from
+
+
+def found_in(a: Run, b: Run, *names: str) -> dict[str, Evidence]:
+    """Evidence of some producers, by signal; of several of one signal the first."""
+    case = compare(one_side(a), one_side(b)).case
+    found: dict[str, Evidence] = {}
+    for piece in produce(names, case):
+        found.setdefault(piece.signal, piece)
+    return found
+
+
+def compared(a: Run, b: Run) -> Diff:
+    return diff(one_side(a), one_side(b))
+
+
+def side(extra: tuple[Fn, ...] = (), **more: object) -> Run:
+    options = {
+        k: more.pop(k) for k in ("others", "helpers", "environment", "command", "cpu_model") if k in more
+    }
+    return program([*training(**more), *extra], **options)  # type: ignore[arg-type]
+
+
+def machine(run: Run, **fields: float) -> Run:
+    """The run on a machine that counted this."""
+    assert run.machine is not None
+    return replace(run, machine=replace(run.machine, **fields))
+
+
+def host(run: Run, **fields: object) -> Run:
+    """The run on another host."""
+    assert run.manifest is not None
+    changed: Host = replace(run.manifest.host, **fields)  # type: ignore[arg-type]
+    return replace(run, manifest=replace(run.manifest, host=changed))
+
+
+class TestWaitingForACpu:
+    def test_the_main_threads_queueing_with_its_active_time(self) -> None:
+        found = compared(side(), side(ratio=2.0, others=1.9))
+        queue = found.verdict.evidence[0]
+        assert (queue.signal, queue.unit, queue.reading) == ("main.queue", "s", "no-cpu-free")
+        assert (queue.baseline, queue.candidate) == (0.0, pytest.approx(6.32))
+        assert queue.whole == (pytest.approx(3.16), pytest.approx(9.48))
+
+    def test_the_rank_that_queues_most(self) -> None:
+        """Of 16 ranks one queues: little of what all wait together, and half of its own time."""
+
+        def rank(number: int, queue: float) -> Process:
+            process = program([Fn("main", 1, 4.0, queue)], cpus=32).processes[0]
+            thread = replace(process.threads[0], tid=100 + number)
+            return replace(process, pid=100 + number, role="rank", rank=number, threads=(thread,))
+
+        def job(queue: float, others: float) -> Run:
+            whole = program([Fn("main", 1, 4.0, queue)], cpus=32)
+            ranks = tuple(rank(i, queue if i == 3 else 0.0) for i in range(16))
+            return machine(replace(whole, processes=ranks), busy_s=64.0 + others * (4.2 + queue))
+
+        found = compared(job(0.1, 0.0), job(4.0, 0.9))
+        assert (found.verdict.cause, found.verdict.kind) == ("contention", "external-load")
+        piece = found.verdict.evidence[0]
+        assert (piece.signal, piece.unit, piece.reading) == ("rank.wait", "share", "others-wait-for-rank")
+        assert (piece.baseline, piece.candidate) == (pytest.approx(0.1 / 4.1), 0.5)
+        assert found.verdict.numbers["contention.who"] == "rank"
+
+    def test_what_the_hypervisor_gave_away(self) -> None:
+        a, b = side(), machine(side(ratio=1.0), steal_s=3.0)
+        steal = found_in(a, b, "steal")["steal"]
+        assert (steal.baseline, steal.reading) == (None, "other-guests")
+        assert steal.candidate == pytest.approx(3.0 / 6.52)
+        assert found_in(a, machine(side(), steal_s=0.1), "steal") == {}
+        assert compared(a, b).verdict.kind == "external-load"
+
+    def test_pressure_needs_both_sides(self) -> None:
+        a, b = machine(side(), psi_some_s=0.336), machine(side(), psi_some_s=1.68)
+        pressure = found_in(a, b, "pressure")["pressure"]
+        assert (pressure.baseline, pressure.candidate) == (pytest.approx(0.1), pytest.approx(0.5))
+        assert found_in(side(), b, "pressure") == {}
+
+    @pytest.mark.parametrize(
+        ("before", "after", "reading"),
+        [(0.0, 1.5, "other-programs"), (1.4, 1.5, "as-beside-baseline"), (0.0, 0.1, "machine-idle")],
+    )
+    def test_what_others_used(self, before: float, after: float, reading: str) -> None:
+        others = found_in(side(others=before), side(others=after), "others")["others"]
+        assert (others.baseline, others.candidate) == (pytest.approx(before), pytest.approx(after))
+        assert others.reading == reading
+
+    def test_functions_that_queued_most(self) -> None:
+        pieces = produce(("queue-functions",), compare(one_side(side()), one_side(side(ratio=1.0))).case)
+        assert [piece.subject for piece in pieces] == ["sharpen", "lib.dot", "backward"]
+        first = pieces[0]
+        assert (first.signal, first.baseline, first.candidate) == ("function.queue", 0.0, pytest.approx(1.0))
+        assert first.whole == (pytest.approx(1.0), pytest.approx(2.0))
+        assert first.numbers == {"share": pytest.approx(1.0 / 3.16)}
+        assert found_in(sampled(side()), sampled(side(ratio=1.0)), "queue-functions") == {}
+        assert found_in(side(), side(), "queue-functions") == {}
+
+    def test_a_baseline_that_was_starved_itself(self) -> None:
+        found = compared(side(ratio=1.0, others=1.5), side())
+        assert found.verdict.cause == "faster"
+        (before,) = (piece for piece in found.verdict.evidence if piece.signal == "main.wait")
+        assert (before.baseline, before.candidate) == (pytest.approx(0.5), 0.0)
+        assert before.reading == "baseline-starved"
+
+    def test_who_takes_the_cpus_where_both_do(self) -> None:
+        """The one whose demand differs between the sides: more threads of its own, or others that came."""
+        more_workers = compared(
+            side(helpers=[(3.0, 0.0)] * 2, others=1.0), side(ratio=1.0, helpers=[(3.0, 6.0)] * 8, others=1.5)
+        ).verdict
+        assert (more_workers.cause, more_workers.kind) == ("contention", "self-oversubscription")
+        assert more_workers.numbers["contention.others"] is True
+        came = compared(
+            side(helpers=[(6.0, 3.0)] * 4), side(ratio=1.0, helpers=[(6.0, 6.0)] * 4, others=1.0)
+        ).verdict
+        assert (came.cause, came.kind) == ("contention", "external-load")
+        assert came.numbers["contention.itself"] is True
+
+
+class TestLoaders:
+    @staticmethod
+    def loaded(wait: float, load: float) -> Run:
+        """A loop of ten iterations whose consumer takes what a loader brings, annotated with NVTX ranges."""
+        get = Fn("get", 10, 0.001, callers={"step": 10}, file=QUEUE_GET)
+        run = side((get, Fn(ACQUIRE, 10, 0.0, 0.0, wait, {"get": 10})))
+        main = replace(run.processes[0], ranges=ranges_from(beside(load=load)))
+        return replace(run, processes=(main, *run.processes[1:]))
+
+    def test_a_consumer_that_waits(self) -> None:
+        found = compared(self.loaded(0.1, 12.0), self.loaded(4.1, 60.0))
+        assert (found.verdict.cause, found.verdict.rule) == ("data-starvation", "loading")
+        pieces = {piece.signal: piece for piece in found.verdict.evidence}
+        assert (pieces["delivery"].baseline, pieces["delivery"].candidate) == (0.1, 4.1)
+        assert (pieces["main.off"].baseline, pieces["main.off"].candidate) == (
+            pytest.approx(0.1),
+            pytest.approx(4.1),
+        )
+        assert pieces["main.off"].numbers == {"share": pytest.approx(1.0)}
+        waits = pieces["iterations.wait"]
+        assert isinstance(waits.baseline, float)
+        assert isinstance(waits.candidate, float)
+        assert waits.baseline < 0.3 < waits.candidate
+        assert waits.numbers["before"] == pytest.approx(1000 / 12, rel=0.05)
+        assert waits.numbers["after"] == pytest.approx(1000 / 60, rel=0.05)
+
+    def test_iterations_that_do_not_wait_say_nothing(self) -> None:
+        assert found_in(self.loaded(0.1, 5.0), self.loaded(0.1, 5.0), "iterations") == {}
+        assert found_in(side(), side(), "iterations") == {}
+
+
+class TestMachines:
+    def test_another_cpu(self) -> None:
+        found = found_in(side(), side(cpu_model="older", slower=1.8), "machines")
+        assert set(found) == {"cpu.model"}
+        piece = found["cpu.model"]
+        assert (piece.unit, piece.baseline, piece.candidate, piece.reading) == (
+            "text",
+            "cpu",
+            "older",
+            "another-cpu",
+        )
+
+    def test_a_cpu_that_did_the_same_piece_of_work_more_slowly(self) -> None:
+        fast, slow = (host(side(slower=f), probe="sum", probe_s=0.01 * f) for f in (1.0, 1.5))
+        piece = found_in(fast, slow, "machines")["cpu.probe"]
+        assert (piece.baseline, piece.candidate, piece.reading) == (0.01, pytest.approx(0.015), "cpu-slower")
+        assert (compared(fast, slow).verdict.cause, compared(fast, slow).verdict.rule) == (
+            "slower-machine",
+            "slower-cpu",
+        )
+        other = host(side(slower=1.5), probe="another", probe_s=0.015)
+        assert found_in(fast, other, "machines") == {}
+
+    def test_one_machine_that_was_as_fast_has_more_to_do_in_each_call(self) -> None:
+        """Functions of the same source take other factors on a CPU that is as fast: only more data is left."""
+        larger = {"times": {"sharpen": 2.5, "forward": 1.8, "dot": 2.0, "backward": 1.4}}
+        a, b = (host(side(**more), probe="sum", probe_s=0.01) for more in ({}, larger))
+        verdict = compared(a, b).verdict
+        assert (verdict.cause, verdict.rule) == ("workload-change", "more-per-call")
+        # Without the probe nothing says that the CPU was as fast.
+        assert compared(side(), side(**larger)).verdict.cause == "inconclusive"
+
+    def test_instruction_sets(self) -> None:
+        found = found_in(side(), side(environment={"OPENCV_CPU_DISABLE": "AVX2"}), "machines")
+        piece = found["variable"]
+        assert (piece.subject, piece.baseline, piece.candidate) == ("OPENCV_CPU_DISABLE", None, "AVX2")
+        assert piece.reading == "other-instructions"
+
+
+class TestInputs:
+    @staticmethod
+    def used(run: Run, memory: int, read: int) -> Run:
+        main: Process = replace(run.processes[0], peak_memory_bytes=memory, read_bytes=read)
+        return replace(run, processes=(main, *run.processes[1:]))
+
+    def test_more_memory_and_more_bytes_read(self) -> None:
+        a, b = (
+            self.used(side(), 200_000_000, 50_000_000),
+            self.used(side(slower=1.6), 290_000_000, 75_000_000),
+        )
+        found = found_in(a, b, "inputs")
+        assert {s: (e.baseline, e.candidate, e.unit) for s, e in found.items()} == {
+            "memory.peak": (200e6, 290e6, "bytes"),
+            "bytes.read": (50e6, 75e6, "bytes"),
+        }
+        assert found["memory.peak"].numbers == {"factor": pytest.approx(1.45)}
+        assert (compared(a, b).verdict.cause, compared(a, b).verdict.rule) == (
+            "workload-change",
+            "larger-input",
+        )
+        # A megabyte more is no larger input, whatever the factor.
+        assert found_in(self.used(side(), 10_000_000, 1), self.used(side(), 11_500_000, 2), "inputs") == {}
+
+    @pytest.mark.parametrize(
+        ("command", "words"),
+        [
+            (("python", "train.py", "--n", "7"), ("5", "7")),
+            (("python", "train.py"), ("python train.py --n 5", "python train.py")),
+        ],
+    )
+    def test_command_lines(self, command: tuple[str, ...], words: tuple[str, str]) -> None:
+        before = side(command=("python", "train.py", "--n", "5"))
+        piece = found_in(before, side(command=command), "command")["command"]
+        assert (piece.baseline, piece.candidate, piece.reading) == (*words, "differs")
+        assert found_in(before, before, "command") == {}
+
+
+def test_functions_that_changed_have_their_calls_source_and_cost() -> None:
+    slower: Mapping[str, object] = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+    names = ("code-function", "code-calls", "code-source", "per-call-function", "per-call")
+    found = found_in(side(), side(**slower), *names)
+    assert found["function.self-time"].numbers == {"share": pytest.approx(1.0)}
+    assert (found["function.calls"].baseline, found["function.calls"].reading) == (500, "same")
+    assert found["function.source"].reading == "source-changed"
+    assert found["function.per-call"].candidate == pytest.approx(4.0)
+    assert found["function.per-call"].numbers == {"factor": pytest.approx(1.0)}
+    assert found["per-call"].candidate == pytest.approx(1.0)
+    # Where no code changed there is none to name.
+    assert set(found_in(side(), side(), *names)) == {"per-call"}
+
+
+def test_what_two_producers_give_is_there_once() -> None:
+    case = compare(one_side(side()), one_side(side(slower=1.3))).case
+    assert len(produce(("wall", "wall", "main-wait", "main-wait"), case)) == 2
+
+
+def test_machines_without_counters_are_not_asked() -> None:
+    bare = replace(side(), machine=None)
+    assert found_in(bare, bare, "others", "steal", "pressure") == {}
+    none = replace(side(), machine=Machine())
+    assert found_in(none, none, "others", "steal", "pressure") == {}
