@@ -88,7 +88,11 @@ def test_reports_list_every_rule_in_order_and_every_condition() -> None:
     assert titles.index("How the rules were evaluated") < titles.index("What to do next")
     assert "How the rules were evaluated" not in [s.title for s in diff_document(found).sections]
     lines = [
-        line for s in document.sections if s.title[:2] in ("✓ ", "– ") for b in s.blocks for line in b.rows  # type: ignore[union-attr]
+        line
+        for s in document.sections
+        if s.title[:2] in ("✓ ", "– ")
+        for b in s.blocks
+        for line in b.rows  # type: ignore[union-attr]
     ]
     assert len(lines) == len(found.verdict.checks)
     text = terminal.render(document, width=160)

@@ -156,7 +156,9 @@ def test_every_cause_has_a_headline_and_every_kind_its_words() -> None:
         literals = Literals(VERDICT / module)
         function = next(n for n in literals.tree.body if getattr(n, "name", "") == "_kind")
         kinds |= {
-            n.value for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, str) and "-" in n.value
+            n.value
+            for n in ast.walk(function)
+            if isinstance(n, ast.Constant) and isinstance(n.value, str) and "-" in n.value
         }
     assert kinds | {"cpu-quota"} == set(wording._KINDS)
 
@@ -219,10 +221,14 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
         ("main", "rank", "helpers"), ("self-oversubscription", "external-load", None), (True, False)
     ):
         values: dict[str, Value] = dict.fromkeys(rule.numbers, 0.5)
-        values |= {name: flag for name in rule.numbers if name in ("code.new", "pair.counters", "contention.others")}
+        values |= {
+            name: flag for name in rule.numbers if name in ("code.new", "pair.counters", "contention.others")
+        }
         values |= {"contention.who": who} if "contention.who" in rule.numbers else {}
         numbers = Asked(values)
-        found = Finding(rule.id, rule.cause, 0.9, kind=kind, subject="f" if rule.subject else "", numbers=numbers)
+        found = Finding(
+            rule.id, rule.cause, 0.9, kind=kind, subject="f" if rule.subject else "", numbers=numbers
+        )
         text = summary_of(found, alone=alone)
         assert text.endswith(".")
         # What was measured is in the sentence: no dash stands for a number.
@@ -246,8 +252,11 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
                 numbers={"contention.who": "main", "main.wait": 0.612, "main.wait-before": 0.004},
             ),
             False,
-            "The candidate was starved of CPU by other programs on the machine: its main thread queued for a CPU for "
-            "61.2 % of the active time, against 0.4 % in the baseline.",
+            (
+                "The candidate was starved of CPU by other programs on the machine: its main thread queued for "
+                "a CPU for "
+                "61.2 % of the active time, against 0.4 % in the baseline."
+            ),
         ),
         (
             Finding(
@@ -258,8 +267,11 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
                 numbers={"contention.who": "helpers", "helpers.wait": 0.75, "contention.others": True},
             ),
             True,
-            "The run was starved of CPU by its own threads and processes, and by other programs too: the workers and "
-            "threads that its main thread waits for queued for a CPU for 75.0 % of the active time.",
+            (
+                "The run was starved of CPU by its own threads and processes, and by other programs too: the "
+                "workers and "
+                "threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
+            ),
         ),
         (
             Finding("changed-source", "code-change", 0.9, subject="blur", numbers={"account.code": 0.97}),
@@ -268,7 +280,11 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
         ),
         (
             Finding(
-                "changed-source", "code-change", 0.9, subject="pin", numbers={"account.code": 0.5, "code.new": True}
+                "changed-source",
+                "code-change",
+                0.9,
+                subject="pin",
+                numbers={"account.code": 0.5, "code.new": True},
             ),
             False,
             "pin is new; changed functions and what they call hold 50.0 % of the lost time.",
@@ -276,8 +292,10 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
         (
             Finding("call-counts", "workload-change", 0.9, subject="main", numbers={"calls.factor": 2.0}),
             False,
-            "The candidate does 2.00× the work: the functions where the time is spent are called more often. The "
-            "changed calls start in main.",
+            (
+                "The candidate does 2.00× the work: the functions where the time is spent are called more often. The "
+                "changed calls start in main."
+            ),
         ),
         (
             Finding("call-counts", "workload-change", 0.9, numbers={"calls.factor": 0.5}),
@@ -314,14 +332,18 @@ def test_what_is_said_of_a_finding(found: Finding, alone: bool, said: str) -> No
 def test_how_targets_ended(ends: tuple[int, int], said: str) -> None:
     numbers = {"baseline-exit": ends[0], "candidate-exit": ends[1]}
     block = verdict_block(Verdict("inconclusive", "unfinished", numbers=numbers))
-    assert block.summary == f"{said}: they need not have done the same work, so their times cannot be compared."
+    assert (
+        block.summary == f"{said}: they need not have done the same work, so their times cannot be compared."
+    )
     assert (block.headline, block.cause, block.confidence) == ("A target failed", "inconclusive", None)
 
 
 def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
     numbers = {"account.code": 0.3}
     found = Finding("changed-source", "code-change", 0.9, 0.3, "code", 2.0, subject="solve", numbers=numbers)
-    assert finding_text(found).startswith("code-change (explains 30.0 % of the lost time): The source of solve")
+    assert finding_text(found).startswith(
+        "code-change (explains 30.0 % of the lost time): The source of solve"
+    )
     sure = replace(found, calibrated=True, severity=math.nan)
     assert finding_text(sure).startswith("code-change (confidence 90 %): The source of solve changed")
 
@@ -329,7 +351,15 @@ def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
 @pytest.mark.parametrize(
     ("evidence", "texts"),
     [
-        (build.QUEUE, ("run-queue wait of the main thread", "12.0 ms (0.4 %)", "5.31 s (61.2 %)", "ready to run, but no CPU was free")),
+        (
+            build.QUEUE,
+            (
+                "run-queue wait of the main thread",
+                "12.0 ms (0.4 %)",
+                "5.31 s (61.2 %)",
+                "ready to run, but no CPU was free",
+            ),
+        ),
         (
             Evidence("demand", "cores", 0.98, 3.33, 2.5, "own-threads-compete", whole=(2.0, 2.0)),
             (
@@ -340,25 +370,51 @@ def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
             ),
         ),
         (
-            Evidence("origin", "count", 5.0, 20.0, reading="per-call-of", subject="sharpen", numbers={"caller": "blur", "calls": 100}),
+            Evidence(
+                "origin",
+                "count",
+                5.0,
+                20.0,
+                reading="per-call-of",
+                subject="sharpen",
+                numbers={"caller": "blur", "calls": 100},
+            ),
             ("calls of sharpen, per call of blur", "5", "20", "100 calls of blur: the change starts there"),
         ),
         (
-            Evidence("origin", "count", 0.5, 1 / 3, reading="per-call-of", subject="f", numbers={"caller": "g", "calls": 1}),
+            Evidence(
+                "origin",
+                "count",
+                0.5,
+                1 / 3,
+                reading="per-call-of",
+                subject="f",
+                numbers={"caller": "g", "calls": 1},
+            ),
             ("calls of f, per call of g", "0.50", "0.33", "1 call of g: the change starts there"),
         ),
         (
             Evidence("wall", "s", 3.21, 9.93, reading="times", numbers={"factor": 3.09}),
             ("wall time", "3.21 s", "9.93 s", "3.09×"),
         ),
-        (Evidence("function.source", "text", reading="source-new", subject="f"), ("source of f", "", "", "new")),
         (
-            Evidence("variable", "text", None, "AVX2", subject="OPENCV_CPU_DISABLE", reading="other-instructions"),
+            Evidence("function.source", "text", reading="source-new", subject="f"),
+            ("source of f", "", "", "new"),
+        ),
+        (
+            Evidence(
+                "variable", "text", None, "AVX2", subject="OPENCV_CPU_DISABLE", reading="other-instructions"
+            ),
             ("OPENCV_CPU_DISABLE", "not set", "AVX2", "libraries use other instructions"),
         ),
         (
             Evidence("main.off", "s", None, 8.0, reading="waiting-for-something", whole=(None, 10.0)),
-            ("main thread off the CPU, not queueing", "–", "8.00 s (80.0 %)", "waiting for something else than a CPU"),
+            (
+                "main thread off the CPU, not queueing",
+                "–",
+                "8.00 s (80.0 %)",
+                "waiting for something else than a CPU",
+            ),
         ),
         (
             Evidence("order.elsewhere", "share", 0.0, 0.36, 0.09, "noise-reaches"),
@@ -398,8 +454,11 @@ TRAIN = ("python", "train.py", "--note", "two words")
     [
         (
             Advice("limit-threads", TRAIN, {"OMP_NUM_THREADS": "1"}, cures="queue", predicted_gain_s=3.9),
-            "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python train.py --note 'two words'  # should win back "
-            "up to 3.90 s",
+            (
+                "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python train.py --note 'two words'  # "
+                "should win back "
+                "up to 3.90 s"
+            ),
         ),
         (
             Advice("edit-code", subject="torch.set_num_threads(1)"),
@@ -407,7 +466,10 @@ TRAIN = ("python", "train.py", "--note", "two words")
         ),
         (
             Advice("start-fewer", numbers={"processes": 16, "cpus": 8.0, "most": 8, "workers": 7}),
-            "# 16 processes share 8 CPUs: start at most 8 of them; workers: DataLoader(…, num_workers=7), Pool(processes=7)",
+            (
+                "# 16 processes share 8 CPUs: start at most 8 of them; workers: DataLoader(…, num_workers=7), "
+                "Pool(processes=7)"
+            ),
         ),
         (
             Advice("start-fewer", numbers={"processes": 4, "cpus": 2.5, "most": 2}),
@@ -415,17 +477,32 @@ TRAIN = ("python", "train.py", "--note", "two words")
         ),
         (
             Advice("capture-idle", TRAIN, cures="queue", predicted_gain_s=5.1),
-            "profkit capture -o quiet.prof -- python train.py --note 'two words'  # on an idle or exclusive node; should "
-            "win back up to 5.10 s",
+            (
+                "profkit capture -o quiet.prof -- python train.py --note 'two words'  # on an idle or exclusive "
+                "node; should "
+                "win back up to 5.10 s"
+            ),
         ),
-        (Advice("capture-side", subject="baseline"), "profkit capture -o baseline.prof -- python your_script.py"),
+        (
+            Advice("capture-side", subject="baseline"),
+            "profkit capture -o baseline.prof -- python your_script.py",
+        ),
         (
             Advice("run-to-end", TRAIN, subject="candidate"),
-            "profkit capture -o candidate.prof -- python train.py --note 'two words'  # until it ends without an error",
+            (
+                "profkit capture -o candidate.prof -- python train.py --note 'two words'  # until it ends "
+                "without an error"
+            ),
         ),
         (Advice("more-runs", numbers={"runs": 1}), "# 1 more run per side: profkit capture --repeat 1 …"),
         (
-            Advice("git-log", ("git", "log", "-p", "--", "a b.py"), cures="code", predicted_gain_s=2.73, subject="blur"),
+            Advice(
+                "git-log",
+                ("git", "log", "-p", "--", "a b.py"),
+                cures="code",
+                predicted_gain_s=2.73,
+                subject="blur",
+            ),
             "git log -p -- 'a b.py'  # what changed in blur; should win back up to 2.73 s",
         ),
         (
@@ -482,7 +559,12 @@ class TestWaterfall:
         account = build.alone().account
         found = waterfall(account)
         assert found.before_s is None
-        assert [step.title for step in found.steps] == ["start and end", "running", "queued for a CPU", "blocked"]
+        assert [step.title for step in found.steps] == [
+            "start and end",
+            "running",
+            "queued for a CPU",
+            "blocked",
+        ]
         assert all(step.beyond for step in found.steps)
         plain = waterfall(replace(account, merged=("running", "queue")))
         assert plain.steps[1].title == "running or queued"
