@@ -145,6 +145,14 @@ def test_threads_without_functions_belong_to_the_call_that_waits_for_them() -> N
     assert found.own_run_s == 2.0
 
 
+def test_helpers_may_be_waited_for_in_a_function_in_python() -> None:
+    """The native call in which it waits is not always seen; where no helper was active, it was stopped."""
+    found = composed(reading(row(MAIN=5.0), row(MAIN=4.0), helpers=row(JOB=4.0)))
+    assert (seconds(found.run), seconds(found.blocked)) == ({MAIN: 1.0, JOB: 4.0}, {})
+    found = composed(reading(row(MAIN=5.0), row(MAIN=4.0)))
+    assert (seconds(found.run), seconds(found.blocked)) == ({MAIN: 1.0}, {MAIN: 4.0})
+
+
 def test_other_ranks_are_waited_for_whether_they_spin_or_sleep() -> None:
     found = composed(reading(row(MAIN=1.0, REDUCE=3.0), row(REDUCE=1.0), helpers=row(JOB=1.0, REDUCE=2.0)))
     assert found.imbalance_s == 3.0

@@ -92,13 +92,12 @@ def parses_ours(tree: ast.AST) -> Iterator[tuple[int, str]]:
         return isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS
 
     for node in ast.walk(tree):
-        looked_in: list[ast.expr] = []
+        searched: list[ast.expr] = []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
-            looked_in = [node.func.value, *node.args]
-        if isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
-            looked_in = node.comparators
-        if any(map(is_ours, looked_in)):
-            assert isinstance(node, ast.expr)
+            searched = [node.func.value, *node.args]
+        elif isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+            searched = node.comparators
+        if any(map(is_ours, searched)):
             yield node.lineno, ast.unparse(node)
 
 

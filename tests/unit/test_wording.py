@@ -253,8 +253,9 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
             ),
             False,
             (
-                "The candidate was starved of CPU by other programs on the machine: its main thread queued for a CPU "
-                "for 61.2 % of the active time, against 0.4 % in the baseline."
+                "The candidate was starved of CPU by other programs on the machine: its main thread queued for "
+                "a CPU for "
+                "61.2 % of the active time, against 0.4 % in the baseline."
             ),
         ),
         (
@@ -267,8 +268,9 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
             ),
             True,
             (
-                "The run was starved of CPU by its own threads and processes, and by other programs too: the workers "
-                "and threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
+                "The run was starved of CPU by its own threads and processes, and by other programs too: the "
+                "workers and "
+                "threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
             ),
         ),
         (
@@ -444,7 +446,7 @@ def test_evidence_as_text(evidence: Evidence, texts: tuple[str, str, str, str]) 
     assert tuple(evidence_texts(evidence)) == texts
 
 
-TRAIN = ("python", "train.py", "-n", "a b")
+TRAIN = ("python", "train.py", "--note", "two words")
 
 
 @pytest.mark.parametrize(
@@ -453,7 +455,8 @@ TRAIN = ("python", "train.py", "-n", "a b")
         (
             Advice("limit-threads", TRAIN, {"OMP_NUM_THREADS": "1"}, cures="queue", predicted_gain_s=3.9),
             (
-                "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python train.py -n 'a b'  # should win back "
+                "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python train.py --note 'two words'  # "
+                "should win back "
                 "up to 3.90 s"
             ),
         ),
@@ -475,7 +478,8 @@ TRAIN = ("python", "train.py", "-n", "a b")
         (
             Advice("capture-idle", TRAIN, cures="queue", predicted_gain_s=5.1),
             (
-                "profkit capture -o quiet.prof -- python train.py -n 'a b'  # on an idle or exclusive node; should "
+                "profkit capture -o quiet.prof -- python train.py --note 'two words'  # on an idle or exclusive "
+                "node; should "
                 "win back up to 5.10 s"
             ),
         ),
@@ -485,7 +489,10 @@ TRAIN = ("python", "train.py", "-n", "a b")
         ),
         (
             Advice("run-to-end", TRAIN, subject="candidate"),
-            "profkit capture -o candidate.prof -- python train.py -n 'a b'  # until it ends without an error",
+            (
+                "profkit capture -o candidate.prof -- python train.py --note 'two words'  # until it ends "
+                "without an error"
+            ),
         ),
         (Advice("more-runs", numbers={"runs": 1}), "# 1 more run per side: profkit capture --repeat 1 …"),
         (
