@@ -1,0 +1,314 @@
+"""Verdicts on real programs under conditions that were judged wrong once: captured or profiled, and compared."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.formats.load import load_side
+from profkit.measure.counters import side_facts
+from profkit.verdict.alone import judge_run
+from profkit.verdict.comparison import diff
+from profkit.verdict.types import Diff
+from tests.integration.capturing import environment, profkit_command, run_capture
+from tests.requirements import require
+
+#: A loop of images: a step loads one, blurs it by sharpening it a few times, and measures it.
+IMAGES = """
+import sys
+
+def sharpen(image):
+    return [(a + 3 * b) % 251 for a, b in zip(image, image[1:] + image[:1])]
+
+def blur(image):
+    for _ in range({turns}):
+        image = sharpen(image)
+    return image
+
+def load(step):
+    return [(i * step) % 251 for i in range(2000)]
+
+def measure(image):
+    return sum(a * a for a in image)
+
+def main(steps):
+    total = 0
+    for step in range(steps):
+        total += measure(blur(load(step)))
+    return total
+
+print(main(int(sys.argv[1])))
+"""
+
+
+def capture(directory: Path, source: str, *words: str, before: tuple[str, ...] = (), status: int = 0) -> Path:
+    """Capture a program of this source, in a directory of its own as another checkout would be."""
+    directory.mkdir()
+    (directory / "program.py").write_text(source)
+    done = run_capture(directory, *before, sys.executable, "program.py", *words)
+    # What a signal ended ends the command by the same signal.
+    assert done.returncode in (status, 128 - status), done.stderr
+    return directory / "run.prof"
+
+
+def compared(a: Path, b: Path) -> Diff:
+    return diff(load_side(a), load_side(b))
+
+
+def assert_adds_up(found: Diff) -> None:
+    """The buckets are the difference of the walls."""
+    assert sum(bucket.seconds for bucket in found.account.buckets) == pytest.approx(
+        found.account.added_s, abs=1e-9 * found.account.candidate_s
+    )
+
+
+@pytest.mark.alone
+def test_a_loop_added_in_blur_is_a_change_of_blur(tmp_path: Path) -> None:
+    baseline = capture(tmp_path / "before", IMAGES.format(turns=2), "150")
+    looped = capture(tmp_path / "after", IMAGES.format(turns=8), "150")
+    found = compared(baseline, looped)
+    assert (found.verdict.cause, found.verdict.rule) == ("code-change", "changed-source")
+    assert found.verdict.subject == "blur"
+    (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
+    assert (origin.subject, origin.baseline, origin.candidate) == ("sharpen", 2.0, 8.0)
+    assert origin.numbers == {"caller": "blur", "calls": 150}
+    assert_adds_up(found)
+    assert found.account.seconds("code") > 0.7 * found.account.added_s
+
+
+@pytest.mark.alone
+def test_twice_the_steps_is_more_work_that_starts_in_main(tmp_path: Path) -> None:
+    baseline = capture(tmp_path / "before", IMAGES.format(turns=4), "100")
+    doubled = capture(tmp_path / "after", IMAGES.format(turns=4), "200")
+    found = compared(baseline, doubled)
+    assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "call-counts")
+    assert found.verdict.subject == "main"
+    assert found.verdict.numbers["calls.factor"] == pytest.approx(2.0, rel=0.05)
+    assert_adds_up(found)
+    assert found.account.seconds("work") > 0.7 * found.account.added_s
+    assert found.account.seconds("code") == pytest.approx(0.0, abs=0.02)
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(shutil.which("taskset") is None, reason="needs taskset")
+def test_beside_the_same_busy_neighbour_the_change_is_named(tmp_path: Path) -> None:
+    """Both runs share a CPU with a process that never rests: the queueing grew with the candidate's own work."""
+    pinned = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+    hog = subprocess.Popen([*pinned, sys.executable, "-c", "while True: pass"])
+    try:
+        baseline = capture(tmp_path / "before", IMAGES.format(turns=2), "300", before=pinned)
+        changed = capture(tmp_path / "changed", IMAGES.format(turns=8), "300", before=pinned)
+        longer = capture(tmp_path / "longer", IMAGES.format(turns=2), "900", before=pinned)
+    finally:
+        hog.kill()
+        hog.wait()
+    found = compared(baseline, changed)
+    assert found.baseline.run_queue_wait_s is not None
+    assert found.baseline.run_queue_wait_s > 0.2  # the neighbour was there
+    assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
+    assert found.account.seconds("code") > found.account.seconds("queue")
+    found = compared(baseline, longer)
+    assert (found.verdict.cause, found.verdict.subject) == ("workload-change", "main")
+    assert found.account.seconds("work") > found.account.seconds("queue")
+
+
+#: A pool whose parent polls for its results, and computes as much in each run.
+POLLING = """
+import multiprocessing, sys, threading, time
+
+def compute():
+    return sum(i * i % 7 for i in range(60_000))
+
+def collect(results, how):
+    turn = threading.Lock()
+    turn.acquire()
+    for result in results:
+        if how == "sleep":
+            while not result.ready():
+                time.sleep(0.0005)
+        elif how == "lock":
+            while not result.ready():
+                turn.acquire(timeout=0.0005)
+        else:
+            while not result.ready():
+                result.wait(0.0005)
+        compute()
+
+if __name__ == "__main__":
+    how, seconds = sys.argv[1], float(sys.argv[2])
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        collect([pool.apply_async(time.sleep, (seconds,)) for _ in range(40)], how)
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("how", ["sleep", "lock", "wait"])
+def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: Path, how: str) -> None:
+    (tmp_path / "pool.py").write_text(POLLING)
+    for name, seconds in (("quick", "0.005"), ("slow", "0.06")):
+        subprocess.run(
+            [sys.executable, "-m", "cProfile", "-o", f"{name}.prof", "pool.py", how, seconds],
+            cwd=tmp_path,
+            env=environment(),
+            check=True,
+            timeout=60,
+        )
+    found = compared(tmp_path / "quick.prof", tmp_path / "slow.prof")
+    calls = {
+        name: (found.table.baseline.ncalls[row], found.table.candidate.ncalls[row])
+        for row, name in enumerate(found.table.name)
+        if "sleep" in name or "acquire" in name
+    }
+    assert any(after > 2 * before for before, after in calls.values()), calls  # it did poll more often
+    assert found.verdict.cause not in ("workload-change", "code-change", "slower-machine")
+    assert_adds_up(found)
+    waited = found.account.seconds("blocked") + found.account.seconds("loading")
+    assert waited > 0.8 * found.account.added_s
+    assert abs(found.account.seconds("work")) < 0.1 * found.account.added_s
+    assert abs(found.account.seconds("code")) < 0.1 * found.account.added_s
+
+
+#: The same program, which ends in the middle of its work where it is told how.
+ENDING = IMAGES.replace(
+    "    for step in range(steps):",
+    "    for step in range(steps):\n        if step == 60:\n            END",
+).replace("import sys", "import os, signal, sys")
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ("raise ValueError(step)", 1, "the candidate ended with exit status 1"),
+        ("sys.exit(7)", 7, "the candidate ended with exit status 7"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "the candidate was ended by signal 9"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", 139, "the candidate was ended by signal 11"),
+    ],
+)
+def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: int, said: str) -> None:
+    source = ENDING.format(turns=4)
+    whole = capture(tmp_path / "before", source.replace("END", "pass"), "120")
+    failed = capture(tmp_path / "after", source.replace("END", end), "120", status=status)
+    done = subprocess.run(
+        profkit_command("diff", str(whole), str(failed)), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    first = " ".join(" ".join(done.stdout.splitlines()[:4]).split())
+    assert "(inconclusive)" in first
+    assert f"The baseline ended normally and {said}" in first
+    verdict = as_json(whole, failed)["verdict"]
+    assert (verdict["cause"], verdict["rule"], verdict["confidence"]) == ("inconclusive", "unfinished", None)
+    assert verdict["numbers"]["candidate-exit"] == status
+
+
+def as_json(a: Path, b: Path) -> Any:
+    done = subprocess.run(
+        profkit_command("diff", "--format", "json", str(a), str(b)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+#: Another program, which stands still most of the time.
+WAITING = """
+import time
+
+def fetch(n):
+    time.sleep(0.02)
+    return n
+
+def crawl():
+    return sum(fetch(i) + sum(range(20_000)) for i in range(30))
+
+print(crawl())
+"""
+
+
+def test_two_programs_are_inconclusive_whatever_waited(tmp_path: Path) -> None:
+    computes = capture(tmp_path / "images", IMAGES.format(turns=2), "60")
+    waits = capture(tmp_path / "crawl", WAITING)
+    for pair in ((computes, waits), (waits, computes)):
+        found = compared(*pair)
+        assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "another-program")
+        assert_adds_up(found)
+
+
+@pytest.mark.alone
+def test_what_stands_still_is_in_no_ranking(tmp_path: Path) -> None:
+    """The function that sleeps has most of the self time, and hardly any of the active time."""
+    first = capture(tmp_path / "before", WAITING)
+    second = capture(tmp_path / "after", WAITING.replace("0.02", "0.05"))
+    found = compared(first, second)
+    if found.table.candidate.wait is None:
+        pytest.skip("waiting is not measured here")
+    row = next(i for i, name in enumerate(found.table.name) if "sleep" in name)
+    for side in (found.table.baseline, found.table.candidate):
+        assert side.tottime[row] > 0.5 * side.tottime.sum()
+        assert side.active[row] < 0.1 * side.tottime[row]
+        assert side.rank[row] > 1
+        assert side.share[row] < 0.5
+    assert found.verdict.cause == "blocked"
+    assert found.account.bucket("blocked").parts[0].name == "time.sleep"
+    assert found.account.seconds("blocked") > 0.7 * found.account.added_s
+
+
+#: One rank of two that compute all the time, and add up what they have.
+RANK = """
+from mpi4py import MPI
+
+def compute(n):
+    return sum(i * i % 7 for i in range(n))
+
+def main():
+    total = 0
+    for _ in range(30):
+        total = MPI.COMM_WORLD.allreduce(compute(100_000))
+    return total
+
+main()
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.alone
+def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> None:
+    require("mpi", shutil.which("mpirun") is not None, "mpirun is not installed")
+    require("mpi", importlib.util.find_spec("mpi4py") is not None, "mpi4py is not installed")
+    (tmp_path / "rank.py").write_text(RANK)
+    env = environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
+    inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, "rank.py")
+    mpirun = ["mpirun", "-n", "2", "--bind-to", "core"]
+    bound = subprocess.run(
+        [*mpirun, "true"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    if bound.returncode:
+        pytest.skip(f"two ranks cannot be bound here: {bound.stderr.strip()[:200]}")
+    subprocess.run([*mpirun, *inside], cwd=tmp_path, env=env, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        profkit_command("merge", "run-rank0.prof", "run-rank1.prof", "-o", "job.prof"),
+        cwd=tmp_path,
+        env=env,
+        check=True,
+        capture_output=True,
+    )
+    side = load_side(tmp_path / "job.prof")
+    (run,) = side.runs
+    ranks = [process for process in run.processes if process.role == "rank"]
+    allowed = [process.host.affinity_cpus for process in ranks if process.host is not None]
+    assert len(allowed) == 2
+    assert len(set(allowed)) == 2  # each on a core of its own
+    assert run.manifest is not None
+    assert run.manifest.host.affinity == len(allowed[0])  # the launcher's, which was bound like its rank
+    facts = side_facts(side, 1.0, lambda one: one.processes)
+    assert facts.available_cpus == len({cpu for cpus in allowed for cpu in cpus})
+    found = judge_run(run, run.processes)
+    assert found.verdict is None or found.verdict.kind != "self-oversubscription"
