@@ -156,7 +156,7 @@ def _own_wait(one: _OneRun) -> float | None:
 def _hidden_wait(one: _OneRun) -> float:
     """Queueing of other threads and processes, where the main thread waits for them."""
     side = _side(one)
-    waits = (side.off_cpu_fraction or 0.0) >= value("alone.starving") and (side.rest_run_s or 0.0) > 0
+    waits = (side.off_cpu_fraction or 0.0) >= value("alone.waits") and (side.rest_run_s or 0.0) > 0
     return (side.rest_wait_fraction or 0.0) if waits else 0.0
 
 
@@ -203,20 +203,19 @@ def _free(one: _OneRun) -> float | None:
     return side.available_cpus - side.own_cores - (side.others_cores or 0.0)
 
 
-def _loading(one: _OneRun) -> float | None:
-    """Waiting for loaders, whether they worked or not, over the life of the main threads."""
-    side = _side(one)
-    off, waited = side.main_off_s, side.delivery_s
-    life = sum(v or 0.0 for v in (side.main_off_s, side.main_run_s, side.main_wait_s))
-    return min(waited, off) / life if off is not None and waited is not None and life > 0 else None
-
-
 READINGS_ALONE: Mapping[str, Reading] = {
     "wall": Reading("s", "wall of the command", lambda o: _side(o).wall_s),
     "pair.counters": Reading(
         "bool", "the kernel's counters are known", lambda o: _side(o).wait_fraction is not None or None
     ),
-    "account.loading": Reading("share", "waiting for loaders, of the main threads' life", _loading),
+    "account.loading": Reading(
+        "share",
+        "part of the wall: waiting for loaders that do not run",
+        lambda o: o.account.bucket("loading").share,
+    ),
+    "account.blocked": Reading(
+        "share", "part of the wall: off the CPU, not queueing", lambda o: o.account.bucket("blocked").share
+    ),
     "main.wait": Reading(
         "share", "queueing of the main threads, of their active time", lambda o: _side(o).wait_fraction
     ),

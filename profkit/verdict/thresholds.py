@@ -181,8 +181,8 @@ _TABLE = (
     ),
     # One run alone
     Threshold("alone.wall", 0.5, "s", "below it a run is mostly its own start (convention)"),
-    Threshold("alone.starving", 0.3, "share", f"of the wall; slow-store and clean runs ({_BENCH})"),
-    Threshold("alone.idle", 0.5, "share", "most of the wall (definition)"),
+    Threshold("alone.waits", 0.3, "share", "off the CPU; less is hardly waiting (convention)"),
+    Threshold("alone.most", 0.5, "share", "most of the wall (definition)"),
     Threshold("alone.ranks", 0.3, "share", f"more ranks than CPUs ({_BENCH}, pipeline_mpi)"),
     Threshold("wait.twice", 0.3, "share", "twice wait.much"),
     Threshold("alone.working", 0.5, "cores", "half of one worker (convention)"),

@@ -214,8 +214,8 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     "starved": _starved,
     "starved-repeats": _starved,
     "loading": lambda p: (
-        f"The main thread waited for its data loaders or workers for {_share(p[2], 'account.loading')} of its time, "
-        "not for a CPU."
+        f"The main thread waited for its data loaders or workers for {_share(p[2], 'account.loading')} of the wall "
+        "time, not for a CPU."
         if p[3]
         else "The candidate's main thread waited for its data loaders or workers, not for a CPU: "
         f"{units.seconds(_number(p[2], 'delivery'))} against {units.seconds(_number(p[2], 'delivery-before'))}."

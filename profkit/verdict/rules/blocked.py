@@ -34,7 +34,8 @@ OFF_CPU_ALONE = Rule(
     unless=("loading",),
     conditions=(
         more("wall", "alone.wall"),
-        more("off", "alone.idle"),
+        more("off", "alone.most"),
+        more("account.blocked", "alone.waits"),
         less("helpers.busy", "workers.busy"),
         less("helpers.queued", "wait.much"),
     ),

@@ -42,7 +42,7 @@ LOADING_ALONE = Rule(
     requires=("pair.counters",),
     conditions=(
         more("wall", "alone.wall"),
-        more("account.loading", "alone.starving"),
+        more("account.loading", "alone.most"),
         less("helpers.queued", "wait.much"),
         more("cpus.free", "alone.working"),
     ),
