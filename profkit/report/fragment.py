@@ -7,6 +7,7 @@ strips them, headings, tables and lists remain. Returns a string and prints noth
 
 from __future__ import annotations
 
+from profkit.report import units
 from profkit.report.document import (
     Block,
     Bullets,
@@ -110,7 +111,7 @@ def _block(block: Block) -> str:
 
 def _verdict(block: VerdictBlock) -> str:
     cause = f" ({block.cause})" if block.cause else ""
-    sure = "" if block.confidence is None else f" — confidence {100 * block.confidence:.0f} %"
+    sure = "" if block.confidence is None else f" — confidence {units.confidence(block.confidence)}"
     sign = _SIGNS.get(block.tone, "?")
     return element(
         "div",

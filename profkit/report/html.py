@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import TypeVar
 
+from profkit.report import units
 from profkit.report.document import (
     Block,
     Bullets,
@@ -262,7 +263,7 @@ def _verdict(block: VerdictBlock) -> str:
             class_="bar sure",
             aria_hidden="true",
         )
-        sure = element("p", f"Confidence {100 * block.confidence:.0f} % ", bar, class_="confidence")
+        sure = element("p", f"Confidence {units.confidence(block.confidence)} ", bar, class_="confidence")
     sign = element("span", _SIGNS.get(block.tone, "?"), class_="sign", aria_hidden="true")
     return element(
         "div",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
+from profkit.report import units
 from profkit.report.document import (
     Block,
     Bullets,
@@ -155,7 +156,7 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
         cause = f" ({block.cause})" if block.cause else ""
         yield f"## {_TONES[block.tone]} {_prose(block.headline + cause)}"
         yield ""
-        sure = "" if block.confidence is None else f"**Confidence {100 * block.confidence:.0f} %.** "
+        sure = "" if block.confidence is None else f"**Confidence {units.confidence(block.confidence)}.** "
         yield sure + _prose(_short(block.summary, cell))
     elif isinstance(block, Waterfall):
         yield from _waterfall(block)

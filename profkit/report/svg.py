@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import NamedTuple, TypeVar
 
+from profkit.report import units
 from profkit.report.document import (
     Document,
     Facts,
@@ -124,7 +125,7 @@ def _at(x: float, y: float, markup: str) -> str:
 
 def _verdict(document: Document, block: VerdictBlock) -> _Part:
     headline = wrap_some(block.headline, 56, 3)
-    sure = "" if block.confidence is None else f"Confidence {100 * block.confidence:.0f} %"
+    sure = "" if block.confidence is None else f"Confidence {units.confidence(block.confidence)}"
     small = " · ".join(filter(None, (block.cause, sure)))
     summary = wrap_some(block.summary, _WIDE, 4)
     times = _times(document)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from profkit.report import units
 from profkit.report.document import Bullets, Document, Facts, Note, Section, Table, VerdictBlock, Waterfall
 from profkit.report.drawing import spans, waterfall_rows
 from profkit.report.layout import MOST_LINES, Line, Span, table_lines
@@ -174,7 +175,7 @@ def _verdict(block: VerdictBlock, width: int) -> Iterator[Line]:
 
 def _headline(block: VerdictBlock, width: int) -> Iterator[Line]:
     style = _TONES[block.tone]
-    sure = "" if block.confidence is None else f"confidence {100 * block.confidence:.0f} %"
+    sure = "" if block.confidence is None else f"confidence {units.confidence(block.confidence)}"
     cause = f" ({block.cause})" if block.cause else ""
     head = f"{_SIGNS[block.tone]} {block.headline}{cause}"
     if cell_width(head) + 3 + len(sure) <= width:

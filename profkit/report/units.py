@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["UNKNOWN", "change", "count", "factor", "seconds", "share"]
+__all__ = ["UNKNOWN", "change", "confidence", "count", "factor", "seconds", "share"]
 
 #: What stands where nothing is known.
 UNKNOWN = "–"
@@ -62,6 +62,11 @@ def share(value: float | None) -> str:
     if abs(percent) < 0.1:
         return "<0.1 %"
     return f"{percent:.1f} %" if abs(percent) < 99.95 else f"{percent:.0f} %"
+
+
+def confidence(value: float) -> str:
+    """Percentage that is never 100: what was right in 249 of 250 cases is not certain."""
+    return f"{min(99, round(100 * value))} %"
 
 
 def count(value: float | None) -> str:

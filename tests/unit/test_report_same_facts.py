@@ -102,7 +102,7 @@ def test_every_format_says_the_same(name: str) -> None:
         headline = words(verdict_block(verdict).headline.partition(" (")[0]).lower()
         assert headline in text.lower(), kind
         if verdict.confidence is not None:
-            assert f"confidence {100 * verdict.confidence:.0f} %" in text.lower(), kind
+            assert f"confidence {units.confidence(verdict.confidence)}" in text.lower(), kind
         assert words(summary_of(verdict)) in text, kind
         for evidence in verdict.evidence:
             for said in evidence_texts(evidence)[:3]:

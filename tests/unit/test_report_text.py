@@ -103,6 +103,13 @@ def test_changes_shares_counts_and_factors() -> None:
         "100 %",
         "–",
     ]
+    assert [units.confidence(v) for v in (0.5, 0.984, 0.99, 0.996, 1.0)] == [
+        "50 %",
+        "98 %",
+        "99 %",
+        "99 %",
+        "99 %",
+    ]
     assert [units.count(v) for v in (0, 1234567, 25_000_000, 3e10)] == ["0", "1,234,567", "25.0 M", "30.0 G"]
     assert [units.factor(v) for v in (0.0, 0.001, 0.5, 3.0, 25.04, 290.6)] == [
         "0×",

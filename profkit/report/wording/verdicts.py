@@ -67,7 +67,7 @@ def finding_text(finding: Finding) -> str:
     """A finding beside the verdict: its cause, how sure, how much of the loss, and its sentence."""
     notes = []
     if finding.calibrated:
-        notes.append(f"confidence {100 * finding.confidence:.0f} %")
+        notes.append(f"confidence {units.confidence(finding.confidence)}")
     if math.isfinite(finding.severity):
         notes.append(f"explains {units.share(finding.severity)} of the lost time")
     brackets = f" ({', '.join(notes)})" if notes else ""
