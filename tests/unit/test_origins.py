@@ -96,6 +96,9 @@ def test_new_functions_of_a_project_whose_sources_are_known_are_code() -> None:
     helper = Fn("helper", 500, 1.0, callers={"blur": 500})
     found = Found(program(training()), program([*training(changed={"blur": "calls helper"}), helper]))
     assert found.calls("helper") == 1.0
+    # Whoever calls it: functions are passed around.
+    passed = Found(program(training()), program([*training(), replace(helper, callers={"load": 500})]))
+    assert passed.calls("helper") == 1.0
     library = replace(helper, file="/v/site-packages/lib/a.py", callers={"load": 500})
     unchanged = Found(program(training()), program([*training(), library]))
     assert unchanged.calls("helper") == 0.0
@@ -179,10 +182,11 @@ class TestUnknownSources:
 
 
 def test_calls_of_functions_that_wait_originate_nowhere() -> None:
-    def run(turns: int) -> Run:
-        return program([*training(), Fn(ACQUIRE, turns, 0.0, 0.0, 0.01 * turns, {"step": turns})])
+    def loop(turns: int) -> list[Fn]:
+        return [*training(), Fn(ACQUIRE, turns, 0.0, 0.0, 0.01 * turns, {"step": turns})]
 
-    assert Found(run(100), run(5000)).found == []
+    for made in (program, plain):
+        assert Found(made(loop(100)), made(loop(5000))).found == []
 
 
 def test_another_python_changes_libraries_and_not_the_project() -> None:

@@ -230,11 +230,13 @@ class TestTwoPrograms:
 
     @pytest.mark.parametrize("waits", [{}, {"ratio": 3.0}, {"off": 9.0}, {"ratio": 1.0, "off": 9.0}])
     @pytest.mark.parametrize("swapped", [False, True])
-    def test_it_is_inconclusive(self, waits: dict[str, float], swapped: bool) -> None:
-        for runs in (
-            (side(), program(self.other(**waits), others=1.9)),
-            (plain(training()), plain(self.other(**waits))),
-        ):
+    @pytest.mark.parametrize("shared_s", [0.0, 20.0])
+    def test_it_is_inconclusive(self, waits: dict[str, float], swapped: bool, shared_s: float) -> None:
+        """Also where both spend most of their time in one library."""
+        solve = "<built-in method lib.solve>"
+        ours = [*training(), Fn(solve, 10, shared_s, callers={"main": 10})]
+        others = [*self.other(**waits), Fn(solve, 30, 1.5 * shared_s, callers={"other_main": 30})]
+        for runs in ((program(ours), program(others, others=1.9)), (plain(ours), plain(others))):
             found = compared(*(runs[::-1] if swapped else runs))
             assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "another-program")
             assert found.verdict.confidence is None
