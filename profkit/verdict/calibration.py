@@ -49,7 +49,7 @@ def calibrated(
 #: By arm and rule: ``(strength from which it holds, confidence)``, rising.
 STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
     "alone": {
-        "loading": ((-math.inf, 0.647),),
+        "loading": ((-math.inf, 0.917),),
         "off-cpu": ((-math.inf, 0.947),),
         "run-queue-wait": ((-math.inf, 0.996),),
         "throttling": ((-math.inf, 0.963),),
@@ -84,7 +84,7 @@ STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
         "more-per-call": ((-math.inf, 0.750),),
         "off-cpu": ((-math.inf, 0.938),),
         "run-queue-wait": ((-math.inf, 0.987),),
-        "same-total": ((-math.inf, 0.875),),
+        "same-total": ((-math.inf, 0.885),),
         "slower-cpu": ((-math.inf, 0.909),),
         "throttling": ((-math.inf, 0.917),),
         "within-noise": ((-math.inf, 0.989),),
