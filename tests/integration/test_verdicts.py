@@ -227,7 +227,7 @@ def fetch(n):
     return n
 
 def crawl():
-    return sum(fetch(i) + sum(range(20_000)) for i in range(30))
+    return sum(fetch(i) + sum(range(200_000)) for i in range(30))
 
 print(crawl())
 """
