@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["readable_name"]
+__all__ = ["is_anonymous", "readable_name"]
 
 _METHOD = re.compile(r"<method '([^']+)' of '([^']+)' objects>")
 _BUILTIN = re.compile(
     r"<built-in method ([^\s>]+)(?: of (?:type object|(\S+) object))?(?: at 0x[0-9A-Fa-f]+)?>"
 )
+
+
+def is_anonymous(name: str) -> bool:
+    """Whether a function in Python has no name of its own: a module's body, a comprehension, a lambda."""
+    return name.rpartition(".")[2].startswith("<")
 
 
 def readable_name(name: str) -> str:

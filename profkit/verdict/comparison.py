@@ -20,6 +20,7 @@ from profkit.identity.align import align_joined, join
 from profkit.identity.alignment import Alignment
 from profkit.identity.fold import fold_comprehensions, needs_folding
 from profkit.identity.keys import infer_python
+from profkit.identity.readable import is_anonymous
 from profkit.measure import noise
 from profkit.measure.calls import CallTable, call_table
 from profkit.measure.comparability import (
@@ -300,8 +301,19 @@ def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
 
 
 def _another_program(table: DiffTable) -> bool:
-    """Whether hardly a function of either side's project is on the other side: by number and by time."""
-    project = np.array([key.root == PROJECT for key in table.keys], np.bool_)
+    """Whether hardly a function of either side's project is on the other side: by number and by time.
+
+    Every program has module bodies and comprehensions, and many a ``main``: the former do not count, and where most
+    functions are missing, one of the same name with another source is another one.
+    """
+    project = np.array(
+        [
+            key.root == PROJECT and not is_anonymous(name)
+            for key, name in zip(table.keys, table.name, strict=True)
+        ],
+        np.bool_,
+    )
+    other_source = np.array([same is False for same in table.same_source], np.bool_)
     if not project.any():
         return False
     for side, other in ((table.baseline, table.candidate), (table.candidate, table.baseline)):
@@ -309,6 +321,8 @@ def _another_program(table: DiffTable) -> bool:
         if not rows.any():
             return False
         lacking = rows & ~other.present
+        if lacking.sum() > 0.5 * rows.sum():
+            lacking |= rows & other_source
         time = float(side.cumtime[rows].sum())
         by_time = float(side.cumtime[lacking].sum()) / time if time > 0 else 1.0
         if min(lacking.sum() / rows.sum(), by_time) < ANOTHER:

@@ -232,7 +232,7 @@ def fetch(n):
     return n
 
 def crawl():
-    return sum(fetch(i) + sum(range(200_000)) for i in range(30))
+    return sum(fetch(i) + sum(range(1_000_000)) for i in range(30))
 
 print(crawl())
 """

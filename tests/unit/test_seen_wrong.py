@@ -242,6 +242,26 @@ class TestTwoPrograms:
             assert found.verdict.confidence is None
             assert not found.verdict.findings
 
+    def test_module_bodies_and_a_main_of_the_same_name_do_not_make_them_one(self) -> None:
+        """Scripts of one name in two directories, most of whose time is in one library."""
+
+        def script(*names: str, source: str) -> Run:
+            fns = [
+                Fn("<module>", 1, 0.01, source=source),
+                Fn("main", 1, 0.02, callers={"<module>": 1}, source=source),
+                Fn("main.<locals>.<genexpr>", 10, 0.1, callers={"main": 10}, source=source),
+                *(Fn(name, 10, 0.3, callers={"main": 10}) for name in names),
+            ]
+            return program([*fns, Fn("<built-in method lib.solve>", 10, 9.0, callers={"main": 10})])
+
+        a, b = script("crawl", "fetch", "parse", source="a"), script("fit", "predict", "score", source="b")
+        assert compared(a, b).verdict.rule == "another-program"
+        # The same functions, of which one is another and main calls it: one program that changed.
+        changed = script("crawl", "fetch", "parse_all", source="b")
+        assert compared(a, changed).verdict.rule != "another-program"
+        # A script of one function that changed.
+        assert compared(script(source="a"), script(source="b")).verdict.rule != "another-program"
+
     def test_a_program_that_was_refactored_in_part_is_the_same(self) -> None:
         renamed = [
             replace(fn, name="smooth") if fn.name == "load" else fn for fn in training(times={"load": 3.0})
