@@ -74,5 +74,5 @@ def _note(account: Account) -> str:
     if account.merged:
         return "Without the kernel's counters, running and queueing cannot be separated."
     if account.basis == "other-programs":
-        return "Intervals: what clean repeats of other programs show. Several runs per side give their own."
+        return "Noise is that of clean repeats of other programs. Several runs per side show their own."
     return ""
