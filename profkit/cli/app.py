@@ -36,6 +36,11 @@ COMMANDS = {
     "capture": Entry("profkit.cli.capture", "capture", "Run a command and record it in one run file."),
     "show": Entry("profkit.cli.show", "show", "Show one run: processes, waiting, top functions."),
     "diff": Entry("profkit.cli.diff", "diff", "Explain why one run is slower than another."),
+    "sweep": Entry(
+        "profkit.cli.sweep",
+        "sweep",
+        "Run a command with all combinations of settings and show which is fastest.",
+    ),
     "merge": Entry(
         "profkit.cli.merge", "merge", "Join the rank files of one job, or rescue a killed capture."
     ),

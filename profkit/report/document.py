@@ -22,6 +22,8 @@ __all__ = [
     "Column",
     "Document",
     "Facts",
+    "HeatCell",
+    "HeatMap",
     "Measured",
     "Note",
     "Pair",
@@ -168,6 +170,28 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One cell of a heat map.
+
+    Its `text`, its `heat` from 0 (good) to 1 (bad), ``None`` where nothing is known, and whether it is `marked`.
+    """
+
+    text: str
+    heat: float | None = None
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Values of two parameters against each other; `corner` names both, and every row has a cell for every column."""
+
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[HeatCell, ...]], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Bullets:
     """A list; items of a list of `commands` are to be pasted and are never wrapped."""
 
@@ -183,7 +207,7 @@ class Note:
     tone: str = ""
 
 
-Block: TypeAlias = "VerdictBlock | Waterfall | Facts | Table | Bullets | Note"
+Block: TypeAlias = "VerdictBlock | Waterfall | HeatMap | Facts | Table | Bullets | Note"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from profkit.report.document import (
     Column,
     Document,
     Facts,
+    HeatCell,
+    HeatMap,
     Measured,
     Note,
     Pair,
@@ -52,10 +54,12 @@ from profkit.report.text import unbroken
 
 __all__ = ["render"]
 
-_STYLES = ("colours.css", "page.css", "slopes.css", "waterfall.css", "figures.css")
+_STYLES = ("colours.css", "page.css", "slopes.css", "waterfall.css", "heat.css", "figures.css")
 _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "timeline.js", "page.js")
 #: What stands before the headline, so that good and bad do not differ by colour alone.
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
+#: Grounds of a heat map in ``heat.css``.
+_HEAT_LEVELS = 6
 _Kind = TypeVar("_Kind")
 
 
@@ -237,6 +241,8 @@ def _block(block: Block) -> str:
         return _verdict(block)
     if isinstance(block, Waterfall):
         return _waterfall(block)
+    if isinstance(block, HeatMap):
+        return _heat_map(block)
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Facts):
@@ -293,6 +299,24 @@ def _waterfall(block: Waterfall) -> str:
     )
     note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
     return element("div", picture, class_="wide", tabindex=0, role="region", aria_label="account") + note
+
+
+def _heat_map(block: HeatMap) -> str:
+    heads = [element("th", escape(name), scope="col") for name in block.columns]
+    head = element("tr", element("th", escape(block.corner), class_="corner"), *heads)
+    rows = [
+        element("tr", element("th", escape(title), scope="row"), *map(_heat_cell, cells))
+        for title, cells in block.rows
+    ]
+    body = element("table", element("thead", head), element("tbody", *rows), class_="heat")
+    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
+    return element("div", body, class_="wide", tabindex=0, role="region", aria_label="heat map") + note
+
+
+def _heat_cell(cell: HeatCell) -> str:
+    level = "none" if cell.heat is None else str(min(_HEAT_LEVELS - 1, int(cell.heat * _HEAT_LEVELS)))
+    mark = '<span aria-hidden="true">●</span> <span class="hear">best</span>' if cell.marked else ""
+    return element("td", mark + escape(cell.text), class_=f"h{level}")
 
 
 def _table(table: Table) -> str:

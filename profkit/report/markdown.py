@@ -19,6 +19,7 @@ from profkit.report.document import (
     Column,
     Document,
     Facts,
+    HeatMap,
     Note,
     Row,
     Section,
@@ -160,6 +161,8 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
         yield sure + _prose(_short(block.summary, cell))
     elif isinstance(block, Waterfall):
         yield from _waterfall(block)
+    elif isinstance(block, HeatMap):
+        yield from _heat_map(block)
     elif isinstance(block, Table):
         yield from _table(block, cell, folded=folded)
     elif isinstance(block, Facts):
@@ -180,6 +183,18 @@ def _waterfall(block: Waterfall) -> Iterator[str]:
         step = block.steps[at - begin] if begin <= at < begin + len(block.steps) else None
         strong = "**" if step is not None and step.beyond and block.before_s is not None else ""
         yield f"| {_prose(title)} | {strong}{_prose(seconds)}{strong} | {_code(about)} |"
+    if block.note:
+        yield ""
+        yield _prose(block.note)
+
+
+def _heat_map(block: HeatMap) -> Iterator[str]:
+    """A table whose marked cells are bold."""
+    yield "| " + " | ".join(map(_code, (block.corner, *block.columns))) + " |"
+    yield "|---|" + "---:|" * len(block.columns)
+    for title, cells in block.rows:
+        shown = [f"**{_prose(cell.text)}**" if cell.marked else _prose(cell.text) for cell in cells]
+        yield f"| {_code(title)} | " + " | ".join(shown) + " |"
     if block.note:
         yield ""
         yield _prose(block.note)

@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.report import units
-from profkit.report.document import Bullets, Document, Facts, Note, Section, Table, VerdictBlock, Waterfall
+from profkit.report.document import (
+    Bullets,
+    Document,
+    Facts,
+    HeatCell,
+    HeatMap,
+    Note,
+    Section,
+    Table,
+    VerdictBlock,
+    Waterfall,
+)
 from profkit.report.drawing import spans, waterfall_rows
 from profkit.report.layout import MOST_LINES, Line, Span, table_lines
 from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
@@ -25,6 +36,15 @@ PROSE_WIDTH = 110
 _SHORTENED = "… stands for what was shortened; --format md and --format json have it in full."
 _TONES = {"bad": "bold red", "good": "bold green", "unsure": "bold yellow", "": ""}
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
+#: Grounds of a heat map from good to bad, each with ink that can be read on it.
+_HEAT = (
+    "black on #9bd3a5",
+    "black on #cfe8bd",
+    "black on #f2efc2",
+    "black on #f6d196",
+    "black on #eda47e",
+    "white on #b3261e",
+)
 _ASCII = str.maketrans(
     {
         "…": "~",
@@ -146,6 +166,8 @@ def _section(section: Section, width: int, lines: list[Line]) -> bool:
             lines.extend(_verdict(block, width))
         elif isinstance(block, Waterfall):
             lines.extend(_waterfall(block, width))
+        elif isinstance(block, HeatMap):
+            lines.extend(_heat_map(block, width))
         elif isinstance(block, Table):
             rows, cut = table_lines(block, width)
             shortened |= cut
@@ -215,6 +237,41 @@ def _waterfall(block: Waterfall, width: int) -> Iterator[Line]:
         ]
     if block.note:
         yield from _prose(block.note, width, "dim", "  ")
+
+
+def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
+    """Cells on a ground from green to red; what the best is does not depend on the colours."""
+    titles = max(cell_width(text) for text in (block.corner, *(title for title, _ in block.rows)))
+    titles = min(titles, max(8, width // 3))
+    texts = [text for _, cells in block.rows for text in (_marked(cell) for cell in cells)]
+    each = max(map(cell_width, (*block.columns, *texts))) + 2
+    shown = max(1, min(len(block.columns), (width - 2 - titles) // each))
+    head = "".join(_right(name, each - 1) + " " for name in block.columns[:shown])
+    yield [("  " + pad(shorten_middle(block.corner, titles), titles), "dim"), (head, "bold")]
+    for title, cells in block.rows:
+        line: Line = [("  " + pad(shorten_middle(title, titles), titles), "bold")]
+        for cell in cells[:shown]:
+            line.append((_right(_marked(cell), each - 1) + " ", _heat_style(cell)))
+        yield line
+    notes = [block.note] if block.note else []
+    if shown < len(block.columns):
+        notes.append(f"{len(block.columns) - shown} columns did not fit.")
+    if notes:
+        yield from _prose(" ".join(notes), width, "dim", "  ")
+
+
+def _marked(cell: HeatCell) -> str:
+    return f"● {cell.text}" if cell.marked else cell.text
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - cell_width(text)) + text
+
+
+def _heat_style(cell: HeatCell) -> str:
+    if cell.heat is None:
+        return "dim"
+    return _HEAT[min(len(_HEAT) - 1, int(cell.heat * len(_HEAT)))]
 
 
 def _facts(block: Facts, width: int) -> Iterator[Line]:

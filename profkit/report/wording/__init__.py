@@ -18,10 +18,12 @@ from profkit.report.wording.functions import (
     location,
     moved_text,
 )
+from profkit.report.wording.studies import LACKED, interval_text, study_notes, study_verdict
 from profkit.report.wording.verdicts import finding_text, summary_of, verdict_block
 
 __all__ = [
     "BUCKET_TITLES",
+    "LACKED",
     "SMALL_SHARE",
     "WAITING_NOTE",
     "advice_blocks",
@@ -31,8 +33,11 @@ __all__ = [
     "evidence_texts",
     "explain_sections",
     "finding_text",
+    "interval_text",
     "location",
     "moved_text",
+    "study_notes",
+    "study_verdict",
     "summary_of",
     "verdict_block",
     "waterfall",

@@ -1,0 +1,264 @@
+"""The figures of a study's settings: median, interval, speed-up, and which settings may be the best one.
+
+Times are compared as logarithms: noise of run times is a factor. Their spread within a setting is pooled over all
+settings, because few repeats of one setting say little about it. The two quantiles that intervals and comparisons need
+depend on the numbers of repeats alone, and are simulated with a fixed seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.study.journal import Trial
+from profkit.study.space import Parameter, Setting, Space
+
+__all__ = ["Cell", "Results", "resources", "results"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Coverage of intervals, and of the set of settings that may be the best.
+LEVEL = 0.95
+#: Simulated studies for the quantiles: the 95th is then known to about 1 %.
+DRAWS = 4000
+SEED = 12
+#: Words in the name of a parameter whose values are numbers of threads or processes.
+_RESOURCES = ("thread", "worker", "proc", "rank", "core", "job", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One setting and what its runs showed.
+
+    Attributes
+    ----------
+    setting
+        Value of each parameter, in their order.
+    times
+        Objective of the runs that count, in the order of their rounds.
+    median, low, high
+        Of them, with an interval of `LEVEL`; NaN where it is not known.
+    speedup
+        Baseline's median over this one's (the other way round where more is better); NaN where either is not known.
+    efficiency
+        Speed-up over how many times as many threads and processes there are; NaN where the parameters are others.
+    cores
+        CPU seconds over wall: cores in use, median.
+    queue_share, blocked_share
+        Parts (1) of the wall, medians; NaN without counters.
+    cause, kind
+        Verdict that most of the runs have by themselves; empty where they lacked nothing.
+    best
+        Whether it may be the best setting.
+    failed, disturbed
+        Runs that do not count, and runs that count although other processes took CPUs.
+    problem
+        Of the last run that failed.
+    """
+
+    setting: Setting
+    times: tuple[float, ...]
+    median: float
+    low: float
+    high: float
+    speedup: float
+    efficiency: float
+    cores: float
+    queue_share: float
+    blocked_share: float
+    cause: str
+    kind: str
+    best: bool
+    failed: int
+    disturbed: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A study so far.
+
+    Attributes
+    ----------
+    parameters
+        What is varied.
+    cells
+        One for each setting, in the order of the grid.
+    baseline, best
+        Positions in `cells`; `best` is ``None`` while nothing ended well.
+    spread
+        Standard deviation of ln(time) within a setting; NaN where no setting has two runs.
+    """
+
+    parameters: tuple[Parameter, ...]
+    cells: tuple[Cell, ...]
+    baseline: int
+    best: int | None
+    spread: float
+
+
+def results(
+    space: Space,
+    trials: Sequence[Trial],
+    *,
+    baseline: Setting | None = None,
+    objective: Callable[[Trial], float | None] = lambda trial: trial.wall_s,
+    maximise: bool = False,
+) -> Results:
+    """Return the figures of all settings.
+
+    Parameters
+    ----------
+    space, trials
+        What was studied, and all of its runs.
+    baseline
+        The setting that speed-ups refer to; by default the first.
+    objective
+        Positive figure of one run; ``None`` where it has none.
+    maximise
+        Whether more of it is better.
+
+    Notes
+    -----
+    Settings that may be the best: multiple comparisons with the best (Hsu, "Simultaneous confidence intervals for all
+    distances from the 'best'", Annals of Statistics 9, 1981), on medians, with simulated quantiles. If a setting is
+    left out, a better one exists with a confidence of `LEVEL` for the whole study.
+    """
+    settings = space.settings()
+    names = [parameter.name for parameter in space.parameters]
+    by_setting: dict[tuple[str, ...], list[Trial]] = {setting: [] for setting in settings}
+    for trial in trials:
+        key = tuple(trial.setting.get(name, "") for name in names)
+        if key in by_setting:
+            by_setting[key].append(trial)
+    counted = {setting: _counted(found) for setting, found in by_setting.items()}
+    times = [
+        np.array([x for x in map(objective, counted[setting]) if x is not None and x > 0]) for setting in settings
+    ]
+    medians = np.array([float(np.median(t)) if len(t) else math.nan for t in times])
+    spread = _spread(times)
+    half, apart = _quantiles(tuple(len(t) for t in times))
+    known = np.flatnonzero(np.isfinite(medians))
+    best = None if not len(known) else int(known[np.argmax(medians[known]) if maximise else np.argmin(medians[known])])
+    at = 0 if baseline is None else settings.index(baseline)
+    counts = resources(space.parameters)
+    cells = []
+    for i, setting in enumerate(settings):
+        worse = 0.0 if best is None else abs(math.log(medians[i] / medians[best]))
+        width = spread * half[i]
+        speedup = medians[i] / medians[at] if maximise else medians[at] / medians[i]
+        more = math.nan if counts is None else _product(setting, counts) / _product(settings[at], counts)
+        runs, found = counted[setting], by_setting[setting]
+        verdicts = Counter((trial.cause, trial.kind) for trial in runs)
+        cause, kind = max(verdicts, key=verdicts.__getitem__, default=("", ""))
+        failures = [trial for trial in found if trial.status in ("failed", "timeout")]
+        cells.append(
+            Cell(
+                setting=setting,
+                times=tuple(times[i].tolist()),
+                median=float(medians[i]),
+                low=float(medians[i] * math.exp(-width)),
+                high=float(medians[i] * math.exp(width)),
+                speedup=float(speedup),
+                efficiency=float(speedup / more),
+                cores=_median(trial.cpu_s / trial.wall_s for trial in runs if trial.cpu_s and trial.wall_s),
+                queue_share=_median(_shares(runs, "queue_s")),
+                blocked_share=_median(_shares(runs, "blocked_s")),
+                cause=cause,
+                kind=kind,
+                best=bool(np.isfinite(medians[i]) and (i == best or worse <= spread * apart)),
+                failed=len(failures),
+                disturbed=sum(trial.status == "disturbed" for trial in runs),
+                problem=failures[-1].problem if failures else "",
+            )
+        )
+    return Results(space.parameters, tuple(cells), at, best, spread)
+
+
+def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
+    """Return the positions of the parameters that count threads or processes; ``None`` unless there are some."""
+    found = tuple(
+        i
+        for i, parameter in enumerate(parameters)
+        if any(word in parameter.name.lower() for word in _RESOURCES)
+        and all(value.isascii() and value.isdigit() and int(value) > 0 for value in parameter.values)
+    )
+    return found or None
+
+
+def _product(setting: Setting, positions: Sequence[int]) -> float:
+    return float(math.prod(int(setting[i]) for i in positions))
+
+
+def _counted(found: Sequence[Trial]) -> list[Trial]:
+    """Of each round the run that ended well; a disturbed one where there is no other."""
+    rounds: dict[int, Trial] = {}
+    for trial in found:
+        if trial.status == "done" or (trial.status == "disturbed" and trial.round not in rounds):
+            rounds[trial.round] = trial
+    return [rounds[number] for number in sorted(rounds)]
+
+
+def _shares(runs: Sequence[Trial], field: str) -> list[float]:
+    parts = []
+    for trial in runs:
+        part: float | None = getattr(trial, field)
+        if part is not None and trial.wall_s:
+            parts.append(part / trial.wall_s)
+    return parts
+
+
+def _median(values: Iterable[float]) -> float:
+    found = list(values)
+    return float(np.median(found)) if found else math.nan
+
+
+def _spread(times: Sequence[Floats]) -> float:
+    """Pooled standard deviation of ln(time) within the settings."""
+    freedom = sum(max(len(t) - 1, 0) for t in times)
+    if not freedom:
+        return math.nan
+    squares = sum(float(((np.log(t) - np.log(t).mean()) ** 2).sum()) for t in times if len(t) > 1)
+    return math.sqrt(squares / freedom)
+
+
+def _quantiles(counts: tuple[int, ...]) -> tuple[Floats, float]:
+    """Simulate what noise alone does to the medians of such a study, in units of the spread that is then measured.
+
+    Parameters
+    ----------
+    counts
+        Runs of each setting.
+
+    Returns
+    -------
+    float64 array, shape (settings,)
+        Half width of the interval of each setting's median.
+    float
+        How far the median of the best setting may lie above the least of all.
+    """
+    n = np.array(counts)
+    freedom = int(np.maximum(n - 1, 0).sum())
+    if not freedom:
+        return np.full(len(n), math.nan), math.nan
+    random = np.random.default_rng(SEED)
+    medians = np.full((DRAWS, len(n)), np.nan)
+    squares = np.zeros(DRAWS)
+    for i, count in enumerate(counts):
+        if count:
+            drawn = random.standard_normal((DRAWS, count))
+            medians[:, i] = np.median(drawn, axis=1)
+            squares += ((drawn - drawn.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    measured = medians / np.sqrt(squares / freedom)[:, None]
+    half = np.full(len(n), math.nan)
+    ran = np.flatnonzero(n)
+    half[ran] = np.quantile(np.abs(measured[:, ran]), LEVEL, axis=0)
+    # Any setting may be the best one: the first that has the fewest runs is the least certain.
+    one = ran[np.argmin(n[ran])]
+    apart = measured[:, one] - measured[:, ran].min(axis=1)
+    return half, float(np.quantile(apart, LEVEL))

@@ -1,0 +1,252 @@
+"""The directory of a study: what is studied, and one line for every run that ended, written when it ends.
+
+``study.json`` says what is studied, ``journal.jsonl`` has a `Trial` in each line, ``runs/`` the run files and what the
+target printed. Whatever stops a study, the lines that were written stand, and the study goes on from them. One
+process at a time works on it: the journal is locked while it does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from profkit.errors import FormatError, UsageError
+from profkit.formats.atomic import replacing
+from profkit.formats.codec import Codec, MemberError
+from profkit.study.space import Parameter, Space
+
+__all__ = ["Journal", "Plan", "Trial", "read_plan", "read_trials"]
+
+_SCHEMA = "profkit.study/1"
+_PLAN, _JOURNAL, _RUNS = "study.json", "journal.jsonl", "runs"
+#: Bytes of either file that are read: a line has less than 1 kB.
+_MOST_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of one setting.
+
+    Attributes
+    ----------
+    setting
+        Value of each parameter.
+    round
+        Which repetition it belongs to, from 0 on.
+    status
+        ``done``, ``failed`` (another exit status than 0), ``timeout``, or ``disturbed``: it ended well, and other
+        processes took its CPUs.
+    exit_status
+        Of the target, 128 + N for signal N; ``None`` where it was not started or did not end by itself.
+    wall_s, cpu_s
+        Seconds of the target, and CPU seconds of it and of all descendants that were waited for.
+    queue_s, blocked_s
+        Seconds of the wall in the account of the run; ``None`` without a profile or without counters.
+    cause, kind
+        Of the run's own verdict; empty where it lacked nothing, or has no profile.
+    run, log
+        File names in ``runs/``; ``run`` is empty without a profile.
+    started
+        ISO 8601, UTC.
+    problem
+        What went wrong, in one line.
+    """
+
+    setting: Mapping[str, str]
+    round: int
+    status: str
+    started: str
+    exit_status: int | None = None
+    wall_s: float | None = None
+    cpu_s: float | None = None
+    queue_s: float | None = None
+    blocked_s: float | None = None
+    cause: str = ""
+    kind: str = ""
+    run: str = ""
+    log: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a directory studies; it does not change while there are trials."""
+
+    schema: str
+    command: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    profiled: bool
+
+    @property
+    def space(self) -> Space:
+        """What is varied in which command."""
+        return Space(self.command, self.parameters)
+
+
+_PLANS, _TRIALS = Codec(Plan), Codec(Trial)
+
+
+class Journal:
+    """The directory of one study, open for adding trials; a context manager that holds its lock.
+
+    Parameters
+    ----------
+    directory
+        Where it is; made if need be.
+    space
+        What is to be studied.
+    profiled
+        Whether runs are captured.
+
+    Raises
+    ------
+    UsageError
+        It cannot be written there, holds a study of something else, or another process works on it.
+    FormatError
+        Its files are damaged.
+    """
+
+    def __init__(self, directory: Path, space: Space, *, profiled: bool) -> None:
+        self.directory, self.profiled = directory, profiled
+        wanted = Plan(_SCHEMA, space.command, space.parameters, profiled)
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+            self._file = open(directory / _JOURNAL, "ab")  # noqa: SIM115 - closed by __exit__
+        except OSError as error:
+            raise UsageError(
+                f"cannot write there ({error.strerror}); choose another place", parameter="dir", value=directory
+            ) from None
+        try:
+            _lock(self._file, directory)
+            found = read_plan(directory)
+            if found is None:
+                with replacing(directory / _PLAN) as file:
+                    file.write(json.dumps(_PLANS.write(wanted), indent=1).encode() + b"\n")
+            elif found != wanted:
+                raise UsageError(
+                    f"holds a study of {_difference(found, wanted)}; choose another place, or remove it",
+                    parameter="dir",
+                    value=directory,
+                )
+            self.trials, whole = _read_trials(directory)
+            # A line that was torn when the machine went down would spoil the next one.
+            self._file.truncate(whole)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    @property
+    def runs(self) -> Path:
+        """Where run files and logs are."""
+        return self.directory / _RUNS
+
+    def add(self, trial: Trial) -> None:
+        """Write down a trial; it is on the disk when this returns."""
+        line = json.dumps(_TRIALS.write(trial), separators=(",", ":")).encode() + b"\n"
+        self._file.write(line)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.trials.append(trial)
+
+
+def read_plan(directory: Path) -> Plan | None:
+    """Return what a directory studies, ``None`` where it holds no study.
+
+    Raises
+    ------
+    FormatError
+        Its file is damaged.
+    """
+    path = directory / _PLAN
+    try:
+        data = _bytes_of(path)
+    except FileNotFoundError:
+        return None
+    try:
+        plan = _PLANS.read("study", json.loads(data))
+        if plan.schema != _SCHEMA:
+            raise MemberError(f"its schema is {plan.schema[:40]}, this profkit reads {_SCHEMA}")
+    except (ValueError, RecursionError) as error:
+        raise FormatError(path, f"is damaged: {error}", "remove the directory and begin again") from None
+    return plan
+
+
+def read_trials(directory: Path) -> list[Trial]:
+    """Return the trials of a study in the order in which they ended.
+
+    Raises
+    ------
+    FormatError
+        A line is damaged; the last one may be torn.
+    """
+    return _read_trials(directory)[0]
+
+
+def _read_trials(directory: Path) -> tuple[list[Trial], int]:
+    """Return the trials, and the bytes of the lines that are whole."""
+    path = directory / _JOURNAL
+    try:
+        data = _bytes_of(path)
+    except FileNotFoundError:
+        return [], 0
+    whole = data.rfind(b"\n") + 1
+    trials = []
+    for number, line in enumerate(data[:whole].splitlines(), 1):
+        try:
+            trials.append(_TRIALS.read("trial", json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            raise FormatError(path, f"line {number} is damaged: {error}", "remove that line") from None
+    return trials, whole
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise FormatError(path, f"cannot be read: {error.strerror}", "check path and permissions") from None
+    if len(data) > _MOST_BYTES:
+        raise FormatError(path, "is larger than any study", "check that it is the right directory")
+    return data
+
+
+def _lock(file: BinaryIO, directory: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(
+            "another process works on this study; wait for it, or choose another place",
+            parameter="dir",
+            value=directory,
+        ) from None
+    except OSError:  # a file system without locks
+        return
+
+
+def _difference(found: Plan, wanted: Plan) -> str:
+    """Name the first thing in which two plans differ."""
+    if found.parameters != wanted.parameters:
+        listed = ", ".join(f"{p.name}={','.join(p.values)}" for p in found.parameters)
+        return f"other parameters ({listed})"
+    if found.command != wanted.command:
+        return "another command"
+    return "captured runs" if found.profiled else "runs without a profile"

@@ -1,0 +1,190 @@
+"""The settings that a study tries: values of environment variables and of placeholders in a command."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from profkit.errors import UsageError
+
+__all__ = ["MOST_SETTINGS", "UNSET", "Parameter", "Setting", "Space", "parse_parameter", "parse_setting"]
+
+#: Value of a variable that removes it from the environment: the library then takes its default.
+UNSET = "unset"
+#: Settings of one study. A grid beyond it is a mistake in a range.
+MOST_SETTINGS = 10_000
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RANGE = re.compile(r"(?P<low>\d{1,9})\.\.(?P<high>\d{1,9})(?:(?P<sign>[+x])(?P<step>\d{1,9}))?")
+
+#: One value of each parameter, in their order.
+Setting = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What is varied.
+
+    Attributes
+    ----------
+    name
+        Of the environment variable, or of the placeholder: ``{name}`` in the command.
+    environment
+        Whether it is a variable.
+    values
+        All different, the baseline's first.
+    """
+
+    name: str
+    environment: bool
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All combinations of some parameters, and the command that they are put into."""
+
+    command: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+
+    def check(self) -> None:
+        """Refuse what cannot be studied, before anything runs.
+
+        Raises
+        ------
+        UsageError
+            Nothing is varied, a name occurs twice, the command lacks a placeholder, or there are too many settings.
+        """
+        if not self.parameters:
+            raise UsageError("nothing to vary: name a parameter with its values, as in workers=1,2,4")
+        names = [parameter.name for parameter in self.parameters]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError("is given twice; list all of its values in one place", parameter="param", value=name)
+        for parameter in self.parameters:
+            if not parameter.environment and not any(f"{{{parameter.name}}}" in word for word in self.command):
+                raise UsageError(
+                    f"the command has no {{{parameter.name}}}; put it where the value belongs, or use an "
+                    "environment variable",
+                    parameter="param",
+                    value=parameter.name,
+                )
+        if self.size > MOST_SETTINGS:
+            raise UsageError(f"{self.size:,} settings are more than {MOST_SETTINGS:,}; try fewer values")
+
+    @property
+    def size(self) -> int:
+        """How many settings there are."""
+        count = 1
+        for parameter in self.parameters:
+            count *= len(parameter.values)
+        return count
+
+    def settings(self) -> list[Setting]:
+        """Return every setting; the last parameter changes fastest."""
+        return list(itertools.product(*(parameter.values for parameter in self.parameters)))
+
+    def command_of(self, setting: Setting) -> list[str]:
+        """Return the command with the values in the places of its placeholders."""
+        values = {
+            f"{{{parameter.name}}}": value
+            for parameter, value in zip(self.parameters, setting, strict=True)
+            if not parameter.environment
+        }
+        if not values:
+            return list(self.command)
+        # In one pass: a value that looks like a placeholder stays as it is.
+        pattern = re.compile("|".join(map(re.escape, values)))
+        return [pattern.sub(lambda found: values[found.group()], word) for word in self.command]
+
+    def environment_of(self, setting: Setting, inherited: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment that the command gets."""
+        environment = dict(inherited)
+        for parameter, value in zip(self.parameters, setting, strict=True):
+            if not parameter.environment:
+                continue
+            if value == UNSET:
+                environment.pop(parameter.name, None)
+            else:
+                environment[parameter.name] = value
+        return environment
+
+    def label(self, setting: Setting) -> str:
+        """Return how a person reads a setting: ``workers=2 OMP_NUM_THREADS=1``."""
+        return " ".join(
+            f"{parameter.name}={value}" for parameter, value in zip(self.parameters, setting, strict=True)
+        )
+
+
+def parse_parameter(text: str, *, environment: bool) -> Parameter:
+    """Read ``NAME=VALUES``.
+
+    Parameters
+    ----------
+    text
+        VALUES are separated by commas. ``A..B`` stands for all whole numbers from A to B, ``A..B+K`` for every Kth
+        of them, ``A..BxK`` for A, A × K, A × K² … up to B.
+    environment
+        Whether the name is that of an environment variable.
+
+    Raises
+    ------
+    UsageError
+        It has another form.
+    """
+    option = "env" if environment else "param"
+    name, sign, rest = text.partition("=")
+    if not sign or not _NAME.fullmatch(name):
+        raise UsageError("give NAME=VALUES, as in workers=1,2,4", parameter=option, value=text)
+    values: list[str] = []
+    for item in rest.split(","):
+        found = _RANGE.fullmatch(item)
+        values += [item] if found is None else _numbers(found, text, option)
+        if len(values) > MOST_SETTINGS:
+            raise UsageError(f"has more than {MOST_SETTINGS:,} values", parameter=option, value=text)
+    if "" in values:
+        hint = f"; write {UNSET} for a variable that is not set" if environment else ""
+        raise UsageError(f"has an empty value{hint}", parameter=option, value=text)
+    twice = next((value for value in values if values.count(value) > 1), None)
+    if twice is not None:
+        raise UsageError(f"has the value {twice} twice", parameter=option, value=text)
+    return Parameter(name, environment, tuple(values))
+
+
+def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
+    low, high = int(found["low"]), int(found["high"])
+    step = int(found["step"] or 1)
+    if high < low or step < 1 or (found["sign"] == "x" and (step < 2 or low < 1)):
+        raise UsageError(f"{found.group()} is no range of numbers", parameter=option, value=text)
+    if found["sign"] != "x":
+        return [str(number) for number in range(low, min(high, low + step * MOST_SETTINGS) + 1, step)]
+    numbers = []
+    while low <= high:
+        numbers.append(str(low))
+        low *= step
+    return numbers
+
+
+def parse_setting(text: str, parameters: Sequence[Parameter]) -> Setting:
+    """Read ``NAME=VALUE,NAME=VALUE`` as one of the settings of these parameters.
+
+    Raises
+    ------
+    UsageError
+        It does not name every parameter once, with one of its values.
+    """
+    given = dict(item.partition("=")[::2] for item in text.split(","))
+    wanted = [parameter.name for parameter in parameters]
+    if sorted(given) != sorted(wanted) or text.count("=") < len(wanted):
+        example = ",".join(f"{parameter.name}={parameter.values[0]}" for parameter in parameters)
+        raise UsageError(f"name each parameter once, as in {example}", parameter="baseline", value=text)
+    for parameter in parameters:
+        if given[parameter.name] not in parameter.values:
+            raise UsageError(
+                f"{given[parameter.name]} is not among the values of {parameter.name}",
+                parameter="baseline",
+                value=text,
+            )
+    return tuple(given[parameter.name] for parameter in parameters)

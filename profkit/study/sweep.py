@@ -1,0 +1,236 @@
+"""Runs a grid of settings, interleaved, and writes each run down when it ends.
+
+Settings are tried in rounds: each round has every setting once, in an order of its own, so that a machine that gets
+slower during the study slows all settings alike (Fisher's randomised blocks, "The Design of Experiments", 1935).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.errors import FormatError
+from profkit.formats import load_run
+from profkit.study.journal import Journal, Trial
+from profkit.study.space import Setting, Space
+from profkit.study.trials import Ended, run_once
+from profkit.verdict.alone import judge_run
+
+__all__ = ["MOST_DISTURBED", "Progress", "run_trial", "sweep"]
+
+#: How often one round repeats a run that other processes disturbed; then it counts as it is, and is marked.
+MOST_DISTURBED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a study is doing: a run begins (no `trial`) or has ended.
+
+    Attributes
+    ----------
+    label
+        The setting.
+    number, total
+        Of the run in the study. A run that is repeated keeps its number. 0 is a warm-up.
+    trial
+        How it went.
+    """
+
+    label: str
+    number: int
+    total: int
+    trial: Trial | None = None
+
+
+def sweep(
+    journal: Journal,
+    space: Space,
+    *,
+    repeat: int,
+    warmup: int = 0,
+    timeout_s: float | None = None,
+    environment: Mapping[str, str] | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> None:
+    """Run every setting `repeat` times, except the runs that the journal has already.
+
+    Parameters
+    ----------
+    journal
+        Where trials are written; it knows whether they are captured.
+    space
+        What is tried.
+    repeat
+        Rounds.
+    warmup
+        Runs of the first setting before anything counts.
+    timeout_s
+        Seconds after which a run is ended and counts as ``timeout``.
+    environment
+        What variables are changed in; by default that of this process.
+    progress
+        Called before and after each run.
+
+    Raises
+    ------
+    Interrupted
+        The user stopped it; what the journal has stands.
+    ProfkitError
+        The command cannot be started.
+    """
+    inherited = dict(os.environ if environment is None else environment)
+    settings = space.settings()
+    total = repeat * len(settings)
+    left = list(_left(journal.trials, space, settings, repeat))
+    if left:
+        for _ in range(warmup):
+            progress(Progress(space.label(settings[0]), 0, total))
+            trial = run_trial(journal, space, settings[0], "warm-up", 0, timeout_s, inherited)
+            progress(Progress(space.label(settings[0]), 0, total, trial))
+    number = total - len(left)
+    for round_, setting in left:
+        number += 1
+        label = space.label(setting)
+        if _hopeless(journal.trials, space, setting):
+            continue
+        while _wanted(journal.trials, space, setting, round_):
+            progress(Progress(label, number, total))
+            name = f"{settings.index(setting) + 1}-{round_ + 1}"
+            trial = run_trial(journal, space, setting, name, round_, timeout_s, inherited)
+            journal.add(trial)
+            progress(Progress(label, number, total, trial))
+
+
+def _left(
+    trials: list[Trial], space: Space, settings: list[Setting], repeat: int
+) -> Iterator[tuple[int, Setting]]:
+    """Yield what is to be run, in its order; the order of a round is the same whenever it is asked for."""
+    for round_ in range(repeat):
+        order = list(settings)
+        random.Random(round_).shuffle(order)
+        yield from ((round_, setting) for setting in order if _wanted(trials, space, setting, round_))
+
+
+def _of(trials: list[Trial], space: Space, setting: Setting) -> list[Trial]:
+    wanted = dict(zip((parameter.name for parameter in space.parameters), setting, strict=True))
+    return [trial for trial in trials if trial.setting == wanted]
+
+
+def _wanted(trials: list[Trial], space: Space, setting: Setting, round_: int) -> bool:
+    """Whether a setting has no run in this round yet, or only disturbed ones, and not too many of them."""
+    counts = Counter(trial.status for trial in _of(trials, space, setting) if trial.round == round_)
+    return not (counts.keys() - {"disturbed"}) and counts["disturbed"] <= MOST_DISTURBED
+
+
+def _hopeless(trials: list[Trial], space: Space, setting: Setting) -> bool:
+    """Whether a setting failed, or took too long, in an earlier round, and never ended well."""
+    statuses = {trial.status for trial in _of(trials, space, setting)}
+    return bool(statuses) and not statuses & {"done", "disturbed"}
+
+
+def run_trial(
+    journal: Journal,
+    space: Space,
+    setting: Setting,
+    name: str,
+    round_: int,
+    timeout_s: float | None,
+    inherited: Mapping[str, str],
+) -> Trial:
+    """Run one setting once.
+
+    Parameters
+    ----------
+    name
+        Stem of its files in the study's ``runs/``; an earlier run of that name is replaced.
+    round_
+        What the trial says of it.
+    timeout_s, inherited
+        As for `sweep`.
+
+    Raises
+    ------
+    Interrupted, ProfkitError
+        As for `sweep`.
+    """
+    run_file = journal.runs / f"{name}.prof" if journal.profiled else None
+    log = journal.runs / f"{name}.log"
+    if run_file is not None:
+        run_file.unlink(missing_ok=True)
+    try:
+        ended = run_once(
+            space.command_of(setting),
+            space.environment_of(setting, inherited),
+            log=log,
+            run_file=run_file,
+            timeout_s=timeout_s,
+        )
+    finally:
+        if run_file is not None:
+            _remove_spool(run_file)
+    names = [parameter.name for parameter in space.parameters]
+    return _trial(dict(zip(names, setting, strict=True)), round_, ended, run_file, log)
+
+
+def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path | None, log: Path) -> Trial:
+    captured = run_file is not None and run_file.is_file()
+    facts: dict[str, object] = {}
+    problem = ""
+    if ended.exit_status is None:
+        status, problem = "timeout", "ended after its time was over"
+    elif ended.exit_status:
+        status = "failed"
+        problem = f"exit status {ended.exit_status}" + (f": {ended.last_line}" if ended.last_line else "")
+    else:
+        status = "done"
+    if run_file is not None and captured:
+        try:
+            facts = _measured(run_file)
+        except FormatError as error:
+            status, problem, captured = "failed", str(error), False
+    elif run_file is not None and status == "done":
+        status, problem = "failed", f"it left no run file: {ended.last_line}"
+    if status == "done" and facts.get("kind") == "external-load":
+        status, problem = "disturbed", "other processes took its CPUs"
+    known: dict[str, object] = {"wall_s": ended.wall_s, "cpu_s": ended.cpu_s} if run_file is None else {}
+    return Trial(
+        setting=setting,
+        round=round_,
+        status=status,
+        started=ended.started,
+        exit_status=ended.exit_status,
+        run=run_file.name if run_file is not None and captured else "",
+        log=log.name,
+        problem=problem,
+        **{**known, **facts},  # type: ignore[arg-type]
+    )
+
+
+def _measured(run_file: Path) -> dict[str, object]:
+    """Return what the run file says: wall, CPU time, and its own account."""
+    run = load_run(run_file, edges=False)
+    judged = judge_run(run, run.processes)
+    verdict = judged.verdict
+    facts: dict[str, object] = {
+        "wall_s": None if run.manifest is None else run.manifest.wall_s,
+        "cpu_s": None if run.machine is None else run.machine.tree_cpu_s,
+        "cause": "" if verdict is None else verdict.cause,
+        "kind": "" if verdict is None else verdict.kind or "",
+    }
+    if not judged.account.merged:
+        facts["queue_s"] = judged.account.bucket("queue").seconds
+        facts["blocked_s"] = judged.account.bucket("blocked").seconds
+    return facts
+
+
+def _remove_spool(run_file: Path) -> None:
+    """Remove what a capture that had to be killed left behind: its run was not finished, and does not count."""
+    for left in run_file.parent.glob(f".{run_file.name}.*"):
+        with contextlib.suppress(OSError):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()

@@ -1,0 +1,159 @@
+"""Runs a command once for a study, under ``profkit capture`` or without, and says how it went.
+
+The target has a session of its own, so that whatever it starts can be ended with it, no standard input, and a log
+file for its output. It is captured by ``profkit capture`` in a process of its own: a study survives whatever happens
+to one run, and its own memory and imports are not in what it measures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.errors import ProfkitError
+
+__all__ = ["Ended", "Interrupted", "run_once"]
+
+#: Seconds that a target has to end after it was asked to: its run file is written in that time.
+GRACE_S = 10.0
+
+
+class Interrupted(Exception):  # noqa: N818 - a way to end, not an error
+    """The user stopped the study; the run that was going on has ended and does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one run ended.
+
+    Attributes
+    ----------
+    exit_status
+        0 to 255, or ``None`` if the time was over.
+    wall_s, cpu_s
+        Seconds from start to end, with what profkit itself needs if it was captured; CPU seconds of all processes.
+    started
+        ISO 8601, UTC.
+    last_line
+        The last line of output, for a message about a failure.
+    """
+
+    exit_status: int | None
+    wall_s: float
+    cpu_s: float
+    started: str
+    last_line: str
+
+
+def run_once(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    log: Path,
+    run_file: Path | None,
+    timeout_s: float | None,
+) -> Ended:
+    """Run a command to its end.
+
+    Parameters
+    ----------
+    command, environment
+        What to run.
+    log
+        File for its standard output and standard error.
+    run_file
+        Where to capture it to; ``None`` runs it without profkit.
+    timeout_s
+        Seconds after which it is ended, if not ``None``.
+
+    Raises
+    ------
+    Interrupted
+        SIGINT or SIGTERM came; the command has been ended.
+    ProfkitError
+        It cannot be started.
+    """
+    words = list(command)
+    if run_file is not None:
+        words = [sys.executable, "-m", "profkit", "capture", "-q", "-o", str(run_file), "--", *words]
+    started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    with open(log, "wb") as output, _stoppable():
+        begin = time.monotonic()
+        try:
+            target = subprocess.Popen(
+                words,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ProfkitError(f"{words[0]}: {error.strerror or error}") from None
+        try:
+            status, cpu_s = _wait(target, None if timeout_s is None else begin + timeout_s)
+        except BaseException:
+            _end(target)
+            raise
+        wall_s = time.monotonic() - begin
+    return Ended(status, wall_s, cpu_s, started, _last_line(log))
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGINT and SIGTERM raise `Interrupted` in the main thread."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise Interrupted(signal.Signals(number).name)
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _wait(target: subprocess.Popen[bytes], deadline: float | None) -> tuple[int | None, float]:
+    """Return the exit status, ``None`` when the time was over, and the CPU seconds of all that was waited for."""
+    before = os.times()
+    status: int | None
+    try:
+        status = target.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        status = status if status >= 0 else 128 - status
+    except subprocess.TimeoutExpired:
+        _end(target)
+        status = None
+    after = os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    return status, spent
+
+
+def _end(target: subprocess.Popen[bytes]) -> None:
+    """End the target and all that is in its session: first politely, so that its run file is written."""
+    for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(target.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            target.wait(patience)
+            break
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(target.pid, signal.SIGKILL)  # what outlived its leader
+
+
+def _last_line(log: Path) -> str:
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+            lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1].strip()[:200] if lines else ""
