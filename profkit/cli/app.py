@@ -41,6 +41,11 @@ COMMANDS = {
         "sweep",
         "Run a command with all combinations of settings and show which is fastest.",
     ),
+    "tune": Entry(
+        "profkit.cli.tune",
+        "tune",
+        "Search for the best settings of a command, and confirm them against the default.",
+    ),
     "merge": Entry(
         "profkit.cli.merge", "merge", "Join the rank files of one job, or rescue a killed capture."
     ),

@@ -125,12 +125,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """From the baseline's wall to the candidate's, step by step; of one run alone (`before_s` is ``None``) from 0."""
+    """From the wall of one side to that of the other, step by step; of one run (no `before_s`) from 0."""
 
     before_s: float | None
     after_s: float
     steps: tuple[Step, ...]
     note: str = ""
+    sides: tuple[str, str] = ("baseline", "candidate")
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,13 +90,17 @@ def spans(waterfall: Waterfall) -> list[tuple[str, float, float]]:
 
 def waterfall_rows(waterfall: Waterfall) -> list[tuple[str, str, str]]:
     """Title, seconds and what is in it, for each row of `spans`."""
-    rows = [] if waterfall.before_s is None else [("baseline", units.seconds(waterfall.before_s), "")]
+    rows = [] if waterfall.before_s is None else [(waterfall.sides[0], units.seconds(waterfall.before_s), "")]
     for step in waterfall.steps:
         sign = "+" if step.seconds > 0 and waterfall.before_s is not None else ""
         share = f" ({units.share(step.share)})" if math.isfinite(step.share) and abs(step.share) < 10 else ""
         rows.append((step.title, f"{sign}{units.seconds(step.seconds)}{share}", step.about))
     rows.append(
-        ("candidate" if waterfall.before_s is not None else "wall", units.seconds(waterfall.after_s), "")
+        (
+            waterfall.sides[1] if waterfall.before_s is not None else "wall",
+            units.seconds(waterfall.after_s),
+            "",
+        )
     )
     return rows
 

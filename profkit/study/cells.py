@@ -1,7 +1,7 @@
 """The figures of a study's settings: median, interval, speed-up, and which settings may be the best one.
 
 Times are compared as logarithms: noise of run times is a factor. Their spread within a setting is pooled over all
-settings, because few repeats of one setting say little about it. The two quantiles that intervals and comparisons need
+settings, because few repeats of one setting say little about it. The quantiles that intervals and comparisons need
 depend on the numbers of repeats alone, and are simulated with a fixed seed.
 """
 
@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from profkit.measure.intervals import Estimate
 from profkit.study.journal import Trial
+from profkit.study.objectives import WALL, Objective
 from profkit.study.space import Parameter, Setting, Space
 
-__all__ = ["Cell", "Results", "resources", "results"]
+__all__ = ["Cell", "Results", "gain", "resources", "results"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +42,7 @@ class Cell:
     setting
         Value of each parameter, in their order.
     times
-        Objective of the runs that count, in the order of their rounds.
+        Figures of the runs that count, in the order of their rounds.
     median, low, high
         Of them, with an interval of `LEVEL`; NaN where it is not known.
     speedup
@@ -89,17 +91,22 @@ class Results:
         What is varied.
     cells
         One for each setting, in the order of the grid.
-    baseline, best
-        Positions in `cells`; `best` is ``None`` while nothing ended well.
+    baseline, best, advised
+        Positions in `cells`. `best` has the best median, and `advised` the fewest threads and processes, then the
+        least CPU time, of those that cannot be told apart from it; both are ``None`` while nothing ended well.
     spread
         Standard deviation of ln(time) within a setting; NaN where no setting has two runs.
+    objective
+        What is compared.
     """
 
     parameters: tuple[Parameter, ...]
     cells: tuple[Cell, ...]
     baseline: int
     best: int | None
+    advised: int | None
     spread: float
+    objective: Objective = WALL
 
 
 def results(
@@ -107,8 +114,7 @@ def results(
     trials: Sequence[Trial],
     *,
     baseline: Setting | None = None,
-    objective: Callable[[Trial], float | None] = lambda trial: trial.wall_s,
-    maximise: bool = False,
+    objective: Objective = WALL,
 ) -> Results:
     """Return the figures of all settings.
 
@@ -119,9 +125,7 @@ def results(
     baseline
         The setting that speed-ups refer to; by default the first.
     objective
-        Positive figure of one run; ``None`` where it has none.
-    maximise
-        Whether more of it is better.
+        What is compared.
 
     Notes
     -----
@@ -136,15 +140,23 @@ def results(
         key = tuple(trial.setting.get(name, "") for name in names)
         if key in by_setting:
             by_setting[key].append(trial)
+    maximise = objective.maximise
+
+    def figure(trial: Trial) -> float | None:
+        return trial.wall_s if objective.kind == "wall" else trial.objective
+
     counted = {setting: _counted(found) for setting, found in by_setting.items()}
     times = [
-        np.array([x for x in map(objective, counted[setting]) if x is not None and x > 0]) for setting in settings
+        np.array([x for x in map(figure, counted[setting]) if x is not None and x > 0])
+        for setting in settings
     ]
     medians = np.array([float(np.median(t)) if len(t) else math.nan for t in times])
     spread = _spread(times)
     half, apart = _quantiles(tuple(len(t) for t in times))
     known = np.flatnonzero(np.isfinite(medians))
-    best = None if not len(known) else int(known[np.argmax(medians[known]) if maximise else np.argmin(medians[known])])
+    best = None
+    if len(known):
+        best = int(known[np.argmax(medians[known]) if maximise else np.argmin(medians[known])])
     at = 0 if baseline is None else settings.index(baseline)
     counts = resources(space.parameters)
     cells = []
@@ -156,7 +168,7 @@ def results(
         runs, found = counted[setting], by_setting[setting]
         verdicts = Counter((trial.cause, trial.kind) for trial in runs)
         cause, kind = max(verdicts, key=verdicts.__getitem__, default=("", ""))
-        failures = [trial for trial in found if trial.status in ("failed", "timeout")]
+        failures = [trial for trial in found if trial.status in ("failed", "timeout", "pruned")]
         cells.append(
             Cell(
                 setting=setting,
@@ -177,7 +189,40 @@ def results(
                 problem=failures[-1].problem if failures else "",
             )
         )
-    return Results(space.parameters, tuple(cells), at, best, spread)
+    advised = None if best is None else _advised(cells, best, counts)
+    return Results(space.parameters, tuple(cells), at, best, advised, spread, objective)
+
+
+def _advised(cells: Sequence[Cell], best: int, counts: tuple[int, ...] | None) -> int:
+    """Of the settings that may be the best, the one that takes the least."""
+
+    def cost(i: int) -> tuple[float, float, bool]:
+        cell = cells[i]
+        size = 0.0 if counts is None else _product(cell.setting, counts)
+        cpu_s = cell.cores * cell.median
+        return size, cpu_s if math.isfinite(cpu_s) else 0.0, i != best
+
+    return min((i for i, cell in enumerate(cells) if cell.best), key=cost)
+
+
+def gain(study: Results, before: int, after: int) -> Estimate:
+    """Return how many times better one cell is than another, with an interval of `LEVEL`.
+
+    Parameters
+    ----------
+    study
+        The figures.
+    before, after
+        Positions of two cells.
+    """
+    a, b = study.cells[before], study.cells[after]
+    ratio = b.median / a.median if study.objective.maximise else a.median / b.median
+    if not math.isfinite(study.spread) or not math.isfinite(ratio):
+        return Estimate(ratio)
+    counts = tuple(len(cell.times) for cell in study.cells)
+    measured = _simulated(counts)
+    width = study.spread * float(np.quantile(np.abs(measured[:, before] - measured[:, after]), LEVEL))
+    return Estimate(ratio, ratio * math.exp(-width), ratio * math.exp(width))
 
 
 def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
@@ -227,38 +272,42 @@ def _spread(times: Sequence[Floats]) -> float:
     return math.sqrt(squares / freedom)
 
 
-def _quantiles(counts: tuple[int, ...]) -> tuple[Floats, float]:
+def _simulated(counts: tuple[int, ...]) -> Floats:
     """Simulate what noise alone does to the medians of such a study, in units of the spread that is then measured.
 
     Parameters
     ----------
     counts
-        Runs of each setting.
+        Runs of each setting, of which one has at least two.
 
     Returns
     -------
-    float64 array, shape (settings,)
-        Half width of the interval of each setting's median.
-    float
-        How far the median of the best setting may lie above the least of all.
+    float64 array, shape (draws, settings)
+        NaN for settings without runs.
     """
-    n = np.array(counts)
-    freedom = int(np.maximum(n - 1, 0).sum())
-    if not freedom:
-        return np.full(len(n), math.nan), math.nan
     random = np.random.default_rng(SEED)
-    medians = np.full((DRAWS, len(n)), np.nan)
+    medians = np.full((DRAWS, len(counts)), np.nan)
     squares = np.zeros(DRAWS)
     for i, count in enumerate(counts):
         if count:
             drawn = random.standard_normal((DRAWS, count))
             medians[:, i] = np.median(drawn, axis=1)
             squares += ((drawn - drawn.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-    measured = medians / np.sqrt(squares / freedom)[:, None]
-    half = np.full(len(n), math.nan)
-    ran = np.flatnonzero(n)
-    half[ran] = np.quantile(np.abs(measured[:, ran]), LEVEL, axis=0)
-    # Any setting may be the best one: the first that has the fewest runs is the least certain.
-    one = ran[np.argmin(n[ran])]
-    apart = measured[:, one] - measured[:, ran].min(axis=1)
-    return half, float(np.quantile(apart, LEVEL))
+    freedom = sum(max(count - 1, 0) for count in counts)
+    return medians / np.sqrt(squares / freedom)[:, None]
+
+
+def _quantiles(counts: tuple[int, ...]) -> tuple[Floats, float]:
+    """Return the half width of each median's interval, and how far the best setting's may lie above the least of all.
+
+    Both are in units of the spread, and NaN where no setting has two runs.
+    """
+    half = np.full(len(counts), math.nan)
+    if max(counts, default=0) < 2:
+        return half, math.nan
+    ran = np.flatnonzero(counts)
+    measured = _simulated(counts)[:, ran]
+    half[ran] = np.quantile(np.abs(measured), LEVEL, axis=0)
+    # Any setting may be the best one; that with the fewest runs is the least certain.
+    one = int(np.argmin(np.array(counts)[ran]))
+    return half, float(np.quantile(measured[:, one] - measured.min(axis=1), LEVEL))

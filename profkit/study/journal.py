@@ -1,7 +1,7 @@
 """The directory of a study: what is studied, and one line for every run that ended, written when it ends.
 
-``study.json`` says what is studied, ``journal.jsonl`` has a `Trial` in each line, ``runs/`` the run files and what the
-target printed. Whatever stops a study, the lines that were written stand, and the study goes on from them. One
+``study.json`` says what is studied, ``journal.jsonl`` has a `Trial` in each line, ``runs/`` the run files and what
+the target printed. Whatever stops a study, the lines that were written stand, and the study goes on from them. One
 process at a time works on it: the journal is locked while it does.
 """
 
@@ -18,9 +18,9 @@ from typing import BinaryIO
 from profkit.errors import FormatError, UsageError
 from profkit.formats.atomic import replacing
 from profkit.formats.codec import Codec, MemberError
-from profkit.study.space import Parameter, Space
+from profkit.study.space import Parameter, Setting, Space
 
-__all__ = ["Journal", "Plan", "Trial", "read_plan", "read_trials"]
+__all__ = ["TRIALS", "Journal", "Plan", "Trial", "read_plan", "read_trials"]
 
 _SCHEMA = "profkit.study/1"
 _PLAN, _JOURNAL, _RUNS = "study.json", "journal.jsonl", "runs"
@@ -53,6 +53,8 @@ class Trial:
         File names in ``runs/``; ``run`` is empty without a profile.
     started
         ISO 8601, UTC.
+    objective
+        What is compared of it, if that is not the wall time.
     problem
         What went wrong, in one line.
     """
@@ -70,6 +72,7 @@ class Trial:
     kind: str = ""
     run: str = ""
     log: str = ""
+    objective: float | None = None
     problem: str = ""
 
 
@@ -81,14 +84,15 @@ class Plan:
     command: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     profiled: bool
+    listed: tuple[Setting, ...] = ()
 
     @property
     def space(self) -> Space:
         """What is varied in which command."""
-        return Space(self.command, self.parameters)
+        return Space(self.command, self.parameters, self.listed)
 
 
-_PLANS, _TRIALS = Codec(Plan), Codec(Trial)
+_PLANS, TRIALS = Codec(Plan), Codec(Trial)
 
 
 class Journal:
@@ -113,13 +117,15 @@ class Journal:
 
     def __init__(self, directory: Path, space: Space, *, profiled: bool) -> None:
         self.directory, self.profiled = directory, profiled
-        wanted = Plan(_SCHEMA, space.command, space.parameters, profiled)
+        wanted = Plan(_SCHEMA, space.command, space.parameters, profiled, space.listed)
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self._file = open(directory / _JOURNAL, "ab")  # noqa: SIM115 - closed by __exit__
         except OSError as error:
             raise UsageError(
-                f"cannot write there ({error.strerror}); choose another place", parameter="dir", value=directory
+                f"cannot write there ({error.strerror}); choose another place",
+                parameter="dir",
+                value=directory,
             ) from None
         try:
             _lock(self._file, directory)
@@ -155,7 +161,7 @@ class Journal:
 
     def add(self, trial: Trial) -> None:
         """Write down a trial; it is on the disk when this returns."""
-        line = json.dumps(_TRIALS.write(trial), separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(TRIALS.write(trial), separators=(",", ":")).encode() + b"\n"
         self._file.write(line)
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -206,7 +212,7 @@ def _read_trials(directory: Path) -> tuple[list[Trial], int]:
     trials = []
     for number, line in enumerate(data[:whole].splitlines(), 1):
         try:
-            trials.append(_TRIALS.read("trial", json.loads(line)))
+            trials.append(TRIALS.read("trial", json.loads(line)))
         except (ValueError, RecursionError) as error:
             raise FormatError(path, f"line {number} is damaged: {error}", "remove that line") from None
     return trials, whole
@@ -249,4 +255,6 @@ def _difference(found: Plan, wanted: Plan) -> str:
         return f"other parameters ({listed})"
     if found.command != wanted.command:
         return "another command"
+    if found.listed != wanted.listed:
+        return "other settings"
     return "captured runs" if found.profiled else "runs without a profile"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ UNSET = "unset"
 MOST_SETTINGS = 10_000
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RANGE = re.compile(r"(?P<low>\d{1,9})\.\.(?P<high>\d{1,9})(?:(?P<sign>[+x])(?P<step>\d{1,9}))?")
+_RANGE = re.compile(
+    r"(?P<low>\d{1,9})\.\.(?P<high>\d{1,9})(?:(?P<sign>[+x])(?P<step>\d{1,9})|(?P<log>:log))?"
+)
 
 #: One value of each parameter, in their order.
 Setting = tuple[str, ...]
@@ -34,20 +37,34 @@ class Parameter:
     environment
         Whether it is a variable.
     values
-        All different, the baseline's first.
+        All different.
+    scale
+        ``int`` or ``log`` if the values are all whole numbers of a range, whose order means something; else empty.
     """
 
     name: str
     environment: bool
     values: tuple[str, ...]
+    scale: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All combinations of some parameters, and the command that they are put into."""
+    """Some parameters, and the command that they are put into.
+
+    Attributes
+    ----------
+    command
+        Words of which some have placeholders.
+    parameters
+        What is varied.
+    listed
+        The settings that are studied; if there are none, all combinations of the parameters' values.
+    """
 
     command: tuple[str, ...]
     parameters: tuple[Parameter, ...]
+    listed: tuple[Setting, ...] = ()
 
     def check(self) -> None:
         """Refuse what cannot be studied, before anything runs.
@@ -55,36 +72,43 @@ class Space:
         Raises
         ------
         UsageError
-            Nothing is varied, a name occurs twice, the command lacks a placeholder, or there are too many settings.
+            Nothing is varied, a name occurs twice, or the command lacks a placeholder.
         """
         if not self.parameters:
             raise UsageError("nothing to vary: name a parameter with its values, as in workers=1,2,4")
         names = [parameter.name for parameter in self.parameters]
         for name in names:
             if names.count(name) > 1:
-                raise UsageError("is given twice; list all of its values in one place", parameter="param", value=name)
+                raise UsageError(
+                    "is given twice; list all of its values in one place", parameter="param", value=name
+                )
         for parameter in self.parameters:
-            if not parameter.environment and not any(f"{{{parameter.name}}}" in word for word in self.command):
+            if not parameter.environment and not any(
+                f"{{{parameter.name}}}" in word for word in self.command
+            ):
                 raise UsageError(
                     f"the command has no {{{parameter.name}}}; put it where the value belongs, or use an "
                     "environment variable",
                     parameter="param",
                     value=parameter.name,
                 )
-        if self.size > MOST_SETTINGS:
-            raise UsageError(f"{self.size:,} settings are more than {MOST_SETTINGS:,}; try fewer values")
 
     @property
     def size(self) -> int:
         """How many settings there are."""
-        count = 1
-        for parameter in self.parameters:
-            count *= len(parameter.values)
-        return count
+        return len(self.listed) or math.prod(len(parameter.values) for parameter in self.parameters)
 
     def settings(self) -> list[Setting]:
-        """Return every setting; the last parameter changes fastest."""
-        return list(itertools.product(*(parameter.values for parameter in self.parameters)))
+        """Return every setting; the last parameter changes fastest.
+
+        Raises
+        ------
+        UsageError
+            There are more than `MOST_SETTINGS`.
+        """
+        if self.size > MOST_SETTINGS:
+            raise UsageError(f"{self.size:,} settings are more than {MOST_SETTINGS:,}; try fewer values")
+        return list(self.listed or itertools.product(*(parameter.values for parameter in self.parameters)))
 
     def command_of(self, setting: Setting) -> list[str]:
         """Return the command with the values in the places of its placeholders."""
@@ -125,7 +149,7 @@ def parse_parameter(text: str, *, environment: bool) -> Parameter:
     ----------
     text
         VALUES are separated by commas. ``A..B`` stands for all whole numbers from A to B, ``A..B+K`` for every Kth
-        of them, ``A..BxK`` for A, A × K, A × K² … up to B.
+        of them, ``A..BxK`` for A, A × K, A × K² … up to B, ``A..B:log`` for all of them, whose ratios matter.
     environment
         Whether the name is that of an environment variable.
 
@@ -139,9 +163,12 @@ def parse_parameter(text: str, *, environment: bool) -> Parameter:
     if not sign or not _NAME.fullmatch(name):
         raise UsageError("give NAME=VALUES, as in workers=1,2,4", parameter=option, value=text)
     values: list[str] = []
+    scale = ""
     for item in rest.split(","):
         found = _RANGE.fullmatch(item)
         values += [item] if found is None else _numbers(found, text, option)
+        if found is not None and item == rest and found["sign"] is None:
+            scale = "log" if found["log"] else "int"
         if len(values) > MOST_SETTINGS:
             raise UsageError(f"has more than {MOST_SETTINGS:,} values", parameter=option, value=text)
     if "" in values:
@@ -150,13 +177,14 @@ def parse_parameter(text: str, *, environment: bool) -> Parameter:
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
         raise UsageError(f"has the value {twice} twice", parameter=option, value=text)
-    return Parameter(name, environment, tuple(values))
+    return Parameter(name, environment, tuple(values), scale)
 
 
 def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
     low, high = int(found["low"]), int(found["high"])
     step = int(found["step"] or 1)
-    if high < low or step < 1 or (found["sign"] == "x" and (step < 2 or low < 1)):
+    geometric = bool(found["log"]) or found["sign"] == "x"
+    if high < low or step < 1 or (found["sign"] == "x" and step < 2) or (geometric and low < 1):
         raise UsageError(f"{found.group()} is no range of numbers", parameter=option, value=text)
     if found["sign"] != "x":
         return [str(number) for number in range(low, min(high, low + step * MOST_SETTINGS) + 1, step)]
@@ -167,8 +195,15 @@ def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
     return numbers
 
 
-def parse_setting(text: str, parameters: Sequence[Parameter]) -> Setting:
-    """Read ``NAME=VALUE,NAME=VALUE`` as one of the settings of these parameters.
+def parse_setting(text: str, parameters: Sequence[Parameter], *, listed: bool = True) -> Setting:
+    """Read ``NAME=VALUE,NAME=VALUE`` as a setting of these parameters.
+
+    Parameters
+    ----------
+    text, parameters
+        What the user wrote, and what is varied.
+    listed
+        Whether it must be one of the settings that are studied.
 
     Raises
     ------
@@ -181,7 +216,7 @@ def parse_setting(text: str, parameters: Sequence[Parameter]) -> Setting:
         example = ",".join(f"{parameter.name}={parameter.values[0]}" for parameter in parameters)
         raise UsageError(f"name each parameter once, as in {example}", parameter="baseline", value=text)
     for parameter in parameters:
-        if given[parameter.name] not in parameter.values:
+        if listed and given[parameter.name] not in parameter.values:
             raise UsageError(
                 f"{given[parameter.name]} is not among the values of {parameter.name}",
                 parameter="baseline",

@@ -10,22 +10,52 @@ import contextlib
 import os
 import random
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.study.journal import Journal, Trial
+from profkit.study.objectives import WALL, Objective
 from profkit.study.space import Setting, Space
 from profkit.study.trials import Ended, run_once
 from profkit.verdict.alone import judge_run
 
-__all__ = ["MOST_DISTURBED", "Progress", "run_trial", "sweep"]
+__all__ = ["MOST_DISTURBED", "Progress", "Runner", "run_trial", "sweep"]
 
 #: How often one round repeats a run that other processes disturbed; then it counts as it is, and is marked.
 MOST_DISTURBED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """How the runs of a study are made.
+
+    Attributes
+    ----------
+    space
+        What is varied in which command.
+    directory
+        Where run files and logs go.
+    profiled
+        Whether runs are captured.
+    environment
+        What variables are changed in.
+    timeout_s
+        Seconds after which a run is ended, if not ``None``.
+    objective
+        What is measured of each run.
+    """
+
+    space: Space
+    directory: Path
+    profiled: bool
+    environment: Mapping[str, str]
+    timeout_s: float | None = None
+    objective: Objective = WALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +86,7 @@ def sweep(
     warmup: int = 0,
     timeout_s: float | None = None,
     environment: Mapping[str, str] | None = None,
+    objective: Objective = WALL,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
     """Run every setting `repeat` times, except the runs that the journal has already.
@@ -74,6 +105,8 @@ def sweep(
         Seconds after which a run is ended and counts as ``timeout``.
     environment
         What variables are changed in; by default that of this process.
+    objective
+        What is measured of each run.
     progress
         Called before and after each run.
 
@@ -85,13 +118,14 @@ def sweep(
         The command cannot be started.
     """
     inherited = dict(os.environ if environment is None else environment)
+    runner = Runner(space, journal.runs, journal.profiled, inherited, timeout_s, objective)
     settings = space.settings()
     total = repeat * len(settings)
     left = list(_left(journal.trials, space, settings, repeat))
     if left:
         for _ in range(warmup):
             progress(Progress(space.label(settings[0]), 0, total))
-            trial = run_trial(journal, space, settings[0], "warm-up", 0, timeout_s, inherited)
+            trial = run_trial(runner, settings[0], "warm-up", 0)
             progress(Progress(space.label(settings[0]), 0, total, trial))
     number = total - len(left)
     for round_, setting in left:
@@ -102,7 +136,7 @@ def sweep(
         while _wanted(journal.trials, space, setting, round_):
             progress(Progress(label, number, total))
             name = f"{settings.index(setting) + 1}-{round_ + 1}"
-            trial = run_trial(journal, space, setting, name, round_, timeout_s, inherited)
+            trial = run_trial(runner, setting, name, round_)
             journal.add(trial)
             progress(Progress(label, number, total, trial))
 
@@ -135,47 +169,62 @@ def _hopeless(trials: list[Trial], space: Space, setting: Setting) -> bool:
 
 
 def run_trial(
-    journal: Journal,
-    space: Space,
+    runner: Runner,
     setting: Setting,
     name: str,
     round_: int,
-    timeout_s: float | None,
-    inherited: Mapping[str, str],
+    *,
+    timeout_s: float | None = None,
+    hopeless: Callable[[], bool] | None = None,
 ) -> Trial:
     """Run one setting once.
 
     Parameters
     ----------
+    runner
+        How runs are made.
+    setting
+        What is run.
     name
         Stem of its files in the study's ``runs/``; an earlier run of that name is replaced.
     round_
         What the trial says of it.
-    timeout_s, inherited
-        As for `sweep`.
+    timeout_s
+        Seconds after which it is ended, if they are fewer than the runner's.
+    hopeless
+        As for `profkit.study.trials.run_once`.
 
     Raises
     ------
     Interrupted, ProfkitError
         As for `sweep`.
     """
-    run_file = journal.runs / f"{name}.prof" if journal.profiled else None
-    log = journal.runs / f"{name}.log"
+    run_file = runner.directory / f"{name}.prof" if runner.profiled else None
+    log = runner.directory / f"{name}.log"
+    limits = [limit for limit in (runner.timeout_s, timeout_s) if limit is not None]
     if run_file is not None:
         run_file.unlink(missing_ok=True)
+    began = time.time()
     try:
         ended = run_once(
-            space.command_of(setting),
-            space.environment_of(setting, inherited),
+            runner.space.command_of(setting),
+            runner.space.environment_of(setting, runner.environment),
             log=log,
             run_file=run_file,
-            timeout_s=timeout_s,
+            timeout_s=min(limits, default=None),
+            hopeless=hopeless,
         )
     finally:
         if run_file is not None:
             _remove_spool(run_file)
-    names = [parameter.name for parameter in space.parameters]
-    return _trial(dict(zip(names, setting, strict=True)), round_, ended, run_file, log)
+    names = [parameter.name for parameter in runner.space.parameters]
+    trial = _trial(dict(zip(names, setting, strict=True)), round_, ended, run_file, log)
+    if runner.objective.kind == "wall" or trial.status not in ("done", "disturbed"):
+        return trial
+    value = runner.objective.measure(trial.wall_s, log, run_file, began)
+    if value is None:
+        return replace(trial, status="failed", problem=runner.objective.missing())
+    return replace(trial, objective=value)
 
 
 def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path | None, log: Path) -> Trial:

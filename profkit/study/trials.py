@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ __all__ = ["Ended", "Interrupted", "run_once"]
 
 #: Seconds that a target has to end after it was asked to: its run file is written in that time.
 GRACE_S = 10.0
+#: Seconds between two looks at what a run has printed so far.
+_LOOK_S = 1.0
 
 
 class Interrupted(Exception):  # noqa: N818 - a way to end, not an error
@@ -60,6 +62,7 @@ def run_once(
     log: Path,
     run_file: Path | None,
     timeout_s: float | None,
+    hopeless: Callable[[], bool] | None = None,
 ) -> Ended:
     """Run a command to its end.
 
@@ -73,6 +76,8 @@ def run_once(
         Where to capture it to; ``None`` runs it without profkit.
     timeout_s
         Seconds after which it is ended, if not ``None``.
+    hopeless
+        Asked every second while it runs; it is ended when this says so.
 
     Raises
     ------
@@ -99,7 +104,7 @@ def run_once(
         except OSError as error:
             raise ProfkitError(f"{words[0]}: {error.strerror or error}") from None
         try:
-            status, cpu_s = _wait(target, None if timeout_s is None else begin + timeout_s)
+            status, cpu_s = _wait(target, None if timeout_s is None else begin + timeout_s, hopeless)
         except BaseException:
             _end(target)
             raise
@@ -122,16 +127,23 @@ def _stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _wait(target: subprocess.Popen[bytes], deadline: float | None) -> tuple[int | None, float]:
-    """Return the exit status, ``None`` when the time was over, and the CPU seconds of all that was waited for."""
+def _wait(
+    target: subprocess.Popen[bytes], deadline: float | None, hopeless: Callable[[], bool] | None
+) -> tuple[int | None, float]:
+    """Return the exit status, ``None`` where it was ended here, and the CPU seconds of all that was waited for."""
     before = os.times()
-    status: int | None
-    try:
-        status = target.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        status = status if status >= 0 else 128 - status
-    except subprocess.TimeoutExpired:
-        _end(target)
-        status = None
+    status: int | None = None
+    while True:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        slice_s = left if hopeless is None else min(_LOOK_S, _LOOK_S if left is None else left)
+        try:
+            status = target.wait(slice_s)
+            status = status if status >= 0 else 128 - status
+            break
+        except subprocess.TimeoutExpired:
+            if (left is not None and slice_s == left) or (hopeless is not None and hopeless()):
+                _end(target)
+                break
     after = os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     return status, spent

@@ -16,7 +16,19 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
 
 #: A room may import the rooms before it, and itself.
-ROOMS = ("errors", "model", "formats", "capture", "identity", "measure", "verdict", "study", "report", "api", "cli")
+ROOMS = (
+    "errors",
+    "model",
+    "formats",
+    "capture",
+    "identity",
+    "measure",
+    "verdict",
+    "study",
+    "report",
+    "api",
+    "cli",
+)
 
 #: Rooms that compute: no files, no clock, no environment, no output.
 PURE = ("identity", "measure", "verdict")

@@ -18,7 +18,14 @@ from profkit.report.wording.functions import (
     location,
     moved_text,
 )
-from profkit.report.wording.studies import LACKED, interval_text, study_notes, study_verdict
+from profkit.report.wording.studies import (
+    LACKED,
+    confirmed_verdict,
+    figure,
+    interval_text,
+    study_notes,
+    study_verdict,
+)
 from profkit.report.wording.verdicts import finding_text, summary_of, verdict_block
 
 __all__ = [
@@ -28,10 +35,12 @@ __all__ = [
     "WAITING_NOTE",
     "advice_blocks",
     "advice_text",
+    "confirmed_verdict",
     "cut_note",
     "display_name",
     "evidence_texts",
     "explain_sections",
+    "figure",
     "finding_text",
     "interval_text",
     "location",

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import math
 
+from profkit.measure.intervals import Estimate
 from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.study.cells import Cell, Results
 
-__all__ = ["LACKED", "interval_text", "label_of", "study_notes", "study_verdict"]
+__all__ = [
+    "LACKED",
+    "confirmed_verdict",
+    "figure",
+    "interval_text",
+    "label_of",
+    "study_notes",
+    "study_verdict",
+]
 
 #: What a setting's runs lacked by themselves, by cause and kind of their verdict.
 LACKED = {
-    ("contention", "self-oversubscription"): "CPUs, taken by itself",
-    ("contention", "external-load"): "CPUs, taken by other processes",
-    ("contention", "cpu-quota"): "CPUs, by its quota",
+    ("contention", "self-oversubscription"): "CPUs (itself)",
+    ("contention", "external-load"): "CPUs (others)",
+    ("contention", "cpu-quota"): "CPUs (quota)",
     ("contention", ""): "CPUs",
     ("data-starvation", ""): "data",
-    ("blocked", ""): "what it was blocked on",
+    ("blocked", ""): "what it waits for",
 }
 
 
@@ -26,50 +35,104 @@ def label_of(study: Results, cell: Cell) -> str:
     return " ".join(f"{p.name}={v}" for p, v in zip(study.parameters, cell.setting, strict=True))
 
 
-def interval_text(cell: Cell) -> str:
+def figure(study: Results, value: float) -> str:
+    """Return a figure of the objective."""
+    if study.objective.seconds:
+        return units.seconds(value)
+    return f"{value:.4g}" if math.isfinite(value) else units.UNKNOWN
+
+
+def interval_text(study: Results, cell: Cell) -> str:
     """Return the interval of a median, empty where none is known."""
     if not math.isfinite(cell.low):
         return ""
-    return f"{units.seconds(cell.low)} – {units.seconds(cell.high)}"
+    return f"{figure(study, cell.low)} – {figure(study, cell.high)}"
 
 
 def study_verdict(study: Results) -> VerdictBlock:
-    """Return the answer of a study."""
-    if study.best is None:
-        failed = sum(cell.failed for cell in study.cells)
-        return VerdictBlock("No setting ended well", "", None, f"{failed} runs failed or took too long.", "bad")
-    best, base = study.cells[study.best], study.cells[study.baseline]
-    others = sum(cell.best for cell in study.cells) - 1
-    if not math.isfinite(study.spread):
+    """Return the answer of a sweep."""
+    if study.best is None or study.advised is None:
+        return _nothing(study)
+    best, base, advised = (study.cells[i] for i in (study.best, study.baseline, study.advised))
+    known = math.isfinite(study.spread)
+    if not known:
         more = "Each setting ran once: nothing is known of the noise. Repeat the runs before you rely on it."
-    elif others:
-        more = (
-            f"{_settings(others)} cannot be told apart from it by these runs." if others > 1 else
-            "One other setting cannot be told apart from it by these runs."
-        )
     else:
-        more = "All other settings are slower beyond the noise."
-    if best is base or (base.best and math.isfinite(study.spread)):
-        least = "" if best is base else f" The fastest median is that of {label_of(study, best)}."
-        return VerdictBlock(
-            f"No setting is faster than {label_of(study, base)} beyond the noise",
-            "",
-            None,
-            f"It took {units.seconds(base.median)}.{least} {more}",
-            "good",
-        )
-    gain = "" if not math.isfinite(best.speedup) else f", {units.factor(best.speedup)} faster"
+        more = _others(sum(cell.best for cell in study.cells) - 1)
+    if best is base or (base.best and known):
+        return _no_better(study, base, best, more)
+    if advised is not best:
+        label = label_of(study, best)
+        more = f"{label} has the best median; this takes less and cannot be told apart from it. {more}"
     change = (
-        f"{units.seconds(base.median)} with {label_of(study, base)} → {units.seconds(best.median)}."
+        f"{figure(study, base.median)} with {label_of(study, base)} → {figure(study, advised.median)}."
         if math.isfinite(base.median)
-        else f"It took {units.seconds(best.median)}; {label_of(study, base)} never ended well."
+        else f"It took {figure(study, advised.median)}; {label_of(study, base)} never ended well."
     )
-    tone = "good" if math.isfinite(study.spread) else "unsure"
-    return VerdictBlock(f"Best: {label_of(study, best)}{gain}", "", None, f"{change} {more}", tone)
+    gain = _times(study, advised.speedup)
+    headline = f"Best: {label_of(study, advised)}" + (f", {gain}" if gain else "")
+    return VerdictBlock(headline, "", None, f"{change} {more}", "good" if known else "unsure")
 
 
-def _settings(count: int) -> str:
-    return f"{count} other settings"
+def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
+    """Return the answer of a search whose best settings ran again beside the default.
+
+    Parameters
+    ----------
+    study
+        Of those runs; its baseline is the default.
+    gain
+        How many times better the advised setting is than the default.
+    """
+    if study.best is None or study.advised is None:
+        return _nothing(study)
+    base, advised = study.cells[study.baseline], study.cells[study.advised]
+    runs = f"{len(base.times)} runs each, in turn"
+    if base.best or not gain.low > 1:
+        return _no_better(study, base, study.cells[study.best], f"Median of {runs}.")
+    change = f"{figure(study, base.median)} → {figure(study, advised.median)}"
+    interval = f"{units.factor(gain.value)} [{gain.low:.2f}, {gain.high:.2f}]"
+    return VerdictBlock(
+        f"Confirmed: {label_of(study, advised)}, {_times(study, gain.value)}",
+        "",
+        None,
+        f"{change}, {interval} against the default {label_of(study, base)}; {runs}.",
+        "good",
+    )
+
+
+def _nothing(study: Results) -> VerdictBlock:
+    failed = sum(cell.failed for cell in study.cells)
+    said = "1 run" if failed == 1 else f"{failed} runs"
+    return VerdictBlock("No setting ended well", "", None, f"{said} failed or took too long.", "bad")
+
+
+def _no_better(study: Results, base: Cell, best: Cell, more: str) -> VerdictBlock:
+    least = (
+        ""
+        if best is base
+        else f" The best median is that of {label_of(study, best)}, {figure(study, best.median)}."
+    )
+    return VerdictBlock(
+        f"No setting is better than {label_of(study, base)} beyond the noise",
+        "",
+        None,
+        f"Its median is {figure(study, base.median)}.{least} {more}",
+        "good",
+    )
+
+
+def _others(count: int) -> str:
+    if count == 0:
+        return "All other settings are worse beyond the noise."
+    settings = "1 other setting" if count == 1 else f"{count} other settings"
+    return f"{settings} cannot be told apart from the best by these runs."
+
+
+def _times(study: Results, ratio: float) -> str:
+    if not math.isfinite(ratio):
+        return ""
+    return f"{units.factor(ratio)} {'faster' if study.objective.seconds else 'better'}"
 
 
 def study_notes(study: Results) -> list[str]:
@@ -78,7 +141,9 @@ def study_notes(study: Results) -> list[str]:
     disturbed = sum(cell.disturbed for cell in study.cells)
     if disturbed:
         runs = "1 run" if disturbed == 1 else f"{disturbed} runs"
-        notes.append(f"{runs} shared the CPUs with other processes each time; repeat the study on an idle machine.")
+        notes.append(
+            f"{runs} shared the CPUs with other processes each time; repeat the study on an idle machine."
+        )
     for cell in study.cells:
         if cell.failed:
             runs = "1 run" if cell.failed == 1 else f"{cell.failed} runs"

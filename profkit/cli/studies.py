@@ -1,0 +1,115 @@
+"""What ``profkit sweep`` and ``profkit tune`` share: the options of a study, and what is said while it runs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from profkit.cli.options import FILE
+from profkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from profkit.study.space import Space
+    from profkit.study.sweep import Progress
+
+__all__ = ["say", "space_of", "stopped", "study_options"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_STUDY_OPTIONS = (
+    click.option(
+        "-p",
+        "--param",
+        metavar="NAME=VALUES",
+        multiple=True,
+        help="Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2. Repeatable.",
+    ),
+    click.option(
+        "-e",
+        "--env",
+        metavar="NAME=VALUES",
+        multiple=True,
+        help="Values of an environment variable; unset may be one of them. Repeatable.",
+    ),
+    click.option(
+        "--timeout",
+        metavar="S",
+        type=click.FloatRange(min=0, min_open=True),
+        help="End a run after this many seconds.  [default: never]",
+    ),
+    click.option("--no-profile", is_flag=True, help="Do not capture the runs: only their figures are taken."),
+    click.option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=FILE,
+        help="Write the report to a .html, .json, .md or .txt file instead of stdout.",
+    ),
+    click.option(
+        "--full-paths", is_flag=True, help="Leave paths, users, host names and command lines as they are."
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
+    click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
+)
+
+
+def study_options(command: _Command) -> _Command:
+    """Give a command the options of a study."""
+    for option in reversed(_STUDY_OPTIONS):
+        command = option(command)
+    return command
+
+
+def space_of(param: tuple[str, ...], env: tuple[str, ...], command: tuple[str, ...]) -> Space:
+    """Read what is varied, and check that it can be.
+
+    Raises
+    ------
+    UsageError
+        It cannot, or there is no such command; nothing was run.
+    """
+    from profkit.study.space import Space, parse_parameter
+
+    if not command:
+        raise UsageError("no command to run; put it behind --")
+    parameters = [parse_parameter(text, environment=False) for text in param]
+    parameters += [parse_parameter(text, environment=True) for text in env]
+    space = Space(command, tuple(parameters))
+    space.check()
+    first = tuple(parameter.values[0] for parameter in space.parameters)
+    program = space.command_of(first)[0]
+    if shutil.which(program) is None:
+        raise UsageError(f"{program}: no such command; nothing was run")
+    return space
+
+
+def say(progress: Progress) -> None:
+    """Print one line for each run when it has ended."""
+    trial = progress.trial
+    if trial is None:
+        return
+    from profkit.report.text import clean
+    from profkit.report.units import seconds
+
+    place = "warm-up" if progress.number == 0 else f"run {progress.number} of {progress.total}"
+    if trial.status != "done":
+        said = f"{trial.status}: {trial.problem}"
+    elif trial.objective is not None:
+        said = f"{trial.objective:.6g} in {seconds(trial.wall_s)}"
+    else:
+        said = seconds(trial.wall_s)
+    print(clean(f"profkit: {place}: {progress.label}: {said}"), file=sys.stderr, flush=True)
+
+
+def stopped(directory: Path) -> click.exceptions.Exit:
+    """Say that the user stopped a study; the exit status is that of an interrupt."""
+    print(
+        f"profkit: stopped; what has run is in {directory}: run the same command again to go on",
+        file=sys.stderr,
+    )
+    return click.exceptions.Exit(130)

@@ -1,0 +1,206 @@
+"""What a study makes small or large: the wall time, an NVTX range, a number in the output, or one in a log file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from profkit.errors import UsageError
+from profkit.formats import load_run
+from profkit.measure.range_stats import range_rows
+
+__all__ = ["WALL", "Objective", "parse_objective"]
+
+#: Bytes of a log that are searched, from its end: a training run may print for hours.
+MOST_OUTPUT = 1 << 24
+_STEP = re.compile(r"\[(?P<index>-?\d{1,9})\]|\.?(?P<name>[^.\[\]]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """One figure of a run.
+
+    Attributes
+    ----------
+    kind
+        ``wall``, ``range``, ``output`` or ``json``.
+    text
+        What the user wrote.
+    what
+        Name of the range (with ``@DOMAIN``), the regular expression, or the path in the file.
+    file
+        Of ``json``: the log file, relative to the working directory.
+    maximise
+        Whether more is better.
+    """
+
+    kind: str
+    text: str = "wall"
+    what: str = ""
+    file: str = ""
+    maximise: bool = False
+
+    @property
+    def seconds(self) -> bool:
+        """Whether it is a time."""
+        return self.kind in ("wall", "range")
+
+    def needs_profile(self) -> bool:
+        """Whether the run must be captured."""
+        return self.kind == "range"
+
+    def of_output(self, log: Path) -> list[float]:
+        """Return every number in the output so far, in its order."""
+        pattern = re.compile(self.what)
+        try:
+            with open(log, "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_OUTPUT))
+                text = file.read().decode("utf-8", "replace")
+        except OSError:
+            return []
+        found = []
+        for match in pattern.finditer(text):
+            value = _number(match.group(1))
+            if value is not None:
+                found.append(value)
+        return found
+
+    def measure(self, wall_s: float | None, log: Path, run_file: Path | None, began: float) -> float | None:
+        """Return the figure of a run that ended well, ``None`` where it has none.
+
+        Parameters
+        ----------
+        wall_s
+            Seconds it took.
+        log
+            Its output.
+        run_file
+            Where it was captured to.
+        began
+            Seconds since 1970 when it was started: a log file that is older is not its own.
+        """
+        if self.kind == "wall":
+            return wall_s
+        if self.kind == "output":
+            values = self.of_output(log)
+            return float(np.median(values)) if values else None
+        if self.kind == "range":
+            return None if run_file is None else _of_range(run_file, self.what)
+        return _of_json(Path(self.file), self.what, began)
+
+    def missing(self) -> str:
+        """Say what a run did not have."""
+        if self.kind == "range":
+            return f"it has no NVTX range {self.what}"
+        if self.kind == "output":
+            return f"nothing in its output matches {self.what}"
+        return f"{self.file} has no number at {self.what}, or was not written by it"
+
+
+#: What a study is about unless the user asks for something else.
+WALL = Objective("wall")
+
+
+def parse_objective(text: str, *, maximise: bool) -> Objective:
+    """Read what the user wants to be small, or large.
+
+    Parameters
+    ----------
+    text
+        ``wall``, ``range:NAME[@DOMAIN]``, ``output:REGEX`` with one group around the number, or ``json:FILE:PATH``
+        with a path such as ``[-1].elapsed_time``.
+    maximise
+        Whether more is better.
+
+    Raises
+    ------
+    UsageError
+        It has another form, or the expression or the path is wrong.
+    """
+    kind, sign, rest = text.partition(":")
+    if text == "wall":
+        if maximise:
+            raise UsageError("a wall time is made small, not large", parameter="objective", value=text)
+        return WALL
+    if not sign or not rest or kind not in ("range", "output", "json"):
+        raise UsageError(
+            "give wall, range:NAME, output:REGEX or json:FILE:PATH", parameter="objective", value=text
+        )
+    if kind == "output":
+        try:
+            groups = re.compile(rest).groups
+        except re.error as error:
+            raise UsageError(
+                f"is no regular expression: {error}", parameter="objective", value=text
+            ) from None
+        if groups != 1:
+            raise UsageError(
+                "put one group around the number, as in output:([0-9.]+) sec/batch",
+                parameter="objective",
+                value=text,
+            )
+        return Objective(kind, text, rest, maximise=maximise)
+    if kind == "range":
+        return Objective(kind, text, rest, maximise=maximise)
+    file, sign, path = rest.rpartition(":")
+    if not sign or not file or _steps(path) is None:
+        raise UsageError(
+            "give json:FILE:PATH with a path such as [-1].elapsed_time", parameter="objective", value=text
+        )
+    return Objective(kind, text, path, file, maximise)
+
+
+def _steps(path: str) -> list[str | int] | None:
+    """Return the keys and indices of a path, ``None`` if it is none."""
+    steps: list[str | int] = []
+    at = 0
+    while at < len(path):
+        found = _STEP.match(path, at)
+        if found is None:
+            return None
+        steps.append(int(found["index"]) if found["index"] else found["name"])
+        at = found.end()
+    return steps or None
+
+
+def _of_json(file: Path, path: str, began: float) -> float | None:
+    try:
+        # One second: file systems round the times of files.
+        if file.stat().st_mtime < began - 1:
+            return None
+        value = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    for step in _steps(path) or ():
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return _number(value)
+
+
+def _of_range(run_file: Path, what: str) -> float | None:
+    name, _, domain = what.partition("@")
+    run = load_run(run_file, edges=False)
+    rows = range_rows([process.ranges for process in run.processes if process.ranges is not None])
+    for row in rows:
+        if row.key.name == name and not row.key.mark and (not domain or row.key.domain == domain):
+            return row.median_s
+    return None
+
+
+def _number(value: object) -> float | None:
+    """Return a positive finite number, ``None`` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and number > 0 else None

@@ -1,0 +1,436 @@
+"""Searches for the best setting with Optuna, and confirms it against the default.
+
+The search belongs to Optuna: its samplers, its pruners, its storage, through which several processes and machines
+work on one study. Every trial keeps its `Trial` among its attributes, so that a study can be read by whoever opens
+its storage. The default is tried first, then settings that often are good; then the sampler chooses.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from profkit.errors import ProfkitError, UsageError
+from profkit.study.cells import resources
+from profkit.study.journal import TRIALS, Trial
+from profkit.study.objectives import Objective
+from profkit.study.space import UNSET, Parameter, Setting, Space
+from profkit.study.sweep import MOST_DISTURBED, Progress, Runner, run_trial
+from profkit.study.trials import Interrupted
+
+if TYPE_CHECKING:
+    import optuna
+
+__all__ = ["Search", "baseline_of", "finalists", "first_settings", "open_search", "trials_of", "tune"]
+
+#: A run is ended when it took this many times as long as the best one: it cannot become the best any more.
+SLACK = 3.0
+#: Settings whose first figure is at most this much (1) worse than the best are tried again before one is advised.
+CLOSE = 0.1
+MOST_FINALISTS = 3
+#: How often in a row the sampler may ask for settings that were tried already; then the search is over.
+MOST_REPEATED = 50
+#: Trials that the default sampler draws at random before it learns; the first settings are among them.
+STARTUP_TRIALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """An Optuna study and what it is about.
+
+    Attributes
+    ----------
+    study
+        Of Optuna.
+    space
+        What is varied in which command.
+    objective
+        What is made small or large.
+    baseline
+        The default, to which the best is compared; it need not be one of the space's settings.
+    """
+
+    study: optuna.Study
+    space: Space
+    objective: Objective
+    baseline: Setting
+
+
+def open_search(
+    space: Space,
+    objective: Objective,
+    baseline: Setting,
+    *,
+    storage: str,
+    name: str,
+    sampler: str = "",
+    pruner: str = "",
+    seed: int | None = None,
+    first: Sequence[Setting] = (),
+) -> Search:
+    """Open a study in its storage, or make it.
+
+    Parameters
+    ----------
+    space, objective, baseline
+        See `Search`.
+    storage
+        URL of any storage of Optuna's, or ``journal:FILE``.
+    name
+        Of the study in the storage.
+    sampler, pruner
+        Class names of Optuna's, with or without ``Sampler`` and ``Pruner``, in any case; by default TPE, and no
+        pruner.
+    seed
+        Of the sampler; two processes on one study should have different ones.
+    first
+        Settings to try first, after the default.
+
+    Raises
+    ------
+    UsageError
+        Optuna is missing, there is no such sampler, pruner or storage, or the study has other parameters.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise UsageError('this needs Optuna: pip install "profkit[tune]"') from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    chosen = _sampler(optuna.samplers, sampler, seed)
+    pruning = _pruner(optuna.pruners, pruner, objective)
+    about = {
+        "command": list(space.command),
+        "parameters": [[p.name, p.environment, list(p.values), p.scale] for p in space.parameters],
+        "objective": [objective.text, objective.maximise],
+        "baseline": list(baseline),
+    }
+    try:
+        study = optuna.create_study(
+            storage=_storage(optuna, storage),
+            study_name=name,
+            sampler=chosen,
+            pruner=pruning,
+            direction="maximize" if objective.maximise else "minimize",
+            load_if_exists=True,
+        )
+    except (ProfkitError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # of SQLAlchemy, its drivers, Redis …
+        problem = " ".join(str(error).split())[:200]
+        raise UsageError(f"cannot be opened: {problem}", parameter="storage", value=storage) from None
+    known = study.user_attrs.get("profkit")
+    if known is None:
+        study.set_user_attr("profkit", about)
+        # Its own setting need not be in the space, so it is a trial without parameters.
+        study.enqueue_trial({}, user_attrs={"setting": list(baseline)})
+        for setting in first:
+            if setting != baseline:
+                study.enqueue_trial(_params(space, setting), skip_if_exists=True)
+    elif known != about:
+        what = next(key for key in about if known.get(key) != about[key])
+        raise UsageError(
+            f"holds a study with another {what.removesuffix('s')}; choose another name or place",
+            parameter="storage",
+            value=storage,
+        )
+    return Search(study, space, objective, baseline)
+
+
+def _storage(optuna: Any, text: str) -> Any:
+    kind, sign, rest = text.partition(":")
+    if kind == "journal" and sign:
+        from optuna.storages.journal import JournalFileBackend
+
+        return optuna.storages.JournalStorage(JournalFileBackend(rest))
+    return text
+
+
+def _named(module: Any, word: str, suffix: str, option: str) -> Any:
+    """Return the class that a user means by a word."""
+    classes = {
+        name.removesuffix(suffix).lower(): getattr(module, name)
+        for name in dir(module)
+        if name.endswith(suffix) and not name.startswith("Base")
+    }
+    found = classes.get(word.lower().removesuffix(suffix.lower()))
+    if found is None:
+        raise UsageError(f"not one of {', '.join(sorted(classes))}", parameter=option, value=word)
+    return found
+
+
+def _sampler(module: Any, word: str, seed: int | None) -> Any:
+    if not word:
+        return module.TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP_TRIALS)
+    found = _named(module, word, "Sampler", "sampler")
+    try:
+        try:
+            return found(seed=seed)
+        except TypeError:
+            return found()
+    except (TypeError, ImportError, ValueError) as error:
+        raise UsageError(f"cannot be used here: {error}", parameter="sampler", value=word) from None
+
+
+def _pruner(module: Any, word: str, objective: Objective) -> Any:
+    if not word:
+        return module.NopPruner()
+    if objective.kind != "output":
+        raise UsageError(
+            "a pruner needs figures while a run goes on: use it with an objective output:REGEX",
+            parameter="pruner",
+            value=word,
+        )
+    found = _named(module, word, "Pruner", "pruner")
+    try:
+        return found()
+    except TypeError:
+        raise UsageError("cannot be made without further settings", parameter="pruner", value=word) from None
+
+
+def _distribution(parameter: Parameter) -> Any:
+    from optuna.distributions import CategoricalDistribution, IntDistribution
+
+    if parameter.scale:
+        low, high = int(parameter.values[0]), int(parameter.values[-1])
+        return IntDistribution(low, high, log=parameter.scale == "log")
+    return CategoricalDistribution(parameter.values)
+
+
+def _params(space: Space, setting: Setting) -> dict[str, Any]:
+    """Return a setting as Optuna's parameters."""
+    return {
+        parameter.name: int(value) if parameter.scale else value
+        for parameter, value in zip(space.parameters, setting, strict=True)
+    }
+
+
+def first_settings(space: Space, cpus: int, advised: Sequence[Setting] = ()) -> list[Setting]:
+    """Return settings that are often good: those advised, one of everything, and each parameter alone at the CPUs.
+
+    Parameters
+    ----------
+    space
+        What is varied.
+    cpus
+        CPUs that the program can use.
+    advised
+        Settings to begin with.
+    """
+    ones = [_nearest(parameter, 1) for parameter in space.parameters]
+    found = [*advised, tuple(ones)]
+    for i, parameter in enumerate(space.parameters):
+        found.append((*ones[:i], _nearest(parameter, cpus), *ones[i + 1 :]))
+    usable = [
+        setting
+        for setting in found
+        if all(value in p.values for p, value in zip(space.parameters, setting, strict=True))
+    ]
+    return list(dict.fromkeys(usable))
+
+
+def _nearest(parameter: Parameter, number: int) -> str:
+    """Return the value that is nearest to a number; of values that are no numbers, the first."""
+    if not all(value.isascii() and value.isdigit() for value in parameter.values):
+        numbers = [value for value in parameter.values if value.isascii() and value.isdigit()]
+        return min(numbers, key=lambda value: abs(int(value) - number), default=parameter.values[0])
+    return min(parameter.values, key=lambda value: abs(int(value) - number))
+
+
+def tune(
+    search: Search,
+    runner: Runner,
+    *,
+    trials: int,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> None:
+    """Try settings until the study has so many trials, or no new one is found.
+
+    Parameters
+    ----------
+    search
+        The study.
+    runner
+        How runs are made.
+    trials
+        Of all processes that work on the study together.
+    progress
+        Called before and after each run.
+
+    Raises
+    ------
+    Interrupted
+        The user stopped it; the study can be gone on with.
+    UsageError
+        The first run has no figure of the objective.
+    """
+    repeated = 0
+    while repeated < MOST_REPEATED:
+        known = trials_of(search)
+        if len(known) >= trials:
+            return
+        asked = search.study.ask()
+        setting = _setting_of(search, asked)
+        earlier = [trial for trial in known if _key(search.space, trial) == setting]
+        if earlier:
+            # The figure is known: the sampler learns it again, and asks for something else.
+            repeated += 1
+            _tell(search, asked, earlier[-1], repeated=True)
+            continue
+        repeated = 0
+        label = search.space.label(setting)
+        progress(Progress(label, len(known) + 1, trials))
+        trial = _run(search, runner, asked, setting, known)
+        _tell(search, asked, trial)
+        progress(Progress(label, len(known) + 1, trials, trial))
+        if not any(_figure(search, t) is not None for t in known) and _lacks_figure(search, trial):
+            raise UsageError(
+                f"{trial.problem}; the first run has shown it",
+                parameter="objective",
+                value=search.objective.text,
+            )
+
+
+def _lacks_figure(search: Search, trial: Trial) -> bool:
+    return trial.status == "failed" and trial.problem == search.objective.missing()
+
+
+def _setting_of(search: Search, asked: Any) -> Setting:
+    fixed = asked.user_attrs.get("setting")
+    if fixed is not None:
+        return tuple(fixed)
+    values = []
+    for parameter in search.space.parameters:
+        distribution = _distribution(parameter)
+        if parameter.scale:
+            log = distribution.log
+            values.append(
+                str(asked.suggest_int(parameter.name, distribution.low, distribution.high, log=log))
+            )
+        else:
+            values.append(str(asked.suggest_categorical(parameter.name, distribution.choices)))
+    return tuple(values)
+
+
+def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -> Trial:
+    """Run a setting, again if other processes disturbed it, and end it early where it cannot win."""
+    walls = [trial.wall_s for trial in known if trial.status == "done" and trial.wall_s is not None]
+    limit = SLACK * min(walls) if walls and search.objective.kind == "wall" else None
+    pruned = False
+
+    def hopeless() -> bool:
+        nonlocal pruned
+        for step, value in enumerate(search.objective.of_output(runner.directory / f"{asked.number}.log")):
+            if step not in reported:
+                reported.add(step)
+                asked.report(value, step)
+        pruned = bool(asked.should_prune())
+        return pruned
+
+    for _ in range(MOST_DISTURBED + 1):
+        reported: set[int] = set()
+        try:
+            trial = run_trial(
+                runner,
+                setting,
+                str(asked.number),
+                0,
+                timeout_s=limit,
+                hopeless=hopeless if search.objective.kind == "output" else None,
+            )
+        except (Interrupted, ProfkitError):
+            search.study.tell(asked, state=_states().FAIL)
+            raise
+        if trial.status != "disturbed":
+            break
+    if trial.status == "timeout" and pruned:
+        return _ended(trial, "its first figures were worse than those of other runs")
+    if trial.status == "timeout" and limit is not None and limit < (runner.timeout_s or limit + 1):
+        return _ended(trial, f"it took {SLACK:g} times as long as the best")
+    return trial
+
+
+def _ended(trial: Trial, why: str) -> Trial:
+    return replace(trial, status="pruned", problem=f"ended early: {why}")
+
+
+def _states() -> Any:
+    from optuna.trial import TrialState
+
+    return TrialState
+
+
+def _figure(search: Search, trial: Trial) -> float | None:
+    if trial.status not in ("done", "disturbed"):
+        return None
+    return trial.wall_s if search.objective.kind == "wall" else trial.objective
+
+
+def _tell(search: Search, asked: Any, trial: Trial, *, repeated: bool = False) -> None:
+    states = _states()
+    if not repeated:
+        asked.set_user_attr("run", TRIALS.write(trial))
+    figure = _figure(search, trial)
+    if figure is not None:
+        search.study.tell(asked, figure)
+    elif trial.status == "pruned" and trial.wall_s is not None and search.objective.kind == "wall":
+        asked.report(trial.wall_s, 0)
+        search.study.tell(asked, state=states.PRUNED)
+    elif trial.status == "pruned":
+        search.study.tell(asked, state=states.PRUNED)
+    else:
+        search.study.tell(asked, state=states.FAIL)
+
+
+def trials_of(search: Search) -> list[Trial]:
+    """Return the runs of a study that ended, of all processes, in the order in which they were asked for."""
+    found = []
+    for frozen in search.study.get_trials(deepcopy=False):
+        if frozen.state.is_finished() and "run" in frozen.user_attrs:
+            found.append(TRIALS.read("trial", frozen.user_attrs["run"]))
+    return found
+
+
+def _key(space: Space, trial: Trial) -> Setting:
+    return tuple(trial.setting.get(parameter.name, "") for parameter in space.parameters)
+
+
+def finalists(search: Search) -> list[Setting]:
+    """Return the settings that are run again against the default: those close to the best, the best first."""
+    figures: dict[Setting, list[float]] = {}
+    for trial in trials_of(search):
+        figure = _figure(search, trial)
+        if figure is not None:
+            figures.setdefault(_key(search.space, trial), []).append(figure)
+    sign = -1.0 if search.objective.maximise else 1.0
+    order = sorted(figures, key=lambda setting: sign * statistics.median(figures[setting]))
+    order = [setting for setting in order if setting != search.baseline]
+    if not order:
+        return []
+    best = statistics.median(figures[order[0]])
+    close = [s for s in order if abs(statistics.median(figures[s]) - best) <= CLOSE * best]
+    return close[:MOST_FINALISTS]
+
+
+def baseline_of(space: Space, cpus: int, environment: Mapping[str, str]) -> Setting:
+    """Return what the command would run with if nobody chose: the setting to improve on.
+
+    Parameters
+    ----------
+    space
+        What is varied.
+    cpus
+        CPUs that the program can use: what libraries and programs take as their default.
+    environment
+        A variable has its value in it, or is not set.
+    """
+    counts = resources(space.parameters) or ()
+    return tuple(
+        environment.get(parameter.name, UNSET)
+        if parameter.environment
+        else _nearest(parameter, cpus)
+        if i in counts
+        else parameter.values[0]
+        for i, parameter in enumerate(space.parameters)
+    )
