@@ -86,7 +86,7 @@ def sweep(
                     timeout_s=timeout,
                     progress=(lambda _: None) if quiet else say,
                 )
-            except Interrupted:
+            except (Interrupted, KeyboardInterrupt):
                 raise stopped(directory) from None
     elif not directory.is_dir():
         raise UsageError(

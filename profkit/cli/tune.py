@@ -136,7 +136,7 @@ def tune(
         best = finalists(search)
         if repeat and best:
             again = confirm(directory, runner, [default, *best], repeat=repeat, progress=progress)
-    except Interrupted:
+    except (Interrupted, KeyboardInterrupt):
         raise stopped(directory) from None
     goal.write(Tuned(space, _figures(search), again), limit=None, full_paths=full_paths, explain=False)
 

@@ -48,7 +48,8 @@ class Cell:
     speedup
         Baseline's median over this one's (the other way round where more is better); NaN where either is not known.
     efficiency
-        Speed-up over how many times as many threads and processes there are; NaN where the parameters are others.
+        Parallel efficiency: speed-up over how many times as many threads and processes there are, both against the
+        setting with the fewest; NaN where the parameters are others.
     cores
         CPU seconds over wall: cores in use, median.
     queue_share, blocked_share
@@ -159,12 +160,12 @@ def results(
         best = int(known[np.argmax(medians[known]) if maximise else np.argmin(medians[known])])
     at = 0 if baseline is None else settings.index(baseline)
     counts = resources(space.parameters)
+    efficiency = _efficiency(settings, 1 / medians if maximise else medians, counts)
     cells = []
     for i, setting in enumerate(settings):
         worse = 0.0 if best is None else abs(math.log(medians[i] / medians[best]))
         width = spread * half[i]
         speedup = medians[i] / medians[at] if maximise else medians[at] / medians[i]
-        more = math.nan if counts is None else _product(setting, counts) / _product(settings[at], counts)
         runs, found = counted[setting], by_setting[setting]
         verdicts = Counter((trial.cause, trial.kind) for trial in runs)
         cause, kind = max(verdicts, key=verdicts.__getitem__, default=("", ""))
@@ -177,7 +178,7 @@ def results(
                 low=float(medians[i] * math.exp(-width)),
                 high=float(medians[i] * math.exp(width)),
                 speedup=float(speedup),
-                efficiency=float(speedup / more),
+                efficiency=float(efficiency[i]),
                 cores=_median(trial.cpu_s / trial.wall_s for trial in runs if trial.cpu_s and trial.wall_s),
                 queue_share=_median(_shares(runs, "queue_s")),
                 blocked_share=_median(_shares(runs, "blocked_s")),
@@ -223,6 +224,16 @@ def gain(study: Results, before: int, after: int) -> Estimate:
     measured = _simulated(counts)
     width = study.spread * float(np.quantile(np.abs(measured[:, before] - measured[:, after]), LEVEL))
     return Estimate(ratio, ratio * math.exp(-width), ratio * math.exp(width))
+
+
+def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int, ...] | None) -> Floats:
+    """Return T₁ p₁ / (T p) of every setting, where p₁ is the least p that ended well."""
+    known = np.flatnonzero(np.isfinite(medians))
+    if counts is None or not len(known):
+        return np.full(len(settings), math.nan)
+    cost = medians * np.array([_product(setting, counts) for setting in settings])
+    fewest = min(known.tolist(), key=lambda i: (_product(settings[i], counts), float(medians[i])))
+    return np.asarray(cost[fewest] / cost)
 
 
 def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:

@@ -8,6 +8,7 @@ its storage. The default is tried first, then settings that often are good; then
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,15 @@ __all__ = ["Search", "baseline_of", "finalists", "first_settings", "open_search"
 
 #: A run is ended when it took this many times as long as the best one: it cannot become the best any more.
 SLACK = 3.0
+#: Seconds more than the best that a run has at least: starting a process may take that on a busy machine.
+LEAST_SLACK_S = 10.0
 #: Settings whose first figure is at most this much (1) worse than the best are tried again before one is advised.
 CLOSE = 0.1
 MOST_FINALISTS = 3
 #: How often in a row the sampler may ask for settings that were tried already; then the search is over.
 MOST_REPEATED = 50
+#: How often a storage is opened before that is an error.
+OPENING_TRIES = 10
 #: Trials that the default sampler draws at random before it learns; the first settings are among them.
 STARTUP_TRIALS = 6
 
@@ -106,20 +111,7 @@ def open_search(
         "objective": [objective.text, objective.maximise],
         "baseline": list(baseline),
     }
-    try:
-        study = optuna.create_study(
-            storage=_storage(optuna, storage),
-            study_name=name,
-            sampler=chosen,
-            pruner=pruning,
-            direction="maximize" if objective.maximise else "minimize",
-            load_if_exists=True,
-        )
-    except (ProfkitError, KeyboardInterrupt):
-        raise
-    except Exception as error:  # of SQLAlchemy, its drivers, Redis …
-        problem = " ".join(str(error).split())[:200]
-        raise UsageError(f"cannot be opened: {problem}", parameter="storage", value=storage) from None
+    study = _opened(optuna, storage, name, chosen, pruning, objective)
     known = study.user_attrs.get("profkit")
     if known is None:
         study.set_user_attr("profkit", about)
@@ -136,6 +128,29 @@ def open_search(
             value=storage,
         )
     return Search(study, space, objective, baseline)
+
+
+def _opened(
+    optuna: Any, storage: str, name: str, sampler: Any, pruner: Any, objective: Objective
+) -> optuna.Study:
+    for left in reversed(range(OPENING_TRIES)):
+        try:
+            study: optuna.Study = optuna.create_study(
+                storage=_storage(optuna, storage),
+                study_name=name,
+                sampler=sampler,
+                pruner=pruner,
+                direction="maximize" if objective.maximise else "minimize",
+                load_if_exists=True,
+            )
+            return study
+        except Exception as error:  # of SQLAlchemy, its drivers, Redis …
+            if left and "sqlite3" in str(error):
+                time.sleep(0.2)  # another process makes the same tables at this moment
+                continue
+            problem = " ".join(str(error).split())[:200]
+            raise UsageError(f"cannot be opened: {problem}", parameter="storage", value=storage) from None
+    raise AssertionError("the last try returns or raises")
 
 
 def _storage(optuna: Any, text: str) -> Any:
@@ -316,7 +331,9 @@ def _setting_of(search: Search, asked: Any) -> Setting:
 def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -> Trial:
     """Run a setting, again if other processes disturbed it, and end it early where it cannot win."""
     walls = [trial.wall_s for trial in known if trial.status == "done" and trial.wall_s is not None]
-    limit = SLACK * min(walls) if walls and search.objective.kind == "wall" else None
+    limit = None
+    if walls and search.objective.kind == "wall":
+        limit = max(SLACK * min(walls), min(walls) + LEAST_SLACK_S)
     pruned = False
 
     def hopeless() -> bool:
@@ -347,7 +364,7 @@ def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Se
     if trial.status == "timeout" and pruned:
         return _ended(trial, "its first figures were worse than those of other runs")
     if trial.status == "timeout" and limit is not None and limit < (runner.timeout_s or limit + 1):
-        return _ended(trial, f"it took {SLACK:g} times as long as the best")
+        return _ended(trial, "it took several times as long as the best")
     return trial
 
 

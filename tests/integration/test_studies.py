@@ -1,0 +1,332 @@
+"""``profkit sweep`` and ``profkit tune`` on real programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from tests.integration.capturing import environment, profkit_command
+from tests.requirements import imported
+
+#: Sleeps: its time does not depend on how busy the machine is, and settings differ by far more than the noise.
+PROGRAM = textwrap.dedent(
+    """
+    import os, sys, time
+    pause = {"1": 0.05, "2": 0.4, "3": 0.8}[sys.argv[1]] + (0.3 if os.environ.get("SLOW") == "yes" else 0.0)
+    time.sleep(pause)
+    print(f"{pause:.3f} sec/batch")
+    if sys.argv[1] == "3" and os.environ.get("FAIL"):
+        sys.exit("cannot do that")
+    """
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def profkit(
+    place: Path, *words: str, timeout: float = 120, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        profkit_command(*words),
+        cwd=place,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def target(*words: str) -> tuple[str, ...]:
+    return ("--", sys.executable, "train.py", *words)
+
+
+def settings_of(place: Path, directory: str) -> list[tuple[str, ...]]:
+    """Return the settings in the order in which they ran; on a busy machine one may have run more than once."""
+    lines = (place / directory / "journal.jsonl").read_text().splitlines()
+    trials = [json.loads(line) for line in lines]
+    return [
+        setting for setting, _ in dict.fromkeys((tuple(t["setting"].values()), t["round"]) for t in trials)
+    ]
+
+
+def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
+    words = ("sweep", "-p", "w=3,1,2", "-e", "SLOW=no,yes", "--repeat", "2", "-o", "s.json")
+    done = profkit(place, *words, *target("{w}"))
+    assert (done.returncode, done.stdout) == (0, "")
+    order = settings_of(place, "sweep")
+    assert len(order) == 12
+    assert set(order[:6]) == set(order[6:])  # each round has every setting once …
+    assert order[:6] != order[6:]  # … in an order of its own
+    report = json.loads((place / "s.json").read_text())
+    best = report["cells"][report["best"]]
+    assert best["setting"] == {"w": "1", "SLOW": "no"}
+    assert [cell["setting"] for cell in report["cells"] if cell["best"]] == [{"w": "1", "SLOW": "no"}]
+    assert report["cells"][0]["speedup"] == 1
+    names = {f"{i}-{n}.prof" for i in range(1, 7) for n in (1, 2)}
+    assert {path.name for path in (place / "sweep" / "runs").glob("*.prof")} == names
+    run = load_run(place / "sweep" / "runs" / "1-1.prof")
+    assert run.manifest is not None
+    assert run.manifest.command[-1] == "3"
+    # The same command again runs nothing and says the same; so does the directory alone.
+    before = (place / "sweep" / "journal.jsonl").read_bytes()
+    again = profkit(place, *words[:-2], *target("{w}"))
+    assert again.returncode == 0
+    assert "Best: w=1 SLOW=no" in again.stdout
+    assert "run " not in again.stderr
+    assert (place / "sweep" / "journal.jsonl").read_bytes() == before
+    assert profkit(place, "sweep").stdout == again.stdout
+
+
+def test_failures_and_timeouts_are_marked_and_not_tried_again(place: Path) -> None:
+    words = ("sweep", "-p", "w=1,2,3", "--repeat", "2", "--timeout", "60", "--no-profile")
+    done = profkit(place, *words, *target("{w}"), FAIL="1")
+    assert done.returncode == 0, done.stderr
+    statuses = [json.loads(line) for line in (place / "sweep" / "journal.jsonl").read_text().splitlines()]
+    failed = [trial for trial in statuses if trial["setting"]["w"] == "3"]
+    assert [trial["status"] for trial in failed] == ["failed"]
+    assert "cannot do that" in failed[0]["problem"]
+    assert "w=3: 1 run did not end well" in done.stdout
+    late = profkit(
+        place,
+        "sweep",
+        "-p",
+        "s=60,0",
+        "--repeat",
+        "1",
+        "--timeout",
+        "2",
+        "--dir",
+        "late",
+        "--",
+        "sleep",
+        "{s}",
+    )
+    assert late.returncode == 0
+    assert "timeout" in late.stderr
+    assert "Best: s=0" in late.stdout
+
+
+@pytest.mark.parametrize("profiled", [True, False])
+def test_a_run_that_is_ended_leaves_no_process(profiled: bool, place: Path) -> None:
+    (place / "stubborn.py").write_text(
+        "import signal, subprocess, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "child = subprocess.Popen(['sleep', '3217'])\nopen('pid', 'w').write(str(child.pid))\ntime.sleep(600)\n"
+    )
+    options = () if profiled else ("--no-profile",)
+    words = ("sweep", "-e", "A=1", "--repeat", "1", "--timeout", "3", *options)
+    done = profkit(place, *words, "--", sys.executable, "stubborn.py")
+    assert done.returncode == 0, done.stderr
+    pid = int((place / "pid").read_text())
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and alive(pid):
+        time.sleep(0.1)
+    assert not alive(pid)
+    assert [path.name for path in (place / "sweep" / "runs").iterdir() if path.name.startswith(".")] == []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_an_interrupt_keeps_what_has_run(place: Path) -> None:
+    words = ("sweep", "-p", "w=1,2,3", "--repeat", "4")
+    started = subprocess.Popen(
+        profkit_command(*words, *target("{w}")),
+        cwd=place,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    journal = place / "sweep" / "journal.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (journal.exists() and journal.read_text().count("\n") >= 2):
+        time.sleep(0.02)
+    started.send_signal(signal.SIGINT)
+    _, error = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert "run the same command again to go on" in error
+    assert "Traceback" not in error
+    had = len(settings_of(place, "sweep"))
+    assert 2 <= had < 12
+    done = profkit(place, *words, *target("{w}"))
+    assert done.returncode == 0
+    assert len(settings_of(place, "sweep")) == 12
+
+
+BAD: Sequence[tuple[tuple[str, ...], str]] = (
+    (("sweep", "-p", "x=1,2", *target("{w}")), "the command has no {x}"),
+    (("sweep", *target("{w}")), "nothing to vary"),
+    (("sweep", "-p", "w=1,2"), "no command"),
+    (("sweep", "-p", "w=1,2", "--", "no-such-command", "{w}"), "no such command"),
+    (("sweep", "-p", "w=1..99999", *target("{w}")), "more than 10,000"),
+    (("sweep", "-p", "w=1,2", "--baseline", "w=3", *target("{w}")), "3 is not among the values of w"),
+    (("sweep", "-p", "w=1,2", "--dir", "train.py", *target("{w}")), "cannot write there"),
+    (("sweep", "--dir", "nowhere"), "no study there"),
+    (("tune", "-p", "w=1,2", "--objective", "output:x", *target("{w}")), "put one group around the number"),
+    (("tune", "-p", "w=1,2", "--sampler", "guess", *target("{w}")), "not one of"),
+    (("tune", "-p", "w=1,2", "--pruner", "median", *target("{w}")), "a pruner needs figures"),
+    (("tune", "-p", "w=1,2", "--storage", "nosuch://x", *target("{w}")), "cannot be opened"),
+    (
+        ("tune", "-p", "w=1,2", "--objective", "range:step", "--no-profile", *target("{w}")),
+        "leave out --no-profile",
+    ),
+)
+
+
+@pytest.mark.parametrize(("words", "said"), BAD, ids=[said for _, said in BAD])
+def test_bad_input_is_one_line_before_anything_runs(words: tuple[str, ...], said: str, place: Path) -> None:
+    if words[0] == "tune":
+        imported("optuna")
+    done = profkit(place, *words)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(place.glob("*/runs/*"))
+
+
+def test_a_search_finds_the_best_and_confirms_it(place: Path) -> None:
+    imported("optuna")
+    words = ("tune", "-p", "w=1..3", "-e", "SLOW=no,yes", "--trials", "6", "--repeat", "3", "--seed", "1")
+    words += ("--baseline", "w=3,SLOW=yes")
+    done = profkit(place, *words, "-o", "t.json", *target("{w}"))
+    assert done.returncode == 0, done.stderr
+    report = json.loads((place / "t.json").read_text())
+    assert len(report["cells"]) == 6
+    assert report["cells"][0]["setting"] == {"w": "3", "SLOW": "yes"}  # the default was tried first
+    again = report["confirmed"]
+    assert again["cells"][again["advised"]]["setting"] == {"w": "1", "SLOW": "no"}
+    assert again["gain_low"] > 1
+    assert again["gain_low"] <= again["gain"] <= again["gain_high"]
+    text = profkit(place, *words, *target("{w}"))
+    assert "Confirmed: w=1 SLOW=no" in text.stdout
+    assert "profkit diff 'tune/confirm/runs/1-*.prof'" in text.stdout
+    assert "run " not in text.stderr
+    other = profkit(place, "tune", "-p", "w=1..2", "--trials", "2", *target("{w}"))
+    assert other.returncode == 2
+    assert "holds a study with another parameter" in other.stderr
+
+
+def test_no_better_than_the_default_is_said(place: Path) -> None:
+    imported("optuna")
+    words = ("tune", "-p", "w=1,2", "--trials", "2", "--repeat", "3", "--baseline", "w=1")
+    done = profkit(place, *words, *target("{w}"))
+    assert done.returncode == 0, done.stderr
+    assert "No setting is better than w=1 beyond the noise" in done.stdout
+
+
+def test_an_objective_that_matches_nothing_ends_the_search_after_one_run(place: Path) -> None:
+    imported("optuna")
+    words = ("tune", "-p", "w=1,2", "--objective", "output:([0-9.]+) images/s", "--maximise")
+    done = profkit(place, *words, *target("{w}"))
+    assert done.returncode == 2
+    assert "nothing in its output matches" in done.stderr.splitlines()[-1]
+    assert len(list((place / "tune" / "runs").glob("*.prof"))) == 1
+
+
+def test_output_and_log_files_are_objectives(place: Path) -> None:
+    imported("optuna")
+    words = ("tune", "-p", "w=1,2", "--trials", "2", "--repeat", "0", "--no-profile", "-o", "t.json")
+    done = profkit(place, *words, "--objective", r"output:([\d.]+) sec/batch", *target("{w}"))
+    assert done.returncode == 0, done.stderr
+    cells = json.loads((place / "t.json").read_text())["cells"]
+    assert {(cell["setting"]["w"], cell["median"]) for cell in cells} == {("1", 0.05), ("2", 0.4)}
+    (place / "log.py").write_text(
+        "import json, sys\n"
+        "json.dump([{'elapsed_time': 1}, {'elapsed_time': 10 * int(sys.argv[1])}], open('log', 'w'))\n"
+    )
+    words = ("--objective", "json:log:[-1].elapsed_time", "--maximise", "--dir", "other", *words[1:])
+    done = profkit(place, "tune", *words, "--", sys.executable, "log.py", "{w}")
+    assert done.returncode == 0, done.stderr
+    report = json.loads((place / "t.json").read_text())
+    assert report["cells"][report["best"]]["setting"] == {"w": "2"}
+
+
+def test_ranges_are_objectives(place: Path) -> None:
+    imported("optuna")
+    imported("nvtx")
+    (place / "steps.py").write_text(
+        "import nvtx, sys, time\nfor _ in range(5):\n"
+        "    with nvtx.annotate('step'):\n        time.sleep(0.02 * int(sys.argv[1]))\n"
+    )
+    words = (
+        "tune",
+        "-p",
+        "w=1,3",
+        "--trials",
+        "2",
+        "--repeat",
+        "0",
+        "--objective",
+        "range:step",
+        "-o",
+        "t.json",
+    )
+    done = profkit(place, *words, "--", sys.executable, "steps.py", "{w}")
+    assert done.returncode == 0, done.stderr
+    cells = {
+        cell["setting"]["w"]: cell["median"] for cell in json.loads((place / "t.json").read_text())["cells"]
+    }
+    assert 0.02 <= cells["1"] < cells["3"]
+
+
+@pytest.mark.parametrize("storage", ["sqlite:///shared.db", "journal:shared.log"])
+def test_two_processes_work_on_one_study(storage: str, place: Path) -> None:
+    imported("optuna")
+    common = ("-p", "w=1..3", "-e", "SLOW=no,yes", "--trials", "6", "--repeat", "0", "--no-profile")
+    running = [
+        subprocess.Popen(
+            profkit_command(
+                "tune", *common, "--storage", storage, "--dir", name, "-o", f"{name}.json", *target("{w}")
+            ),
+            cwd=place,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("one", "two")
+    ]
+    ended = [process.communicate(timeout=240) for process in running]
+    assert [process.returncode for process in running] == [0, 0], ended
+    ran = [len(list((place / name / "runs").glob("*.log"))) for name in ("one", "two")]
+    assert min(ran) >= 1
+    reports = [json.loads((place / f"{name}.json").read_text()) for name in ("one", "two")]
+    # Whoever ended last saw all trials of both.
+    most = max(reports, key=lambda report: sum(len(cell["values"]) for cell in report["cells"]))
+    assert sum(len(cell["values"]) + cell["failed"] for cell in most["cells"]) == sum(ran) >= 6
+    assert most["cells"][most["best"]]["setting"] == {"w": "1", "SLOW": "no"}
+
+
+def test_the_disk_has_what_a_killed_study_did(place: Path) -> None:
+    """SIGKILL in the middle: the lines that were written stand, and the study goes on."""
+    words = ("sweep", "-p", "w=1,2", "--repeat", "3", "--no-profile")
+    started = subprocess.Popen(profkit_command(*words, *target("{w}")), cwd=place, env=environment())
+    journal = place / "sweep" / "journal.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (journal.exists() and journal.read_text().count("\n") >= 1):
+        time.sleep(0.02)
+    os.kill(started.pid, signal.SIGKILL)
+    started.wait()
+    had = len(settings_of(place, "sweep"))
+    done = profkit(place, *words, *target("{w}"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("profkit: run ") == 6 - had

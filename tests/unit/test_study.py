@@ -1,0 +1,320 @@
+"""Settings, objectives, journals and figures of studies, without running anything."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.errors import FormatError, UsageError
+from profkit.study.cells import Results, gain, results
+from profkit.study.journal import Journal, Trial, read_plan, read_trials
+from profkit.study.objectives import Objective, parse_objective
+from profkit.study.space import UNSET, Parameter, Space, parse_parameter, parse_setting
+from profkit.study.tune import baseline_of, first_settings
+
+WORKERS = Parameter("workers", False, ("1", "2", "4"))
+THREADS = Parameter("OMP_NUM_THREADS", True, (UNSET, "1", "2"))
+COMMAND = ("python", "train.py", "--workers={workers}", "{workers}/{other}", '{"a": 1}')
+SPACE = Space(COMMAND, (WORKERS, THREADS))
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "scale"),
+    [
+        ("w=1,2,4", ("1", "2", "4"), ""),
+        ("w=1..4", ("1", "2", "3", "4"), "int"),
+        ("w=2..9+3", ("2", "5", "8"), ""),
+        ("w=1..20x3", ("1", "3", "9"), ""),
+        ("w=1..4:log", ("1", "2", "3", "4"), "log"),
+        ("w=gloo,nccl", ("gloo", "nccl"), ""),
+        ("w=1..2,8", ("1", "2", "8"), ""),
+        ("w=a=b", ("a=b",), ""),
+    ],
+)
+def test_values_are_listed_or_ranges(text: str, values: tuple[str, ...], scale: str) -> None:
+    assert parse_parameter(text, environment=False) == Parameter("w", False, values, scale)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["w", "w=", "=1", "1w=1", "w=1,,2", "w=1,1", "w=4..1", "w=1..4x1", "w=0..4x2", "w=0..4:log", "w=1..9+0"],
+)
+def test_other_values_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_parameter(text, environment=False)
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_range_of_millions_is_refused_before_it_is_made() -> None:
+    with pytest.raises(UsageError, match="more than 10,000 values"):
+        parse_parameter("w=1..999999999", environment=False)
+
+
+def test_a_setting_is_put_into_command_and_environment() -> None:
+    setting = ("2", UNSET)
+    assert SPACE.command_of(setting) == ["python", "train.py", "--workers=2", "2/{other}", '{"a": 1}']
+    assert SPACE.environment_of(setting, {"OMP_NUM_THREADS": "8", "HOME": "/h"}) == {"HOME": "/h"}
+    assert SPACE.environment_of(("1", "2"), {}) == {"OMP_NUM_THREADS": "2"}
+    assert SPACE.label(setting) == "workers=2 OMP_NUM_THREADS=unset"
+    assert len(SPACE.settings()) == SPACE.size == 9
+
+
+def test_a_value_that_looks_like_a_placeholder_stays() -> None:
+    space = Space(("{a}{b}",), (Parameter("a", False, ("{b}",)), Parameter("b", False, ("x",))))
+    assert space.command_of(("{b}", "x")) == ["{b}x"]
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        (Space(COMMAND, ()), "nothing to vary"),
+        (Space(("python",), (WORKERS,)), r"the command has no \{workers\}"),
+        (Space(COMMAND, (WORKERS, WORKERS)), "given twice"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused(space: Space, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        space.check()
+
+
+@pytest.mark.parametrize("text", ["workers=1", "workers=3,OMP_NUM_THREADS=1", "workers,OMP_NUM_THREADS", ""])
+def test_a_baseline_names_every_parameter(text: str) -> None:
+    assert parse_setting("OMP_NUM_THREADS=1,workers=4", SPACE.parameters) == ("4", "1")
+    with pytest.raises(UsageError):
+        parse_setting(text, SPACE.parameters)
+
+
+def test_the_first_settings_are_few_and_in_the_space() -> None:
+    space = Space(COMMAND, (WORKERS, Parameter("OMP_NUM_THREADS", True, ("1", "2", "4", "8"))))
+    assert first_settings(space, 8) == [("1", "1"), ("4", "1"), ("1", "8")]
+    assert baseline_of(space, 8, {}) == ("4", UNSET)
+    assert baseline_of(space, 8, {"OMP_NUM_THREADS": "3"}) == ("4", "3")
+    words = Space(("x",), (Parameter("backend", False, ("gloo", "nccl")),))
+    assert first_settings(words, 8) == [("gloo",)]
+    assert baseline_of(words, 8, {}) == ("gloo",)
+
+
+# Objectives
+
+
+def test_an_objective_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("epoch 1: 0.50 sec/batch\nnan sec/batch\nepoch 2: 0.30 sec/batch\n0.31 sec/batch\n")
+    rate = parse_objective(r"output:([\d.na]+) sec/batch", maximise=False)
+    assert rate.of_output(log) == [0.5, 0.3, 0.31]
+    assert rate.measure(9.0, log, None, 0.0) == 0.31
+    assert rate.measure(9.0, tmp_path / "none", None, 0.0) is None
+    assert parse_objective("wall", maximise=False).measure(9.0, log, None, 0.0) == 9.0
+
+
+def test_a_log_file_counts_if_this_run_wrote_it(tmp_path: Path) -> None:
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps([{"elapsed_time": 3.5}, {"elapsed_time": 7.25, "a.b": [1]}]))
+    last = parse_objective(f"json:{file}:[-1].elapsed_time", maximise=False)
+    written = file.stat().st_mtime
+    assert last.measure(None, file, None, written) == 7.25
+    assert last.measure(None, file, None, written + 60) is None
+    for path in ("[5].elapsed_time", "[-1].other", "[-1]", "elapsed_time"):
+        assert parse_objective(f"json:{file}:{path}", maximise=False).measure(None, file, None, 0.0) is None
+    file.write_text("{")
+    os.utime(file, (written, written))
+    assert last.measure(None, file, None, written) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "time",
+        "output:",
+        "output:(",
+        "output:no group",
+        "output:(a)(b)",
+        "json:file",
+        "json::[-1]",
+        "range:",
+    ],
+)
+def test_a_wrong_objective_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_objective(text, maximise=False)
+    assert "\n" not in str(error.value)
+
+
+# Figures
+
+
+def trials(times: dict[tuple[str, str], list[float]], **fields: object) -> list[Trial]:
+    return [
+        Trial({"workers": w, "OMP_NUM_THREADS": t}, i, "done", "", 0, value, **fields)  # type: ignore[arg-type]
+        for (w, t), values in times.items()
+        for i, value in enumerate(values)
+    ]
+
+
+def noisy(median: float, runs: int, spread: float, seed: int) -> list[float]:
+    noise = np.random.default_rng(seed).standard_normal(runs)
+    return [float(x) for x in median * np.exp(spread * noise)]
+
+
+def test_medians_speedups_and_efficiency() -> None:
+    space = Space(("x", "{workers}"), (WORKERS,))
+    found = results(
+        space,
+        [
+            Trial({"workers": w}, i, "done", "", 0, wall, 2 * wall, 0.1 * wall)
+            for w, walls in (("1", (8, 8.1, 7.9)), ("2", (4, 4.1, 3.9)), ("4", (4, 4.05, 3.95)))
+            for i, wall in enumerate(walls)
+        ],
+    )
+    assert [cell.median for cell in found.cells] == [8, 4, 4]
+    assert [cell.speedup for cell in found.cells] == [1, 2, 2]
+    assert [cell.efficiency for cell in found.cells] == [1, 1, 0.5]
+    assert [cell.best for cell in found.cells] == [False, True, True]
+    # Of two that cannot be told apart, the one with fewer processes.
+    assert found.advised == 1
+    assert all(
+        cell.cores == pytest.approx(2) and cell.queue_share == pytest.approx(0.1) for cell in found.cells
+    )
+
+
+def test_one_run_each_says_nothing_of_noise() -> None:
+    found = results(SPACE, trials({("1", "1"): [3.0], ("2", "1"): [2.0]}))
+    assert math.isnan(found.spread)
+    assert [cell.setting for cell in found.cells if cell.best] == [("2", "1")]
+    assert all(math.isnan(cell.low) for cell in found.cells)
+    assert math.isnan(gain(found, 1, 4).low)
+
+
+def test_disturbed_runs_count_only_where_there_is_no_other() -> None:
+    setting = {"workers": "1", "OMP_NUM_THREADS": "1"}
+    found = results(
+        SPACE,
+        [
+            Trial(setting, 0, "disturbed", "", 0, 9.0),
+            Trial(setting, 0, "done", "", 0, 5.0),
+            Trial(setting, 1, "disturbed", "", 0, 7.0),
+            Trial(setting, 2, "timeout", "", None, 60.0, problem="ended"),
+        ],
+    )
+    cell = next(cell for cell in found.cells if cell.setting == ("1", "1"))
+    assert cell.times == (5.0, 7.0)
+    assert (cell.failed, cell.disturbed, cell.problem) == (1, 1, "ended")
+
+
+def test_more_is_better_where_that_was_asked_for() -> None:
+    runs = [
+        Trial({"workers": w, "OMP_NUM_THREADS": "1"}, i, "done", "", 0, 1.0, objective=v)
+        for w, values in (("1", (100.0, 101.0)), ("2", (190.0, 191.0)))
+        for i, v in enumerate(values)
+    ]
+    rate = Objective("output", "output:x", "x", maximise=True)
+    found = results(SPACE, runs, baseline=("1", "1"), objective=rate)
+    assert found.best is not None
+    assert found.cells[found.best].setting == ("2", "1")
+    assert found.cells[found.best].speedup == pytest.approx(190.5 / 100.5)
+
+
+def _study(seed: int, factor: float) -> Results:
+    """Nine settings with three runs each, 5 % noise; the best of them is the first, by `factor`."""
+    settings = SPACE.settings()
+    medians = [1.0] + [factor] * (len(settings) - 1)
+    times = {
+        s: noisy(m, 3, 0.05, 1000 * seed + i) for i, (s, m) in enumerate(zip(settings, medians, strict=True))
+    }
+    return results(SPACE, trials(times))  # type: ignore[arg-type]
+
+
+def test_the_best_setting_is_in_the_marked_set_as_often_as_promised() -> None:
+    """95 % for the whole study, where all settings are equally good: that is the worst case."""
+    kept = sum(_study(seed, 1.0).cells[0].best for seed in range(400))
+    assert kept >= 0.93 * 400
+
+
+def test_settings_that_are_clearly_worse_are_not_marked() -> None:
+    studies = [_study(seed, 1.5) for seed in range(50)]
+    assert all(study.cells[0].best for study in studies)
+    assert sum(cell.best for study in studies for cell in study.cells[1:]) == 0
+
+
+def test_the_interval_of_a_gain_covers_the_truth() -> None:
+    covered = []
+    for seed in range(400):
+        times = {("1", "1"): noisy(3.0, 5, 0.08, 2 * seed), ("2", "1"): noisy(2.0, 5, 0.08, 2 * seed + 1)}
+        found = results(Space(COMMAND, SPACE.parameters, (("1", "1"), ("2", "1"))), trials(times))
+        ratio = gain(found, 0, 1)
+        covered.append(ratio.low <= 1.5 <= ratio.high)
+    assert 0.93 <= np.mean(covered) <= 0.98
+
+
+# Journals
+
+
+def test_a_journal_goes_on_from_what_was_written(tmp_path: Path) -> None:
+    first, second = trials({("1", "1"): [3.0, 2.0]})
+    with Journal(tmp_path / "s", SPACE, profiled=True) as journal:
+        journal.add(first)
+    with open(tmp_path / "s" / "journal.jsonl", "ab") as file:
+        file.write(b'{"setting":{"wor')  # torn when the machine went down
+    with Journal(tmp_path / "s", SPACE, profiled=True) as journal:
+        assert journal.trials == [first]
+        journal.add(second)
+    assert read_trials(tmp_path / "s") == [first, second]
+    plan = read_plan(tmp_path / "s")
+    assert plan is not None
+    assert plan.space == SPACE
+
+
+def test_one_process_at_a_time_works_on_a_journal(tmp_path: Path) -> None:
+    with Journal(tmp_path, SPACE, profiled=True), pytest.raises(UsageError, match="another process"):
+        Journal(tmp_path, SPACE, profiled=True)
+
+
+@pytest.mark.parametrize(
+    ("space", "profiled", "said"),
+    [
+        (Space(COMMAND, (WORKERS,)), True, "other parameters"),
+        (Space(("a", "{workers}"), SPACE.parameters), True, "another command"),
+        (Space(COMMAND, SPACE.parameters, (("1", "1"),)), True, "other settings"),
+        (SPACE, False, "captured runs"),
+    ],
+)
+def test_a_study_of_something_else_is_refused(
+    space: Space, profiled: bool, said: str, tmp_path: Path
+) -> None:
+    Journal(tmp_path, SPACE, profiled=True).__exit__(None, None, None)
+    with pytest.raises(UsageError, match=said):
+        Journal(tmp_path, space, profiled=profiled)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[]",
+        b'{"setting":{}}',
+        b'{"setting":{},"round":"x","status":"done","started":""}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_damaged_line_is_one_clear_error(line: bytes, tmp_path: Path) -> None:
+    Journal(tmp_path, SPACE, profiled=True).__exit__(None, None, None)
+    (tmp_path / "journal.jsonl").write_bytes(line + b"\n")
+    with pytest.raises(FormatError, match="line 1 is damaged"):
+        read_trials(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "profkit.study/9"}'])
+def test_a_damaged_plan_is_one_clear_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(text)
+    with pytest.raises(FormatError, match="damaged"):
+        read_plan(tmp_path)
