@@ -135,7 +135,7 @@ def _opened(
 ) -> optuna.Study:
     for left in reversed(range(OPENING_TRIES)):
         try:
-            study: optuna.Study = optuna.create_study(
+            return optuna.create_study(  # type: ignore[no-any-return]
                 storage=_storage(optuna, storage),
                 study_name=name,
                 sampler=sampler,
@@ -143,7 +143,6 @@ def _opened(
                 direction="maximize" if objective.maximise else "minimize",
                 load_if_exists=True,
             )
-            return study
         except Exception as error:  # of SQLAlchemy, its drivers, Redis …
             if left and "sqlite3" in str(error):
                 time.sleep(0.2)  # another process makes the same tables at this moment
