@@ -1,0 +1,1 @@
+"""How well `profkit tune` finds the best setting, and what a study costs beyond its runs."""
