@@ -2,8 +2,8 @@
 
 PYTHON has the libraries of the verdict benchmark (``python -m benchmarks.verdict setup``). Of every program that has
 workers or threads, the whole grid is measured with ``sweep --no-profile``, then ``tune`` searches it with 12 trials
-from several seeds. A search is right if its setting's median in the grid is within 5 % of the grid's best, or cannot be
-told apart from it. Leave the machine alone meanwhile: it takes about half an hour. A directory that was begun goes on.
+from several seeds. A search is right if its setting's median in the grid is within 5 % of the grid's best, or cannot
+be told apart from it. Leave the machine alone meanwhile: it takes about half an hour. What was begun goes on.
 """
 
 from __future__ import annotations
