@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from profkit.report.renderers import RENDERERS
 
-__all__ = ["FILE", "process_option", "report_options", "run_argument"]
+__all__ = ["FILE", "process_option", "report_options", "run_argument", "study_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
@@ -119,5 +119,34 @@ _REPORT_OPTIONS = (
 def report_options(command: _Command) -> _Command:
     """Give a command the options of a report."""
     for option in reversed(_REPORT_OPTIONS):
+        command = option(command)
+    return command
+
+
+#: Of commands that read the files of many processes.
+_STUDY_OPTIONS = (
+    click.option(
+        "--wait",
+        "waits",
+        metavar="NAME",
+        multiple=True,
+        help="Function in which processes wait for each other; * matches anything. Repeatable.  [default: by name]",
+    ),
+    click.option(
+        "--jobs",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Processes that read the files.  [default: one for each CPU]",
+    ),
+    click.option("--dask", metavar="ADDRESS", help="Dask scheduler whose workers read the files instead."),
+    *_REPORT_OPTIONS[:2],
+    _REPORT_OPTIONS[4],
+    _REPORT_OPTIONS[10],
+)
+
+
+def study_options(command: _Command) -> _Command:
+    """Give a command the options of a report on many processes."""
+    for option in reversed(_STUDY_OPTIONS):
         command = option(command)
     return command

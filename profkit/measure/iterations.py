@@ -19,7 +19,7 @@ from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, WAIT, Iteratio
 from profkit.measure.role_parts import RolePart, new_time, role_parts
 from profkit.model import Process, Run
 
-__all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model"]
+__all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model", "warming_up"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -200,7 +200,7 @@ def _model(
     compute = _per_iteration(computing, cycle.end)
     # Together, since a range named ``next batch`` may have the loading inside it.
     away = _per_iteration(own.of(None, LOAD, WAIT), cycle.end)
-    left_out = _warm_up(duration)
+    left_out = warming_up(duration)
     used = slice(left_out, None)
     loaders = _loaders(parts, index, thread, consumers, int(edges[left_out]), int(edges[-1]))
     names = [loading.names(), computing.names(), waiting.names()]
@@ -304,8 +304,14 @@ def _per_iteration(part: RolePart, ends: Ints) -> Floats:
     return seconds
 
 
-def _warm_up(duration: Floats) -> int:
-    """Return how many iterations at the start took markedly longer than those of the second half."""
+def warming_up(duration: Floats) -> int:
+    """Return how many iterations at the start took markedly longer than those of the second half.
+
+    Parameters
+    ----------
+    duration : float64 array, shape (n,)
+        Seconds of each, in their order; not empty.
+    """
     usual = float(np.percentile(duration[len(duration) // 2 :], 90))
     usually = np.flatnonzero(duration <= WARM_UP_FACTOR * usual)
     lead = int(usually[0]) if len(usually) else 0

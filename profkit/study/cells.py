@@ -20,7 +20,7 @@ from profkit.study.journal import Trial
 from profkit.study.objectives import WALL, Objective
 from profkit.study.space import Parameter, Setting, Space
 
-__all__ = ["Cell", "Results", "gain", "resources", "results"]
+__all__ = ["Cell", "Results", "gain", "median_quantiles", "pooled_spread", "resources", "results"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -152,8 +152,8 @@ def results(
         for setting in settings
     ]
     medians = np.array([float(np.median(t)) if len(t) else math.nan for t in times])
-    spread = _spread(times)
-    half, apart = _quantiles(tuple(len(t) for t in times))
+    spread = pooled_spread(times)
+    half, apart = median_quantiles(tuple(len(t) for t in times))
     known = np.flatnonzero(np.isfinite(medians))
     best = None
     if len(known):
@@ -274,7 +274,7 @@ def _median(values: Iterable[float]) -> float:
     return float(np.median(found)) if found else math.nan
 
 
-def _spread(times: Sequence[Floats]) -> float:
+def pooled_spread(times: Sequence[Floats]) -> float:
     """Pooled standard deviation of ln(time) within the settings."""
     freedom = sum(max(len(t) - 1, 0) for t in times)
     if not freedom:
@@ -308,7 +308,7 @@ def _simulated(counts: tuple[int, ...]) -> Floats:
     return medians / np.sqrt(squares / freedom)[:, None]
 
 
-def _quantiles(counts: tuple[int, ...]) -> tuple[Floats, float]:
+def median_quantiles(counts: tuple[int, ...]) -> tuple[Floats, float]:
     """Return the half width of each median's interval, and how far the best setting's may lie above the least of all.
 
     Both are in units of the spread, and NaN where no setting has two runs.

@@ -34,7 +34,8 @@ ROOMS = (
 PURE = ("identity", "measure", "verdict")
 
 #: What ``profkit --help`` must not load: numbers, optimisers, renderers and viewers.
-HEAVY = {"numpy", "optuna", "snakeviz", "tornado", "gprof2dot", "flameprof", "nvtx", "mpi4py"}
+HEAVY = {"numpy", "optuna", "dask", "distributed", "fsspec", "snakeviz", "tornado", "gprof2dot", "flameprof"}
+HEAVY |= {"nvtx", "mpi4py"}
 
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts)
 AGENT = [path for path in MODULES if path.is_relative_to(PACKAGE / "capture" / "agent")]
@@ -153,7 +154,7 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
     required = set(re.findall(r'^ *"([\w-]+)', listed, re.MULTILINE))
     imported = set().union(*(outside_imports(path) for path in MODULES if path not in AGENT))
     assert required - imported == {"nvtx"}
-    assert imported - required == {"IPython", "optuna", "pynvml", "snakeviz", "tornado"}
+    assert imported - required == {"IPython", "distributed", "fsspec", "optuna", "pynvml", "snakeviz", "tornado"}
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if own_room(p) == "model"], ids=relative)

@@ -1,0 +1,165 @@
+"""Processes of one job in words: who holds the others up, what it does instead, and what that does not show."""
+
+from __future__ import annotations
+
+import math
+
+from profkit.report import units
+from profkit.report.document import VerdictBlock
+from profkit.report.text import clean
+from profkit.report.wording.functions import display_name
+from profkit.study.ranks import Deviation, RankStudy, Straggler
+
+__all__ = ["KINDS", "deviation_name", "rank_notes", "ranks_verdict"]
+
+#: What a straggler does instead of waiting for the others, by its kind.
+KINDS = {
+    "work": "does more work",
+    "slower": "computes longer for as many calls",
+    "queue": "lacks CPUs",
+    "blocked": "stands still (I/O, locks, sleep)",
+}
+#: Load balance (1) below which the work counts as uneven although no process stands out.
+EVEN = 0.9
+#: Part (1) of the pace from which queueing is worth a sentence.
+STARVED = 0.3
+#: Stragglers that a sentence names.
+MOST_NAMED = 4
+#: Gain from which a job without a process is said to be faster.
+NOTICEABLE = 1.01
+
+
+def deviation_name(deviation: Deviation) -> str:
+    """Name of what takes longer."""
+    if deviation.function is not None:
+        return display_name(deviation.function.qualname)
+    assert deviation.range is not None
+    return f"range {clean(deviation.range[1])}"
+
+
+def ranks_verdict(study: RankStudy) -> VerdictBlock:
+    """Return the answer: the stragglers, or that there is none."""
+    found = study.stragglers
+    n = len(study.members)
+    if not found:
+        return _no_straggler(study)
+    labels = [clean(study.members[s.member].label) for s in found]
+    if study.slow_host:
+        headline = f"All {len(found)} processes on {clean(study.slow_host)} hold the others up"
+    elif len(found) == 1:
+        headline = f"{_capital(labels[0])} holds the others up: it {KINDS[found[0].kind]}"
+    else:
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        headline = f"{len(found)} of {n} processes hold the others up: {', '.join(labels[:MOST_NAMED])}{more}"
+    return VerdictBlock(
+        headline, "", None, " ".join([_said(study, found[0]), *_gain(study, found[0])]), "bad"
+    )
+
+
+def _said(study: RankStudy, straggler: Straggler) -> str:
+    label = clean(study.members[straggler.member].label)
+    most = max(straggler.run_s, straggler.queue_s, straggler.blocked_s)
+    parts = [
+        f"{units.change(0.0, seconds)} {what}"
+        for kinds, seconds, what in (
+            (("work", "slower"), straggler.run_s, "on a CPU" if study.measured else "of self time"),
+            (("queue",), straggler.queue_s, "queueing"),
+            (("blocked",), straggler.blocked_s, "off the CPU"),
+        )
+        if straggler.kind in kinds or seconds >= 0.1 * most
+    ]
+    text = f"Against the median of the others {label} takes {' and '.join(parts)}"
+    functions = [d for d in straggler.deviations if d.function is not None]
+    if functions and straggler.kind in ("work", "slower"):
+        first = functions[0]
+        calls = (
+            f" with {units.factor(first.calls)} the calls"
+            if straggler.kind == "work" and math.isfinite(first.calls)
+            else ""
+        )
+        name = deviation_name(first)
+        if first.usual_s <= 0.01 * first.value_s:
+            text += f"; the others hardly call {name}"
+        else:
+            text += f"; {name} takes it {units.factor(first.value_s / first.usual_s)} as long{calls}"
+    text += "."
+    if study.waiting_seen:
+        own, usual = units.seconds(straggler.waits_s), units.seconds(straggler.usual_waits_s)
+        text += f" It waits {own} for other processes, the others {usual}."
+    return text
+
+
+def _gain(study: RankStudy, straggler: Straggler) -> list[str]:
+    label = clean(study.members[straggler.member].label)
+    if straggler.faster < NOTICEABLE:
+        return [f"Without {label} the job would hardly be faster: another process takes as long."]
+    gain, left = units.factor(straggler.faster), units.seconds(straggler.without_s)
+    how = "an estimate, as if the next slowest process set the pace everywhere"
+    return [f"Without {label} the job would be {gain} faster ({left}): {how}."]
+
+
+def _no_straggler(study: RankStudy) -> VerdictBlock:
+    balance = study.efficiency.balance
+    said = f"The processes' load balance is {units.share(balance)} (mean over greatest CPU time)."
+    if study.moved:
+        return VerdictBlock(
+            "Processes differ, but which of them is slow is not clear",
+            "",
+            None,
+            "Some take longer in one function and as much less in another; in one of the two they wait for the "
+            "others. Name that function (--wait).",
+            "unsure",
+        )
+    if balance < EVEN:
+        return VerdictBlock(
+            "The work is uneven, but no process stands out",
+            "",
+            None,
+            f"{said} The table below has the functions that are spread most unevenly.",
+            "unsure",
+        )
+    starved = study.queue_share
+    if starved >= STARVED:
+        return VerdictBlock(
+            "No straggler: all processes lack CPUs alike",
+            "",
+            None,
+            f"They queue for {units.share(starved)} of their own time (median). {said}",
+            "bad",
+        )
+    return VerdictBlock("No straggler: no process differs beyond the noise", "", None, said, "good")
+
+
+def rank_notes(study: RankStudy) -> list[str]:
+    """Return what a reader must know of the comparison."""
+    notes = []
+    if not study.measured:
+        notes.append(
+            "Queueing and time off the CPU were not measured in all processes: their times are self times. Capture "
+            "with profkit capture to have them apart."
+        )
+    if not study.waiting_seen:
+        notes.append(
+            "No calls were recognised in which the processes wait for each other. If they do, name the functions: "
+            "--wait NAME."
+        )
+    for move in study.moved[:MOST_NAMED]:
+        label, more, less = study.members[move.member].label, move.more.qualname, move.less.qualname
+        notes.append(
+            f"{clean(label)} takes {units.seconds(move.more_s)} more than the others in {display_name(more)} and "
+            f"{units.seconds(move.less_s)} less in {display_name(less)}."
+        )
+    if len(study.members) == 2:
+        notes.append(
+            "Of two processes each is compared with the other alone: which of them is the usual one is not known."
+        )
+    left = max((r.left_out for row in study.ranges for r in row.of if r is not None), default=0)
+    if left:
+        notes.append(
+            f"Up to {left} ranges of a name were left out as warming up. Times of functions include them."
+        )
+    return notes
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,648 @@
+"""One file of a job → one vector for each of its processes, over functions that all files have in common.
+
+First step of ``profkit ranks`` and ``profkit scaling``: it runs in the calling process, in others of this machine, or
+in those of a Dask cluster, and what it returns is small whatever the file's size. Nothing is compared here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.errors import FormatError, UsageError
+from profkit.formats.load import load_run
+from profkit.identity.files import match_files
+from profkit.identity.keys import clean_name
+from profkit.identity.paths import rooted
+from profkit.measure.counters import first_thread
+from profkit.measure.critical_path import waits_for_ranks
+from profkit.measure.iterations import warming_up
+from profkit.measure.movement import is_wait
+from profkit.measure.range_stats import pattern_of
+from profkit.model import BUILTIN, PROJECT, STDLIB, FunctionKey, Notice, Process, Profile, Roots, Run, Thread
+
+__all__ = [
+    "METRICS",
+    "FileReading",
+    "Member",
+    "RangeSums",
+    "Reading",
+    "Reference",
+    "Task",
+    "read_file",
+    "reference_of",
+    "waits_and_imports",
+]
+
+Floats = npt.NDArray[np.float64]
+Values = npt.NDArray[np.float32]
+Bits = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+#: What is known of a function in one process, in the order of the rows of `Reading.values`: calls, and seconds.
+METRICS = ("calls", "run", "queue", "blocked")
+#: Most range names of one process; those with the most time.
+MOST_RANGES = 64
+#: Functions in Python whose own time is that of the collective operation that they are named after. Tracers do not
+#: see mpi4py's methods, which Cython made: their time is self time of the function that calls them.
+_COLLECTIVE = re.compile(
+    r"_*(?:all_?reduce\w*|all_?gather\w*|all_?to_?all\w*|reduce_?scatter\w*|multi_node_mean\w*|i?barrier"
+    r"|bcast\w*|broadcast(?:_(?:data|coalesced|parameters|object\w*))?)_*",
+    re.IGNORECASE,
+)
+#: What imports do: before the work begins, and in ``MPI_Init``, which waits for all ranks.
+_IMPORTS = re.compile(r"<built-in method (?:_imp\.|marshal\.loads|posix\.stat|_io\.open_code|nt\.stat)")
+_RANK_WAIT, _NATIVE_WAIT, _LIBRARY_WAIT, _IMPORT = 1, 2, 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One process of a job: what it is, and how its main thread spent its time.
+
+    Attributes
+    ----------
+    label
+        ``rank 3``, ``worker 4711``, or the name of its file.
+    path
+        File that it was read from.
+    rank, size
+        Its rank, and how many ranks its launcher started; ``None`` where that is not known.
+    host, job, command, started
+        Empty where not known; `started` is ISO 8601.
+    measured
+        Whether a tracer measured queueing and time off the CPU. Otherwise `run_s` is self time, and `blocked_s` that
+        of functions that wait by design.
+    wall_s
+        Of the command; ``None`` where that is not known.
+    life_s
+        From the process's start to its end; without counters the sum of self times.
+    run_s, queue_s, blocked_s
+        On a CPU, queueing for one, and neither: outside of `waits_s` and `imports_s`. Queueing is 0 where it was not
+        measured.
+    waits_s
+        In calls that wait for other processes of the job.
+    imports_s
+        In the import system.
+    helpers_run_s
+        Its other threads, and the processes that it started: in their functions, on a CPU or queueing.
+    projects
+        Directories of the project and the interpreter: what a report must mask.
+    """
+
+    label: str
+    path: str
+    rank: int | None
+    size: int | None
+    host: str
+    job: str
+    command: tuple[str, ...]
+    started: str
+    measured: bool
+    wall_s: float | None
+    life_s: float
+    run_s: float
+    queue_s: float
+    blocked_s: float
+    waits_s: float
+    imports_s: float
+    helpers_run_s: float
+    projects: tuple[str, ...] = ()
+
+    @property
+    def pace_s(self) -> float:
+        """Seconds that the others have to wait for it: all but its own waiting, and its imports."""
+        return self.run_s + self.queue_s + self.blocked_s
+
+
+@dataclass(frozen=True, slots=True)
+class RangeSums:
+    """NVTX ranges of one name in one process, those of warming up left out.
+
+    Attributes
+    ----------
+    count, left_out
+        Ranges that the times are about, and those at the beginning that took markedly longer.
+    total_s, median_s
+        Of their durations.
+    waits_s
+        Of all ranges of the name, also those left out: in calls that wait for other processes; NaN where functions
+        inside of ranges were not recorded.
+    """
+
+    count: int
+    left_out: int
+    total_s: float
+    median_s: float
+    waits_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What one process gives to the comparison.
+
+    Attributes
+    ----------
+    member
+        The process.
+    values : float32 array, shape (4, columns of the task)
+        `METRICS` of each function of the task.
+    shares : float32 array, shape (columns of the task,)
+        Part (1) of the process's time that each of them has.
+    more
+        Functions that the task lacks and that have at least its floor: with their shares.
+    ranges
+        By domain and name, numbers folded.
+    """
+
+    member: Member
+    values: Values
+    shares: Values
+    more: tuple[tuple[FunctionKey, float], ...]
+    ranges: Mapping[tuple[str, str], RangeSums]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The file whose names of project files all others are brought under."""
+
+    path: str
+    files: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is wanted of each file.
+
+    Attributes
+    ----------
+    columns
+        Functions whose values are wanted.
+    floor
+        Part (1) of a process's time from which other functions are mentioned.
+    waits
+        Functions in which processes wait for each other, beside those that are known; ``*`` matches anything.
+    reference
+        ``None`` where files are taken to name the project alike.
+    alone
+        Whether there is one file only: without ranks, the workers in it are compared.
+    """
+
+    columns: tuple[FunctionKey, ...] = ()
+    floor: float = 2.0
+    waits: tuple[str, ...] = ()
+    reference: Reference | None = None
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileReading:
+    """One file: its processes, or why it was skipped."""
+
+    path: str
+    readings: tuple[Reading, ...] = ()
+    skipped: Notice | None = None
+    warnings: tuple[Notice, ...] = field(default=())
+
+
+def read_file(path: str, task: Task) -> FileReading:
+    """Read the processes of one file.
+
+    Parameters
+    ----------
+    path
+        A file, or the address of one for fsspec (``s3://…``).
+    task
+        What is wanted.
+
+    Returns
+    -------
+    FileReading
+        A file that cannot be read has a notice instead of processes.
+    """
+    try:
+        run = _load(path)
+    except FormatError as error:
+        hint = {"hint": error.hint} if error.hint else {}
+        return FileReading(
+            path, skipped=Notice("file-skipped", error.path, {"problem": error.problem, **hint})
+        )
+    found = _processes(run, alone=task.alone)
+    readings = tuple(_reading(run, process, helpers, label, task) for process, helpers, label in found)
+    return FileReading(path, readings, warnings=run.warnings)
+
+
+def reference_of(path: str) -> Reference:
+    """Return the reference that a file is; it must be one that can be read."""
+    run = _load(path)
+    process = _processes(run, alone=False)[0][0]
+    thread = first_thread(process)
+    profile = Profile.empty() if thread is None else thread.profile
+    files = {rooted(profile.strings[f], process.roots) for f in np.unique(profile.file).tolist()}
+    return Reference(path, frozenset(path for root, path in files if root == PROJECT))
+
+
+def _load(path: str) -> Run:
+    with _local(path) as file:
+        try:
+            return replace(load_run(file, edges=False), path=path)
+        except FormatError as error:
+            raise FormatError(path, error.problem, error.hint) from None
+
+
+@contextlib.contextmanager
+def _local(path: str) -> Iterator[str]:
+    """Give a file a name in the file system while it is read."""
+    if "://" not in path:
+        yield path
+        return
+    try:
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+    except ImportError:
+        raise UsageError(f"{path}: addresses need fsspec; install profkit[dask]") from None
+    with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
+        copy = os.path.join(directory, "run.prof")
+        try:
+            system, inside = url_to_fs(path)
+            system.get_file(inside, copy)
+        except Exception as error:  # every file system has errors of its own
+            problem = " ".join(str(error).split())[:120] or type(error).__name__
+            raise FormatError(path, f"cannot be fetched: {problem}", "check the address") from None
+        yield copy
+
+
+# Which processes ---------------------------------------------------------------------------------------------------
+
+
+def _processes(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, ...], str]]:
+    """Return the processes that are compared, with those that work for each, and their labels."""
+    name = os.path.basename(run.path.rstrip("/"))
+    ranks = [p for p in run.processes if p.role == "rank" and p.profiled]
+    if len(ranks) > 1:
+        return [(p, _helpers(run, p), f"rank {p.rank}") for p in ranks]
+    workers = [p for p in run.processes if p.role == "worker" and p.profiled]
+    if alone and not ranks and len(workers) > 1:
+        return [(p, _helpers(run, p), f"worker {p.pid}") for p in workers]
+    first = ranks[0] if ranks else run.processes[0]
+    rank = first.rank if first.rank is not None else _job(run).get("rank")
+    if type(rank) is int:
+        first = replace(first, rank=rank)
+    others = tuple(p for p in run.processes if p.pid != first.pid or p.parent != first.parent)
+    return [(first, others, f"rank {rank}" if type(rank) is int else name)]
+
+
+def _job(run: Run) -> Mapping[str, object]:
+    return run.manifest.job or {} if run.manifest is not None else {}
+
+
+def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
+    """Descendants of a process on its host."""
+    host = process.host and process.host.name
+    found, known = [], {process.pid}
+    for other in sorted(run.processes, key=lambda p: p.pid or 0):
+        if other is not process and other.parent in known and (other.host and other.host.name) == host:
+            known.add(other.pid)
+            found.append(other)
+    return tuple(found)
+
+
+# One process -------------------------------------------------------------------------------------------------------
+
+
+def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str, task: Task) -> Reading:
+    main = first_thread(process)
+    names = _names(task.waits)
+    sums = _Sums(names, task.columns)
+    measured = True
+    totals = np.zeros(6)
+    if main is not None:
+        measured = main.profile.wait is not None and main.profile.blocked is not None
+        totals = sums.add(main, names.rows(main.profile, process.roots, task.reference), main=True)
+    of_helpers = 0.0
+    for owner in (process, *helpers):
+        for thread in owner.threads:
+            if thread is not main and len(thread.profile):
+                rows = names.rows(thread.profile, owner.roots, task.reference)
+                of_helpers += float(sums.add(thread, rows, main=False)[1:3].sum())
+    manifest = run.manifest
+    host = process.host or (manifest.host if manifest is not None else None)
+    job = _job(run)
+    run_s, queue_s, blocked_s, waits_s, imports_s = totals[1:].tolist()
+    size = job.get("world_size")
+    member = Member(
+        label=label,
+        path=run.path,
+        rank=process.rank,
+        size=size if type(size) is int else None,
+        host="" if host is None else host.name,
+        job=str(job.get("id") or ""),
+        command=process.command or (manifest.command if manifest is not None else ()),
+        started="" if manifest is None else manifest.started,
+        measured=measured,
+        wall_s=None if manifest is None else manifest.wall_s,
+        life_s=process.wall_s if process.wall_s is not None else float(totals[1:].sum()),
+        run_s=run_s,
+        queue_s=queue_s,
+        blocked_s=blocked_s,
+        waits_s=waits_s,
+        imports_s=imports_s,
+        helpers_run_s=of_helpers,
+        projects=tuple(dict.fromkeys((*process.roots.project, *process.roots.site, *process.roots.stdlib))),
+    )
+    shares, more = sums.shares(task.floor)
+    return Reading(member, sums.values, shares, more, _ranges(process, main, names, task))
+
+
+class _Names:
+    """Numbers for files and names of functions, and what the names mean: learnt once in a thread, for all files."""
+
+    def __init__(self, waits: tuple[str, ...]) -> None:
+        self.waits = waits
+        self.places: dict[tuple[str, str], int] = {}
+        self.place_list: list[tuple[str, str]] = []
+        self.place_bits = bytearray()
+        self.raw: dict[Roots, dict[str, int]] = {}
+        self.names: dict[str, int] = {}
+        self.name_list: list[str] = []
+        self.name_bits = bytearray()
+        self.of_raw: dict[str, int] = {}
+        self.columns: dict[tuple[FunctionKey, ...], tuple[Ints, Ints]] = {}
+
+    def place(self, key: tuple[str, str]) -> int:
+        number = self.places.get(key)
+        if number is None:
+            number = self.places[key] = len(self.place_list)
+            self.place_list.append(key)
+            root, path = key
+            imports = root == STDLIB and path.startswith("importlib/")
+            self.place_bits.append((_LIBRARY_WAIT if root == STDLIB else 0) | (_IMPORT if imports else 0))
+        return number
+
+    def name(self, text: str) -> int:
+        number = self.names.get(text)
+        if number is None:
+            number = self.names[text] = len(self.name_list)
+            self.name_list.append(text)
+            self.name_bits.append(self._bits(text))
+        return number
+
+    def _bits(self, name: str) -> int:
+        last = name.rpartition(".")[2]
+        if any(fnmatch.fnmatchcase(name, w) or fnmatch.fnmatchcase(last, w) for w in self.waits):
+            return _RANK_WAIT
+        if name.startswith("<"):
+            if waits_for_ranks(name):
+                return _RANK_WAIT
+            return (_NATIVE_WAIT if is_wait(name, BUILTIN) else 0) | (_IMPORT if _IMPORTS.match(name) else 0)
+        if _COLLECTIVE.fullmatch(last):
+            return _RANK_WAIT
+        return _LIBRARY_WAIT if is_wait(name, STDLIB) else 0
+
+    def rows(self, profile: Profile, roots: Roots, reference: Reference | None) -> tuple[Ints, Ints, Bits]:
+        """Return the number of each row's file and name, and what its name means."""
+        strings = profile.strings
+        files = _used(profile.file, len(strings))
+        numbers = self._files([strings[f] for f in files.tolist()], roots)
+        if reference is not None:
+            self._aligned(profile, roots, files, numbers, reference)
+        of_file = np.zeros(len(strings), np.int64)
+        of_file[files] = numbers
+        named = np.where(profile.qualname != 0, profile.qualname, profile.name)
+        used = _used(named, len(strings))
+        texts = [strings[i] for i in used.tolist()]
+        known = list(map(self.of_raw.get, texts))
+        of_name = np.zeros(len(strings), np.int64)
+        of_name[used] = [
+            self._raw_name(text) if k is None else k for k, text in zip(known, texts, strict=True)
+        ]
+        places, names = of_file[profile.file], of_name[named]
+        of_row = np.frombuffer(bytes(self.name_bits), np.uint8)[names]
+        of_place = np.frombuffer(bytes(self.place_bits), np.uint8)[places]
+        # A function in Python waits by its name only in the standard library.
+        of_row = of_row & ~np.where(of_place & _LIBRARY_WAIT, 0, _LIBRARY_WAIT).astype(np.uint8)
+        return places, names, (of_row | (of_place & _IMPORT)).astype(np.uint8)
+
+    def _files(self, raw: Sequence[str], roots: Roots) -> list[int]:
+        known = self.raw.setdefault(roots, {})
+        numbers = list(map(known.get, raw))
+        for i, number in enumerate(numbers):
+            if number is None:
+                known[raw[i]] = numbers[i] = self.place(rooted(raw[i], roots))
+        return [number for number in numbers if number is not None]
+
+    def _raw_name(self, raw: str) -> int:
+        number = self.of_raw[raw] = self.name(clean_name(raw))
+        return number
+
+    def _aligned(
+        self,
+        profile: Profile,
+        roots: Roots,
+        files: npt.NDArray[np.intp],
+        numbers: list[int],
+        reference: Reference,
+    ) -> None:
+        """Bring project files that lie elsewhere than in the reference under its names."""
+        mine = {self.place_list[n][1] for n in numbers if self.place_list[n][0] == PROJECT}
+        if mine <= reference.files or reference.files <= mine:
+            return
+        process = _processes(_load(reference.path), alone=False)[0][0]
+        thread = first_thread(process)
+        if thread is None:
+            return
+        ours, theirs = thread.profile, profile
+        known: dict[str, int] = {}
+
+        def numbered(one: Profile) -> npt.NDArray[np.int32]:
+            table = np.array([known.setdefault(text, len(known)) for text in one.strings], np.int32)
+            return table[one.name]
+
+        found = match_files(ours, theirs, process.roots, roots, numbered(ours), numbered(theirs))
+        files_there = _used(ours.file, len(ours.strings)).tolist()
+        places_there = self._files([ours.strings[f] for f in files_there], process.roots)
+        number_of = dict(zip(ours.file.tolist(), found.baseline.tolist(), strict=True))
+        back = {number_of[f]: place for f, place in zip(files_there, places_there, strict=True)}
+        place = {f: i for i, f in enumerate(files.tolist())}
+        for f, number in dict(zip(profile.file.tolist(), found.candidate.tolist(), strict=True)).items():
+            if number in back:
+                numbers[place[f]] = back[number]
+
+    def packed(self, columns: tuple[FunctionKey, ...]) -> tuple[Ints, Ints]:
+        """Return the columns as sorted numbers, and where each of them is among the columns."""
+        known = self.columns.get(columns)
+        if known is None:
+            pairs = [(self.place((key.root, key.path)), self.name(key.qualname)) for key in columns]
+            numbers = np.array([p << 32 | n for p, n in pairs], np.int64)
+            order = np.argsort(numbers)
+            # One table at a time: those of earlier passes are not asked for again.
+            self.columns = {columns: (numbers[order], order)}
+            known = self.columns[columns]
+        return known
+
+
+def waits_and_imports(
+    functions: Sequence[FunctionKey], waits: tuple[str, ...]
+) -> tuple[list[bool], list[bool]]:
+    """Return which functions wait for other processes of the job, and which belong to the import system.
+
+    Parameters
+    ----------
+    functions
+        Any.
+    waits
+        As in `Task`.
+    """
+    names = _names(waits)
+    bits = [names.name_bits[names.name(k.qualname)] | names.place_bits[names.place(k[:2])] for k in functions]
+    return [bool(b & _RANK_WAIT) for b in bits], [bool(b & _IMPORT) for b in bits]
+
+
+def _used(column: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.intp]:
+    """Return which strings a column has, in ascending order."""
+    seen = np.zeros(n, np.bool_)
+    seen[column] = True
+    return np.flatnonzero(seen)
+
+
+#: A worker of Dask may read several files at once, in threads.
+_of_thread = threading.local()
+
+
+def _names(waits: tuple[str, ...]) -> _Names:
+    """Return what this thread has learnt."""
+    known: _Names | None = getattr(_of_thread, "names", None)
+    if known is None or known.waits != waits:
+        known = _of_thread.names = _Names(waits)
+    return known
+
+
+class _Sums:
+    """Time of one process by function, gathered from its threads."""
+
+    def __init__(self, names: _Names, columns: tuple[FunctionKey, ...]) -> None:
+        self.names = names
+        self.sorted, self.order = names.packed(columns)
+        self.values = np.zeros((len(METRICS), len(columns)), np.float32)
+        self.packed: list[Ints] = []
+        self.seconds: list[Floats] = []
+
+    def add(self, thread: Thread, rows: tuple[Ints, Ints, Bits], *, main: bool) -> Floats:
+        """Add a thread, and return its totals: calls, running, queueing, blocked, waiting for ranks, importing."""
+        places, named, bits = rows
+        profile = thread.profile
+        run, queue, off = _divided(profile, bits)
+        if not main:
+            # A helper that has nothing to do waits: only what it does counts.
+            off = np.zeros(len(off))
+        packed = places << 32 | named
+        whole = run + queue + off
+        self.packed.append(packed)
+        self.seconds.append(whole)
+        if len(self.sorted):
+            at = np.searchsorted(self.sorted, packed)
+            at[at == len(self.sorted)] = 0
+            known = np.flatnonzero(self.sorted[at] == packed)
+            into = self.order[at[known]]
+            for i, column in enumerate((profile.ncalls, run, queue, off)):
+                added = np.bincount(into, column[known], self.values.shape[1])
+                self.values[i] += added.astype(np.float32)
+        waits, imports = (bits & _RANK_WAIT) != 0, (bits & _IMPORT) != 0
+        work = ~(waits | imports)
+        return np.array(
+            [
+                float(profile.ncalls.sum()),
+                float(run[work].sum()),
+                float(queue[work].sum()),
+                float(off[work].sum()),
+                float(whole[waits].sum()),
+                float(whole[imports & ~waits].sum()),
+            ]
+        )
+
+    def shares(self, floor: float) -> tuple[Values, tuple[tuple[FunctionKey, float], ...]]:
+        """Return the parts of the time that the columns have, and the other functions of at least `floor`."""
+        n = self.values.shape[1]
+        if not self.packed:
+            return np.zeros(n, np.float32), ()
+        packed, seconds = np.concatenate(self.packed), np.concatenate(self.seconds)
+        total = float(seconds.sum())
+        if total <= 0:
+            return np.zeros(n, np.float32), ()
+        shares = (self.values[1:].sum(axis=0) / total).astype(np.float32)
+        # One key has several rows where several threads run it: what is far below the floor is not summed.
+        large = np.flatnonzero(seconds >= floor * total / 8)
+        unique, of = np.unique(packed[large], return_inverse=True)
+        sums = np.bincount(of.reshape(-1), seconds[large], len(unique)) / total
+        wanted = (sums >= floor) & ~np.isin(unique, self.sorted)
+        more = []
+        for number, share in zip(unique[wanted].tolist(), sums[wanted].tolist(), strict=True):
+            root, path = self.names.place_list[number >> 32]
+            more.append((FunctionKey(root, path, self.names.name_list[number & 0xFFFFFFFF]), share))
+        return shares, tuple(sorted(more))
+
+
+def _divided(profile: Profile, bits: Bits) -> tuple[Floats, Floats, Floats]:
+    """Self time of each row: running, queueing, off the CPU."""
+    if profile.wait is not None and profile.blocked is not None:
+        return (
+            np.maximum(profile.tottime - profile.wait - profile.blocked, 0.0),
+            profile.wait,
+            profile.blocked,
+        )
+    waits = (bits & (_NATIVE_WAIT | _LIBRARY_WAIT)) != 0
+    return np.where(waits, 0.0, profile.tottime), np.zeros(len(bits)), np.where(waits, profile.tottime, 0.0)
+
+
+def _ranges(
+    process: Process, main: Thread | None, names: _Names, task: Task
+) -> dict[tuple[str, str], RangeSums]:
+    """Sum up the NVTX ranges of a process by name."""
+    ranges = process.ranges
+    if ranges is None or not len(ranges):
+        return {}
+    inside = _waits_inside(main, names.rows(main.profile, process.roots, task.reference)[2]) if main else {}
+    folded: dict[str, int] = {}
+    table = [folded.setdefault(pattern_of(text), len(folded)) for text in ranges.strings]
+    number = np.array(table, np.int64)
+    texts = list(folded)
+    ended = np.flatnonzero(ranges.ended)
+    kind = number[ranges.name[ended]] << 32 | number[ranges.domain[ended]]
+    found: dict[tuple[str, str], RangeSums] = {}
+    for value in np.unique(kind).tolist():
+        rows = ended[kind == value]
+        seconds = ranges.duration_s[rows[np.argsort(ranges.begin_ns[rows], kind="stable")]]
+        left_out = warming_up(seconds)
+        used = seconds[left_out:]
+        key = texts[value & 0xFFFFFFFF], texts[value >> 32]
+        waits = (
+            inside.get(key, 0.0) if inside is not None and main and main.range_calls is not None else np.nan
+        )
+        found[key] = RangeSums(len(used), left_out, float(used.sum()), float(np.median(used)), waits)
+    most = sorted(found, key=lambda key: (-found[key].total_s, key))[:MOST_RANGES]
+    return {key: found[key] for key in most}
+
+
+def _waits_inside(thread: Thread, bits: Bits) -> dict[tuple[str, str], float]:
+    """Seconds in calls that wait for other ranks, by the ranges around them."""
+    calls = thread.range_calls
+    if calls is None:
+        return {}
+    waits = (bits[calls.function] & _RANK_WAIT) != 0
+    own = np.bincount(calls.context[waits], calls.tottime[waits], len(calls.parent))
+    found: dict[tuple[str, str], float] = {}
+    for context in np.flatnonzero(own).tolist():
+        around, at = set(), context
+        while at >= 0:
+            around.add((calls.strings[calls.domain[at]], pattern_of(calls.strings[calls.name[at]])))
+            at = int(calls.parent[at])
+        for key in around:
+            found[key] = found.get(key, 0.0) + float(own[context])
+    return found

@@ -1,0 +1,313 @@
+"""All processes of a job as one table: functions that matter in any of them, with the values of each process.
+
+Second step of ``profkit ranks``. Every file is read once, or twice where functions turn out to matter that a sample
+of the files did not show; what is kept of it is one row of the table. The result depends neither on the order in
+which files are read nor on who reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.errors import FormatError, UsageError
+from profkit.formats.load import files_of
+from profkit.model import PROJECT, FunctionKey, Notice
+from profkit.model.notices import MOST_RANKS, missing_ranks
+from profkit.study.rank_read import (
+    METRICS,
+    FileReading,
+    Member,
+    RangeSums,
+    Reading,
+    Task,
+    read_file,
+    reference_of,
+)
+from profkit.study.workers import Crew
+
+__all__ = ["RangeRow", "RankTable", "expand", "rank_table"]
+
+Values = npt.NDArray[np.float32]
+
+#: Part (1) of the time of any one process from which a function is in the table.
+FLOOR = 0.001
+#: Most functions of the table, those with the greatest part in any process.
+MOST_FUNCTIONS = 512
+#: Files that are looked at first, evenly spread: which functions they show decides what is read of all.
+SAMPLE = 16
+#: Functions of the sample are taken from this part of the floor on, so that a second reading is rarely needed.
+_SAMPLE_PART = 0.25
+_SAMPLE_MOST = 1024
+#: Part (1) of its time that a process must have in functions which most others have, to be of the same program.
+SAME_PROGRAM = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRow:
+    """NVTX ranges of one name, numbers folded, in all processes: ``None`` where a process has none."""
+
+    domain: str
+    name: str
+    of: tuple[RangeSums | None, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankTable:
+    """A job.
+
+    Attributes
+    ----------
+    members
+        Its processes: ranks in ascending order, others in the order of their files' names.
+    functions
+        Those that hold at least `FLOOR` of the time of any process.
+    values : float32 array, shape (4, members, functions)
+        `rank_read.METRICS` of each.
+    ranges
+        In the order of domains and names.
+    skipped
+        Files that could not be read, and other doubts.
+    """
+
+    members: tuple[Member, ...]
+    functions: tuple[FunctionKey, ...]
+    values: Values
+    ranges: tuple[RangeRow, ...]
+    skipped: tuple[Notice, ...]
+
+    def metric(self, name: str) -> npt.NDArray[np.float64]:
+        """One of the metrics as float64, shape (members, functions)."""
+        values: npt.NDArray[np.float64] = self.values[METRICS.index(name)].astype(np.float64)
+        return values
+
+
+def expand(specs: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return the files that some files, directories, patterns and addresses stand for, each once.
+
+    Raises
+    ------
+    FormatError
+        A directory or a pattern holds none.
+    UsageError
+        Nothing is named.
+    """
+    found: dict[str, None] = {}
+    for spec in specs:
+        text = os.fspath(spec)
+        found.update(dict.fromkeys(_listed(text) if "://" in text else files_of(text)[0]))
+    if not found:
+        raise UsageError("name the run files of a job, a directory of them, or a quoted pattern")
+    return list(found)
+
+
+def _listed(address: str) -> list[str]:
+    """List the files of an address for fsspec."""
+    try:
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+    except ImportError:
+        raise UsageError(f"{address}: addresses need fsspec; install profkit[dask]") from None
+    try:
+        system, inside = url_to_fs(address)
+        if "*" in inside or "?" in inside or "[" in inside:
+            found = sorted(system.glob(inside))
+        elif system.isdir(inside):
+            found = sorted(system.glob(inside.rstrip("/") + "/*.prof"))
+        else:
+            return [address]
+    except Exception as error:  # every file system has errors of its own
+        problem = " ".join(str(error).split())[:120] or type(error).__name__
+        raise FormatError(address, f"cannot be listed: {problem}", "check the address") from None
+    if not found:
+        raise FormatError(address, "matches no file", "check the address")
+    return [system.unstrip_protocol(path) for path in found]
+
+
+def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = ()) -> RankTable:
+    """Read a job.
+
+    Parameters
+    ----------
+    paths
+        Its files, from `expand`.
+    workers
+        Who reads them.
+    waits
+        As in `rank_read.Task`.
+
+    Raises
+    ------
+    FormatError
+        No file can be read.
+    UsageError
+        They hold fewer than two processes, several runs of one job, or different programs.
+    """
+    alone = len(paths) == 1
+    task = Task(waits=waits, alone=alone, floor=FLOOR if len(paths) <= SAMPLE else _SAMPLE_PART * FLOOR)
+    spread = np.unique(np.linspace(0, len(paths) - 1, min(SAMPLE, len(paths))).round().astype(int))
+    sample = [paths[i] for i in spread.tolist()]
+    first = next((path for path in chain(sample, paths) if _readable(path, task)), None)
+    if first is None:
+        raise _unreadable(paths, task)
+    if not alone:
+        task = replace(task, reference=reference_of(first))
+    shares: dict[FunctionKey, float] = {}
+    for file in workers.each(partial(read_file, task=task), sample):
+        for reading in file.readings:
+            _most(shares, reading.more)
+    columns = _largest(shares, _SAMPLE_MOST)
+    gathered = _Gathered(columns)
+    task = replace(task, columns=columns, floor=FLOOR)
+    for file in workers.each(partial(read_file, task=task), paths):
+        gathered.add(file)
+    chosen = gathered.chosen()
+    missing = tuple(sorted(set(chosen) - set(columns)))
+    more: list[Values] = []
+    if missing:
+        again = replace(task, columns=missing, floor=2.0)
+        for file in workers.each(partial(read_file, task=again), paths):
+            more += [reading.values for reading in file.readings]
+        if len(more) != len(gathered.members):
+            raise UsageError("files changed while they were read; wait until the job has ended")
+    table = gathered.table(chosen, missing, more)
+    _check(table, alone=alone, path=paths[0])
+    return table
+
+
+def _readable(path: str, task: Task) -> bool:
+    return read_file(path, task).skipped is None
+
+
+def _unreadable(paths: Sequence[str], task: Task) -> FormatError:
+    skipped = read_file(paths[0], task).skipped
+    assert skipped is not None
+    problem, hint = str(skipped.numbers["problem"]), str(skipped.numbers.get("hint", ""))
+    if len(paths) > 1:
+        problem, hint = f"{problem}; nor can the {len(paths) - 1} other files be read", ""
+    return FormatError(paths[0], problem, hint)
+
+
+def _most(shares: dict[FunctionKey, float], found: Iterable[tuple[FunctionKey, float]]) -> None:
+    for key, share in found:
+        if share > shares.get(key, 0.0):
+            shares[key] = share
+
+
+def _largest(shares: Mapping[FunctionKey, float], most: int) -> tuple[FunctionKey, ...]:
+    """Return the keys with the greatest shares, in the order of the keys."""
+    order = sorted(shares, key=lambda key: (-round(shares[key], 6), key))
+    return tuple(sorted(order[:most]))
+
+
+class _Gathered:
+    """What is kept of the files that were read so far."""
+
+    def __init__(self, columns: tuple[FunctionKey, ...]) -> None:
+        self.columns = columns
+        self.most = np.zeros(len(columns), np.float32)
+        self.shares: dict[FunctionKey, float] = {}
+        self.members: list[Member] = []
+        self.values: list[Values] = []
+        self.ranges: list[Mapping[tuple[str, str], RangeSums]] = []
+        self.notices: list[Notice] = []
+
+    def add(self, file: FileReading) -> None:
+        if file.skipped is not None:
+            self.notices.append(file.skipped)
+        for reading in file.readings:
+            self._reading(reading)
+
+    def _reading(self, reading: Reading) -> None:
+        np.maximum(self.most, reading.shares, out=self.most)
+        _most(self.shares, reading.more)
+        self.members.append(reading.member)
+        self.values.append(reading.values)
+        self.ranges.append(reading.ranges)
+
+    def chosen(self) -> tuple[FunctionKey, ...]:
+        large = np.flatnonzero(self.most >= FLOOR)
+        shares = dict(zip((self.columns[i] for i in large.tolist()), self.most[large].tolist(), strict=True))
+        return _largest({**shares, **self.shares}, MOST_FUNCTIONS)
+
+    def table(
+        self, chosen: tuple[FunctionKey, ...], missing: tuple[FunctionKey, ...], more: Sequence[Values]
+    ) -> RankTable:
+        order = sorted(range(len(self.members)), key=lambda i: _place(self.members[i]))
+        place = {key: i for i, key in enumerate(self.columns)}
+        place_more = {key: i for i, key in enumerate(missing)}
+        values = np.zeros((len(METRICS), len(order), len(chosen)), np.float32)
+        old = [(j, place[key]) for j, key in enumerate(chosen) if key in place]
+        new = [(j, place_more[key]) for j, key in enumerate(chosen) if key in place_more]
+        for pairs, source in ((old, self.values), (new, more)):
+            if pairs:
+                to, of = (np.array(column) for column in zip(*pairs, strict=True))
+                for row, i in enumerate(order):
+                    values[:, row, to] = source[i][:, of]
+        names = sorted({key for ranges in self.ranges for key in ranges})
+        return RankTable(
+            tuple(self.members[i] for i in order),
+            chosen,
+            values,
+            tuple(RangeRow(*key, tuple(self.ranges[i].get(key) for i in order)) for key in names),
+            (*self.notices, *self._missing()),
+        )
+
+    def _missing(self) -> list[Notice]:
+        ranks = [m.rank for m in self.members if m.rank is not None]
+        size = max((m.size for m in self.members if m.size is not None), default=0)
+        missing = missing_ranks("rank-file-missing", ranks, size) if ranks else None
+        return [] if missing is None else [missing]
+
+
+def _place(member: Member) -> tuple[int, int, list[tuple[int, str]]]:
+    """Ranks first, by number; other files by their names, numbers in them as numbers."""
+    parts = [
+        (int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d+)", member.path + member.label)
+    ]
+    return (0, member.rank, parts) if member.rank is not None else (1, 0, parts)
+
+
+def _check(table: RankTable, *, alone: bool, path: str) -> None:
+    members = table.members
+    if len(members) < 2:
+        more = "" if not alone else "; name the files of all ranks, or a run of a job with several"
+        raise UsageError(
+            f"{path} holds one process{more}" if alone else f"only {members[0].path} can be read"
+        )
+    counts = Counter(m.rank for m in members if m.rank is not None)
+    repeated = sorted(rank for rank, count in counts.items() if count > 1)
+    if repeated:
+        listed = ", ".join(map(str, repeated[:MOST_RANKS])) + (", …" if len(repeated) > MOST_RANKS else "")
+        word = "rank" if len(repeated) == 1 else "ranks"
+        one, other = [m.path for m in members if m.rank == repeated[0]][:2]
+        raise UsageError(
+            f"{word} {listed} occur more than once (in {one} and {other}): name the files of one run of the job"
+        )
+    _check_program(table)
+
+
+def _check_program(table: RankTable) -> None:
+    """Refuse a process whose time is in functions that the others lack."""
+    members = table.members
+    seconds = table.values[1:].sum(axis=0).astype(np.float64)
+    # All programs import: what the program itself does is in its own files, where it has some.
+    own = seconds[:, [key.root == PROJECT for key in table.functions]]
+    if (own.sum(axis=1) > 0).all():
+        seconds = own
+    common = (seconds > 0).sum(axis=0) > len(members) / 2
+    within = seconds[:, common].sum(axis=1) / np.maximum(seconds.sum(axis=1), 1e-12)
+    worst = int(within.argmin())
+    if within[worst] < SAME_PROGRAM:
+        other = members[0 if worst else 1]
+        raise UsageError(
+            f"{members[worst].path} is of another program than {other.path}: {100 * within[worst]:.0f} % of its time "
+            "is in functions that the others have; name the files of one job"
+        )

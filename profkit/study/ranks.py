@@ -1,0 +1,647 @@
+"""Processes of one job against each other: who holds the others up, where, and what that costs.
+
+Every process is compared with the median of the *others*, function by function, and range by range. Noise is taken to
+be what the others scatter, moderated by what balanced jobs were measured to scatter: of few processes the median
+absolute deviation says next to nothing. Times in calls that wait for other processes are never a fault: in them the
+slowest process has the least. `docs/ranks.md` has the formulas with their sources, and the measured rates of error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.rank import MAD_SCALE, ranks, shares, total_variation
+from profkit.model import FunctionKey, Notice
+from profkit.study.rank_read import Member, waits_and_imports
+from profkit.study.rank_table import RangeRow, RankTable
+
+__all__ = [
+    "Deviation",
+    "Efficiency",
+    "Imbalance",
+    "Moved",
+    "Place",
+    "RankStudy",
+    "Reordered",
+    "Straggler",
+    "efficiency",
+    "others_median",
+    "study_ranks",
+    "threshold",
+]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: Chance (1) that a balanced job of normal noise has a process taken for a straggler in one of the components.
+ALPHA = 0.01
+#: Standard deviations of balanced processes, as parts (1) of the usual value: of CPU time, of self time without
+#: counters, of queueing, of time off the CPU. Measured on balanced MPI jobs on a busy machine (docs/ranks.md).
+RUN_NOISE, PLAIN_NOISE, QUEUE_NOISE, BLOCKED_NOISE = 0.02, 0.10, 0.35, 0.50
+#: Of a function the least standard deviation, as a part of all CPU time; of queueing and blocking, of the pace.
+LEAST_RUN, LEAST_OFF = 0.002, 0.01
+#: Degrees of freedom that the measured noise counts for beside what the others scatter.
+PRIOR_FREEDOM = 8.0
+#: Efficiency of the median absolute deviation: so many of `n` values count (Rousseeuw and Croux 1993).
+MAD_EFFICIENCY = 0.37
+#: Processes from which their scatter says anything.
+LEAST_SCATTER = 4
+#: Part (1) of its usual time that a process must lose to be a straggler.
+MATERIAL = 0.04
+#: Part (1) from which a function counts as called more often, not as slower.
+CALLS_CHANGED = 0.05
+#: Part (1) of the excess in single functions by which the main thread as a whole must be longer.
+KEPT = 0.5
+#: Part (1) of its time in waiting calls from which a job is taken to show its waiting.
+WAITING_SEEN = 0.01
+#: Part (1) of the time of balanced processes that sits elsewhere.
+ELSEWHERE_NOISE = 0.02
+#: Part (1) of a process's CPU time from which the spread of a function is listed.
+LEAST_LISTED = 0.005
+#: Functions that a straggler is described by.
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One function or range in which a process takes longer than the others.
+
+    Attributes
+    ----------
+    function
+        ``None`` for a range.
+    range
+        Domain and name of a range.
+    value_s, usual_s
+        Seconds of the process, and the median of the others. Of a function on a CPU (self time without counters);
+        of a range its duration, times how many there are.
+    calls
+        Calls over the median of the others'; NaN for ranges.
+    z
+        Excess in standard deviations.
+    """
+
+    function: FunctionKey | None
+    range: tuple[str, str] | None
+    value_s: float
+    usual_s: float
+    calls: float
+    z: float
+
+    @property
+    def excess_s(self) -> float:
+        """Seconds beyond the others."""
+        return self.value_s - self.usual_s
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """A process that the others wait for.
+
+    Attributes
+    ----------
+    member
+        Its position in `RankStudy.members`.
+    kind
+        ``work`` (it does more), ``slower`` (the same takes more CPU time), ``queue`` (it lacks CPUs), ``blocked``
+        (it stood still: I/O, locks, sleep).
+    pace_s, usual_s
+        Seconds without its waiting for others, and the median of the others.
+    run_s, queue_s, blocked_s
+        Excess of each part over the median of the others.
+    waits_s, usual_waits_s
+        In calls that wait for others.
+    deviations
+        Where, the greatest first.
+    without_s, faster
+        Estimated time of the job without it, and how many times faster that is.
+    """
+
+    member: int
+    kind: str
+    pace_s: float
+    usual_s: float
+    run_s: float
+    queue_s: float
+    blocked_s: float
+    waits_s: float
+    usual_waits_s: float
+    deviations: tuple[Deviation, ...]
+    without_s: float
+    faster: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A process that spends its time otherwise, which as a whole is no slower: one of both functions waits."""
+
+    member: int
+    more: FunctionKey
+    more_s: float
+    less: FunctionKey
+    less_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """How evenly a function's CPU time is spread.
+
+    Attributes
+    ----------
+    column
+        Its column in `RankStudy.work`.
+    mean_s, most_s
+        Mean over the processes, and the greatest.
+    member
+        Who has the greatest.
+    factor
+        The greatest over the mean.
+    order
+        Processes' ranks (1 is the function with the most time) of this function: least and greatest.
+    """
+
+    column: int
+    mean_s: float
+    most_s: float
+    member: int
+    factor: float
+    order: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a function is in the order of one process, and in that of the medians: 1 is the most time."""
+
+    function: FunctionKey
+    place: int
+    usual: int
+    excess_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reordered:
+    """A process that has its time in other functions than usual, beyond the noise, and so another order of them.
+
+    Attributes
+    ----------
+    member
+        Its position in `RankStudy.members`.
+    elsewhere
+        As in `RankStudy.elsewhere`.
+    places
+        Functions whose place differs, the most seconds more or less first.
+    """
+
+    member: int
+    elsewhere: float
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """Efficiencies of one run as POP defines them; each is a part (1), NaN where nothing is known.
+
+    Attributes
+    ----------
+    processes
+        How many.
+    runtime_s
+        Life of the longest.
+    useful_s
+        CPU time outside of waiting and imports, mean over the processes.
+    parallel
+        Mean useful time over the runtime: `balance` × `communication`.
+    balance
+        Mean over greatest useful time.
+    communication
+        Greatest useful time over the runtime: what is lost by waiting, queueing, and standing still.
+    """
+
+    processes: int
+    runtime_s: float
+    useful_s: float
+    parallel: float
+    balance: float
+    communication: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankStudy:
+    """A job.
+
+    Attributes
+    ----------
+    members
+        Its processes.
+    functions
+        Columns of `work`.
+    work : float64 array, shape (members, functions)
+        CPU time (self time without counters), seconds.
+    usual : float64 array, shape (functions,)
+        Median of it.
+    outlying : bool array, shape (members, functions)
+        Which values are beyond the noise.
+    elsewhere : float64 array, shape (members,)
+        Part (1) of each process's CPU time that sits in other functions than the medians have it.
+    stragglers
+        The greatest loss first.
+    reordered
+        Processes whose order of functions deviates, the furthest first.
+    moved
+        Where nothing shows which functions wait.
+    imbalance
+        Of the functions, the most lost seconds first.
+    efficiency
+        Of the job.
+    waiting_seen
+        Whether calls that wait for other processes were recognised.
+    measured
+        Whether queueing and time off the CPU were measured in all processes.
+    slow_host
+        The host whose processes are the stragglers, all of them and no others; empty otherwise.
+    ranges
+        As in `RankTable`.
+    notices
+        What a reader must know.
+    """
+
+    members: tuple[Member, ...]
+    functions: tuple[FunctionKey, ...]
+    work: Floats
+    usual: Floats
+    outlying: Bools
+    elsewhere: Floats
+    stragglers: tuple[Straggler, ...]
+    reordered: tuple[Reordered, ...]
+    moved: tuple[Moved, ...]
+    imbalance: tuple[Imbalance, ...]
+    efficiency: Efficiency
+    waiting_seen: bool
+    measured: bool
+    slow_host: str
+    ranges: tuple[RangeRow, ...]
+    notices: tuple[Notice, ...]
+
+    @property
+    def queue_share(self) -> float:
+        """Median part (1) of the processes' pace that they queued for a CPU."""
+        return float(np.median([m.queue_s / m.pace_s if m.pace_s > 0 else 0.0 for m in self.members]))
+
+
+def others_median(values: Floats) -> Floats:
+    """Return for each row the median of the others, column by column.
+
+    Parameters
+    ----------
+    values : float64 array, shape (n, m)
+        At least two rows.
+    """
+    n = len(values)
+    ordered = np.sort(values, axis=0)
+    place = np.argsort(np.argsort(values, axis=0, kind="stable"), axis=0, kind="stable")
+    low, high = (n - 2) // 2, (n - 1) // 2
+
+    def at(index: int) -> Floats:
+        # The value itself is left out: those above it move down by one.
+        below, above = ordered[index], ordered[min(index + 1, n - 1)]
+        result: Floats = np.where(place > index, below, above)
+        return result
+
+    middle: Floats = (at(low) + at(high)) / 2
+    return middle
+
+
+def threshold(n: int, tests: int = 1) -> float:
+    """Return how many standard deviations of excess are beyond the noise among `n` processes and so many quantities.
+
+    Notes
+    -----
+    The one-sided quantile of Student's t at 1 − `ALPHA` / (n × tests), by Wallace's approximation (Annals of
+    Mathematical Statistics 30, 1959), for the degrees of freedom of `_scale`; times √(1 + v / (n − 1)), since the
+    median of the others is noisy too: v is 1 for the mean, which it is of two, and π/2 for a median of many.
+    """
+    freedom = _freedom(n)
+    z = NormalDist().inv_cdf(1 - ALPHA / (n * max(tests, 1)))
+    scaled = z * (8 * freedom + 3) / (8 * freedom + 1)
+    return math.sqrt(freedom * math.expm1(scaled * scaled / freedom)) * math.sqrt(
+        1 + (1 if n < 4 else math.pi / 2) / (n - 1)
+    )
+
+
+def _freedom(n: int) -> float:
+    return PRIOR_FREEDOM + (MAD_EFFICIENCY * n if n >= LEAST_SCATTER else 0.0)
+
+
+def _scale(values: Floats, prior: Floats) -> Floats:
+    """Standard deviation of each value: the scatter of its column, moderated by the measured noise.
+
+    Notes
+    -----
+    Smyth, "Linear models and empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3,
+    2004: the variances' mean, weighted by their degrees of freedom; here with the median absolute deviation.
+    """
+    n = len(values)
+    if n < LEAST_SCATTER:
+        return prior
+    spread = MAD_SCALE * np.median(np.abs(values - np.median(values, axis=0)), axis=0)
+    own = MAD_EFFICIENCY * n
+    variance: Floats = (PRIOR_FREEDOM * prior**2 + own * spread**2) / (PRIOR_FREEDOM + own)
+    return np.sqrt(variance)
+
+
+def _outliers(values: Floats, relative: float | Floats, least: float) -> tuple[Floats, Floats]:
+    """Return the excess of each value over the others' median, and the same in standard deviations."""
+    # Noise is a part of what is usual among the others: of two processes the median is half the outlier's.
+    others = others_median(values)
+    prior = np.sqrt((relative * others) ** 2 + least**2)
+    excess = values - others
+    return excess, excess / np.maximum(_scale(values, prior), 1e-12)
+
+
+def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
+    """Compare the processes of a job.
+
+    Parameters
+    ----------
+    table
+        Its processes.
+    waits
+        As in `rank_read.Task`: the same with which the table was read.
+    """
+    members = table.members
+    n = len(members)
+    work = table.metric("run") if _measured(members) else table.metric("run") + table.metric("queue")
+    calls = table.metric("calls")
+    waiting, importing = (np.array(flags, np.bool_) for flags in waits_and_imports(table.functions, waits))
+    pace = np.array([m.pace_s for m in members])
+    run, queue, blocked, waited = (
+        np.array([getattr(m, name) for m in members]) for name in ("run_s", "queue_s", "blocked_s", "waits_s")
+    )
+    life = np.array([m.life_s for m in members])
+    seen = bool((waited > WAITING_SEEN * life).sum() * 2 >= n)
+    noise = RUN_NOISE if _measured(members) else PLAIN_NOISE
+    usual_run = float(np.median(run))
+    usual_pace = float(np.median(pace))
+
+    # Where.
+    counted = ~(waiting | importing)
+    excess, z = _outliers(work, noise, LEAST_RUN * usual_run)
+    large = counted & (np.median(work, axis=0) + excess.max(axis=0, initial=0.0) >= MATERIAL * usual_run)
+    tests = int(large.sum())
+    outlying: Bools = (z > threshold(n, tests)) & counted
+    material = excess >= MATERIAL * usual_run
+    by_function = (np.where(outlying & large, excess, 0.0)).sum(axis=1)
+    in_ranges = _of_ranges(table, float(np.median(queue)) / max(usual_pace, 1e-12), noise)
+
+    # How much, as a whole.
+    limit = threshold(n, 3)
+    parts = {}
+    for name, values, relative, least in (
+        ("run", run, noise, LEAST_RUN * usual_run),
+        ("queue", queue, QUEUE_NOISE, LEAST_OFF * usual_pace),
+        ("blocked", blocked, BLOCKED_NOISE, LEAST_OFF * usual_pace),
+    ):
+        parts[name] = tuple(column[:, 0] for column in _outliers(values[:, None], relative, least))
+    # What helpers do beside the main thread, or what it does instead of something else, holds nobody up.
+    kept = parts["run"][0] >= KEPT * by_function
+    slow_work = ((by_function >= MATERIAL * usual_run) & kept) | (
+        (parts["run"][1] > limit) & (parts["run"][0] >= MATERIAL * usual_run)
+    )
+    slow_off = np.zeros(n, np.bool_)
+    for name in ("queue", "blocked"):
+        slow_off |= (parts[name][1] > limit) & (parts[name][0] >= MATERIAL * usual_pace)
+    slow_range = np.array(
+        [sum(d.excess_s for d in found) >= MATERIAL * usual_pace for found in in_ranges], np.bool_
+    )
+    chosen = np.flatnonzero(slow_work | slow_off | slow_range)
+    usual = np.median(work, axis=0)
+    others_calls = others_median(calls)
+    others = {
+        name: others_median(values[:, None])[:, 0] for name, values in (("pace", pace), ("waits", waited))
+    }
+    stragglers = []
+    for r in chosen.tolist():
+        deviations = [
+            Deviation(
+                table.functions[f],
+                None,
+                float(work[r, f]),
+                float(work[r, f] - excess[r, f]),
+                float(calls[r, f] / others_calls[r, f]) if others_calls[r, f] > 0 else math.inf,
+                float(z[r, f]),
+            )
+            for f in np.flatnonzero(outlying[r] & (excess[r] >= 0.1 * MATERIAL * usual_run)).tolist()
+        ]
+        deviations += in_ranges[r]
+        deviations.sort(key=lambda d: -d.excess_s)
+        without, faster = _without(r, pace, life)
+        stragglers.append(
+            Straggler(
+                member=r,
+                kind=_kind(r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit),
+                pace_s=float(pace[r]),
+                usual_s=float(others["pace"][r]),
+                run_s=float(parts["run"][0][r]),
+                queue_s=float(parts["queue"][0][r]),
+                blocked_s=float(parts["blocked"][0][r]),
+                waits_s=float(waited[r]),
+                usual_waits_s=float(others["waits"][r]),
+                deviations=tuple(deviations[:MOST_NAMED]),
+                without_s=without,
+                faster=faster,
+            )
+        )
+    stragglers.sort(key=lambda s: (s.usual_s - s.pace_s, s.member))
+    moved = [] if seen else _moved(table, excess, outlying & material, work, set(chosen.tolist()))
+    typical = shares(np.where(counted, usual, 0.0))
+    elsewhere = np.array([total_variation(shares(np.where(counted, row, 0.0)), typical) for row in work])
+    return RankStudy(
+        members=members,
+        functions=table.functions,
+        work=work,
+        usual=usual,
+        outlying=outlying,
+        elsewhere=elsewhere,
+        stragglers=tuple(stragglers),
+        reordered=tuple(_reordered(table.functions, work, usual, elsewhere, counted)),
+        moved=tuple(moved),
+        imbalance=tuple(_imbalance(work, counted)),
+        efficiency=efficiency(members),
+        waiting_seen=seen,
+        measured=_measured(members),
+        slow_host=_slow_host(members, [s.member for s in stragglers]),
+        ranges=table.ranges,
+        notices=table.skipped,
+    )
+
+
+def _measured(members: Sequence[Member]) -> bool:
+    return all(member.measured for member in members)
+
+
+def _of_ranges(table: RankTable, queued: float, noise: float) -> list[list[Deviation]]:
+    """Find for each process the ranges that take it longer than the others; those in which it waits are left out."""
+    n = len(table.members)
+    found: list[list[Deviation]] = [[] for _ in range(n)]
+    usable = []
+    for ranges in table.ranges:
+        known = [row for row in ranges.of if row is not None]
+        waits = [row.waits_s for row in known]
+        total = sum(row.total_s for row in known)
+        if len(known) == n and not any(math.isnan(w) for w in waits) and sum(waits) <= WAITING_SEEN * total:
+            usable.append(((ranges.domain, ranges.name), known))
+    # Durations hold queueing, whose noise is as measured.
+    relative = math.hypot(noise, QUEUE_NOISE * queued)
+    for key, known in usable:
+        usual_count = float(np.median([row.count for row in known]))
+        values = np.array([row.median_s for row in known])[:, None]
+        excess, z = _outliers(values, relative, 0.0)
+        for r in np.flatnonzero(z[:, 0] > threshold(n, len(usable))).tolist():
+            value = float(values[r, 0])
+            found[r].append(
+                Deviation(
+                    None,
+                    key,
+                    value * usual_count,
+                    (value - float(excess[r, 0])) * usual_count,
+                    math.nan,
+                    float(z[r, 0]),
+                )
+            )
+    return found
+
+
+def _kind(
+    r: int,
+    parts: Mapping[str, tuple[Floats, ...]],
+    worked: bool,
+    stood: bool,
+    deviations: Sequence[Deviation],
+    limit: float,
+) -> str:
+    """Say what a straggler does instead: the greatest part that is beyond the noise."""
+    off = [(float(parts[name][0][r]), name) for name in ("queue", "blocked") if parts[name][1][r] > limit]
+    most = max(off, default=(0.0, ""))
+    extra = float(parts["run"][0][r])
+    if (stood and most[0] > extra) or (not worked and most[1]):
+        return most[1]
+    if not worked:  # seen in its ranges alone
+        return max(
+            ((float(parts[name][0][r]), name) for name in ("queue", "blocked")), default=(0.0, "queue")
+        )[1]
+    functions = [d for d in deviations if d.function is not None]
+    total = sum(d.excess_s for d in functions)
+    more = sum(d.excess_s for d in functions if d.calls > 1 + CALLS_CHANGED)
+    return "work" if functions and more >= 0.5 * total else "slower"
+
+
+def _without(r: int, pace: Floats, life: Floats) -> tuple[float, float]:
+    """Estimate the job without a process: as if all met at the same points, and the next slowest set the pace."""
+    whole = float(life.max())
+    rest = float(np.delete(pace, r).max())
+    saved = max(0.0, float(pace[r]) - rest)
+    without = max(whole - saved, 1e-12)
+    return without, whole / without
+
+
+def _moved(
+    table: RankTable, excess: Floats, outlying: Bools, work: Floats, stragglers: set[int]
+) -> list[Moved]:
+    """Find processes that are longer in one function and as much shorter in another."""
+    found = []
+    for r in np.flatnonzero(outlying.any(axis=1)).tolist():
+        if r in stragglers:
+            continue
+        more = int(np.where(outlying[r], excess[r], 0.0).argmax())
+        less = int(excess[r].argmin())
+        if -excess[r, less] >= KEPT * excess[r, more]:
+            found.append(
+                Moved(
+                    r,
+                    table.functions[more],
+                    float(excess[r, more]),
+                    table.functions[less],
+                    float(-excess[r, less]),
+                )
+            )
+    return found
+
+
+def _reordered(
+    functions: Sequence[FunctionKey], work: Floats, usual: Floats, elsewhere: Floats, counted: Bools
+) -> list[Reordered]:
+    n = len(work)
+    _, z = _outliers(elsewhere[:, None], 0.5, ELSEWHERE_NOISE)
+    found = []
+    places = ranks(np.where(counted, usual, -1.0))
+    for r in np.flatnonzero(z[:, 0] > threshold(n)).tolist():
+        own = ranks(np.where(counted, work[r], -1.0))
+        excess = work[r] - usual
+        moved = [
+            f
+            for f in np.argsort(-np.abs(excess), kind="stable").tolist()
+            if counted[f] and own[f] != places[f]
+        ]
+        listed = tuple(
+            Place(functions[f], int(own[f]), int(places[f]), float(excess[f])) for f in moved[:MOST_NAMED]
+        )
+        if listed:
+            found.append(Reordered(r, float(elsewhere[r]), listed))
+    return sorted(found, key=lambda one: (-one.elsewhere, one.member))
+
+
+def _imbalance(work: Floats, counted: Bools) -> list[Imbalance]:
+    mean, most = work.mean(axis=0), work.max(axis=0)
+    places = np.array([ranks(np.where(counted, row, -1.0)) for row in work])
+    lost = np.where(counted, most - mean, 0.0)
+    least = LEAST_LISTED * float(np.median(work[:, counted].sum(axis=1)))
+    return [
+        Imbalance(
+            f,
+            float(mean[f]),
+            float(most[f]),
+            int(work[:, f].argmax()),
+            float(most[f] / mean[f]),
+            (int(places[:, f].min()), int(places[:, f].max())),
+        )
+        for f in np.argsort(-lost, kind="stable").tolist()
+        if counted[f] and most[f] > 0 and most[f] >= least
+    ]
+
+
+def efficiency(members: Sequence[Member]) -> Efficiency:
+    """Return the efficiencies of one run.
+
+    Notes
+    -----
+    Metrics of POP, the EU's Performance Optimisation and Productivity centre: parallel efficiency = load balance ×
+    communication efficiency; useful time is CPU time outside of MPI (Wagner, Mohr, Giménez and Labarta, "A structured
+    approach to performance analysis", Tools for High Performance Computing 2017, Springer 2019).
+    """
+    useful = np.array([m.run_s for m in members])
+    runtime = max(m.life_s for m in members)
+    most = float(useful.max())
+    mean = float(useful.mean())
+    return Efficiency(
+        len(members),
+        runtime,
+        mean,
+        mean / runtime if runtime > 0 else math.nan,
+        mean / most if most > 0 else math.nan,
+        most / runtime if runtime > 0 else math.nan,
+    )
+
+
+def _slow_host(members: Sequence[Member], stragglers: Sequence[int]) -> str:
+    hosts = {members[r].host for r in stragglers}
+    if len(hosts) != 1:
+        return ""
+    (host,) = hosts
+    there = {i for i, member in enumerate(members) if member.host == host}
+    return host if host and len(there) > 1 and there == set(stragglers) and len(there) < len(members) else ""

@@ -1,0 +1,283 @@
+"""Runs of one program with several numbers of processes and nodes: times, speed-ups, POP's efficiencies.
+
+The runs may be whole run files or the files of single ranks, which are joined by their job. Where more processes or
+nodes made the program slower is found by comparing neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from profkit.errors import UsageError
+from profkit.model import Notice
+from profkit.study.cells import median_quantiles, pooled_spread
+from profkit.study.rank_read import Member, Task, read_file
+from profkit.study.ranks import Efficiency, efficiency
+from profkit.study.workers import Crew
+
+__all__ = ["Place", "Point", "Scaling", "SlowDown", "read_points", "scaling"]
+
+#: Ratio from which a place counts as slower where no interval is known, since nothing ran twice: repeats of one
+#: program vary by less than this on a quiet machine.
+UNREPEATED = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run.
+
+    Attributes
+    ----------
+    processes, nodes
+        How many.
+    wall_s
+        Of the longest process's command.
+    efficiency
+        Of its processes.
+    files
+        Its files.
+    """
+
+    processes: int
+    nodes: int
+    wall_s: float
+    efficiency: Efficiency
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """All runs with the same numbers of processes and nodes; parts are medians over the runs.
+
+    Attributes
+    ----------
+    processes, nodes, runs
+        How many.
+    median_s, low_s, high_s
+        Wall time with an interval of 95 %, NaN where nothing ran twice.
+    speedup
+        Reference's median over this one.
+    ideal
+        Speed-up if nothing were lost: processes over the reference's; 1 where the work grows with them.
+    parallel, balance, communication
+        As in `profkit.study.ranks.Efficiency`.
+    computation
+        Useful time of the reference over this one's: the processes' sum; where the work grows with them, their mean.
+    whole
+        Parallel efficiency × computation scaling: POP's global efficiency.
+    """
+
+    processes: int
+    nodes: int
+    runs: int
+    median_s: float
+    low_s: float
+    high_s: float
+    speedup: float
+    ideal: float
+    parallel: float
+    balance: float
+    communication: float
+    computation: float
+    whole: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDown:
+    """A place that is slower than a neighbour with fewer processes or nodes; positions in `Scaling.places`."""
+
+    fewer: int
+    more: int
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A set of runs.
+
+    Attributes
+    ----------
+    places
+        In ascending order of processes, then nodes; the first is the reference.
+    slowdowns
+        The greatest first.
+    weak
+        Whether the work grows with the processes.
+    spread
+        Standard deviation of ln(time) at one place; NaN where nothing ran twice.
+    notices
+        Files that were skipped.
+    """
+
+    places: tuple[Place, ...]
+    slowdowns: tuple[SlowDown, ...]
+    weak: bool
+    spread: float
+    notices: tuple[Notice, ...]
+
+
+def read_points(
+    paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = ()
+) -> tuple[list[Point], list[Notice]]:
+    """Read runs, and join those files that are ranks of one job.
+
+    Parameters
+    ----------
+    paths
+        Files, from `profkit.study.rank_table.expand`.
+    workers
+        Who reads them.
+    waits
+        As in `rank_read.Task`.
+    """
+    notices: list[Notice] = []
+    points: list[Point] = []
+    groups: dict[tuple[object, ...], list[Member]] = {}
+    for file in workers.each(partial(read_file, task=Task(waits=waits)), paths):
+        if file.skipped is not None:
+            notices.append(file.skipped)
+            continue
+        members = [reading.member for reading in file.readings]
+        if len(members) == 1 and members[0].rank is not None:
+            groups.setdefault(_job(members[0]), []).append(members[0])
+        else:
+            points.append(_point(members))
+    for group in groups.values():
+        points += [_point(members) for members in _repetitions(group)]
+    return points, notices
+
+
+def _job(member: Member) -> tuple[object, ...]:
+    # A launcher that names no job still says which rank of how many; the command is then the job.
+    return (member.job or member.command, member.size)
+
+
+def _repetitions(group: Iterable[Member]) -> list[list[Member]]:
+    """Divide a job's ranks into its runs: the n-th file of each rank, in the order of their starts."""
+    runs: list[list[Member]] = []
+    seen: dict[int | None, int] = {}
+    for member in sorted(group, key=lambda m: m.started):
+        nth = seen.get(member.rank, 0)
+        seen[member.rank] = nth + 1
+        if nth == len(runs):
+            runs.append([])
+        runs[nth].append(member)
+    return runs
+
+
+def _point(members: Sequence[Member]) -> Point:
+    size = max((m.size or 0 for m in members), default=0)
+    return Point(
+        processes=max(len(members), size),
+        nodes=len({m.host for m in members if m.host}) or 1,
+        wall_s=max(m.life_s if m.wall_s is None else m.wall_s for m in members),
+        efficiency=efficiency(members),
+        files=tuple(dict.fromkeys(m.path for m in members)),
+    )
+
+
+def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[Notice] = ()) -> Scaling:
+    """Compare runs by their numbers of processes and nodes.
+
+    Parameters
+    ----------
+    points
+        Runs of one program, at least one.
+    weak
+        Whether the work grows with the processes.
+    notices
+        What a reader must know of the files.
+
+    Raises
+    ------
+    UsageError
+        All runs have the same numbers.
+
+    Notes
+    -----
+    POP's hierarchy: global efficiency = parallel efficiency × computation scaling; parallel efficiency = load balance
+    × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to performance analysis",
+    Tools for High Performance Computing 2017, Springer 2019). Intervals are those of `profkit.study.cells`.
+    """
+    grouped: dict[tuple[int, int], list[Point]] = {}
+    for point in points:
+        grouped.setdefault((point.processes, point.nodes), []).append(point)
+    if len(grouped) < 2:
+        raise UsageError(
+            f"all runs have the same numbers of processes ({points[0].processes}) and nodes ({points[0].nodes}); name "
+            "runs with different ones"
+        )
+    keys = sorted(grouped)
+    times = [np.array([point.wall_s for point in grouped[key]]) for key in keys]
+    spread = pooled_spread(times)
+    half, _ = median_quantiles(tuple(len(t) for t in times))
+    reference = grouped[keys[0]]
+    places = [
+        _place(key, grouped[key], reference, spread * float(width), weak=weak)
+        for key, width in zip(keys, half, strict=True)
+    ]
+    return Scaling(tuple(places), tuple(_slowdowns(places)), weak, spread, tuple(notices))
+
+
+def _median(values: Iterable[float]) -> float:
+    return float(np.median(list(values)))
+
+
+def _useful(points: Sequence[Point], *, weak: bool) -> float:
+    return _median(p.efficiency.useful_s * (1 if weak else p.efficiency.processes) for p in points)
+
+
+def _place(
+    key: tuple[int, int], points: Sequence[Point], reference: Sequence[Point], width: float, *, weak: bool
+) -> Place:
+    median = _median(point.wall_s for point in points)
+    parallel = _median(point.efficiency.parallel for point in points)
+    useful = _useful(points, weak=weak)
+    computation = _useful(reference, weak=weak) / useful if useful > 0 else math.nan
+    return Place(
+        processes=key[0],
+        nodes=key[1],
+        runs=len(points),
+        median_s=median,
+        low_s=median * math.exp(-width),
+        high_s=median * math.exp(width),
+        speedup=_median(point.wall_s for point in reference) / median if median > 0 else math.nan,
+        ideal=1.0 if weak else key[0] / reference[0].processes,
+        parallel=parallel,
+        balance=_median(point.efficiency.balance for point in points),
+        communication=_median(point.efficiency.communication for point in points),
+        computation=computation,
+        whole=parallel * computation,
+    )
+
+
+def _slowdowns(places: Sequence[Place]) -> list[SlowDown]:
+    """Compare each place with its nearest neighbours that have fewer processes or fewer nodes."""
+    found = []
+    for i, place in enumerate(places):
+        neighbours = set()
+        for same in ("nodes", "processes"):
+            fewer = [
+                j
+                for j, other in enumerate(places)
+                if getattr(other, same) == getattr(place, same)
+                and (other.processes, other.nodes) < (place.processes, place.nodes)
+            ]
+            neighbours.update(fewer[-1:])
+        # More nodes with more processes: as many on each node.
+        on_each = place.processes / place.nodes
+        alike = [
+            j for j, o in enumerate(places) if o.nodes < place.nodes and o.processes / o.nodes == on_each
+        ]
+        neighbours.update(alike[-1:])
+        for j in sorted(neighbours):
+            factor = place.median_s / places[j].median_s
+            known = math.isfinite(place.low_s) and math.isfinite(places[j].high_s)
+            if place.low_s > places[j].high_s if known else factor > UNREPEATED:
+                found.append(SlowDown(j, i, factor))
+    return sorted(found, key=lambda slow: -slow.factor)

@@ -1,0 +1,149 @@
+"""One function over many files: in this process, in several of this machine, or on a Dask cluster.
+
+Results come back in the order of the files, so that they do not depend on who worked on which file.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from profkit.errors import ProfkitError, UsageError
+
+__all__ = ["Crew", "available_cpus", "crew"]
+
+Result = TypeVar("Result")
+
+#: Files that one worker takes at a time: enough that the way there and back costs little, few enough that all have
+#: something to do until the end.
+_CHUNK = 8
+#: Bytes of files from which other processes are worth their start.
+_WORTH_BYTES = 16 << 20
+
+
+class Crew(Protocol):
+    """Who works on the files."""
+
+    def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+        """Yield the function of each path, in order."""
+        ...
+
+
+def available_cpus() -> int:
+    """Return how many CPUs this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
+
+
+@contextmanager
+def crew(paths: Sequence[str], *, jobs: int = 1, dask: str | None = None) -> Iterator[Crew]:
+    """Get together who works on some files.
+
+    Parameters
+    ----------
+    paths
+        What is to be read; few small files are read in this process.
+    jobs
+        Processes of this machine.
+    dask
+        Address of a Dask scheduler (``tcp://host:8786``), whose workers then do it.
+
+    Raises
+    ------
+    UsageError
+        Dask is not installed, or there is no scheduler at the address.
+    """
+    if dask is not None:
+        with _cluster(dask) as cluster:
+            yield cluster
+        return
+    if jobs < 2 or len(paths) <= _CHUNK or _bytes(paths) < _WORTH_BYTES:
+        yield _Here()
+        return
+    # A fork of a process with threads may hang; a fork server has none.
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if "forkserver" in methods:
+        context.set_forkserver_preload(["profkit.study.rank_read"])
+    with ProcessPoolExecutor(min(jobs, -(-len(paths) // _CHUNK)), mp_context=context) as pool:
+        yield _Processes(pool)
+
+
+def _bytes(paths: Sequence[str]) -> int:
+    total = 0
+    for path in paths:
+        try:
+            total += os.path.getsize(path)
+        except OSError:
+            total += _WORTH_BYTES if "://" in path else 0
+        if total >= _WORTH_BYTES:
+            break
+    return total
+
+
+class _Here:
+    def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+        return map(function, paths)
+
+
+class _Processes:
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self.pool = pool
+
+    def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+        try:
+            yield from self.pool.map(function, paths, chunksize=_CHUNK)
+        except BrokenProcessPool:
+            raise UsageError(
+                "a reading process was killed, perhaps for lack of memory; use fewer jobs"
+            ) from None
+
+
+class _Cluster:
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+        chunks = [list(paths[i : i + _CHUNK]) for i in range(0, len(paths), _CHUNK)]
+        # Not pure: files may have changed since a result of the same arguments was made.
+        futures = self.client.map(partial(_chunk, function), chunks, pure=False)
+        try:
+            while futures:
+                yield from futures.pop(0).result()  # and the cluster need not keep it
+        except ProfkitError:
+            raise
+        except ModuleNotFoundError as error:
+            raise UsageError(f"the workers cannot import {error.name}; install profkit there") from None
+        finally:
+            self.client.cancel(futures)
+
+
+def _chunk(function: Callable[[str], Result], paths: Sequence[str]) -> list[Result]:
+    return [function(path) for path in paths]
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[_Cluster]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UsageError(
+            "Dask is not installed; install profkit[dask]", parameter="dask", value=address
+        ) from None
+    try:
+        client: Any = Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TimeoutError) as error:
+        problem = " ".join(str(error).split())[:120] or type(error).__name__
+        raise UsageError(f"no scheduler answers there: {problem}", parameter="dask", value=address) from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise UsageError("the scheduler has no workers; start some", parameter="dask", value=address)
+        yield _Cluster(client)

@@ -1,0 +1,61 @@
+"""Data-parallel steps over MPI, in which one rank may do more work than the others, or share its CPU.
+
+``mpi_ranks.py STEPS``: all ranks do the same.
+``mpi_ranks.py STEPS slow RANK EXTRA``: that rank computes ``1 + EXTRA`` times as much in every step.
+``mpi_ranks.py STEPS pin RANK CPU``: that rank stays on one CPU, at a low priority.
+"""
+
+import os
+import sys
+
+import nvtx
+from mpi4py import MPI
+
+WORK = 12000
+
+
+def parse(count):
+    total = 0
+    for i in range(count):
+        total += i % 7
+    return total
+
+
+def gradient(count):
+    total = 0.0
+    for i in range(count):
+        total += (i & 15) * 0.5
+    return total
+
+
+def all_reduce(comm, value):
+    return comm.allreduce(value)
+
+
+def train(comm, steps, work):
+    total = 0.0
+    for _ in range(steps):
+        with nvtx.annotate("step"):
+            with nvtx.annotate("load batch"):
+                parse(WORK)
+            with nvtx.annotate("forward"):
+                value = gradient(work)
+            total += all_reduce(comm, value)
+    return total
+
+
+def main():
+    comm = MPI.COMM_WORLD
+    steps, what = int(sys.argv[1]), sys.argv[2:3]
+    work = 3 * WORK
+    if what and comm.Get_rank() == int(sys.argv[3]):
+        if what == ["slow"]:
+            work = int(work * (1.0 + float(sys.argv[4])))
+        else:
+            os.sched_setaffinity(0, {int(sys.argv[4])})
+            os.nice(10)
+    train(comm, steps, work)
+
+
+if __name__ == "__main__":
+    main()

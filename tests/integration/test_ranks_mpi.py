@@ -1,0 +1,99 @@
+"""Real MPI jobs through ``profkit ranks``: one slow rank, one that lacks its CPU, and none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from profkit.api.ranks import Ranks, read_ranks
+from tests.integration.capturing import PROGRAMS, profkit_command, run_capture
+from tests.integration.test_capture_mpi import mpi_environment, mpirun
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = str(PROGRAMS / "mpi_ranks.py")
+HOGS = 4
+
+
+def captured_job(directory: Path, *words: str, ranks: int = 4) -> Ranks:
+    command = [*mpirun()[:-1], str(ranks), sys.executable, PROGRAM, *words]
+    done = run_capture(directory, *command, env=mpi_environment(), timeout=300)
+    assert done.returncode == 0, done.stderr
+    return read_ranks([directory / "run.prof"])
+
+
+def labels(found: Ranks) -> list[str]:
+    return [found.study.members[s.member].label for s in found.study.stragglers]
+
+
+def test_a_balanced_job_has_no_straggler(tmp_path: Path) -> None:
+    found = captured_job(tmp_path, "150")
+    assert labels(found) == [], found.report()
+    assert found.study.waiting_seen
+    assert found.study.measured
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_rank_with_more_work_is_named_with_its_function(tmp_path: Path, rank: int) -> None:
+    found = captured_job(tmp_path, "150", "slow", str(rank), "0.5")
+    assert labels(found) == [f"rank {rank}"], found.report()
+    straggler = found.study.stragglers[0]
+    assert straggler.kind == "slower"
+    first = straggler.deviations[0]
+    assert first.function is not None or first.range == ("", "forward")
+    assert "gradient" in [d.function.qualname for d in straggler.deviations if d.function is not None]
+
+
+@contextmanager
+def hogs(cpu: int) -> Iterator[None]:
+    """Compute beside the job on one CPU, in processes that are not the job's."""
+    code = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nprint(flush=True)\nwhile True: pass"
+    started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(HOGS)]
+    try:
+        for process in started:
+            assert process.stdout is not None
+            process.stdout.readline()
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="needs a system that binds processes to CPUs"
+)
+def test_the_rank_that_shares_its_cpu_lacks_it(tmp_path: Path) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("one CPU: the hogs would slow down all ranks")
+    with hogs(cpus[-1]):
+        found = captured_job(tmp_path, "40", "pin", "1", str(cpus[-1]), ranks=2)
+    assert labels(found) == ["rank 1"], found.report()
+    assert found.study.stragglers[0].kind == "queue"
+
+
+def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
+    inside = profkit_command(
+        "capture", "-o", "run.prof", "--", sys.executable, PROGRAM, "100", "slow", "3", "0.5"
+    )
+    done = subprocess.run(
+        [*mpirun(), *inside],
+        cwd=tmp_path,
+        env=mpi_environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = read_ranks([tmp_path])
+    assert [m.label for m in found.study.members] == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    assert labels(found) == ["rank 3"], found.report()

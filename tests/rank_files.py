@@ -1,0 +1,145 @@
+"""Jobs of many ranks as files: what each rank did is given function by function, and written as profkit or cProfile would."""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from profkit.formats.load import join_ranks
+from profkit.formats.runfile import write_run
+from profkit.model import Host, Manifest, Process, Run, Thread
+from tests.builders import Row, Told, profile, ranges
+
+__all__ = ["Did", "job", "noisy_job", "rank_run", "write_job", "write_plain"]
+
+SECOND = 1_000_000_000
+
+
+class Did(NamedTuple):
+    """What one function did in one rank: calls, and seconds on a CPU, queueing, and off it."""
+
+    calls: int = 100
+    run: float = 0.0
+    queue: float = 0.0
+    blocked: float = 0.0
+
+
+def rank_run(
+    rank: int,
+    did: Mapping[str, Did],
+    *,
+    size: int = 8,
+    job: str = "4711",
+    host: str = "node1",
+    project: str = "/home/someone/project",
+    steps: Sequence[float] = (),
+    started: str = "2026-01-01T00:00:00+00:00",
+    wall: float = 10.0,
+) -> Run:
+    """Build the run of one rank; `steps` are seconds of its NVTX ranges ``forward``."""
+    rows = [
+        Row(
+            "~" if name.startswith("<") else f"{project}/train.py",
+            10 * i,
+            name,
+            d.calls,
+            d.run + d.queue + d.blocked,
+        )
+        for i, (name, d) in enumerate(did.items())
+    ]
+    own = profile(rows)
+    own = replace(
+        own,
+        wait=np.array([d.queue for d in did.values()]),
+        blocked=np.array([d.blocked for d in did.values()]),
+        cumwait=np.array([d.queue for d in did.values()]),
+        cumblocked=np.array([d.blocked for d in did.values()]),
+    ).validate()
+    ends = np.cumsum(steps)
+    told = [
+        Told(f"forward {i}", int((end - step) * SECOND), int(end * SECOND), thread=100)
+        for i, (step, end) in enumerate(zip(steps, ends, strict=True))
+    ]
+    process = Process(
+        pid=100,
+        rank=rank,
+        role="rank",
+        command=("python", "train.py"),
+        wall_s=wall,
+        threads=(Thread(own, tid=100),),
+        host=Host(name=host),
+        ranges=ranges(told) if told else None,
+    )
+    manifest = Manifest(
+        "profkit.run/2",
+        "0.1.0",
+        ("python", "train.py"),
+        project,
+        0,
+        started,
+        wall,
+        Host(name=host),
+        job={"id": job, "rank": rank, "world_size": size},
+    )
+    return Run("run.prof", (process,), manifest)
+
+
+def job(
+    changes: Mapping[int, Mapping[str, Did]] | None = None, *, size: int = 8, **options: object
+) -> list[Run]:
+    """Build a job whose ranks do the same, but for what is given for single ranks."""
+    usual = {
+        "load": Did(100, 1.0),
+        "gradient": Did(100, 4.0),
+        "<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>": Did(100, 0.5, 0.0, 0.5),
+    }
+    return [
+        rank_run(r, {**usual, **(changes or {}).get(r, {})}, size=size, **options)  # type: ignore[arg-type]
+        for r in range(size)
+    ]
+
+
+def noisy_job(
+    size: int, seed: int, noise: float = 0.01, slow: Mapping[int, float] | None = None
+) -> list[Run]:
+    """Build a job whose ranks scatter; of those in `slow` the gradient takes so many times as long."""
+    random = np.random.default_rng(seed)
+    found = []
+    for r in range(size):
+        load, gradient = random.normal(1.0, noise, 2)
+        gradient *= (slow or {}).get(r, 1.0)
+        found.append(
+            rank_run(
+                r,
+                {
+                    "load": Did(100, float(load)),
+                    "gradient": Did(100, 4.0 * float(gradient)),
+                    "all_reduce": Did(100, 0.5, 0.0, max(0.0, 4.5 - load - 4.0 * float(gradient))),
+                },
+                size=size,
+            )
+        )
+    return found
+
+
+def write_job(directory: Path, runs: Sequence[Run], *, joined: bool = False) -> Path:
+    """Write one file for each rank, or one for all; returns the directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if joined:
+        write_run(directory / "job.prof", join_ranks(runs))
+    else:
+        for i, run in enumerate(runs):
+            write_run(directory / f"run-rank{i}.prof", run)
+    return directory
+
+
+def write_plain(path: Path, times: Mapping[tuple[str, str], float], calls: int = 10) -> None:
+    """Write a plain profile: seconds by file and function."""
+    stats = {(file, 1, name): (calls, calls, t, t, {}) for (file, name), t in times.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(marshal.dumps(stats))

@@ -1,0 +1,303 @@
+"""Processes of one job against each other: stragglers, the table that they are found in, errors, reports."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from profkit.api.ranks import Ranks, read_ranks
+from profkit.cli import main
+from profkit.errors import FormatError, UsageError
+from profkit.study.rank_table import expand, rank_table
+from profkit.study.ranks import others_median, threshold
+from profkit.study.workers import crew
+from tests.rank_files import Did, job, noisy_job, rank_run, write_job, write_plain
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "ranks-1.json"
+ALLREDUCE = "<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>"
+
+
+def study(directory: Path, **options: object) -> Ranks:
+    return read_ranks([directory], **options)  # type: ignore[arg-type]
+
+
+def labels(found: Ranks) -> list[str]:
+    return [found.study.members[s.member].label for s in found.study.stragglers]
+
+
+# Who is slow -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["a file a rank", "one file"])
+@pytest.mark.parametrize("size", [2, 3, 4, 8, 33])
+def test_the_rank_that_works_longer_is_named_and_not_the_ones_that_wait(
+    tmp_path: Path, size: int, joined: bool
+) -> None:
+    slow = {1: {"gradient": Did(100, 6.0), ALLREDUCE: Did(100, 0.01, 0.0, 0.01)}}
+    waiting = {r: {ALLREDUCE: Did(100, 2.0, 0.0, 1.0)} for r in range(size) if r != 1}
+    found = study(write_job(tmp_path, job({**slow, **waiting}, size=size), joined=joined))
+    assert labels(found) == ["rank 1"]
+    straggler = found.study.stragglers[0]
+    assert straggler.kind == "slower"
+    assert straggler.run_s == pytest.approx(2.0, abs=1e-4)
+    assert straggler.usual_waits_s == pytest.approx(3.0, abs=1e-4)
+    assert [d.function.qualname for d in straggler.deviations if d.function] == ["gradient"]
+    # All own 5 s, the slow one 7 s: the 10 s of the job would be 2 s less.
+    assert straggler.without_s == pytest.approx(8.0, abs=1e-3)
+    assert straggler.faster == pytest.approx(1.25, abs=1e-3)
+
+
+def test_equal_ranks_have_no_straggler(tmp_path: Path) -> None:
+    found = study(write_job(tmp_path, job()))
+    assert labels(found) == []
+    assert found.study.efficiency.balance == pytest.approx(1.0)
+    assert "No straggler" in found.report()
+
+
+@pytest.mark.parametrize(
+    ("did", "kind"),
+    [
+        (Did(150, 6.0), "work"),
+        (Did(100, 6.0), "slower"),
+        (Did(100, 4.0, 3.0), "queue"),
+        (Did(100, 4.0, 0.0, 3.0), "blocked"),
+    ],
+)
+def test_a_straggler_is_said_to_do_what_it_does(tmp_path: Path, did: Did, kind: str) -> None:
+    found = study(write_job(tmp_path, job({5: {"gradient": did}})))
+    assert [(label, s.kind) for label, s in zip(labels(found), found.study.stragglers, strict=True)] == [
+        ("rank 5", kind)
+    ]
+
+
+def test_several_stragglers_do_not_hide_each_other(tmp_path: Path) -> None:
+    slow = {r: {"gradient": Did(100, 5.0 + 0.1 * r)} for r in (1, 4, 9)}
+    found = study(write_job(tmp_path, job(slow, size=12)))
+    assert labels(found) == ["rank 9", "rank 4", "rank 1"]
+
+
+def test_a_slow_host_is_named(tmp_path: Path) -> None:
+    runs = [
+        rank_run(r, {"gradient": Did(100, 5.0 if r < 2 else 4.0)}, host="slow" if r < 2 else f"fast{r // 4}")
+        for r in range(10)
+    ]
+    assert study(write_job(tmp_path, runs)).study.slow_host == "slow"
+
+
+def test_a_rank_that_is_slow_in_one_function_and_fast_in_another_is_still_seen_by_its_order(
+    tmp_path: Path,
+) -> None:
+    swapped = {3: {"gradient": Did(100, 1.0), "load": Did(100, 4.0)}}
+    found = study(write_job(tmp_path, job(swapped)))
+    assert labels(found) == []
+    (one,) = found.study.reordered
+    assert one.member == 3
+    assert {(p.function.qualname, p.place, p.usual) for p in one.places} == {
+        ("load", 1, 2),
+        ("gradient", 2, 1),
+    }
+
+
+def test_ranges_that_take_longer_are_found_without_those_of_warming_up(tmp_path: Path) -> None:
+    """Rank 2's first forward passes are slow in all ranks; later ones are in rank 2 alone."""
+    usual = {"gradient": Did(100, 4.0), "all_reduce": Did(100, 0.0, 0.0, 1.0)}
+    runs = [rank_run(r, usual, steps=[0.3] * 3 + [0.06 if r == 2 else 0.04] * 60) for r in range(8)]
+    found = study(write_job(tmp_path, runs)).study
+    (row,) = [row for row in found.ranges if row.name == "forward {n}"]
+    assert [(r.count, r.left_out) for r in row.of if r is not None] == [(60, 3)] * 8
+    assert [r.median_s for r in row.of if r is not None] == pytest.approx([0.04, 0.04, 0.06, *[0.04] * 5])
+
+
+def test_unrecognised_waiting_accuses_nobody_and_can_be_named(tmp_path: Path) -> None:
+    """Spinning in a function of the program: who waits looks as busy as who works."""
+    usual = {"load": Did(100, 1.0), "gradient": Did(100, 3.0), "exchange": Did(100, 2.0)}
+    slow = {**usual, "gradient": Did(100, 4.5), "exchange": Did(100, 0.5)}
+    runs = [rank_run(r, slow if r == 2 else usual) for r in range(8)]
+    write_job(tmp_path, runs)
+    unclear = study(tmp_path)
+    assert labels(unclear) == []
+    assert [(m.member, m.more.qualname, m.less.qualname) for m in unclear.study.moved] == [
+        (2, "gradient", "exchange")
+    ]
+    assert "exchange" in unclear.report()
+    assert labels(study(tmp_path, waits=["exch*"])) == ["rank 2"]
+
+
+@pytest.mark.parametrize("size", [4, 24])
+def test_noise_is_no_straggler_and_a_fifth_more_is_one(tmp_path: Path, size: int) -> None:
+    false = missed = 0
+    for seed in range(5):
+        where = tmp_path / f"{seed}"
+        false += bool(labels(study(write_job(where / "even", noisy_job(size, seed), joined=True))))
+        slow = study(write_job(where / "slow", noisy_job(size, seed, slow={seed % size: 1.2}), joined=True))
+        missed += labels(slow) != [f"rank {seed % size}"]
+    assert (false, missed) == (0, 0)
+
+
+# Statistics ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", range(2, 12))
+def test_the_median_of_the_others_is_that(n: int) -> None:
+    values = np.random.default_rng(n).integers(0, 5, (n, 7)).astype(float)
+    expected = [[statistics.median(np.delete(values[:, j], i)) for j in range(7)] for i in range(n)]
+    assert others_median(values).tolist() == expected
+
+
+@pytest.mark.parametrize(("n", "tests"), [(2, 1), (4, 3), (100, 1), (1000, 5)])
+def test_the_threshold_is_the_quantile_that_it_claims(n: int, tests: int) -> None:
+    """The tail of Student's t beyond it, integrated, is the chance of one false alarm in as many comparisons."""
+    freedom = 8 + (0.37 * n if n >= 4 else 0)
+    quantile = threshold(n, tests) / math.sqrt(1 + (1 if n < 4 else math.pi / 2) / (n - 1))
+    x = np.linspace(quantile, quantile + 200, 2_000_001)
+    log_density = (
+        math.lgamma((freedom + 1) / 2)
+        - math.lgamma(freedom / 2)
+        - 0.5 * math.log(freedom * math.pi)
+        - (freedom + 1) / 2 * np.log1p(x**2 / freedom)
+    )
+    density = np.exp(log_density)
+    tail = float(((density[1:] + density[:-1]) / 2 * np.diff(x)).sum())
+    assert tail == pytest.approx(0.01 / (n * tests), rel=0.1)
+
+
+# The table -------------------------------------------------------------------------------------------
+
+
+def same(first: Ranks, second: Ranks) -> bool:
+    return first.report("json", limit=0, full_paths=True) == second.report("json", limit=0, full_paths=True)
+
+
+def test_the_result_does_not_depend_on_who_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.study.workers._WORTH_BYTES", 0)
+    write_job(tmp_path, noisy_job(24, 1, slow={3: 1.5}))
+    alone = study(tmp_path)
+    assert labels(alone) == ["rank 3"]
+    assert same(alone, study(tmp_path, jobs=2))
+    assert same(alone, study(tmp_path, jobs=3))
+
+
+def test_a_function_that_only_a_few_ranks_have_is_found_by_a_second_reading(tmp_path: Path) -> None:
+    """The sample of files does not show it."""
+    odd = {7: {"checkpoint": Did(1, 1.0)}}
+    write_job(tmp_path, job(odd, size=24))
+    with crew([]) as workers:
+        table = rank_table(expand([tmp_path]), workers)
+    column = [key.qualname for key in table.functions].index("checkpoint")
+    assert np.flatnonzero(table.metric("run")[:, column]).tolist() == [7]
+    assert labels(study(tmp_path)) == ["rank 7"]
+
+
+def test_a_project_that_lies_elsewhere_on_other_machines_is_the_same(tmp_path: Path) -> None:
+    for i in range(6):
+        root = f"/home/user{i}/checkout{i}/project"
+        names = {f"function_{k}": 1.0 for k in range(20)}
+        times = {(f"{root}/train/loop.py", name): t for name, t in names.items()}
+        times[f"{root}/train/loop.py", "gradient"] = 40.0 if i == 4 else 20.0
+        write_plain(tmp_path / f"part{i}.prof", times)
+    found = study(tmp_path)
+    assert labels(found) == ["part4.prof"]
+    assert len(found.study.functions) == 21
+
+
+def test_files_without_ranks_are_in_the_order_of_the_numbers_in_their_names(tmp_path: Path) -> None:
+    for i in range(12):
+        write_plain(tmp_path / f"p{i}.prof", {("/work/a.py", "f"): 1.0})
+    assert [m.label for m in study(tmp_path).study.members] == [f"p{i}.prof" for i in range(12)]
+
+
+def test_files_that_cannot_be_read_are_skipped_and_said(tmp_path: Path) -> None:
+    write_job(tmp_path, job(size=4))
+    (tmp_path / "a-broken.prof").write_bytes(b"{")
+    found = study(tmp_path)
+    assert len(found.study.members) == 4
+    assert [n.code for n in found.study.notices] == ["file-skipped"]
+    assert "a-broken.prof" in found.report("md")
+
+
+def test_ranks_without_a_file_are_said(tmp_path: Path) -> None:
+    write_job(tmp_path, job(size=8)[:5])
+    assert [n.code for n in study(tmp_path).study.notices] == ["rank-file-missing"]
+
+
+# Bad input -------------------------------------------------------------------------------------------
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    with pytest.raises(SystemExit) as exit_:
+        main(["ranks", *map(str, words)])
+    assert exit_.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path / "job", job(size=4))
+    one = tmp_path / "job" / "run-rank0.prof"
+    assert "holds one process" in refused(capsys, one)
+    assert "there is no such file" in refused(capsys, tmp_path / "none.prof")
+    assert "only " in refused(capsys, tmp_path / "none.prof", one)
+    assert "matches no file" in refused(capsys, tmp_path / "*.dat")
+    assert "name the run files" in refused(capsys)
+    again = write_job(tmp_path / "again", job(size=4))
+    assert "ranks 0, 1, 2, 3 occur more than once" in refused(capsys, tmp_path / "job", again)
+    write_plain(tmp_path / "x" / "train.prof", {("/work/a/train.py", "f"): 5.0})
+    write_plain(tmp_path / "x" / "serve.prof", {("/srv/b/serve.py", "g"): 5.0})
+    assert "is of another program" in refused(capsys, tmp_path / "x")
+    (tmp_path / "y").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "y" / f"{name}.prof").write_bytes(b"")
+    assert "nor can the 1 other files be read" in refused(capsys, tmp_path / "y")
+
+
+def test_the_python_api_raises_what_the_command_prints(tmp_path: Path) -> None:
+    with pytest.raises(FormatError):
+        read_ranks([tmp_path / "none.prof"])
+    with pytest.raises(UsageError):
+        read_ranks([])
+
+
+# Reports ---------------------------------------------------------------------------------------------
+
+
+def test_json_follows_its_schema_and_every_format_names_the_straggler(tmp_path: Path) -> None:
+    found = study(write_job(tmp_path, job({3: {"gradient": Did(100, 6.0)}})))
+    value = json.loads(found.report("json"))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+    assert value["stragglers"][0]["label"] == "rank 3"
+    for format in ("terminal", "md", "html"):
+        text = found.report(format)
+        assert "Rank 3 holds the others up" in text
+        assert "gradient" in text
+
+
+def test_reports_name_no_host_and_no_home(tmp_path: Path) -> None:
+    runs = [
+        rank_run(
+            r, {"gradient": Did(100, 4.0)}, host=f"gpu-node{r}.example.org", project="/home/jdoe7/secret"
+        )
+        for r in range(4)
+    ]
+    found = study(write_job(tmp_path, runs))
+    for format in ("terminal", "md", "html", "json"):
+        text = found.report(format)
+        assert "gpu-node" not in text
+        assert "jdoe7" not in text
+        assert str(tmp_path) not in text
+    assert "gpu-node3" in found.report("json", full_paths=True)
+
+
+def test_of_thousands_of_ranks_the_map_shows_those_that_deviate(tmp_path: Path) -> None:
+    found = study(write_job(tmp_path, noisy_job(120, 5, slow={110: 1.5}), joined=True))
+    assert labels(found) == ["rank 110"]
+    text = found.report("md")
+    assert "The 16 processes that deviate most, of 120" in text
+    assert "110" in text

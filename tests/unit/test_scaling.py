@@ -1,0 +1,120 @@
+"""Runs with different numbers of processes and nodes: grouping, efficiencies, slow-downs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from profkit.api.scaling import read_scaling
+from profkit.cli import main
+from profkit.formats.runfile import write_run
+from tests.rank_files import Did, rank_run, write_job, write_plain
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "scaling-1.json"
+
+
+def ran(
+    where: Path, processes: int, nodes: int, wall: float, *, useful: float, slow: float = 1.0, repeat: int = 0
+) -> Path:
+    """Write the run of a job in one file: every rank computes, the last one `slow` times as long."""
+    runs = [
+        rank_run(
+            r,
+            {"gradient": Did(100, useful * (slow if r == processes - 1 else 1.0))},
+            size=processes,
+            job=f"{processes}-{nodes}-{repeat}",
+            host=f"node{r * nodes // processes}",
+            wall=wall,
+        )
+        for r in range(processes)
+    ]
+    return write_job(where / f"{processes}x{nodes}-{repeat}", runs, joined=True)
+
+
+def test_efficiencies_multiply_to_what_they_claim(tmp_path: Path) -> None:
+    ran(tmp_path, 2, 1, 10.0, useful=8.0)
+    ran(tmp_path, 4, 1, 6.0, useful=4.4, slow=1.25)
+    study = read_scaling([tmp_path / "2x1-0", tmp_path / "4x1-0"]).study
+    first, second = study.places
+    assert (first.processes, second.processes, study.slowdowns) == (2, 4, ())
+    assert first.parallel == pytest.approx(0.8)
+    assert first.speedup == pytest.approx(1.0)
+    mean = 4.4 * (3 + 1.25) / 4
+    assert second.balance == pytest.approx(mean / 5.5)
+    assert second.communication == pytest.approx(5.5 / 6.0)
+    assert second.parallel == pytest.approx(second.balance * second.communication)
+    assert second.computation == pytest.approx(16.0 / (4 * mean))
+    assert second.whole == pytest.approx(second.parallel * second.computation)
+    assert second.speedup == pytest.approx(10 / 6)
+    assert second.ideal == 2.0
+
+
+def test_of_work_that_grows_the_same_time_is_ideal(tmp_path: Path) -> None:
+    ran(tmp_path, 2, 1, 10.0, useful=8.0)
+    ran(tmp_path, 8, 2, 10.0, useful=8.0)
+    study = read_scaling([tmp_path / "2x1-0", tmp_path / "8x2-0"], weak=True).study
+    assert [place.ideal for place in study.places] == [1.0, 1.0]
+    assert study.places[1].computation == pytest.approx(1.0)
+
+
+def test_a_second_node_that_makes_it_slower_is_flagged(tmp_path: Path) -> None:
+    """Also beyond the noise of repeats; a difference within it is not."""
+    for i, (one, two, four) in enumerate([(10.0, 6.0, 8.0), (10.1, 6.1, 8.2), (9.9, 5.9, 7.9)]):
+        ran(tmp_path, 4, 1, one, useful=4.0, repeat=i)
+        ran(tmp_path, 8, 1, two, useful=2.0, repeat=i)
+        ran(tmp_path, 8, 2, four, useful=2.0, repeat=i)
+    result = read_scaling([tmp_path / "*" / "*.prof"])
+    (slow,) = result.study.slowdowns
+    fewer, more = result.study.places[slow.fewer], result.study.places[slow.more]
+    assert (fewer.processes, fewer.nodes, more.processes, more.nodes) == (8, 1, 8, 2)
+    assert slow.factor == pytest.approx(8.0 / 6.0)
+    assert more.runs == 3
+    assert more.low_s < 8.0 < more.high_s
+    assert "From 1 to 2 nodes it becomes 1.33× slower" in result.report()
+    assert "processes ↓  nodes →" in result.report("md")
+
+
+def test_noise_is_no_slow_down(tmp_path: Path) -> None:
+    for i, (one, two) in enumerate([(10.0, 10.4), (10.6, 10.3), (9.8, 10.7)]):
+        ran(tmp_path, 4, 1, one, useful=4.0, repeat=i)
+        ran(tmp_path, 8, 2, two, useful=2.0, repeat=i)
+    assert read_scaling([tmp_path / "*" / "*.prof"]).study.slowdowns == ()
+
+
+def test_files_of_single_ranks_are_joined_by_job_and_repetition(tmp_path: Path) -> None:
+    for processes in (2, 4):
+        for started in ("2026-01-01T00:00:00+00:00", "2026-01-01T01:00:00+00:00"):
+            for r in range(processes):
+                run = rank_run(r, {"f": Did(1, 1.0)}, size=processes, job=f"job{processes}", started=started)
+                write_run(tmp_path / f"{processes}-{started[12]}-{r}.prof", run)
+    study = read_scaling([tmp_path]).study
+    assert [(p.processes, p.nodes, p.runs) for p in study.places] == [(2, 1, 2), (4, 1, 2)]
+
+
+def test_json_follows_its_schema(tmp_path: Path) -> None:
+    ran(tmp_path, 2, 1, 10.0, useful=8.0)
+    ran(tmp_path, 4, 2, 12.0, useful=4.0)
+    value = json.loads(read_scaling([tmp_path / "2x1-0", tmp_path / "4x2-0"]).report("json"))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+    assert value["slowdowns"] == [{"fewer": 0, "more": 1, "factor": pytest.approx(1.2)}]
+
+
+def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran(tmp_path, 2, 1, 10.0, useful=8.0)
+    write_plain(tmp_path / "a.prof", {("a.py", "f"): 1.0})
+    (tmp_path / "b.prof").write_bytes(b"")
+    for words, expected in (
+        (["2x1-0"], "same numbers of processes (2) and nodes (1)"),
+        (["a.prof"], "same numbers of processes (1)"),
+        (["b.prof"], "is empty"),
+        ([], "name the run files"),
+    ):
+        with pytest.raises(SystemExit) as exit_:
+            main(["scaling", *(str(tmp_path / word) for word in words)])
+        assert exit_.value.code == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert expected in err
