@@ -1,9 +1,10 @@
 """How often ``profkit ranks`` accuses a rank of a balanced job, and how often it finds one that is slow.
 
 ``python -m benchmarks.rank_errors DIRECTORY`` captures real MPI jobs into the directory, as many as it lacks
-(``mpirun -n 4`` of tests/integration/programs/mpi_ranks.py: balanced, and with 10, 20 and 50 % more work in one rank),
-and studies them. Then it puts jobs of 64 ranks together from the balanced ones: each synthetic rank has the deviations
-from its job's medians that one real rank had, in all functions at once, and one rank of each job is made slower.
+(``mpirun -n 4`` of tests/integration/programs/mpi_ranks.py: balanced, and with 10, 20 and 50 % more work in one
+rank), and studies them. Then it puts jobs of 64 ranks together from the balanced ones: each synthetic rank has the
+deviations from its job's medians that one real rank had, in all functions at once, and one rank of each job is made
+slower.
 """
 
 from __future__ import annotations
@@ -124,7 +125,9 @@ def main() -> None:
             found += 0 in got
             wrong += bool(got - {0})
         named = share(found, options.jobs)
-        print(f"synthetic, {options.ranks} ranks, rank 0 + {extra:.0%}: it is named in {named}, another in {wrong}")
+        print(
+            f"synthetic, {options.ranks} ranks, rank 0 + {extra:.0%}: it is named in {named}, another in {wrong}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Jobs of many ranks as files: what each rank did is given function by function, and written as profkit or cProfile would."""
+"""Jobs of many ranks as files: what each rank did is given function by function."""
 
 from __future__ import annotations
 

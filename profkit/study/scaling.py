@@ -200,17 +200,18 @@ def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[No
 
     Notes
     -----
-    POP's hierarchy: global efficiency = parallel efficiency × computation scaling; parallel efficiency = load balance
-    × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to performance analysis",
-    Tools for High Performance Computing 2017, Springer 2019). Intervals are those of `profkit.study.cells`.
+    POP's hierarchy: global efficiency = parallel efficiency × computation scaling; parallel efficiency = load
+    balance × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to performance
+    analysis", Tools for High Performance Computing 2017, Springer 2019). Intervals are those of
+    `profkit.study.cells`.
     """
     grouped: dict[tuple[int, int], list[Point]] = {}
     for point in points:
         grouped.setdefault((point.processes, point.nodes), []).append(point)
     if len(grouped) < 2:
         raise UsageError(
-            f"all runs have the same numbers of processes ({points[0].processes}) and nodes ({points[0].nodes}); name "
-            "runs with different ones"
+            f"all runs have the same numbers of processes ({points[0].processes}) and nodes ({points[0].nodes}); "
+            "name runs with different ones"
         )
     keys = sorted(grouped)
     times = [np.array([point.wall_s for point in grouped[key]]) for key in keys]

@@ -154,7 +154,15 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
     required = set(re.findall(r'^ *"([\w-]+)', listed, re.MULTILINE))
     imported = set().union(*(outside_imports(path) for path in MODULES if path not in AGENT))
     assert required - imported == {"nvtx"}
-    assert imported - required == {"IPython", "distributed", "fsspec", "optuna", "pynvml", "snakeviz", "tornado"}
+    assert imported - required == {
+        "IPython",
+        "distributed",
+        "fsspec",
+        "optuna",
+        "pynvml",
+        "snakeviz",
+        "tornado",
+    }
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if own_room(p) == "model"], ids=relative)
