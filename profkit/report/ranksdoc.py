@@ -24,15 +24,8 @@ from profkit.report.document import (
 )
 from profkit.report.notices import notice_objects, notice_text
 from profkit.report.text import clean
-from profkit.report.wording import (
-    KINDS,
-    cut_note,
-    deviation_name,
-    display_name,
-    location,
-    rank_notes,
-    ranks_verdict,
-)
+from profkit.report.wording.functions import cut_note, display_name, location
+from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict
 from profkit.study.ranks import LEAST_LISTED, Deviation, RankStudy, Straggler
 
 __all__ = ["RanksReport"]

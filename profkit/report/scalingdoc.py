@@ -10,7 +10,7 @@ from profkit.report import units
 from profkit.report.document import Bullets, Column, Document, HeatCell, HeatMap, Row, Section, Table
 from profkit.report.notices import notice_objects, notice_text
 from profkit.report.text import clean
-from profkit.report.wording import place_name, scaling_verdict, slowdown_text
+from profkit.report.wording.scaling import place_name, scaling_verdict, slowdown_text
 from profkit.study.scaling import Place, Scaling
 
 __all__ = ["ScalingReport"]

@@ -73,7 +73,8 @@ def crew(paths: Sequence[str], *, jobs: int = 1, dask: str | None = None) -> Ite
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
         context.set_forkserver_preload(["profkit.study.rank_read"])
-    with ProcessPoolExecutor(min(jobs, -(-len(paths) // _CHUNK)), mp_context=context) as pool:
+    workers = min(jobs, -(-len(paths) // _CHUNK))
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
         yield _Processes(pool)
 
 

@@ -18,8 +18,6 @@ from profkit.report.wording.functions import (
     location,
     moved_text,
 )
-from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict
-from profkit.report.wording.scaling import place_name, scaling_verdict, slowdown_text
 from profkit.report.wording.studies import (
     LACKED,
     confirmed_verdict,
@@ -32,7 +30,6 @@ from profkit.report.wording.verdicts import finding_text, summary_of, verdict_bl
 
 __all__ = [
     "BUCKET_TITLES",
-    "KINDS",
     "LACKED",
     "SMALL_SHARE",
     "WAITING_NOTE",
@@ -40,7 +37,6 @@ __all__ = [
     "advice_text",
     "confirmed_verdict",
     "cut_note",
-    "deviation_name",
     "display_name",
     "evidence_texts",
     "explain_sections",
@@ -49,11 +45,6 @@ __all__ = [
     "interval_text",
     "location",
     "moved_text",
-    "place_name",
-    "rank_notes",
-    "ranks_verdict",
-    "scaling_verdict",
-    "slowdown_text",
     "study_notes",
     "study_verdict",
     "summary_of",
