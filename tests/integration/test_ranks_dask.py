@@ -93,7 +93,7 @@ def separate_processes(directory: Path) -> Iterator[str]:
         yield address
     finally:
         for process in reversed(started):
-            os.killpg(process.pid, signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGKILL)  # they wait for each other before they end
         for process in started:
             process.wait(30)
 
