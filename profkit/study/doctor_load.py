@@ -148,6 +148,8 @@ def load_of(run: Run) -> Load:
     ]
     groups: dict[object, list[_Seen]] = {}
     for one in seen:
+        if len(seen) > 1 and not one.threads and sum(_work(one.process)) == 0:
+            continue  # nothing was counted of it: a pool starts new workers for those that are ended
         pools = tuple((pool.library, pool.threads, pool.origin) for pool in one.process.pools or ())
         groups.setdefault((one.process.role, one.threads, pools), []).append(one)
     crews = tuple(

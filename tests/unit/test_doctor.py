@@ -359,7 +359,7 @@ def test_a_parent_that_waits_for_its_workers_does_not_count() -> None:
     workers = [
         process(10 + n, [thread(10 + n, 4, 4)], role="worker", parent=1, lived=(2.0, 10.0)) for n in range(2)
     ]
-    load = seen(process(1, [thread(1, 0.0, 0.0)]), *workers)
+    load = seen(process(1, [thread(1, 0.5, 0.5)]), *workers)
     assert load.at_once == 2
     assert not load.oversubscribed
     assert {(crew.role, crew.processes, crew.threads) for crew in load.crews} == {
