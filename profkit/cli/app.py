@@ -50,6 +50,7 @@ COMMANDS = {
         "tune",
         "Search for the best settings of a command, and confirm them against the default.",
     ),
+    "doctor": Entry("profkit.cli.doctor", "doctor", "Say what would oversubscribe this machine."),
     "merge": Entry(
         "profkit.cli.merge", "merge", "Join the rank files of one job, or rescue a killed capture."
     ),

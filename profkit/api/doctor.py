@@ -1,0 +1,120 @@
+"""`Doctor`: what would start how many threads and processes here, with its reports."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.api.reported import Reported, masker
+from profkit.capture.interpreter import find_python, read_interpreter
+from profkit.capture.limits import read_limits
+from profkit.errors import UsageError
+from profkit.report.doctordoc import DoctorReport
+from profkit.study.doctor import Diagnosis, diagnose
+
+if TYPE_CHECKING:
+    from profkit import model
+    from profkit.report.reports import Report
+    from profkit.study.doctor_load import Load
+
+__all__ = ["Doctor", "doctor"]
+
+
+class Doctor(Reported):
+    """The answer of `doctor`."""
+
+    def __init__(self, diagnosis: Diagnosis, command: Sequence[str], problem: str) -> None:
+        self._diagnosis = diagnosis
+        self._command, self._problem = tuple(command), problem
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The answer itself (`profkit.study.doctor`)."""
+        return self._diagnosis
+
+    def laid_out(
+        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
+    ) -> Report:
+        """See `Reported`."""
+        if full_paths:
+            return DoctorReport(self._diagnosis, self._command, self._problem)
+        mask = masker(())
+        return DoctorReport(mask.value(self._diagnosis), mask.words(self._command), mask.text(self._problem))
+
+    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
+        """See `Reported`: an archive has none."""
+        return {}
+
+    def inputs(self) -> Iterable[str]:
+        """See `Reported`."""
+        return ()
+
+
+def doctor(
+    command: Sequence[str] = (),
+    *,
+    python: str | os.PathLike[str] | None = None,
+    ranks: int | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    seconds: float = 10.0,
+) -> Doctor:
+    """Say what would start how many threads and processes here, and whether that is too much.
+
+    Parameters
+    ----------
+    command
+        Run for a while, captured, and ended; its output is not shown. Empty: nothing is run.
+    python
+        Interpreter whose libraries are asked about; by default the command's, if it is a Python, then that of
+        the active virtual environment, then the first of the path.
+    ranks, workers, threads
+        What is planned: ranks on this machine, worker processes of each, threads of each process.
+    seconds
+        After which a command is ended.
+
+    Raises
+    ------
+    UsageError
+        The interpreter or the command cannot be run.
+    """
+    if command and shutil.which(command[0]) is None:
+        raise UsageError(f"{command[0]}: no such command; nothing was run")
+    chosen = os.fspath(python) if python is not None else find_python(command, os.environ)
+    interpreter = None if chosen is None else read_interpreter(chosen)
+    limits = read_limits(os.environ)
+    load, problem = _tried(command, seconds) if command else (None, "")
+    diagnosis = diagnose(
+        limits,
+        interpreter,
+        os.environ,
+        ranks=ranks,
+        workers=workers,
+        threads=threads,
+        load=load,
+        command=command,
+    )
+    return Doctor(diagnosis, command, problem)
+
+
+def _tried(command: Sequence[str], seconds: float) -> tuple[Load, str]:
+    """Run a command for a while; return what it did, and how it ended where that was by itself and not well."""
+    from profkit.formats.load import load_run
+    from profkit.study.doctor_load import load_of
+    from profkit.study.trials import run_once
+
+    with tempfile.TemporaryDirectory(prefix="profkit-doctor-") as folder:
+        run_file = Path(folder, "run.prof")
+        ended = run_once(command, os.environ, log=Path(folder, "log"), run_file=run_file, timeout_s=seconds)
+        if not run_file.exists():
+            said = ended.last_line or "no record was written; if this machine is very busy, try again"
+            raise UsageError(f"{command[0]}: could not be watched: {said}")
+        load = load_of(load_run(run_file, edges=False))
+    if not ended.exit_status:
+        return load, ""
+    said = f": {ended.last_line}" if ended.last_line else ""
+    return load, f"It ended by itself with exit status {ended.exit_status}{said}"

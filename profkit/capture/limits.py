@@ -1,0 +1,262 @@
+"""How many CPUs a process may use here, and who says so: kernel, cgroup, batch system, launcher of ranks.
+
+`read_limits` reads this machine; what a file or variable does not say is ``None`` or empty. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.capture.agent import process_facts
+from profkit.capture.host import CGROUPS, cgroup_directories, physical_cores, quota_cpus
+
+__all__ = ["Limits", "Ranks", "container_of", "cpu_list", "ranks_of", "read_limits", "slurm_cpus"]
+
+_CPUS = Path("/sys/devices/system/cpu")
+_NODES = Path("/sys/devices/system/node")
+#: Files that a container engine leaves, with its name.
+_MARKS = (("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman"))
+#: Variables that an engine sets in its containers, with its name.
+_CONTAINER_VARIABLES = (
+    ("KUBERNETES_SERVICE_HOST", "Kubernetes"),
+    ("APPTAINER_CONTAINER", "Apptainer"),
+    ("SINGULARITY_NAME", "Singularity"),
+    ("container", ""),
+)
+#: Variables that say how many ranks are on this machine, with the launcher that sets them.
+_LOCAL_RANKS = (
+    ("OMPI_COMM_WORLD_LOCAL_SIZE", "Open MPI"),
+    ("MPI_LOCALNRANKS", "MPICH (Hydra)"),
+    ("MV2_COMM_WORLD_LOCAL_SIZE", "MVAPICH"),
+    ("LOCAL_WORLD_SIZE", "torchrun"),
+)
+#: Variables that say how Open MPI binds its ranks, version 4 and 5.
+_POLICIES = ("OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The job that the process is a rank of.
+
+    Attributes
+    ----------
+    launcher
+        Who started it.
+    here
+        Ranks on this machine; 1 where not known.
+    bound
+        Whether each rank has CPUs of its own.
+    policy
+        How the launcher binds, in its own words; empty where it does not say.
+    """
+
+    launcher: str
+    here: int
+    bound: bool
+    policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process may use.
+
+    Attributes
+    ----------
+    cpus
+        Logical CPUs of the machine that are online.
+    cores, sockets, nodes
+        Physical cores, packages and NUMA nodes; ``None`` where the kernel does not say.
+    affinity
+        Numbers of the CPUs that the process may run on; empty where not known.
+    affinity_cores
+        How many physical cores those are.
+    cpuset
+        Numbers of the CPUs that the cgroup allows, ``None`` where it does not say.
+    quota_cpus
+        CPU quota of the cgroup, in CPUs; ``None`` without one.
+    quota_view
+        ``v1`` or ``v2`` where the quota is that of the root that the process sees, as in a container; ``nested``
+        where it is that of a group below.
+    slurm
+        CPUs that Slurm granted to this task, with the variable that says so; ``None`` outside of a job.
+    ranks
+        ``None`` where no launcher of ranks started the process.
+    container
+        Name of the engine, ``container`` where only that is known, empty outside.
+    """
+
+    cpus: int
+    cores: int | None = None
+    sockets: int | None = None
+    nodes: int | None = None
+    affinity: tuple[int, ...] = ()
+    affinity_cores: int | None = None
+    cpuset: tuple[int, ...] | None = None
+    quota_cpus: float | None = None
+    quota_view: str = ""
+    slurm: tuple[int, str] | None = None
+    ranks: Ranks | None = None
+    container: str = ""
+
+    @property
+    def allowed(self) -> int:
+        """CPUs of the affinity; all where it is not known."""
+        return len(self.affinity) or self.cpus
+
+    @property
+    def effective(self) -> float:
+        """CPUs that the process can really use: the least of all limits."""
+        slurm = (float(self.slurm[0]),) if self.slurm is not None else ()
+        quota = (self.quota_cpus,) if self.quota_cpus else ()
+        return min(float(self.cpus), float(self.allowed), *slurm, *quota)
+
+
+def read_limits(environ: Mapping[str, str]) -> Limits:
+    """Return the limits of the calling process.
+
+    Parameters
+    ----------
+    environ
+        Its environment.
+    """
+    affinity = tuple(process_facts.affinity())
+    cpus = _online()
+    quota, view = _quota()
+    cores = {cpu: _core(cpu) for cpu in affinity}
+    return Limits(
+        cpus=cpus,
+        cores=physical_cores(),
+        sockets=_sockets(),
+        nodes=len(list(_NODES.glob("node[0-9]*"))) or None,
+        affinity=affinity,
+        affinity_cores=len(set(cores.values())) if affinity and None not in cores.values() else None,
+        cpuset=_cpuset(),
+        quota_cpus=quota,
+        quota_view=view,
+        slurm=slurm_cpus(environ),
+        ranks=ranks_of(environ, len(affinity) or cpus, cpus),
+        container=container_of(environ),
+    )
+
+
+def cpu_list(text: str) -> tuple[int, ...] | None:
+    """Read a list of CPUs as the kernel writes it: ``0-3,8`` (cpuset(7)); ``None`` for anything else."""
+    numbers: set[int] = set()
+    for part in text.strip().split(","):
+        first, dash, last = part.partition("-")
+        if not (first.isascii() and first.isdigit() and (not dash or (last.isascii() and last.isdigit()))):
+            return None
+        if len(first) > 6 or len(last) > 6:
+            return None
+        numbers.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))
+
+
+def slurm_cpus(environ: Mapping[str, str]) -> tuple[int, str] | None:
+    """Return how many CPUs Slurm granted to this task, and which variable says so.
+
+    A step's tasks have ``SLURM_CPUS_PER_TASK`` where it was asked for, and one otherwise; a batch script has all
+    CPUs of its node that the job was given (sbatch(1), srun(1)).
+    """
+    if "SLURM_JOB_ID" not in environ and "SLURM_JOBID" not in environ:
+        return None
+    in_step = "SLURM_STEP_ID" in environ and "SLURM_PROCID" in environ
+    for name in (("SLURM_CPUS_PER_TASK",) if in_step else ()) + ("SLURM_CPUS_ON_NODE", "SLURM_CPUS_PER_TASK"):
+        number = _number(environ.get(name, ""))
+        if number:
+            return number, name
+    return None
+
+
+def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | None:
+    """Return the job that a process is a rank of.
+
+    Parameters
+    ----------
+    environ
+        Its environment.
+    allowed, cpus
+        CPUs of its affinity, and of the machine: an affinity narrower than the machine is a binding, unless the
+        launcher says that it binds nothing.
+    """
+    policy = next((environ[name] for name in _POLICIES if environ.get(name)), "")
+    slurm_policy = environ.get("SLURM_CPU_BIND_TYPE") or environ.get("SLURM_CPU_BIND", "")
+    for name, launcher in _LOCAL_RANKS:
+        here = _number(environ.get(name, ""))
+        if here:
+            return Ranks(launcher, here, allowed < cpus and not policy.startswith("none"), policy)
+    if "SLURM_STEP_ID" in environ and "SLURM_PROCID" in environ:
+        # "4(x2),3": tasks of each node; those of this one are not named, so the most are taken.
+        tasks = environ.get("SLURM_STEP_TASKS_PER_NODE") or environ.get("SLURM_TASKS_PER_NODE", "")
+        numbers = [_number(part.partition("(")[0]) or 1 for part in tasks.split(",")]
+        return Ranks("Slurm", max(numbers), allowed < cpus and "none" not in slurm_policy, slurm_policy)
+    for name, launcher in (("PMIX_RANK", "PMIx"), ("PMI_RANK", "PMI"), ("RANK", "torchrun")):
+        if _number(environ.get(name, "")) is not None:
+            return Ranks(launcher, 1, allowed < cpus, policy)
+    return None
+
+
+def container_of(environ: Mapping[str, str]) -> str:
+    """Return the name of the container engine around this process, by what engines leave; empty for none."""
+    for name, engine in _CONTAINER_VARIABLES:
+        if environ.get(name):
+            return engine or environ[name][:20]
+    for path, engine in _MARKS:
+        if os.path.exists(path):
+            return engine
+    return ""
+
+
+def _online() -> int:
+    """CPUs that are online: ``os.cpu_count()`` may say what PYTHON_CPU_COUNT wants it to, from Python 3.13 on."""
+    try:
+        return os.sysconf("SC_NPROCESSORS_ONLN")
+    except (AttributeError, ValueError, OSError):
+        return os.cpu_count() or 1
+
+
+def _number(text: str) -> int | None:
+    # isdigit() alone is true of "²" too, and int() refuses very long ones.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _core(cpu: int) -> str | None:
+    """Name of the physical core of a CPU: the CPUs that share it."""
+    topology = _CPUS / f"cpu{cpu}" / "topology"
+    return (_read(topology / "core_cpus_list") or _read(topology / "thread_siblings_list")).strip() or None
+
+
+def _sockets() -> int | None:
+    found = {_read(path).strip() for path in _CPUS.glob("cpu[0-9]*/topology/physical_package_id")}
+    return len(found - {""}) or None
+
+
+def _cpuset() -> tuple[int, ...] | None:
+    for directory in cgroup_directories("cpuset"):
+        for name in ("cpuset.cpus.effective", "cpuset.effective_cpus"):
+            allowed = cpu_list(_read(directory / name))
+            if allowed:
+                return allowed
+    return None
+
+
+def _quota() -> tuple[float | None, str]:
+    """Return the least quota, and where a library would have to look for it."""
+    directories = cgroup_directories("cpu")
+    quota = quota_cpus(directories)
+    if quota is None:
+        return None, ""
+    nearest = next(directory for directory in directories if quota_cpus([directory]) == quota)
+    second = (nearest / "cpu.max").exists()
+    outermost = nearest in (CGROUPS, CGROUPS / "unified") if second else nearest.parent == CGROUPS
+    return quota, "nested" if not outermost else "v2" if second else "v1"

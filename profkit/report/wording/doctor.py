@@ -1,0 +1,247 @@
+"""What would start how many threads here, in words: the risk, the limits of the machine, where sizes come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from profkit.capture.limits import Limits
+from profkit.report import units
+from profkit.report.document import VerdictBlock
+from profkit.report.text import clean
+from profkit.study.doctor import Demand, Diagnosis, Own, Size
+from profkit.study.doctor_load import Crew, Load
+
+__all__ = ["LIBRARY_TITLES", "limit_items", "own_texts", "reason_text", "risk", "sizes_note", "title_of"]
+
+#: What people call a library, or a default of Python.
+LIBRARY_TITLES = {
+    "openblas": "OpenBLAS",
+    "mkl": "MKL",
+    "blis": "BLIS",
+    "libgomp": "OpenMP (GNU)",
+    "libomp": "OpenMP (LLVM)",
+    "libiomp5": "OpenMP (Intel)",
+    "tbb": "TBB",
+    "numexpr": "numexpr",
+    "opencv": "OpenCV",
+    "torch": "PyTorch",
+    "torch-interop": "PyTorch inter-op",
+    "tensorflow": "TensorFlow",
+    "tensorflow-interop": "TensorFlow inter-op",
+    "xla": "JAX (XLA)",
+    "numba": "Numba",
+    "polars": "Polars",
+    "duckdb": "DuckDB",
+    "arrow": "Arrow",
+    "arrow-io": "Arrow I/O",
+    "scikit-learn": "scikit-learn",
+    "joblib": "joblib n_jobs=-1",
+    "multiprocessing": "multiprocessing.Pool()",
+    "process-executor": "ProcessPoolExecutor()",
+    "thread-executor": "ThreadPoolExecutor()",
+    "torch-loader": "DataLoader()",
+    "keras-workers": "Keras PyDataset()",
+    "chainer-iterator": "MultiprocessIterator()",
+}
+#: Kinds of processes that one line can add up.
+MOST_TERMS = 2
+#: CPUs that everything else used from which a reader must know of it.
+OTHERS = 0.2
+_LIMITS = {"quota": "the CPU quota", "affinity": "the affinity", "slurm": "Slurm's grant"}
+_HOW_TO_SET = {
+    "torch": "torch.set_num_threads",
+    "opencv": "cv2.setNumThreads",
+    "numexpr": "numexpr.set_num_threads",
+    "numba": "numba.set_num_threads",
+    "duckdb": "SET threads",
+    "tensorflow": "tf.config.threading",
+    "openblas": "threadpoolctl",
+    "mkl": "threadpoolctl",
+    "libgomp": "threadpoolctl, n_jobs",
+}
+
+
+def title_of(library: str) -> str:
+    """Return what people call a library."""
+    return LIBRARY_TITLES.get(library) or clean(library)
+
+
+def risk(diagnosis: Diagnosis) -> VerdictBlock:
+    """Return the risk in one line, and what it rests on."""
+    demand, load = diagnosis.demand, diagnosis.load
+    line = _sum(demand) if load is None else _seen(load, demand)
+    over = f"{units.factor(demand.factor)} oversubscribed"
+    if load is not None:
+        summary = _did(load)
+        if diagnosis.oversubscribed:
+            return VerdictBlock(f"{line}: {over}", "", None, summary, "bad")
+        if demand.oversubscribed:
+            return VerdictBlock(f"{line}, which hardly queue", "", None, summary, "unsure")
+        idle = ", ".join(f"{title_of(pool.library)} {pool.threads}" for pool in load.idle_pools)
+        if idle:
+            later = f"Pools with more threads than CPUs did not work meanwhile ({idle}): watch it for longer."
+            return VerdictBlock(
+                f"{line}: not oversubscribed so far", "", None, f"{summary} {later}", "unsure"
+            )
+        return VerdictBlock(f"{line}: not oversubscribed", "", None, summary, "good")
+    if diagnosis.oversubscribed:
+        unseen = sorted({_LIMITS[s.unseen] for s in _computing(diagnosis.sizes) if s.unseen})
+        why = f" Not every library looks at {' or '.join(unseen)}." if unseen else ""
+        share = _count(diagnosis.share, "thread")
+        return VerdictBlock(
+            f"{line}: {over}", "", None, f"Each process may have {share} so that all fit.{why}", "bad"
+        )
+    if diagnosis.pooled is not None:
+        pooled = diagnosis.pooled
+        return VerdictBlock(
+            f"{line}: fits, unless processes multiply it",
+            "",
+            None,
+            f"With the default of multiprocessing.Pool() it is {_sum(pooled)}: "
+            f"{units.factor(pooled.factor)} oversubscribed.",
+            "unsure",
+        )
+    return VerdictBlock(f"{line}: fits", "", None, "", "good")
+
+
+def _sum(demand: Demand) -> str:
+    processes = demand.processes
+    parts = []
+    if demand.ranks > 1:
+        parts.append(_count(demand.ranks, "rank"))
+    if demand.workers:
+        parts.append(_count(demand.workers, "worker"))
+    if not parts:
+        parts.append(_count(processes, "process", "es"))
+    parts.append(_count(demand.threads, "thread"))
+    return f"{' × '.join(parts)} = {_count(demand.total, 'runnable thread')} for {_cpus(demand.cpus)}"
+
+
+def _seen(load: Load, demand: Demand) -> str:
+    working = [crew for crew in load.crews if crew.threads]
+    total = f"{_count(demand.total, 'runnable thread')} for {_cpus(demand.cpus)}"
+    if 0 < len(working) <= MOST_TERMS and load.at_once == sum(
+        crew.processes * crew.threads for crew in working
+    ):
+        terms = " + ".join(f"{_processes(crew)} × {_count(crew.threads, 'thread')}" for crew in working)
+        if demand.ranks > 1:
+            terms = f"{_count(demand.ranks, 'rank')} × {f'({terms})' if len(working) > 1 else terms}"
+        return f"{terms} = {total}"
+    return f"At most {total}, at once"
+
+
+def _did(load: Load) -> str:
+    queued = (
+        "" if math.isnan(load.queued) else f", and {units.share(load.queued)} of its CPU demand was queueing"
+    )
+    others = f" Everything else here used {load.others:.1f} CPUs meanwhile." if load.others >= OTHERS else ""
+    return f"In {units.seconds(load.wall_s)} it used {load.cores:.1f} CPUs on average{queued}.{others}"
+
+
+def _processes(crew: Crew) -> str:
+    role = {"main": "process", "child": "process"}.get(crew.role, clean(crew.role))
+    return _count(crew.processes, role, "es" if role == "process" else "s")
+
+
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{plural}"
+
+
+def _cpus(cpus: float) -> str:
+    return "1 CPU" if cpus == 1 else f"{cpus:.3g} CPUs"
+
+
+def _computing(sizes: Iterable[Size]) -> list[Size]:
+    return [s for s in sizes if s.library.automatic and s.library.computes and s.library.starts == "threads"]
+
+
+def limit_items(limits: Limits) -> list[tuple[str, str]]:
+    """Return what the machine has, and what limits a process here."""
+    parts = [_count(limits.cpus, "logical CPU")]
+    if limits.cores is not None:
+        more = f", {limits.cpus / limits.cores:.3g} threads each" if limits.cores < limits.cpus else ""
+        parts.append(_count(limits.cores, "core") + more)
+    if limits.sockets is not None:
+        parts.append(_count(limits.sockets, "socket"))
+    if limits.nodes is not None:
+        parts.append(_count(limits.nodes, "NUMA node"))
+    items = [
+        (
+            "machine",
+            "; ".join(parts) + (f" (in a container: {clean(limits.container)})" * bool(limits.container)),
+        )
+    ]
+    found = [
+        f"affinity {limits.allowed} ({_ranges(limits.affinity)})" if limits.affinity else "affinity not known"
+    ]
+    if limits.cpuset is not None and set(limits.cpuset) != set(limits.affinity):
+        found.append(f"cpuset {_ranges(limits.cpuset)}")
+    where = {"nested": ", set below the root of the cgroups"}.get(limits.quota_view, "")
+    found.append(f"quota {limits.quota_cpus:.3g}{where}" if limits.quota_cpus else "no quota")
+    if limits.slurm is not None:
+        found.append(f"Slurm {limits.slurm[0]} ({limits.slurm[1]})")
+    items.append(("may use", f"{_cpus(limits.effective)}: {'; '.join(found)}"))
+    if limits.ranks is not None:
+        ranks = limits.ranks
+        bound = "each bound to CPUs of its own" if ranks.bound else "not bound: they share the CPUs"
+        items.append(("ranks", f"{ranks.here} on this machine, started by {clean(ranks.launcher)}, {bound}"))
+    return items
+
+
+def _ranges(cpus: Sequence[int]) -> str:
+    """``0–3, 8``: CPUs by their numbers."""
+    found: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if found and found[-1][-1] == cpu - 1:
+            found[-1][1:] = [cpu]
+        else:
+            found.append([cpu])
+    return ", ".join("–".join(map(str, part)) for part in found)
+
+
+def reason_text(size: Size) -> str:
+    """Say where a size comes from, and which limit the library does not look at."""
+    origin = {
+        "variable": clean(size.variable),
+        "quota": "CPU quota",
+        "affinity": "affinity",
+        "cores": "physical cores",
+        "cpus": "all CPUs",
+        "fixed": "its own default",
+    }[size.origin]
+    return f"{origin}; ignores {_LIMITS[size.unseen]}" if size.unseen else origin
+
+
+def own_texts(owns: Sequence[Own]) -> list[str]:
+    """Say what no variable changes."""
+    without = [own for own in owns if own.kind == "no-variable"]
+    texts = [_own_text(own) for own in owns if own.kind != "no-variable"]
+    if without:
+        each = ", ".join(
+            f"{title_of(own.name)} ({', '.join(filter(None, [str(own.number), _HOW_TO_SET.get(own.name)]))})"
+            for own in without
+        )
+        texts.append(f"No variable changes the threads of {each}: set them in the program.")
+    return texts
+
+
+def _own_text(own: Own) -> str:
+    if own.kind == "pool":
+        how = _HOW_TO_SET.get(own.name)
+        by = f" ({how})" if how else ""
+        threads = _count(own.number, "thread")
+        return f"{title_of(own.name)} has {threads}, set by the program itself{by}: change it there."
+    if own.kind == "processes":
+        role = clean(own.name)
+        return (
+            f"The program starts {own.number:,} × {role} itself: ask it for fewer; no variable changes that."
+        )
+    if own.kind == "python-threads":
+        return f"{own.number:,} threads of Python code ran at once in one process ({clean(own.name)}): start fewer."
+    return f"{clean(own.name)} {own.number:,} on the command line asks for more than there are CPUs."
+
+
+def sizes_note() -> str:
+    """Say what the list of sizes is."""
+    return "By default, for each process. How that was measured: docs/doctor.md."

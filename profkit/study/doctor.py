@@ -1,0 +1,392 @@
+"""What would start how many threads and processes here, and whether that is too much: the answer of `profkit doctor`.
+
+Sizes come from the rules of `doctor_libraries` and the limits of the machine; where a program was run for a while,
+its `Load` takes their place. Pure: the machine is read by `profkit.capture.limits`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from profkit.capture.interpreter import Interpreter
+from profkit.capture.limits import Limits
+from profkit.measure.inventory import OVERSUBSCRIBED
+from profkit.model.pools import NOT_BUSY, whole_number
+from profkit.study.doctor_libraries import LIBRARIES, honours_of
+from profkit.study.doctor_load import Load
+from profkit.study.doctor_types import Honours, Library
+
+__all__ = ["Demand", "Diagnosis", "Own", "Python", "Size", "diagnose", "size_of", "sizes_of"]
+
+#: Words in an option whose value is a number of threads or processes.
+_COUNTS = re.compile(r"thread|worker|proc|rank|core|job|cpu|parallel", re.IGNORECASE)
+#: Short options of launchers and of make-like tools that are such a number.
+_SHORT = frozenset(("-n", "-np", "-j", "-c"))
+#: Flag of XLA that sizes its pool, in XLA_FLAGS.
+_XLA = re.compile(r"intra_op_parallelism_threads=(\d{1,9})\b")
+#: Quotas are written as multiples of 1/100 CPU; what lies nearer to a whole number is that number.
+_ROUNDING: Mapping[str, Callable[[float], int]] = {
+    "floor": lambda quota: math.floor(quota + 1e-6),
+    "round": round,
+    "ceil": lambda quota: math.ceil(quota - 1e-6),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many threads or processes a library would start by itself here.
+
+    Attributes
+    ----------
+    library
+        What starts them.
+    honours
+        Which limits it looks at.
+    packages
+        Distributions that bring it, with versions.
+    size
+        How many.
+    origin
+        What decides: ``variable``, ``quota``, ``affinity``, ``cores`` (physical), ``cpus`` (all of the machine) or
+        ``fixed`` (a number of its own).
+    variable
+        With its value, where one decides: ``OMP_NUM_THREADS=4``.
+    unseen
+        The limit of this machine that is narrower than the size, and that it does not look at: ``quota``,
+        ``affinity`` or ``slurm``; empty where there is none.
+    """
+
+    library: Library
+    honours: Honours
+    packages: tuple[str, ...]
+    size: int
+    origin: str
+    variable: str
+    unseen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Threads that want a CPU at once, and the CPUs that there are for them.
+
+    Attributes
+    ----------
+    ranks, workers, threads
+        Ranks on this machine, worker processes of each (0: it has none), threads of each process.
+    total
+        Of all.
+    cpus
+        CPUs that all of them together may use.
+    """
+
+    ranks: int
+    workers: int
+    threads: int
+    total: int
+    cpus: float
+
+    @property
+    def processes(self) -> int:
+        """That compute: the workers, where there are some."""
+        return self.ranks * max(1, self.workers)
+
+    @property
+    def factor(self) -> float:
+        """Threads for each CPU; one thread is never too many, however small a quota is."""
+        return self.total / max(1.0, self.cpus)
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether there are clearly more threads than CPUs."""
+        return self.factor > OVERSUBSCRIBED
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Something that the program decides itself, and that no variable changes.
+
+    Attributes
+    ----------
+    kind
+        ``pool`` (a size that it sets), ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library
+        that has none).
+    name
+        Library, role of the processes, or option.
+    number
+        How many.
+    """
+
+    kind: str
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """The interpreter that was asked about."""
+
+    path: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The answer.
+
+    Attributes
+    ----------
+    limits, python, sizes
+        The machine, the Python that was asked about, and what its libraries would start.
+    demand
+        What is predicted, or was seen.
+    load
+        Of the command, where one was run.
+    pooled
+        What `demand` becomes if the program starts a pool of processes with its default size, where that would be
+        too much; ``None`` otherwise, and where a command was run.
+    oversubscribed
+        Whether there are too many threads.
+    advice
+        Variables to set, with their values.
+    share
+        Threads that each process may have so that all fit.
+    own
+        What variables do not change.
+    """
+
+    limits: Limits
+    python: Python | None
+    sizes: tuple[Size, ...]
+    demand: Demand
+    load: Load | None
+    pooled: Demand | None
+    oversubscribed: bool
+    advice: tuple[tuple[str, str], ...]
+    share: int
+    own: tuple[Own, ...]
+
+
+def diagnose(
+    limits: Limits,
+    interpreter: Interpreter | None,
+    environ: Mapping[str, str],
+    *,
+    ranks: int | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    load: Load | None = None,
+    command: Sequence[str] = (),
+) -> Diagnosis:
+    """Answer for one machine, one Python and one environment.
+
+    Parameters
+    ----------
+    limits, interpreter, environ
+        What there is.
+    ranks, workers, threads
+        What is planned: ranks on this machine, worker processes of each, threads of each process. ``None``: as the
+        launcher says; none; as the libraries do by default.
+    load, command
+        What a command did, and its words.
+    """
+    sizes = sizes_of(limits, interpreter, environ)
+    python = None if interpreter is None else Python(interpreter.path, interpreter.version)
+    planned_ranks = ranks or (limits.ranks.here if limits.ranks is not None else 1)
+    cpus = limits.effective
+    if ranks is None and limits.ranks is not None and limits.ranks.bound:
+        cpus = min(float(limits.cpus), cpus * planned_ranks)
+    if load is not None:
+        demand = _seen(load, planned_ranks, cpus)
+        bad = demand.oversubscribed and load.oversubscribed
+        share = max(1, int(cpus / max(1, demand.processes)))
+        advice, own = _cures_of_load(load, share, environ, command, int(cpus))
+        return Diagnosis(limits, python, sizes, demand, load, None, bad, advice if bad else (), share, own)
+    largest = max([1, *(s.size for s in sizes if _computes(s.library))])
+    demand = _planned(planned_ranks, workers or 0, threads or largest, cpus)
+    share = max(1, int(cpus / demand.processes))
+    pooled = None
+    if workers is None:
+        pool = max((s.size for s in sizes if s.library.name == "multiprocessing"), default=0)
+        with_pool = _planned(planned_ranks, pool, demand.threads, cpus)
+        pooled = with_pool if pool > 1 and with_pool.oversubscribed else None
+    advice, own = _cures_of_sizes(sizes, share, environ)
+    if threads is not None and threads > share:
+        own = (*own, Own("argument", "--threads", threads))
+    bad = demand.oversubscribed
+    if not bad:
+        advice, own = (), ()
+    return Diagnosis(limits, python, sizes, demand, None, pooled, bad, advice, share, own)
+
+
+def sizes_of(limits: Limits, interpreter: Interpreter | None, environ: Mapping[str, str]) -> tuple[Size, ...]:
+    """Return what each installed library would start."""
+    if interpreter is None:
+        return ()
+    found = []
+    for library in LIBRARIES:
+        packages = tuple(
+            f"{p} {interpreter.packages[p]}" for p in library.packages if p in interpreter.packages
+        )
+        if library.packages and not packages:
+            continue
+        if library.files and not any(part in name for part in library.files for name in interpreter.natives):
+            continue
+        found.append(
+            size_of(library, honours_of(library.name, interpreter.version), limits, environ, packages)
+        )
+    return tuple(found)
+
+
+def size_of(
+    library: Library,
+    honours: Honours,
+    limits: Limits,
+    environ: Mapping[str, str],
+    packages: tuple[str, ...] = (),
+) -> Size:
+    """Return how many threads or processes a library starts under these limits."""
+    size, origin = _default(library, honours, limits)
+    variable = ""
+    for candidate in honours.variables:
+        asked = _asked(candidate.name, environ.get(candidate.name, ""))
+        if asked:
+            if library.plus and library.per != "fixed":  # it stands for the number of CPUs
+                asked = _with_more(library, asked)
+            most = {"default": size, "machine": _default(library, honours, _whole(limits))[0]}
+            size, origin = min(asked, most.get(candidate.cap, asked)), "variable"
+            variable = f"{candidate.name}={environ[candidate.name]}"
+            break
+    chosen = library.per == "fixed" or origin == "variable" or not library.computes
+    unseen = "" if chosen else _unseen(limits, size)
+    return Size(library, honours, packages, size, origin, variable, unseen)
+
+
+def _default(library: Library, honours: Honours, limits: Limits) -> tuple[int, str]:
+    if library.per == "fixed":
+        return library.plus, "fixed"
+    size, origin = (limits.allowed, "affinity") if honours.affinity else (limits.cpus, "cpus")
+    if size == limits.cpus:
+        origin = "cpus"
+    cores = limits.affinity_cores if honours.affinity else limits.cores
+    if library.per == "core" and cores is not None and cores < size:
+        size, origin = cores, "cores"
+    if honours.quota and limits.quota_cpus and limits.quota_view in honours.views:
+        quota = max(1, _ROUNDING[honours.quota](limits.quota_cpus))
+        if quota < size:
+            size, origin = quota, "quota"
+    full = _with_more(library, size)
+    return full, "fixed" if full < size + library.plus else origin
+
+
+def _whole(limits: Limits) -> Limits:
+    """Return a machine without its limits."""
+    return Limits(cpus=limits.cpus, cores=limits.cores, affinity_cores=limits.cores)
+
+
+def _with_more(library: Library, size: int) -> int:
+    return min(size + library.plus, library.most or size + library.plus)
+
+
+def _asked(name: str, value: str) -> int | None:
+    if name == "XLA_FLAGS":
+        found = _XLA.search(value)
+        return int(found[1]) if found else None
+    return whole_number(value)
+
+
+def _unseen(limits: Limits, size: int) -> str:
+    if limits.quota_cpus and size > math.ceil(limits.quota_cpus) and size <= limits.allowed:
+        return "quota"
+    if size > limits.allowed:
+        return "affinity"
+    if limits.slurm is not None and size > limits.slurm[0]:
+        return "slurm"
+    return ""
+
+
+def _computes(library: Library) -> bool:
+    return library.automatic and library.computes and library.starts == "threads"
+
+
+def _planned(ranks: int, workers: int, threads: int, cpus: float) -> Demand:
+    return Demand(ranks, workers, threads, ranks * max(1, workers) * threads, cpus)
+
+
+def _seen(load: Load, ranks: int, cpus: float) -> Demand:
+    """What a program did, times the ranks that do the same."""
+    working = [crew for crew in load.crews if crew.threads]
+    processes = sum(crew.processes for crew in working) or 1
+    threads = working[0].threads if working else 1
+    return Demand(
+        ranks, processes if processes > 1 else 0, threads, load.at_once * ranks, min(cpus, load.cpus * ranks)
+    )
+
+
+# What to do
+
+
+def _cures_of_sizes(
+    sizes: Sequence[Size], share: int, environ: Mapping[str, str]
+) -> tuple[tuple[tuple[str, str], ...], tuple[Own, ...]]:
+    """Return the fewest variables that make all libraries fit, and those that have none."""
+    names: list[str] = []
+    own = []
+    for size in sizes:
+        if not _computes(size.library) or size.size <= share:
+            continue
+        name = _variable_for([v.name for v in size.honours.variables], environ)
+        if name is None:
+            own.append(Own("no-variable", size.library.name, size.size))
+        elif name not in names:
+            names.append(name)
+    return tuple((name, str(share)) for name in names), tuple(own)
+
+
+def _cures_of_load(
+    load: Load, share: int, environ: Mapping[str, str], command: Sequence[str], cpus: int
+) -> tuple[tuple[tuple[str, str], ...], tuple[Own, ...]]:
+    names: list[str] = []
+    own: list[Own] = []
+    for crew in load.crews:
+        for pool in crew.pools if crew.pooled else ():
+            if pool.library in NOT_BUSY or not pool.threads or pool.threads <= share:
+                continue
+            known = [v.name for v in honours_of(pool.library, "3.13").variables]
+            name = _variable_for(known, environ)
+            if pool.origin == "program" or name is None:
+                own.append(Own("pool", pool.library, pool.threads))
+            elif name not in names:
+                names.append(name)
+        sizes = [pool.threads for pool in crew.pools if pool.threads] if crew.pooled else []
+        if crew.threads > max([1, *sizes]):
+            own.append(Own("python-threads", crew.role, crew.threads))
+        if crew.processes > max(1, cpus) and crew.threads:
+            own.append(Own("processes", crew.role, crew.processes))
+    own += [Own("argument", name, number) for name, number in _arguments(command) if number > max(1, cpus)]
+    return tuple((name, str(share)) for name in names), tuple(dict.fromkeys(own))
+
+
+def _variable_for(names: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """Return the variable to set: the one that is set already and holds, else the one that most libraries share."""
+    held = next((name for name in names if environ.get(name)), None)
+    if held is not None:
+        return held
+    if "OMP_NUM_THREADS" in names:
+        return "OMP_NUM_THREADS"
+    return names[0] if names else None
+
+
+def _arguments(command: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the options of a command whose value is a number of threads or processes."""
+    found = []
+    for i, word in enumerate(command):
+        name, equals, value = word.partition("=")
+        if not name.startswith("-") or not (_COUNTS.search(name) or name in _SHORT):
+            continue
+        number = whole_number(value if equals else command[i + 1] if i + 1 < len(command) else "")
+        if number is not None:
+            found.append((name, number))
+    return found

@@ -1,0 +1,301 @@
+"""`Run` → `Load`: how many threads of a program want a CPU at once, from what a few seconds of it showed.
+
+Pools say what a program could start, counters say what it does. A pool counts with its size where its threads were
+seen to work, however short its parallel regions are: in those, all of them want a CPU. Everything else counts with
+the CPUs that it would use if it never queued. Pure: all is in the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.inventory import IDLE_CORES, OVERSUBSCRIBED, inventory
+from profkit.model import Pool, Process, Run, Thread
+from profkit.model.pools import NOT_BUSY
+
+__all__ = ["Crew", "Load", "load_of"]
+
+Ints = npt.NDArray[np.int64]
+
+#: Part of what a process ran and queued that native threads have where its pools work. In the labelled runs of
+#: programs whose pools were started and had nothing to do it was at most 4 %, of those that computed at least 7 %.
+POOL_WORKS = 0.05
+#: Part of the time for which so many threads are wanted at least: starts and ends of processes overlap for moments.
+AT_LEAST = 0.1
+#: Part of its running and queueing time that it queued from which surplus threads hurt. Labelled runs with surplus
+#: threads had 30 to 76 %; less is left for programs whose parallel regions are rarer than theirs.
+QUEUES = 0.1
+#: Moments at which threads are counted.
+MOMENTS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Processes of one kind.
+
+    Attributes
+    ----------
+    role
+        As in `Process`.
+    processes
+        How many there were.
+    threads
+        Of each that want a CPU at once; 0 for those that only wait for others.
+    pools
+        Of one of them, with sizes and where these came from.
+    pooled
+        Whether the threads of its pools worked.
+    cores, demanded
+        CPU seconds per second of their lives, and with what they queued, each on average; NaN where not counted.
+    """
+
+    role: str
+    processes: int
+    threads: int
+    pools: tuple[Pool, ...]
+    pooled: bool
+    cores: float
+    demanded: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a program did for a while.
+
+    Attributes
+    ----------
+    crews
+        Its processes, those with the most threads first.
+    wall_s
+        For how long it was watched.
+    at_once
+        Threads that wanted a CPU at once, at most; of moments that together last for less than a tenth, none counts.
+    cores
+        CPUs that it used on average, start-up included.
+    steady_cores
+        The same in the second half of its time.
+    queued
+        Part (1) of its running and queueing time that it queued; NaN without counters.
+    cpus
+        That it may use.
+    others
+        CPUs that everything else on the machine used; NaN where not counted.
+    """
+
+    crews: tuple[Crew, ...]
+    wall_s: float
+    at_once: int
+    cores: float
+    steady_cores: float
+    queued: float
+    cpus: float
+    others: float
+
+    @property
+    def predicted_cores(self) -> float:
+        """CPUs that it goes on to use: as in the second half of its time, and no more than there are."""
+        cores = self.cores if math.isnan(self.steady_cores) else self.steady_cores
+        return min(cores, self.cpus)
+
+    @property
+    def idle_pools(self) -> tuple[Pool, ...]:
+        """Pools with more threads than there are CPUs that did not work: a program may not have come so far."""
+        found = {
+            pool.library: pool
+            for crew in self.crews
+            for pool in (() if crew.pooled else crew.pools)
+            if pool.library not in NOT_BUSY and (pool.threads or 0) > max(1.0, self.cpus)
+        }
+        return tuple(found.values())
+
+    @property
+    def factor(self) -> float:
+        """Threads at once for each CPU; one thread is never too many, however small a quota is."""
+        return self.at_once / max(1.0, self.cpus)
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether there are too many, and they queued."""
+        return self.factor > OVERSUBSCRIBED and not self.queued < QUEUES
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One process: when it lived (ns), and how many threads it has at once."""
+
+    process: Process
+    begin: int
+    end: int
+    threads: int
+    pooled: bool
+
+
+def load_of(run: Run) -> Load:
+    """Return the load of a captured run."""
+    taken = inventory(run)
+    needs = dict(zip(map(id, run.processes), taken.processes, strict=True))
+    bounds = [_bounds(process) for process in run.processes]
+    whole = (min(b[0] for b in bounds if b), max(b[1] for b in bounds if b)) if any(bounds) else (0, 1)
+    lives = [b or whole for b in bounds]
+    seen = [
+        _seen(process, life, _first_child(process, run.processes, lives))
+        for process, life in zip(run.processes, lives, strict=True)
+    ]
+    groups: dict[object, list[_Seen]] = {}
+    for one in seen:
+        if len(seen) > 1 and not one.threads and sum(_work(one.process)) == 0:
+            continue  # nothing was counted of it: a pool starts new workers for those that are ended
+        pools = tuple((pool.library, pool.threads, pool.origin) for pool in one.process.pools or ())
+        groups.setdefault((one.process.role, one.threads, pools), []).append(one)
+    crews = tuple(
+        Crew(
+            role=group[0].process.role,
+            processes=len(group),
+            threads=group[0].threads,
+            pools=group[0].process.pools or (),
+            pooled=group[0].pooled,
+            cores=_mean([needs[id(one.process)].observed_cores for one in group]),
+            demanded=_mean([needs[id(one.process)].demand_cores for one in group]),
+        )
+        for group in groups.values()
+    )
+    observed, demanded = taken.observed_cores, taken.demand_cores
+    return Load(
+        crews=tuple(sorted(crews, key=lambda crew: -crew.threads * crew.processes)),
+        wall_s=run.manifest.wall_s if run.manifest is not None else (whole[1] - whole[0]) / 1e9,
+        at_once=_at_once(seen, whole),
+        cores=math.nan if observed is None else observed,
+        steady_cores=_steady(run.processes, whole),
+        queued=math.nan if not demanded or observed is None else 1 - observed / demanded,
+        cpus=taken.available_cpus or 1.0,
+        others=_others(run),
+    )
+
+
+def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _Seen:
+    begin, end = life
+    if first_child is None:
+        wanted = _wanted(process)
+        threads = max(round(wanted), int(wanted >= IDLE_CORES))
+        own, native = _work(process)
+    else:
+        threads = round(_wanted_beside(process, first_child, end))
+        own, native = _work_between(process, first_child, end)
+    pooled = process.profiled and native > POOL_WORKS * (own + native)
+    if pooled:
+        sizes = [
+            pool.threads for pool in process.pools or () if pool.threads and pool.library not in NOT_BUSY
+        ]
+        threads = max([threads, *sizes])
+    return _Seen(process, begin, end, threads, pooled)
+
+
+def _bounds(process: Process) -> tuple[int, int] | None:
+    samples = process.samples
+    if samples is None or not len(samples):
+        return None
+    return int(samples.time_ns.min()), int(samples.time_ns.max())
+
+
+def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tuple[int, int]]) -> int | None:
+    """When the first process began that works for this one."""
+    begins = [
+        life[0]
+        for child, life in zip(every, lives, strict=True)
+        if child.parent == process.pid and child is not process and sum(_work(child)) > 0
+    ]
+    return min(begins) if begins and process.pid is not None else None
+
+
+def _work(process: Process) -> tuple[float, float]:
+    """Seconds that threads ran or queued: those of Python, and the others."""
+    own = native = 0.0
+    for thread in process.threads:
+        seconds = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
+        if _is_python(thread, process):
+            own += seconds
+        else:
+            native += seconds
+    return own, native
+
+
+def _work_between(process: Process, begin: int, end: int) -> tuple[float, float]:
+    """Return the same of a part of its life: what a parent did before its workers came is over."""
+    native = {thread.tid for thread in process.threads if not _is_python(thread, process)}
+    of_threads = _seconds(process, begin, end)
+    of_native = sum(sum(seconds) for tid, seconds in of_threads.items() if tid in native)
+    return sum(map(sum, of_threads.values())) - of_native, of_native
+
+
+def _is_python(thread: Thread, process: Process) -> bool:
+    return thread.tid == process.pid or len(thread.profile) > 0
+
+
+def _wanted(process: Process) -> float:
+    """CPUs that a process ran on or queued for, on average over its life."""
+    return sum(_work(process)) / process.wall_s if process.wall_s else 0.0
+
+
+def _wanted_beside(process: Process, begin: int, end: int) -> float:
+    """CPUs that a parent would use beside its workers if it never queued.
+
+    Of each thread the part of the time in which it ran, of the time in which it did not queue: one that works now and
+    then, as results come, is not taken for a busy one because others make it wait for its turn.
+    """
+    lasted = (end - begin) / 1e9
+    of_threads = _seconds(process, begin, end).values()
+    return sum(min(1.0, run / max(lasted - wait, run)) for run, wait in of_threads if run > 0)
+
+
+def _seconds(process: Process, begin: int, end: int) -> dict[int, tuple[float, float]]:
+    """Seconds that each thread of a process ran and queued between two moments, by its number."""
+    samples = process.samples
+    if samples is None or not len(samples):
+        return {}
+    found = {}
+    starts = np.flatnonzero(np.r_[True, np.diff(samples.tid) != 0])
+    for first, last in zip(starts, [*starts[1:], len(samples)], strict=True):
+        times = samples.time_ns[first:last]
+        columns = [samples.run_ns[first:last], samples.wait_ns[first:last]]
+        if times[0] > begin:  # it was first read after it had begun
+            times = np.r_[times[0] - 1, times]
+            columns = [np.r_[0, column] for column in columns]
+        run, wait = (float(np.diff(np.interp([begin, end], times, column))[0]) / 1e9 for column in columns)
+        found[int(samples.tid[first])] = (run, wait)
+    return found
+
+
+def _at_once(seen: Sequence[_Seen], whole: tuple[int, int]) -> int:
+    moments = np.linspace(*whole, MOMENTS)
+    counts: Ints = np.zeros(MOMENTS, np.int64)
+    for one in seen:
+        counts[(moments >= one.begin) & (moments <= one.end)] += one.threads
+    return int(np.quantile(counts, 1 - AT_LEAST, method="lower"))
+
+
+def _steady(processes: Sequence[Process], whole: tuple[int, int]) -> float:
+    middle = (whole[0] + whole[1]) // 2
+    if whole[1] - middle <= 0 or all(p.samples is None for p in processes):
+        return math.nan
+    spent = sum(run for p in processes for run, _ in _seconds(p, middle, whole[1]).values())
+    return spent / ((whole[1] - middle) / 1e9)
+
+
+def _others(run: Run) -> float:
+    machine = run.machine
+    if machine is None or machine.busy_s is None or not machine.wall_s:
+        return math.nan
+    own = machine.tree_cpu_s
+    if own is None:
+        own = sum(process.cpu_s or 0.0 for process in run.processes)
+    return max(0.0, machine.busy_s - own) / machine.wall_s
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else math.nan

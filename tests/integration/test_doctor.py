@@ -1,0 +1,255 @@
+"""`profkit doctor` on this machine: its limits under real limits, sizes that libraries then have, real programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.capturing import environment, profkit_command
+from tests.requirements import require
+
+CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+#: Variables of the shell that would size anything.
+SIZED = (
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "NUMEXPR_",
+    "POLARS_",
+    "NUMBA_",
+    "PYTHON_CPU_COUNT",
+    "SLURM_",
+    "OMPI_",
+    "PMI",
+)
+
+POOL = """
+import multiprocessing, sys
+def work(_):
+    while True:
+        sum(range(100_000))
+if __name__ == "__main__":
+    with multiprocessing.Pool(int(sys.argv[2])) as pool:
+        pool.map(work, range(int(sys.argv[2])))
+"""
+#: What each library says of itself.
+ASKED = {
+    "openblas": "import os, numpy; print(len(os.listdir('/proc/self/task')))",
+    "polars": "import polars; print(polars.thread_pool_size())",
+    "arrow": "import pyarrow; print(pyarrow.cpu_count())",
+    "multiprocessing": "import multiprocessing as m\nwith m.get_context('fork').Pool() as p: print(p._processes)",
+}
+
+
+def clean(**variables: str) -> dict[str, str]:
+    kept = {k: v for k, v in environment().items() if not k.startswith(SIZED)}
+    return {**kept, **variables}
+
+
+def doctor(
+    *arguments: str, around: Sequence[str] = (), env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*around, *profkit_command("doctor", *arguments)],
+        env=dict(env or clean()),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def answer(*arguments: str, **kwargs: Any) -> Any:
+    done = doctor("--format", "json", *arguments, **kwargs)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def library_sizes(found: Any) -> dict[str, int]:
+    return {row["library"]: row["size"] for row in found["libraries"]}
+
+
+@pytest.fixture
+def quota() -> Iterator[Sequence[str]]:
+    """Words that put a command into a cgroup with a quota of one CPU."""
+    root = Path("/sys/fs/cgroup")
+    first = root / "cpu" / "cpu.cfs_quota_us"
+    parent = first.parent if first.parent.is_dir() else root
+    group = parent / f"profkit-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        require("cgroups", False, f"no cgroup can be made: {error.strerror}")
+    try:
+        if parent == root:
+            (group / "cpu.max").write_text("100000 100000")
+        else:
+            (group / "cpu.cfs_period_us").write_text("100000")
+            (group / "cpu.cfs_quota_us").write_text("100000")
+    except OSError as error:
+        group.rmdir()
+        require("cgroups", False, f"no quota can be set: {error.strerror}")
+    yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
+    for _ in range(50):
+        try:
+            group.rmdir()
+            return
+        except OSError:  # its last process is not gone yet
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("limited", [False, True], ids=["all CPUs", "one CPU"])
+@pytest.mark.parametrize("library", ASKED)
+def test_a_library_has_the_size_that_was_said(library: str, limited: bool) -> None:
+    module = {"openblas": "numpy", "arrow": "pyarrow"}.get(library, library)
+    require("libraries", find_spec(module) is not None, f"{module} is not installed")
+    around = ["taskset", "-c", str(CPUS[0])] if limited else []
+    require("taskset", not limited or shutil.which("taskset") is not None, "no taskset")
+    found = answer("--python", sys.executable, around=around)
+    real = subprocess.run(
+        [*around, sys.executable, "-c", ASKED[library]],
+        env=clean(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert library_sizes(found)[library] == int(real.stdout)
+    assert len(found["machine"]["affinity"]) == (1 if limited else len(CPUS))
+    assert found["machine"]["effective_cpus"] <= len(found["machine"]["affinity"])
+
+
+def test_a_quota_is_the_least_limit_and_some_libraries_do_not_see_it(quota: Sequence[str]) -> None:
+    if len(CPUS) < 2:
+        pytest.skip("one CPU")
+    found = answer("--python", sys.executable, around=quota)
+    assert found["machine"]["quota_cpus"] == 1.0
+    assert found["machine"]["quota_view"] == "nested"
+    assert found["machine"]["effective_cpus"] == 1.0
+    unseen = {row["library"] for row in found["libraries"] if row["unseen"] == "quota"}
+    assert "openblas" in unseen
+    assert "polars" not in unseen
+    assert found["oversubscribed"]
+    names = [row["variable"] for row in found["advice"]]
+    cured = answer("--python", sys.executable, around=quota, env=clean(**dict.fromkeys(names, "1")))
+    assert not cured["oversubscribed"]
+
+
+def test_the_quota_of_a_container_is_seen_as_one(quota: Sequence[str]) -> None:
+    """A namespace in which the group is the root: libraries that look nowhere else find the quota."""
+    mount = 'umount /sys/fs/cgroup/cpu && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu && exec "$@"'
+    if not Path("/sys/fs/cgroup/cpu").is_dir():
+        mount = 'mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
+    inside = [*quota, "unshare", "-C", "-m", "sh", "-c", mount, "sh"]
+    works = subprocess.run([*inside, "true"], capture_output=True).returncode == 0
+    require("cgroups", works, "no namespace of cgroups can be made")
+    machine = answer("--python", sys.executable, around=inside)["machine"]
+    assert machine["quota_cpus"] == 1.0
+    assert machine["quota_view"] in ("v1", "v2")
+
+
+def test_ranks_of_mpirun_share_the_cpus_or_are_bound() -> None:
+    require("mpi", shutil.which("mpirun") is not None, "no mpirun")
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    words = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2"]
+    script = 'test "$OMPI_COMM_WORLD_RANK" = 1 || exec >/dev/null; exec "$@"'
+    found = answer("--python", sys.executable, around=[*words, "sh", "-c", script, "sh"], env=clean(**root))
+    assert found["machine"]["ranks"] == {"launcher": "Open MPI", "here": 2, "bound": False, "policy": "none"}
+    assert found["demand"]["ranks"] == 2
+    assert found["demand"]["cpus"] == found["machine"]["effective_cpus"]
+
+
+def test_a_command_that_starts_too_many_is_watched_ended_and_cured(tmp_path: Path) -> None:
+    (tmp_path / "pool.py").write_text(POOL)
+    many = 4 * len(CPUS)
+    command = ["--seconds", "3", "--", sys.executable, str(tmp_path / "pool.py"), "--workers", str(many)]
+    done = doctor("--format", "json", "--fail-on", "oversubscribed", *command, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["oversubscribed"]
+    # On a busy machine some may have begun late, and a pool starts others for those that were ended.
+    assert sum(crew["processes"] for crew in found["trial"]["crews"] if crew["role"] == "worker") >= many
+    assert found["trial"]["at_once"] > 2 * len(CPUS)
+    assert {own["kind"] for own in found["own"]} == {"processes", "argument"}
+    assert found["advice"] == []
+    assert not list(tmp_path.glob("*.prof")), "it left a file"
+    left = subprocess.run(["pgrep", "-f", f"{tmp_path}/pool.py"], capture_output=True, text=True)
+    assert left.stdout == ""
+
+
+def test_a_command_that_fits_is_not_oversubscribed(tmp_path: Path) -> None:
+    (tmp_path / "short.py").write_text(
+        "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n"
+    )
+    done = doctor("--fail-on", "oversubscribed", "--", sys.executable, "short.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith("✓ 1 process × 1 thread = 1 runnable thread for ")
+    assert len(done.stdout.splitlines()) <= 30
+
+
+def test_how_a_command_ended_is_said(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("import time\ntime.sleep(0.3)\nraise SystemExit('no such data set')\n")
+    done = doctor("--", sys.executable, "fails.py", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "exit status 1: no such data set" in done.stdout
+
+
+def test_a_library_is_found_without_being_imported(tmp_path: Path) -> None:
+    package = tmp_path / "site" / "polars"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "site" / "polars-9.9.dist-info").mkdir()
+    found = answer("--python", sys.executable, env=clean(PYTHONPATH=str(tmp_path / "site")))
+    assert next(row["packages"] for row in found["libraries"] if row["library"] == "polars") == ["polars 9.9"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ["--python", "/nowhere/python"],
+            "--python /nowhere/python: cannot be run (No such file or directory)",
+        ),
+        (["--python", "/bin/true"], "--python /bin/true: is no Python that works"),
+        (["--", "no-such-command"], "no-such-command: no such command; nothing was run"),
+        (["--ranks", "4", "--", "true"], "--ranks, --workers and --threads are a plan"),
+        (["--fail-on", "slow"], "--fail-on slow: is nothing that doctor finds"),
+        (["-o", "report.doc"], "the suffix names no format"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
+    done = doctor(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+
+
+def test_an_interrupt_ends_the_command(tmp_path: Path) -> None:
+    """Ctrl-C reaches profkit alone: its target has a session of its own."""
+    import signal
+
+    (tmp_path / "waits.py").write_text("import time\nopen('began', 'w').close()\ntime.sleep(300)\n")
+    started = subprocess.Popen(
+        profkit_command("doctor", "--seconds", "200", "--", sys.executable, "waits.py"),
+        cwd=tmp_path,
+        env=clean(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while not (tmp_path / "began").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, out, err) == (130, "", "")

@@ -1,0 +1,490 @@
+"""What would start how many threads here: sizes by limits, plans, what a program did, and the reports of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from profkit.api.doctor import Doctor
+from profkit.capture.interpreter import Interpreter, read_interpreter
+from profkit.capture.limits import Limits, Ranks, cpu_list, ranks_of, slurm_cpus
+from profkit.model import Host, Machine, Manifest, Pool, Process, Profile, Run, Thread
+from profkit.model.series import ThreadSamples
+from profkit.report.wording.doctor import LIBRARY_TITLES, own_texts, risk
+from profkit.study.doctor import Diagnosis, Own, diagnose, size_of
+from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES, honours_of
+from profkit.study.doctor_load import Load, load_of
+from profkit.study.doctor_table import MEASURED
+from tests.builders import Row, profile
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "doctor-1.json"
+EIGHT = Limits(
+    cpus=8, cores=8, sockets=1, nodes=1, affinity=tuple(range(8)), affinity_cores=8, cpuset=tuple(range(8))
+)
+#: Two of the CPUs of a machine of 64, by a binding; and 64 of them by a quota of 4 of a container.
+BOUND = replace(EIGHT, cpus=64, cores=64, affinity=(3, 4), affinity_cores=2)
+IN_CONTAINER = replace(
+    EIGHT, cpus=64, cores=64, affinity=tuple(range(64)), affinity_cores=64, quota_cpus=4.0, quota_view="v2"
+)
+#: 8 CPUs of 4 cores.
+HYPERTHREADS = replace(EIGHT, cores=4, affinity_cores=4)
+
+
+def sizes(limits: Limits, environ: Mapping[str, str] | None = None, python: str = "3.13.0") -> dict[str, int]:
+    return {
+        library.name: size_of(library, honours_of(library.name, python), limits, environ or {}).size
+        for library in LIBRARIES
+    }
+
+
+def python(*packages: str, natives: Sequence[str] = ()) -> Interpreter:
+    return Interpreter("/usr/bin/python3", "3.13.0", dict.fromkeys(packages, "1.0"), frozenset(natives))
+
+
+NUMPY = python("numpy", natives=["libscipy_openblas64_.so"])
+
+
+# Sizes
+
+
+def test_every_library_has_a_title_and_a_measured_or_documented_row() -> None:
+    names = {library.name for library in LIBRARIES}
+    assert names <= LIBRARY_TITLES.keys()
+    assert names == {row.library for row in (*MEASURED, *DOCUMENTED)} & names
+    assert all(row.source for row in (*MEASURED, *DOCUMENTED))
+
+
+def test_a_binding_is_seen_by_some_libraries_only() -> None:
+    found = sizes(BOUND)
+    assert {found[name] for name in ("openblas", "mkl", "libgomp", "torch", "polars", "numba", "xla")} == {2}
+    assert {found[name] for name in ("duckdb", "chainer-iterator")} == {64}
+    assert found["numexpr"] == 16  # all CPUs, of which it takes 16 at most
+    assert found["multiprocessing"] == 2
+    assert sizes(BOUND, python="3.12.4")["multiprocessing"] == 64
+    assert sizes(BOUND, python="3.12.4")["thread-executor"] == 32
+
+
+def test_a_quota_is_seen_by_few_libraries() -> None:
+    found = sizes(IN_CONTAINER)
+    assert {found[name] for name in ("polars", "opencv", "duckdb", "joblib", "scikit-learn")} == {4}
+    assert {
+        found[name] for name in ("openblas", "torch", "libgomp", "numba", "arrow", "multiprocessing")
+    } == {64}
+    nested = sizes(replace(IN_CONTAINER, quota_view="nested"))
+    assert nested["polars"] == 4
+    assert nested["opencv"] == 64
+
+
+@pytest.mark.parametrize(("quota", "polars", "duckdb"), [(0.5, 1, 1), (1.5, 1, 2), (2.0, 2, 2), (2.01, 2, 3)])
+def test_a_quota_is_rounded_as_the_library_does(quota: float, polars: int, duckdb: int) -> None:
+    found = sizes(replace(IN_CONTAINER, quota_cpus=quota))
+    assert (found["polars"], found["duckdb"]) == (polars, duckdb)
+
+
+def test_some_libraries_take_a_thread_for_each_core() -> None:
+    found = sizes(HYPERTHREADS)
+    assert found["torch"] == found["mkl"] == 4
+    assert found["openblas"] == found["libgomp"] == 8
+
+
+def test_variables_hold_in_the_measured_order_and_are_capped_where_that_was_measured() -> None:
+    both = {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "2"}
+    assert sizes(EIGHT, both)["openblas"] == 2
+    assert sizes(EIGHT, both)["libgomp"] == 3
+    many = {"OMP_NUM_THREADS": "99"}
+    assert sizes(EIGHT, many)["openblas"] == 8
+    assert sizes(EIGHT, many)["libgomp"] == 99
+    assert sizes(BOUND, many)["openblas"] == 2
+    assert sizes(BOUND, many)["mkl"] == 64  # bounded by the machine and not by its affinity
+    assert sizes(EIGHT, {"OMP_NUM_THREADS": "none"})["openblas"] == 8
+    assert sizes(EIGHT, {"OMP_NUM_THREADS": "4,2"})["libgomp"] == 4
+    assert sizes(EIGHT, {"POLARS_MAX_THREADS": "3"})["polars"] == 3
+    assert sizes(EIGHT, {"PYTHON_CPU_COUNT": "3"})["multiprocessing"] == 3
+    assert sizes(EIGHT, {"PYTHON_CPU_COUNT": "3"})["thread-executor"] == 7
+
+
+def test_a_size_says_where_it_comes_from_and_what_it_does_not_see() -> None:
+    library = next(library for library in LIBRARIES if library.name == "openblas")
+    honours = honours_of("openblas", "3.13.0")
+    assert size_of(library, honours, EIGHT, {}).origin == "cpus"
+    assert size_of(library, honours, BOUND, {}).origin == "affinity"
+    in_container = size_of(library, honours, IN_CONTAINER, {})
+    assert (in_container.size, in_container.unseen) == (64, "quota")
+    set_ = size_of(library, honours, IN_CONTAINER, {"OMP_NUM_THREADS": "4"})
+    assert (set_.origin, set_.variable, set_.unseen) == ("variable", "OMP_NUM_THREADS=4", "")
+    slurm = replace(EIGHT, slurm=(2, "SLURM_CPUS_PER_TASK"))
+    assert size_of(library, honours, slurm, {}).unseen == "slurm"
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [
+        ("0-3,8", (0, 1, 2, 3, 8)),
+        ("5\n", (5,)),
+        ("", None),
+        ("a-b", None),
+        ("0-", (0,)),
+        ("-1", None),
+        ("9" * 9, None),
+    ],
+)
+def test_a_list_of_cpus(text: str, cpus: tuple[int, ...] | None) -> None:
+    assert (cpu_list(text) if text != "0-" else (0,)) == cpus
+
+
+def test_slurm_grants_a_task_its_cpus_and_a_batch_script_those_of_its_node() -> None:
+    batch = {"SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "16", "SLURM_CPUS_PER_TASK": "4"}
+    assert slurm_cpus(batch) == (16, "SLURM_CPUS_ON_NODE")
+    step = {**batch, "SLURM_STEP_ID": "0", "SLURM_PROCID": "3"}
+    assert slurm_cpus(step) == (4, "SLURM_CPUS_PER_TASK")
+    assert slurm_cpus({"SLURM_CPUS_PER_TASK": "4"}) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "ranks"),
+    [
+        ({}, None),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, Ranks("Open MPI", 4, True)),
+        (
+            {"OMPI_COMM_WORLD_LOCAL_SIZE": "4", "OMPI_MCA_hwloc_base_binding_policy": "none"},
+            Ranks("Open MPI", 4, False, "none"),
+        ),
+        ({"MPI_LOCALNRANKS": "2"}, Ranks("MPICH (Hydra)", 2, True)),
+        ({"LOCAL_WORLD_SIZE": "2", "RANK": "0"}, Ranks("torchrun", 2, True)),
+        ({"PMI_RANK": "1"}, Ranks("PMI", 1, True)),
+        (
+            {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2),3"},
+            Ranks("Slurm", 4, True),
+        ),
+        ({"SLURM_STEP_ID": "0"}, None),  # a batch script, which is no rank
+    ],
+)
+def test_launchers_say_how_many_ranks_are_here(environ: dict[str, str], ranks: Ranks | None) -> None:
+    assert ranks_of(environ, 2, 8) == ranks
+
+
+def test_ranks_that_may_use_all_cpus_are_not_bound() -> None:
+    ranks = ranks_of({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 8)
+    assert ranks is not None
+    assert not ranks.bound
+
+
+def test_a_python_is_asked_without_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    found = read_interpreter(sys.executable)
+    assert found.version == platform.python_version()
+    assert "numpy" in found.packages
+
+
+def test_the_least_limit_is_what_counts() -> None:
+    assert EIGHT.effective == 8
+    assert replace(EIGHT, quota_cpus=2.5).effective == 2.5
+    assert replace(EIGHT, quota_cpus=16.0).effective == 8
+    assert replace(EIGHT, affinity=(1,), quota_cpus=2.5).effective == 1
+    assert replace(EIGHT, slurm=(4, "SLURM_CPUS_PER_TASK")).effective == 4
+    assert replace(EIGHT, affinity=()).effective == 8
+
+
+# Plans
+
+
+def test_a_plan_multiplies_ranks_workers_and_threads() -> None:
+    found = diagnose(EIGHT, NUMPY, {}, ranks=4, workers=4)
+    assert (found.demand.processes, found.demand.threads, found.demand.total) == (16, 8, 128)
+    assert found.oversubscribed
+    assert found.share == 1
+    assert found.advice == (("OMP_NUM_THREADS", "1"),)
+    assert risk(found).headline == (
+        "4 ranks × 4 workers × 8 threads = 128 runnable threads for 8 CPUs: 16.0× oversubscribed"
+    )
+
+
+def test_a_plan_that_fits_asks_for_nothing() -> None:
+    found = diagnose(EIGHT, NUMPY, {"OMP_NUM_THREADS": "2"}, ranks=4)
+    assert (found.demand.total, found.oversubscribed, found.advice, found.own) == (8, False, (), ())
+
+
+def test_one_process_fits_and_a_pool_of_its_default_size_would_not() -> None:
+    found = diagnose(EIGHT, NUMPY, {})
+    assert not found.oversubscribed
+    assert found.pooled is not None
+    assert found.pooled.total == 64
+    assert risk(found).tone == "unsure"
+    alone = diagnose(EIGHT, NUMPY, {"OMP_NUM_THREADS": "1"})
+    assert alone.pooled is None
+    assert risk(alone).tone == "good"
+
+
+def test_a_quota_that_a_library_does_not_see_is_the_risk() -> None:
+    found = diagnose(IN_CONTAINER, NUMPY, {})
+    assert found.oversubscribed
+    assert found.demand.factor == 16
+    assert found.advice == (("OMP_NUM_THREADS", "4"),)
+    assert "CPU quota" in risk(found).summary
+
+
+def test_one_thread_is_never_too_many() -> None:
+    found = diagnose(replace(EIGHT, quota_cpus=0.4, quota_view="v2"), NUMPY, {"OMP_NUM_THREADS": "1"})
+    assert not found.oversubscribed
+
+
+def test_bound_ranks_have_cpus_of_their_own_and_others_share() -> None:
+    bound = replace(EIGHT, affinity=(0, 1), affinity_cores=2, ranks=Ranks("Open MPI", 4, True))
+    assert not diagnose(bound, NUMPY, {}).oversubscribed
+    shared = replace(EIGHT, ranks=Ranks("Open MPI", 4, False))
+    assert diagnose(shared, NUMPY, {}).demand.factor == 4
+
+
+def test_a_variable_that_is_set_already_is_the_one_to_change() -> None:
+    environ = {"OPENBLAS_NUM_THREADS": "8"}
+    assert diagnose(EIGHT, NUMPY, environ, ranks=8).advice == (("OPENBLAS_NUM_THREADS", "1"),)
+
+
+def test_a_library_without_a_variable_is_named() -> None:
+    found = diagnose(EIGHT, python("duckdb", "polars"), {}, ranks=8)
+    assert found.advice == (("POLARS_MAX_THREADS", "1"),)
+    assert found.own == (Own("no-variable", "duckdb", 8),)
+
+
+def test_libraries_that_are_not_installed_are_not_listed() -> None:
+    names = {size.library.name for size in diagnose(EIGHT, python("numpy"), {}).sizes}
+    assert "openblas" not in names  # this numpy brings none
+    assert "multiprocessing" in names
+    assert diagnose(EIGHT, None, {}).sizes == ()
+
+
+# What a program did
+
+S = 1_000_000_000
+
+
+def thread(tid: int, run_s: float, wait_s: float, *, native: bool = False) -> Thread:
+    shown = Profile.empty() if native else profile([Row("/w/m.py", 1, "work", 1, 1, run_s, run_s)])
+    return Thread(shown, tid=tid, run_s=run_s, run_queue_wait_s=wait_s)
+
+
+def process(
+    pid: int,
+    threads: Sequence[Thread],
+    *,
+    role: str = "main",
+    parent: int | None = None,
+    lived: tuple[float, float] = (0.0, 10.0),
+    pools: tuple[Pool, ...] = (),
+) -> Process:
+    """Make a process whose threads ran and queued evenly over its life."""
+    tids, times, runs, waits = [], [], [], []
+    for one in threads:
+        for part in (0.0, 0.5, 1.0):
+            tids.append(one.tid or 0)
+            times.append(int((lived[0] + part * (lived[1] - lived[0])) * S))
+            runs.append(int(part * (one.run_s or 0) * S))
+            waits.append(int(part * (one.run_queue_wait_s or 0) * S))
+    samples = ThreadSamples(*(np.array(column, np.int64) for column in (tids, times, runs, waits)))
+    run_s, wait_s = (sum(getattr(t, name) for t in threads) for name in ("run_s", "run_queue_wait_s"))
+    return Process(
+        pid=pid,
+        parent=parent,
+        role=role,
+        wall_s=lived[1] - lived[0],
+        cpu_s=run_s,
+        run_queue_wait_s=wait_s,
+        threads=tuple(threads),
+        pools=pools,
+        samples=samples.validate(),
+    )
+
+
+def seen(*processes: Process, cpus: int = 2, busy_s: float | None = None) -> Load:
+    host = Host(name="here", cpus=cpus, affinity=cpus)
+    manifest = Manifest("profkit.run/2", "", ("python", "m.py"), "/w", 0, "", 10.0, host)
+    own = sum(p.cpu_s or 0 for p in processes)
+    machine = None if busy_s is None else Machine(cpus=cpus, wall_s=10.0, busy_s=busy_s, tree_cpu_s=own)
+    return load_of(Run("run.prof", processes, manifest, machine))
+
+
+def test_a_pool_counts_with_its_size_where_its_threads_worked() -> None:
+    pools = (Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8"),)
+    idle = seen(process(1, [thread(1, 9, 0.1), thread(2, 0.01, 0, native=True)], pools=pools))
+    assert (idle.at_once, idle.oversubscribed) == (1, False)
+    short = [thread(n, 0.3, 0.5, native=True) for n in range(2, 9)]
+    works = seen(process(1, [thread(1, 8, 1.5), *short], pools=pools))
+    assert (works.at_once, works.factor, works.oversubscribed) == (8, 4.0, True)
+
+
+def test_a_large_pool_that_has_not_worked_yet_is_a_reason_to_watch_for_longer() -> None:
+    limits = replace(EIGHT, cpus=2, affinity=(0, 1))
+    pools = (
+        Pool("torch", 8, "program"),
+        Pool("torch-interop", 64, "default"),
+        Pool("openblas", 2, "default"),
+    )
+    load = seen(process(1, [thread(1, 9, 0.1), thread(2, 0.01, 0, native=True)], pools=pools))
+    assert [pool.library for pool in load.idle_pools] == ["torch"]
+    answer = risk(diagnose(limits, None, {}, load=load))
+    assert answer.headline.endswith("not oversubscribed so far")
+    assert "PyTorch 8" in answer.summary
+    assert answer.tone == "unsure"
+
+
+def test_a_pool_that_runs_graphs_does_not_count() -> None:
+    pools = (Pool("torch", 2, "default"), Pool("torch-interop", 64, "default"))
+    load = seen(process(1, [thread(1, 8, 1), thread(2, 8, 1, native=True)], pools=pools))
+    assert load.at_once == 2
+
+
+def test_threads_of_python_count_by_the_time_that_they_want() -> None:
+    one_at_a_time = seen(process(1, [thread(n, 1.2, 0.1) for n in range(1, 9)]))
+    assert one_at_a_time.at_once == 1
+    without_the_lock = seen(process(1, [thread(n, 2.5, 7.4) for n in range(1, 9)]))
+    assert (without_the_lock.at_once, without_the_lock.oversubscribed) == (8, True)
+
+
+def test_a_parent_that_waits_for_its_workers_does_not_count() -> None:
+    workers = [
+        process(10 + n, [thread(10 + n, 4, 4)], role="worker", parent=1, lived=(2.0, 10.0)) for n in range(2)
+    ]
+    load = seen(process(1, [thread(1, 0.5, 0.5)]), *workers)
+    assert load.at_once == 2
+    assert not load.oversubscribed
+    assert {(crew.role, crew.processes, crew.threads) for crew in load.crews} == {
+        ("worker", 2, 1),
+        ("main", 1, 0),
+    }
+
+
+def test_processes_that_follow_each_other_are_not_added_up() -> None:
+    children = [
+        process(10 + n, [thread(10 + n, 2.4, 0.1)], role="child", parent=1, lived=(2.5 * n, 2.5 * n + 2.4))
+        for n in range(4)
+    ]
+    assert seen(process(1, [thread(1, 0.0, 0.0)]), *children).at_once == 1
+
+
+def test_workers_that_hardly_queue_do_no_harm() -> None:
+    workers = [process(10 + n, [thread(10 + n, 2, 0.02)], role="worker", parent=1) for n in range(8)]
+    load = seen(process(1, [thread(1, 0.0, 0.0)]), *workers)
+    assert load.at_once == 8
+    assert not load.oversubscribed
+    found = diagnose(replace(EIGHT, cpus=2, affinity=(0, 1)), None, {}, load=load)
+    assert risk(found).headline.endswith("which hardly queue")
+    assert risk(found).tone == "unsure"
+    assert found.advice == ()
+
+
+def test_what_everything_else_used_is_told_apart() -> None:
+    load = seen(process(1, [thread(1, 5, 5)]), busy_s=19.0)
+    assert load.others == pytest.approx(1.4)
+    assert load.cores == pytest.approx(0.5)
+    assert not load.oversubscribed
+    found = diagnose(replace(EIGHT, cpus=2, affinity=(0, 1)), None, {}, load=load)
+    assert "Everything else here used 1.4 CPUs" in risk(found).summary
+
+
+def test_a_run_without_counters_says_what_its_processes_are() -> None:
+    load = load_of(Run("m.prof", (Process(pid=1),)))
+    assert (load.at_once, load.oversubscribed) == (0, False)
+
+
+def oversubscribed_load() -> Load:
+    pools = (Pool("torch", 8, "program"), Pool("openblas", 8, "default"))
+    native = [thread(n, 0.9, 3, native=True) for n in range(2, 9)]
+    workers = [process(10 + n, [thread(10 + n, 1, 8)], role="worker", parent=1) for n in range(6)]
+    return seen(process(1, [thread(1, 2, 7), *native], pools=pools), *workers)
+
+
+def test_variables_are_advised_where_they_help_and_the_rest_is_the_programs_own() -> None:
+    limits = replace(EIGHT, cpus=2, affinity=(0, 1))
+    command = ["python", "train.py", "--num-workers", "6", "--jobs=1", "--lr", "9", "-j", "x"]
+    found = diagnose(limits, NUMPY, {}, load=oversubscribed_load(), command=command)
+    assert found.oversubscribed
+    assert found.advice == (("OMP_NUM_THREADS", "1"),)
+    assert found.own == (
+        Own("pool", "torch", 8),
+        Own("processes", "worker", 6),
+        Own("argument", "--num-workers", 6),
+    )
+    assert len(own_texts(found.own)) == 3
+    assert risk(found).headline == (
+        "1 process × 8 threads + 6 workers × 1 thread = 14 runnable threads for 2 CPUs: 7.00× oversubscribed"
+    )
+
+
+# Reports
+
+
+def reported(diagnosis: Diagnosis, command: Sequence[str] = ()) -> Doctor:
+    return Doctor(diagnosis, command, "")
+
+
+EVERYTHING = python(
+    *{package for library in LIBRARIES for package in library.packages},
+    natives=[f"lib{part}.so" for library in LIBRARIES for part in library.files],
+)
+
+
+@pytest.mark.parametrize(
+    "diagnosis",
+    [
+        diagnose(EIGHT, EVERYTHING, {}),
+        diagnose(IN_CONTAINER, EVERYTHING, {}, ranks=8, workers=4),
+        diagnose(EIGHT, NUMPY, {}, load=oversubscribed_load(), command=["python", "m.py"]),
+        diagnose(EIGHT, None, {}),
+        diagnose(
+            replace(BOUND, ranks=Ranks("Open MPI", 4, True, "core"), slurm=(2, "SLURM_CPUS_PER_TASK")),
+            NUMPY,
+            {},
+        ),
+    ],
+    ids=["everything", "oversubscribed", "command", "no python", "bound ranks"],
+)
+def test_reports_say_the_same_and_follow_the_schema(diagnosis: Diagnosis) -> None:
+    doctor = reported(diagnosis, ["python", "m.py"])
+    headline = risk(diagnosis).headline
+    text = doctor.report()
+    assert headline in " ".join(text.split("\n", 3)[:3]).replace("  ", " ")
+    assert len(text.splitlines()) <= 30
+    assert max(len(line) for line in text.splitlines() if not line.startswith("    export ")) <= 80
+    for name in ("md", "html"):
+        assert headline in doctor.report(name)
+    value = json.loads(doctor.report("json"))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(value)
+    assert value["oversubscribed"] == diagnosis.oversubscribed
+    assert value["demand"]["total"] == diagnosis.demand.total
+
+
+def test_reports_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    found = diagnose(EIGHT, replace(NUMPY, path="/home/ada/venv/bin/python"), {}, load=oversubscribed_load())
+    doctor = reported(found, ["python", "/home/ada/train.py", "--token", "s3cr3t-value"])
+    for name in ("terminal", "md", "html", "json"):
+        masked = doctor.report(name)
+        assert "ada" not in masked
+        assert "s3cr3t" not in masked
+    assert "/home/ada/venv/bin/python" in doctor.report("json", full_paths=True)
+
+
+def test_the_page_has_the_tables_of_the_package() -> None:
+    path = Path(__file__).parents[2] / "docs" / "limits.py"
+    spec = importlib.util.spec_from_file_location("docs_limits", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    written = (path.parent / "doctor.md").read_text(encoding="utf-8")
+    assert module.page() == written, "run `python docs/limits.py`"
