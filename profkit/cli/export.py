@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, process_option, run_argument
 
@@ -51,4 +52,4 @@ def export(run: Path, to: str, output: Path | None, process: str | None) -> None
     made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
     emit_chunks(made.chunks, output)
     for sentence in made.left_out:
-        click.echo(f"profkit: not in it: {sentence}", err=True)
+        say(f"not in it: {sentence}")

@@ -11,7 +11,7 @@ import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -161,7 +161,7 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
 def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[Any, npt.NDArray[Any]]:
     try:
         with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = _read_at_most(file, MOST_BYTES + 1)
     except OSError as error:
         raise FormatError(path, f"cannot be read: {error.strerror or error}") from None
     if len(data) < _HEADER.size:
@@ -180,6 +180,11 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
         warnings.append(Notice("nvtx-file-cut", "", {"read": MOST_BYTES}))
     count = (min(len(data), MOST_BYTES) - header_bytes) // RECORD.itemsize
     return header, np.frombuffer(data, RECORD, count, header_bytes)
+
+
+def _read_at_most(file: BinaryIO, most: int) -> bytes:
+    """Read a file up to a limit, in memory for what it holds: `read` would allocate all that it is asked for."""
+    return file.read(min(most, os.fstat(file.fileno()).st_size))
 
 
 def _in_order(
@@ -314,7 +319,7 @@ def _read_definitions(path: str, warnings: list[Notice]) -> _Definitions:
     found = _Definitions({}, {}, {}, {}, ())
     try:
         with open(path, "rb") as file:
-            data = file.read(MOST_DEFINITION_BYTES)
+            data = _read_at_most(file, MOST_DEFINITION_BYTES)
     except OSError as error:
         warnings.append(Notice("nvtx-names-unreadable", error.strerror or str(error)))
         return found
