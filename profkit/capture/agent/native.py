@@ -44,7 +44,7 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
-            if not hasattr(module, "follow_ranges") or not hasattr(module.Collector, "detach"):
+            if not hasattr(module, "follow_ranges") or not hasattr(module.Collector, "displaced"):
                 return None  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
@@ -75,6 +75,9 @@ class ThreadTracer(Tracer):
 
     def _new(self, ident: int, name: str, base_depth: int) -> Traced:
         return _NativeTraced(self._collector, ident, name, base_depth)
+
+    def displaced(self) -> bool:
+        return any(traced.displaced() for traced in list(self._living.values()))
 
     def finish(self) -> None:
         try:
@@ -167,6 +170,12 @@ class _NativeTraced(Traced):
 
     def make_collector(self) -> Any:
         return self._type()
+
+    def stop_collector(self) -> None:
+        self.collector.disable()
+
+    def displaced(self) -> bool:
+        return bool(self.running and self.collector.displaced())
 
     def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
         for thread in self.collector.getstats():

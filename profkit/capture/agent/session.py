@@ -145,6 +145,7 @@ class Session:
         idle = cpu - self._last_cpu < settings.IDLE_CPU
         if idle and now - self._last_read < settings.LONGEST_INTERVAL - self._interval:
             return self._interval
+        self._note_displacement()
         took = self._write("snapshot")
         self._last_read = perf_counter()
         self._last_cpu = self._used()
@@ -228,14 +229,17 @@ class Session:
         if self._over:
             return
         try:
-            if self._tracer.displaced():
-                self._notes["displaced"] = True
+            self._note_displacement()
             self._tracer.finish()
             self._ticker.stop()
             self._over = True
             self._write(state)
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
+
+    def _note_displacement(self) -> None:
+        if self._tracer.displaced():
+            self._notes["displaced"] = True
 
     # Forks
 

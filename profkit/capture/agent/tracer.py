@@ -119,11 +119,9 @@ class Tracer:
         self._left = True
 
     def displaced(self) -> bool:
-        """Whether something else now receives the calling thread's events (up to 3.11 only)."""
+        """Whether something else now receives events (up to 3.11 only); here, of the calling thread alone."""
         traced = self._of_this_thread()
-        return (
-            PER_THREAD and traced is not None and traced.running and sys.getprofile() is not traced.collector
-        )
+        return traced is not None and traced.displaced()
 
     def _of_this_thread(self) -> Optional[Traced]:
         return self._living.get(_thread.get_ident()) if PER_THREAD else self._main
@@ -224,10 +222,22 @@ class Traced:
     def suspend(self) -> None:
         """Stop tracing; open calls are closed with exact times."""
         if self.running:
-            self.collector.disable()
+            self.stop_collector()
             self.running = False
             self._traced_s += perf_counter() - self._since
             self._open = _OpenCalls()
+
+    def stop_collector(self) -> None:
+        """Close the open calls, unless another profile function has the collector's place.
+
+        What is open then is the call that has set it, which would be charged with all that was done since.
+        """
+        if not self.displaced():
+            self.collector.disable()
+
+    def displaced(self) -> bool:
+        """Whether another profile function has the collector's place in this thread, the calling one."""
+        return PER_THREAD and self.running and sys.getprofile() is not self.collector
 
     def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
         """Return what this thread did so far; `stack` is what it is in, if that is known."""
