@@ -37,6 +37,9 @@ _ENDING = frozenset(
     number for number in _FORWARDED if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 )
 
+#: What the launcher waits for while the target runs: those, and the target's end.
+_AWAITED = _FORWARDED | {number for number in signal.Signals if number.name == "SIGCHLD"}
+
 #: Seconds between a signal's arrival and asking the witness: who signals a process and its group does both
 #: within microseconds.
 _SETTLE = 0.02
@@ -167,7 +170,7 @@ class Signals:
     def _pass_on(self, target: subprocess.Popen[bytes], witness: _Witness) -> None:
         """Pass signals on until the target has ended."""
         while not _has_ended(target):
-            received = signal.sigwaitinfo({*_FORWARDED, signal.SIGCHLD})
+            received = signal.sigwaitinfo(_AWAITED)
             if received.si_signo == signal.SIGCHLD:
                 continue
             self._note(received.si_signo)
@@ -222,7 +225,7 @@ class Signals:
         finally:
             self._impatient = None  # from here on the handler raises nothing
             if _CAN_WAIT:
-                signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+                signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
 
     def _handle(self, number: int, _frame: object) -> None:
         """Answer a signal; where signals can be waited for, it is called in `answered` alone."""
@@ -244,14 +247,14 @@ class Signals:
 
     def _begin(self) -> None:
         # With SIGCHLD ignored, as by a parent's `trap '' CHLD`, the kernel keeps no exit status for us.
-        for number in (*_FORWARDED, *([signal.SIGCHLD] if hasattr(signal, "SIGCHLD") else [])):
+        for number in _AWAITED:
             handler = signal.getsignal(number)
             if number in _FORWARDED and handler is not signal.SIG_IGN:
                 self._handlers[number] = signal.signal(number, self._handle)
             elif number not in _FORWARDED and handler is signal.SIG_IGN:
                 self._handlers[number] = signal.signal(number, signal.SIG_DFL)
         if _CAN_WAIT:
-            self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
+            self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
             # Before any target: from its first moment on, a signal to the group must find the witness in it.
             self._witness = _Witness()
 
@@ -263,7 +266,8 @@ class Signals:
                 pass  # too late to be of any effect
             _set_mask(self._mask)
         for number, handler in self._handlers.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            if handler is not None:  # it was none of Python's
+                signal.signal(number, handler)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

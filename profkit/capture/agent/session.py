@@ -8,6 +8,7 @@ end, so that whatever kills the process, its last record stands. The end is seen
 from __future__ import annotations
 
 import _lsprof
+import _signal  # type: ignore[import-not-found]
 import _thread
 import atexit
 import marshal
@@ -228,6 +229,8 @@ class Session:
         """Write the last record; the process does nothing of the target's after this, unless an exec fails."""
         if self._over:
             return
+        # A second Ctrl-C, while the first one's KeyboardInterrupt ends the process, would raise another one here.
+        ignoring = state == "exited" and _ignore_interrupts()
         try:
             self._note_displacement()
             self._tracer.finish()
@@ -236,6 +239,9 @@ class Session:
             self._write(state)
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
+        finally:
+            if ignoring:  # a process that dies of the first one sends it to itself
+                _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
     def _note_displacement(self) -> None:
         if self._tracer.displaced():
@@ -359,6 +365,17 @@ class Session:
         thread = _thread.get_ident()
         if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
             self._tracer.resume()
+
+
+def _ignore_interrupts() -> bool:
+    """Ignore SIGINT where it would raise KeyboardInterrupt in this thread; return whether that was so."""
+    if _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
+        return False
+    try:
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    except ValueError:  # not the main thread, or not of the main interpreter
+        return False
+    return True
 
 
 def _as_builtin(function: Any, name: str) -> Any:
