@@ -39,7 +39,7 @@ def own_path() -> None:
 
 def _is_standard(entry: str, library: str) -> bool:
     """Whether an entry is of the standard library: its directory, its compiled modules, or the archive beside it."""
-    folder, name = os.path.split(entry)
+    folder, name = os.path.dirname(entry), os.path.basename(entry)
     archive = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     return (
         entry == library
