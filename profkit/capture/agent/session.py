@@ -11,13 +11,12 @@ import _lsprof
 import _signal  # type: ignore[import-not-found]
 import _thread
 import atexit
-import marshal
 import os
 import sys
 from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import native, process_facts, settings
+from . import native, process_facts, record_file, settings
 from .thread_pools import Pools
 from .ticker import Ticker
 from .tracer import PER_THREAD, Collector
@@ -193,19 +192,20 @@ class Session:
         record["tasks"] = [task for task in record["tasks"] if task[0] not in self._ticker.tids]
         record["tracer"] = self._tracer.kind
         record["threads"] = self._tracer.read()
-        record["codes"] = self._tracer.codes.rows
+        record["codes"] = self._tracer.codes.packed()
         record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
-        data = marshal.dumps(record, 4)
+        parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
         temporary = self._path + ".writing"
         try:
             fd = _os_open(
                 temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600
             )
             try:
-                view = memoryview(data)
-                while view:
-                    view = view[_os_write(fd, view) :]
+                for part in parts:
+                    view = memoryview(part)
+                    while view:
+                        view = view[_os_write(fd, view) :]
             finally:
                 _os_close(fd)
             if state == "snapshot" and self._over:
