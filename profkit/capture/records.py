@@ -7,9 +7,7 @@ whose message says what is wrong, takes memory in proportion to the file, and fo
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -24,6 +22,7 @@ from profkit.capture.host import Reading
 from profkit.capture.record_types import Codes, Launch, Record, Sampled, SeenProcess, SeenThread, ThreadTable
 from profkit.formats.codec import Codec, MemberError, Reader, as_list, as_object
 from profkit.formats.plain_data import PlainDataError, read_columns, read_plain
+from profkit.formats.regular_file import read_regular
 from profkit.formats.run_json import decode
 from profkit.formats.run_notices import read_notices
 from profkit.model import Notice, ProfileError, Series
@@ -51,18 +50,6 @@ _Array = npt.NDArray[Any]
 
 
 # Files
-
-
-def _contents(path: Path, most: int) -> bytes:
-    # A pipe that nobody writes to would keep an ordinary open() waiting.
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
-    with open(fd, "rb") as file:
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode):
-            raise MemberError("is no regular file")
-        if about.st_size > most:
-            raise MemberError(f"is larger than any of ours, {about.st_size} bytes")
-        return file.read(most)
 
 
 def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
@@ -360,7 +347,7 @@ def read_record(path: Path) -> Record:
     ValueError
         It is damaged, of another version of profkit, or no record at all; the message says which.
     """
-    return decode_record(_contents(path, _MOST_BYTES))
+    return decode_record(read_regular(path, _MOST_BYTES))
 
 
 def decode_record(data: bytes) -> Record:
@@ -383,7 +370,7 @@ def decode_record(data: bytes) -> Record:
 
 def read_samples(path: Path) -> Sampled:
     """Return what the launcher's sampler wrote; errors are those of `read_record`."""
-    return decode_samples(_contents(path, _MOST_BYTES))
+    return decode_samples(read_regular(path, _MOST_BYTES))
 
 
 def decode_samples(data: bytes) -> Sampled:
@@ -393,7 +380,7 @@ def decode_samples(data: bytes) -> Sampled:
 
 def read_launch(path: Path) -> Launch:
     """Return the launcher's facts; errors are those of `read_record`."""
-    return decode_launch(_contents(path, _MOST_LAUNCH_BYTES))
+    return decode_launch(read_regular(path, _MOST_LAUNCH_BYTES))
 
 
 def decode_launch(data: bytes) -> Launch:

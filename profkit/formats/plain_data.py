@@ -21,6 +21,8 @@ _DEEPEST = 8
 #: Lists and dictionaries take more memory than the bytes that they are read from: there may be so many of them, and
 #: one more for so many bytes.
 _CONTAINERS, _BYTES_A_CONTAINER = 1_000, 24
+#: Numbers and texts that are read one by one; what is many stands in tables.
+_MOST_OBJECTS = 5_000_000
 #: Marshal's long integers have digits of 15 bits; 64 bits have five.
 _MOST_DIGITS = 5
 
@@ -31,6 +33,8 @@ _INT32 = struct.Struct("<i")
 _FLOAT64 = struct.Struct("<d")
 
 Array = npt.NDArray[Any]
+
+_NO_ROWS: dict[str, Array] = {"i": np.zeros(0, np.int64), "f": np.zeros(0, np.float64)}
 
 
 class PlainDataError(ValueError):
@@ -44,6 +48,7 @@ class _Reader:
         self._data = memoryview(data)
         self.at = 0
         self._containers = _CONTAINERS + len(data) // _BYTES_A_CONTAINER
+        self._objects = _MOST_OBJECTS
 
     def _take(self, count: int) -> memoryview:
         stop = self.at + count
@@ -63,6 +68,9 @@ class _Reader:
         read = _READERS.get(kind)
         if read is None:
             raise PlainDataError(f"holds data of an unknown type at byte {self.at - 1}")
+        self._objects -= 1
+        if self._objects < 0:
+            raise PlainDataError(f"holds more than {_MOST_OBJECTS} objects")
         return read(self, depth)
 
     def text(self, depth: int) -> str:
@@ -186,7 +194,7 @@ def read_columns(data: bytes, kinds: str) -> list[Array]:
         The bytes are damaged, or the numbers have other types.
     """
     if not data:
-        return [np.zeros(0, np.int64 if kind == "i" else np.float64) for kind in kinds]
+        return [_NO_ROWS[kind] for kind in kinds]
     stride = sum(5 if kind == "i" else 9 for kind in kinds)
     if len(data) >= 5 and data[0] == _LIST:
         (count,) = _SIZE.unpack_from(data, 1)
