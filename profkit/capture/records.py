@@ -41,6 +41,12 @@ _LAST_LINE = 2**31 - 1
 #: Numbers that the NVTX collector gives to names and domains are below this.
 _MOST_NUMBERS = 2**32
 
+#: What a record of the first format, which had no header, begins with: a dictionary, as `marshal` writes it.
+_FIRST_FORMAT = (b"{", b"\xfb")
+_OTHER_VERSION = (
+    "made by another version of profkit, in format {} where this one reads {}: merge it with that version"
+)
+
 _VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
 _SERIES_COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MOST_SERIES_COLUMNS = 256
@@ -54,25 +60,21 @@ _Array = npt.NDArray[Any]
 
 def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
     """Check the header, and return the data behind it."""
-    if data[:1] in (b"{", b"\xfb"):
-        raise MemberError(
-            f"is of another version of profkit (format 1, {version} is read); merge it with that one"
-        )
+    if data[:1] in _FIRST_FORMAT:
+        raise MemberError(_OTHER_VERSION.format(1, version))
     if len(data) < record_file.HEADER_BYTES:
-        raise MemberError(f"ends in its header, after {len(data)} bytes")
+        raise MemberError(f"torn: it ends in its header, after {len(data)} bytes")
     if data[: len(magic)] != magic:
-        raise MemberError("is no record of profkit")
+        raise MemberError("not written by profkit")
     found, checksum = (int.from_bytes(data[at : at + 4], "little") for at in (8, 12))
     if found != version:
-        raise MemberError(
-            f"is of another version of profkit (format {found}, {version} is read); merge it with that one"
-        )
+        raise MemberError(_OTHER_VERSION.format(found, version))
     size = int.from_bytes(data[16:24], "little")
     body = memoryview(data)[record_file.HEADER_BYTES :]
     if len(body) != size:
-        raise MemberError(f"is torn: {len(body)} of {size} bytes are there")
+        raise MemberError(f"torn: {len(body)} of {size} bytes are there")
     if record_file.checksum(body) != checksum:
-        raise MemberError("is damaged: its checksum is another")
+        raise MemberError("damaged: its checksum is another")
     return as_object("record", read_plain(body))
 
 
