@@ -185,7 +185,7 @@ class _NativeTraced(Traced):
 def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any]:
     """Turn what the collector says of one thread into the table of a record, rows as flat lists."""
     native, _ident, _ended, measured, _lost, found, calls, contexts = thread
-    number, hidden = codes.number, codes.hidden
+    number, known, hidden = codes.number, codes.numbers.get, codes.hidden
     functions: List[Any] = []
     edges: List[Any] = []
     waits: Dict[int, List[Any]] = {}
@@ -205,10 +205,11 @@ def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any
         if wait or cumwait or blocked or cumblocked:
             accumulate(waits, function, (wait, cumwait, blocked, cumblocked))
         for callee in callees or ():
-            called = number(callee[0])
+            called = known(id(callee[0]))
+            if called is None:
+                called = number(callee[0])
             if called not in hidden:
-                edges += (function, called)
-                edges += callee[1:5]
+                edges += (function, called, callee[1], callee[2], callee[3], callee[4])
     for function, part in taken_out.items():
         have = waits.get(function)
         if have is not None:

@@ -264,16 +264,17 @@ class Codes:
         self._files: Dict[str, int] = {}
         self._places: List[int] = []  # of each, the file's number and the line
         self._names: List[str] = []  # of each, the name and the qualified name
-        self._numbers: Dict[Any, int] = {}
+        #: By the address of a code object, or by the name of a built-in function.
+        self.numbers: Dict[Any, int] = {}
         self._kept: List[Any] = []  # so that an address is not used twice
         self.hidden: Set[int] = set()
 
     def number(self, code: Any) -> int:
         """Return the number of a code object, or of the label of a built-in function."""
         key = code if isinstance(code, str) else id(code)
-        number = self._numbers.get(key)
+        number = self.numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._kept)
+            number = self.numbers[key] = len(self._kept)
             self._kept.append(code)
             if isinstance(code, str):
                 self._add("~", 0, code, "")
@@ -359,6 +360,7 @@ def entries(stats: List[Any], codes: Codes) -> Tuple[List[Any], List[Any], Dict[
     recorded = 0.0
     hidden = codes.hidden
     number = codes.number
+    known = codes.numbers.get  # a call into Python for each edge would take half of the time
     for entry in stats:
         code, calls, recursive, cumtime, tottime, callees = entry
         recorded += tottime
@@ -371,7 +373,9 @@ def entries(stats: List[Any], codes: Codes) -> Tuple[List[Any], List[Any], Dict[
         functions += (function, calls, recursive, cumtime, tottime)
         if callees:
             for code, calls, recursive, cumtime, tottime in callees:
-                callee = number(code)
+                callee = known(id(code))
+                if callee is None:
+                    callee = number(code)
                 if callee not in hidden:
                     edges += (function, callee, calls, recursive, cumtime, tottime)
     return without(functions, taken_out), edges, counts, recorded
