@@ -33,6 +33,10 @@ __all__ = ["decode_launch", "decode_record", "decode_samples", "read_launch", "r
 _MOST_BYTES = 2**30
 _MOST_LAUNCH_BYTES = 2**24
 
+#: Rows of a list, of which the longest is that of a process's threads, and processes, of which the sampler follows
+#: half as many: each becomes kilobytes in a run.
+_MOST_ROWS, _MOST_PROCESSES = 2**16, 10_000
+
 #: More calls than any process makes, and more than any sum of them.
 _MOST_CALLS, _MOST_SUM = 2**53, 2**62
 #: Seconds; three centuries.
@@ -204,20 +208,20 @@ def _row(record: type[Any]) -> Reader:
     return read
 
 
-def _rows(record: type[Any], *, optional: bool = False) -> Reader:
-    row = _row(record)
+def _many(read: Reader, most: int) -> Reader:
+    """Return what reads a list of so many at most."""
 
-    def read(name: str, value: Any) -> Any:
-        if optional and value is None:
-            return None
-        return tuple([row(f"{name} {i}", item) for i, item in enumerate(as_list(name, value))])
+    def reader(name: str, value: Any) -> Any:
+        items = as_list(name, value)
+        if len(items) > most:
+            raise MemberError(f"{name} are more than {most}")
+        return tuple([read(f"{name} {i}", item) for i, item in enumerate(items)])
 
-    return read
+    return reader
 
 
-def _optional_row(record: type[Any]) -> Reader:
-    row = _row(record)
-    return lambda name, value: None if value is None else row(name, value)
+def _optional(read: Reader) -> Reader:
+    return lambda name, value: None if value is None else read(name, value)
 
 
 def _readings(name: str, value: Any) -> tuple[Reading, Reading] | None:
@@ -300,15 +304,19 @@ _READING = Codec(Reading)
 _MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
 _TABLE_HEAD = Codec(ThreadTable, elsewhere=("functions", "edges", "waiting", "open", "contexts", "inside"))
 _NOTES = Codec(
-    types.Notes, readers={"sampled": _optional_row(types.Sampling), "own_profiler": _rows(types.Span)}
+    types.Notes,
+    readers={
+        "sampled": _optional(_row(types.Sampling)),
+        "own_profiler": _many(_row(types.Span), _MOST_ROWS),
+    },
 )
 _RECORD = Codec(
     Record,
     elsewhere=("codes", "threads"),
     readers={
         "version": _version,
-        "tasks": _rows(types.Task),
-        "pools": _rows(types.PoolRow, optional=True),
+        "tasks": _many(_row(types.Task), _MOST_ROWS),
+        "pools": _optional(_many(_row(types.PoolRow), _MOST_ROWS)),
         "notes": _NOTES.read,
         "machine": _readings,
     },
@@ -318,9 +326,7 @@ _SEEN_PROCESS = Codec(
     SeenProcess,
     readers={
         "folded": _row(types.Folded),
-        "threads": lambda name, value: tuple(
-            [_SEEN_THREAD.read(f"{name} {i}", item) for i, item in enumerate(as_list(name, value))]
-        ),
+        "threads": _many(_SEEN_THREAD.read, _MOST_ROWS),
     },
 )
 _SAMPLED = Codec(
@@ -328,9 +334,7 @@ _SAMPLED = Codec(
     readers={
         "notes": _notices,
         "machine": _machine,
-        "processes": lambda name, value: tuple(
-            [_process(f"{name} {i}", item) for i, item in enumerate(as_list(name, value))]
-        ),
+        "processes": _many(_process, _MOST_PROCESSES),
     },
 )
 _LAUNCH = Codec(Launch, readers={"warnings": _notices, "git": _facts, "job": _facts})
@@ -358,12 +362,8 @@ def decode_record(data: bytes) -> Record:
     known = _RECORD.read_fields("record", given)
     codes = _codes("record.codes", given.get("codes"))
     exact = known["tracer"] == "native"
-    threads = tuple(
-        [
-            _table(f"record.threads {i}", table, codes, exact=exact)
-            for i, table in enumerate(as_list("record.threads", given.get("threads")))
-        ]
-    )
+    tables = _many(lambda name, value: _table(name, value, codes, exact=exact), _MOST_ROWS)
+    threads = tables("record.threads", given.get("threads"))
     record = Record(**known, codes=codes, threads=threads)
     if record.perf < record.begin_perf:
         raise MemberError("record.perf is before record.begin_perf")

@@ -55,6 +55,8 @@ MOST_BYTES = 1 << 32
 MOST_DEFINITION_BYTES = 1 << 29
 #: Times after this (CLOCK_MONOTONIC, about 73 years) are no times.
 _LAST_NS = 1 << 61
+#: A damaged header may count more events than a run file can hold.
+_MOST_COUNTED = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +144,8 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
         **columns,
         monotonic_ns=min(monotonic, _LAST_NS),
         realtime_ns=min(realtime, _LAST_NS),
-        lost=lost,
-        folded=folded,
+        lost=min(lost, _MOST_COUNTED),
+        folded=min(folded, _MOST_COUNTED),
         unmatched=unmatched,
     ).validate()
     return NvtxLog(
