@@ -49,7 +49,9 @@ class Placeholders:
         return f"<{label} {suffix}>" if suffix else f"<{label}>"
 
     def secret(self, value: Hashable) -> str:
-        """Return what stands for a secret."""
+        """Return what stands for a secret, which may stand for it already."""
+        if isinstance(value, str) and PLACEHOLDER.fullmatch(value):
+            return value
         suffix = self._suffix(MASK, value)
         return f"{MASK}-{suffix}" if suffix else MASK
 
