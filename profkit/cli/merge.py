@@ -27,7 +27,8 @@ _SPOOL_MARK = "launch.json"
 def merge(files: tuple[Path, ...], output: Path) -> None:
     """Join the rank files of one job, or rescue a killed capture.
 
-    FILE is a rank file of the job, or the spool directory of a killed capture.
+    FILE is a rank file of the job, or the spool directory of a killed capture. Nothing in OUT is masked: it holds
+    what the files hold. To post a run, use --ticket or export.
     """
     from profkit.errors import UsageError
     from profkit.formats import join_ranks

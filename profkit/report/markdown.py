@@ -64,7 +64,7 @@ _LINKED = re.compile(
 _COMMIT = re.compile(r"(?<!\w)[0-9a-f]{7,64}(?!\w)", re.IGNORECASE)
 _NO_COMMIT = 6
 #: What begins a heading or a list where it begins a line.
-_BLOCK_BEGIN = re.compile(r"[#=+-]|\d{1,9}[.)]")
+_BLOCK_BEGIN = re.compile(r"[#=+-]|\d{1,9}[.)](?=\s|$)")
 _BREAK = "<span></span>"
 _FENCE = re.compile(r"^`{3,}", re.MULTILINE)
 #: Characters of one command that are shown; whoever runs it needs all of it, and has it elsewhere.
@@ -179,7 +179,7 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
         yield f"## {_TONES[block.tone]} {_prose(_short(block.headline + cause, cell))}"
         yield ""
         sure = "" if block.confidence is None else f"**Confidence {units.confidence(block.confidence)}.** "
-        yield sure + _prose(_short(block.summary, cell))
+        yield sure + _line(_short(block.summary, cell))
     elif isinstance(block, Waterfall):
         yield from _waterfall(block)
     elif isinstance(block, Table):
@@ -192,7 +192,7 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
     elif isinstance(block, Bullets):
         yield from _bullets(block, cell)
     elif isinstance(block, Note):
-        yield _prose(_short(block.text, cell))
+        yield _line(_short(block.text, cell))
 
 
 def _waterfall(block: Waterfall) -> Iterator[str]:
@@ -207,7 +207,7 @@ def _waterfall(block: Waterfall) -> Iterator[str]:
         yield f"| {_prose(title)} | {strong}{_prose(seconds)}{strong} | {_code(about)} |"
     if block.note:
         yield ""
-        yield _prose(block.note)
+        yield _line(block.note)
 
 
 def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
@@ -221,7 +221,7 @@ def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
         yield from items
         yield fence
         return
-    items = [f"- {_prose(_short(item, cell))}" for item in block.items]
+    items = [f"- {_line(_short(item, cell))}" for item in block.items]
     yield _Rows(items, "- … and {} more", len(items))
 
 
@@ -254,7 +254,7 @@ def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _R
     yield _Rows(lines[:open_rows], cut, open_rows)
     if table.note:
         yield ""
-        yield _prose(_short(table.note, cell))
+        yield _line(_short(table.note, cell))
     if open_rows < len(lines):
         yield ""
         yield f"<details><summary>{len(lines) - open_rows:,} more rows</summary>"
@@ -292,12 +292,17 @@ def _escaped(text: str) -> str:
 
 def _prose(text: str) -> str:
     """Escape running text; what would become a reference or a link is broken up by an empty element."""
+    return _broken(text, _LINKED, _COMMIT)
+
+
+def _line(text: str) -> str:
+    """Escape running text that begins a line: it begins no heading and no list."""
     text = text.lstrip()
     begin = _BLOCK_BEGIN.match(text)
     if begin is None:
-        return _broken(text, _LINKED, _COMMIT)
+        return _prose(text)
     sign = begin.end()
-    return f"{text[: sign - 1]}&#{ord(text[sign - 1])};{_BREAK}{_broken(text[sign:], _LINKED, _COMMIT)}"
+    return f"{text[: sign - 1]}&#{ord(text[sign - 1])};{_BREAK}{_prose(text[sign:])}"
 
 
 def _broken(text: str, linked: re.Pattern[str], commit: re.Pattern[str] | None = None) -> str:

@@ -27,7 +27,7 @@ from profkit.model.notices import CODES, WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kind_of
 from profkit.report.declared import FORMS, Kind, declared
-from profkit.report.known_words import is_known, is_said
+from profkit.report.known_words import is_known, is_said, suffix_of
 from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters
 from profkit.report.private_texts import HOME, PrivateTexts
 from profkit.report.secrets import SecretRule, holds_secret, masked_by_rules, suspects
@@ -50,6 +50,8 @@ _ROOT_HOME = re.compile(r"(?<![\w.~-])/(?:var/)?root(?=[/\s'\":;,]|$)")
 #: Names in the place of a user's that belong to no person.
 _NOBODY = frozenset("root user users shared public default guest admin ubuntu debian runner".split())  # noqa: SIM905
 _HOST_IN_LIST = re.compile(r"[A-Za-z0-9][\w-]*(?:\.[\w-]+)*")
+_SPACE = re.compile(r"\s")
+_BEHIND_HOST = re.compile(r"(?::\d{1,5})?(?:/.*)?", re.DOTALL)
 _IPV4 = re.compile(r"(?<![\w.])(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
 #: A host in front of a path, as Windows and automounters have it.
 _HOST_OF_PATH = re.compile(r"(?:^|(?<=[\s'\"]))(?:\\\\|//|/net/)(?P<host>[A-Za-z][\w.-]*)[\\/]", re.MULTILINE)
@@ -224,11 +226,17 @@ class Masker:
                     continue
                 if not sign and place + 1 < len(words):
                     value = words[place + 1]
-                for part in re.split(r"[,;\s]+", value.rpartition("://")[2]):
-                    found = _HOST_IN_LIST.match(part)
-                    # A number, a path or another option is no host.
-                    if found and not part[0].isdigit() and part[found.end() :][:1] in ("", ":", "/"):
-                        self._learn_host(found.group())
+                # A header of a request, which follows -H too, has spaces.
+                for part in () if _SPACE.search(value) else re.split("[,;]", value.rpartition("://")[2]):
+                    self._learn_host_of(part)
+
+    def _learn_host_of(self, part: str) -> None:
+        """Learn a machine of a list; a number, a path, a file or a word of another meaning is none."""
+        found = _HOST_IN_LIST.match(part)
+        if found is None or part[0].isdigit() or not _BEHIND_HOST.fullmatch(part, found.end()):
+            return
+        if not is_said(found.group()) and not suffix_of(found.group()):
+            self._learn_host(found.group())
 
     def _learn_user(self, name: str) -> None:
         if len(name) >= 3 and name.lower() not in _NOBODY and name not in (HOME, "..."):
@@ -307,12 +315,13 @@ class Masker:
             return text
         known = self._names.get((text, users))
         if known is None:
-            known = self._private.replaced(text, users=users)
+            # Forms first: what is private in them, such as a host, is a part of what makes them known.
+            known = masked_by_rules(text, self._placeholders.secret, among)
+            known = self._private.replaced(known, users=users)
             if "/" in known or "\\" in known:
-                known = _PATH_IN_NAME.sub(
-                    lambda found: self.outside(found.group()), self._without_homes(known)
-                )
-            known = self._names[text, users] = masked_by_rules(known, self._placeholders.secret, among)
+                known = self._without_homes(known)
+                known = _PATH_IN_NAME.sub(lambda found: self.outside(found.group()), known)
+            self._names[text, users] = known
         return known
 
     def _without_homes(self, text: str) -> str:
@@ -329,10 +338,9 @@ class Masker:
 
     def _message(self, text: str) -> str:
         cut = text[:_MOST_MESSAGE]
-        cut = self._private.replaced(cut)
+        cut = self._private.replaced(masked_by_rules(cut, self._placeholders.secret))
         if "/" in cut or "\\" in cut:
             cut = self._without_homes(cut)
-        cut = masked_by_rules(cut, self._placeholders.secret)
         shown = []
         option = ""
         for word in _MESSAGE_WORDS.findall(cut):
@@ -394,6 +402,7 @@ class Masker:
 
     def module(self, text: str) -> str:
         """Name a module without what its file's path does not show."""
+        text = masked_by_rules(text, self._placeholders.secret)
         if "/" in text or "\\" in text:
             return self.outside(text)
         parts = [
