@@ -144,7 +144,7 @@ class CommandMask:
         directory, slash, name = word.replace("\\", "/").rpartition("/")
         if "=" in word or not _PROGRAM.fullmatch(name) or not self._is_harmless(name):
             return self._word(word, "")
-        return (f"{self._directory(directory)}/{name}" if slash else name), ""
+        return (f"{self.directory(directory)}/{name}" if slash else name), ""
 
     def _word(self, word: str, option: str) -> tuple[str, str]:
         """Return a word as it is shown, and the option whose value the next one may be."""
@@ -268,7 +268,7 @@ class CommandMask:
     def path(self, text: str) -> str:
         """Return a path as it may be shown: ``<dir>/<file>.yaml``, ``<project>/train.py``."""
         directory, slash, name = text.replace("\\", "/").rpartition("/")
-        return f"{self._directory(directory)}/{self.file_name(name)}" if slash else self.file_name(name)
+        return f"{self.directory(directory)}/{self.file_name(name)}" if slash else self.file_name(name)
 
     def file_name(self, name: str) -> str:
         """Return the last part of a path as it may be shown."""
@@ -282,7 +282,7 @@ class CommandMask:
             return name
         return f"{self._placeholders.of('file', stem)}{suffix}"
 
-    def _directory(self, directory: str) -> str:
+    def directory(self, directory: str) -> str:
         """Return a directory as it may be shown; empty is the root of the file system."""
         parts = directory.split("/")
         if all(

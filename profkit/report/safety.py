@@ -436,7 +436,8 @@ class Masker:
             if root == PROJECT and prefix and f"{directory}/".startswith(prefix):
                 inside = directory[len(prefix) :].split("/") if len(directory) > len(prefix) else []
                 return "/".join((known, *map(self._part, inside)))
-        return self._placeholders.of("dir", directory)
+        # An absolute path remains one: what a machine puts in front of a file is not compared.
+        return ("/" if directory.startswith("/") else "") + self._placeholders.of("dir", directory)
 
     def key_path(self, path: str) -> str:
         """Mask the path of a `FunctionKey`."""
@@ -757,10 +758,7 @@ class Masker:
     }
 
     def _working_directory(self, text: str) -> str:
-        parts = normalise(text).rstrip("/")
-        if not parts or PLACEHOLDER.fullmatch(parts):
-            return text
-        return self._place(parts)
+        return self._commands.directory(normalise(text).rstrip("/"))
 
 
 class _Tables:

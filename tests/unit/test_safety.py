@@ -214,6 +214,39 @@ def test_masking_twice_changes_nothing(planted: tuple[Path, Path]) -> None:
     assert repr(twice) == repr(once)
 
 
+def test_commands_of_two_machines_are_compared_alike_when_masked() -> None:
+    """What machines put in front of files is no difference, masked or not; another value of an option is one."""
+
+    def run(home: str, data: str, model: str) -> Run:
+        command = (
+            "mpirun",
+            f"/{home}/env9/bin/python",
+            f"/{home}/job/train.py",
+            f"--data={data}",
+            "--model",
+            model,
+        )
+        rows = [(f"/{home}/job/train.py", "step", 1, 1, 1.0, 1.0)]
+        manifest = Manifest("profkit.run/2", "0.1.0", command, f"/{home}/job", 0, "", 1.0, Host("n"))
+        process = Process(threads=(Thread(build.profile(rows)),), roots=Roots(project=(f"/{home}/job",)))
+        return Run("a.prof", (process,), manifest)
+
+    def codes(one: Run, other: Run) -> list[str]:
+        found = compare(RunSet("a", (one,)), RunSet("b", (other,))).comparability.warnings
+        return [notice.code for notice in found]
+
+    first = run("data/ann", "set one", "m1")
+    for other, differs in (
+        (run("data/bob", "set one", "m1"), False),
+        (run("data/bob", "set two", "m1"), True),
+        (run("data/bob", "set one", "m2"), True),
+    ):
+        masker = Masker([first, other])
+        masked = codes(masker.run(first), masker.run(other))
+        assert masked == codes(first, other)
+        assert ("command-differs" in masked) is differs
+
+
 def test_machines_stay_apart_and_one_machine_stays_one(planted: tuple[Path, Path], tmp_path: Path) -> None:
     both = json.loads(report(["diff", *map(str, planted)], "json", tmp_path / "two.json"))
     assert (both["baseline"]["host"], both["candidate"]["host"]) == ("host-a", "host-b")
@@ -315,7 +348,7 @@ def test_options_of_secrets_are_known_by_their_names(name: str, value: str, secr
             "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model resnet50",
             "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model <text 8>",
         ),
-        ("/home/ann/env/bin/python my.py", "<dir>/python <file>.py"),
+        ("/home/ann/env/bin/python my.py", "/<dir>/python <file>.py"),
         ("/usr/bin/python3.11 -O2 -j8 -n=4", "/usr/bin/python3.11 -O2 -j8 -n=4"),
         ("mpirun -H n17:2,n18:2 -np 4 --bind-to core", "mpirun -H host-a:2,host-b:2 -np 4 --bind-to core"),
         ("mpirun --map-by slot:PE=2 -x A_B=4 ./mine", "mpirun --map-by slot:PE=2 -x A_B=4 ./<file>"),
@@ -329,7 +362,7 @@ def test_options_of_secrets_are_known_by_their_names(name: str, value: str, secr
             "x --model a-one --model a-two --model a-one",
             "x --model <text 5> --model <text 5 b> --model <text 5>",
         ),
-        ("x --data /y1/one.csv --data /y1/two.csv", "x --data <dir>/<file>.csv --data <dir>/<file b>.csv"),
+        ("x --data /y1/one.csv --data /y1/two.csv", "x --data /<dir>/<file>.csv --data /<dir>/<file b>.csv"),
         ("x --card 4111-1111-1111-1111 --tel 004915112345678", "x --card <text 19> --tel <number 15>"),
         (
             "x --betas 0.9,0.999 --shape 3x224x224 --device cuda:0",
