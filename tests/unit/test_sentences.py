@@ -53,8 +53,10 @@ FOREIGN: Mapping[str, str] = {
     "report/markdown.py": "names that would be markup",
     "report/placeholders.py": "placeholders in runs that were masked before",
     "report/private_texts.py": "secrets, hosts and users in whatever was recorded",
-    "report/safety.py": "paths, hosts and users in whatever was recorded",
+    "report/recorded_texts.py": "paths and commands in whatever was recorded",
+    "report/safety.py": "settings of variables, thread pools and codes of later versions",
     "report/secrets.py": "secrets in whatever was recorded",
+    "report/text_mask.py": "paths, hosts and users in whatever was recorded",
     "report/text.py": "control characters in foreign names",
     "verdict/advice/limits.py": "commands, their options and environment variables",
 }
