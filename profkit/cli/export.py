@@ -35,7 +35,10 @@ _TARGETS = ("perfetto", "chrome", "speedscope")
 @process_option
 @full_paths_option
 def export(run: Path, to: str, output: Path | None, process: str | None, full_paths: bool) -> None:
-    """Write a run for Perfetto, chrome://tracing or speedscope, masked as a report is."""
+    """Write a run for Perfetto, chrome://tracing or speedscope.
+
+    What is written is masked as a report is: it holds no home, user, host name or secret.
+    """
     from dataclasses import replace
 
     from profkit.api.files import keep_inputs
