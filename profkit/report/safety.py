@@ -25,7 +25,6 @@ from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import FORMS, Kind, declared
 from profkit.report.known_words import is_said
 from profkit.report.recorded_texts import roots_of
-from profkit.report.secrets import suspects
 from profkit.report.table_mask import TableMask
 from profkit.report.text_mask import HOME, ROOT_NAMES, Owner, TextMask, is_absolute
 from profkit.verdict.types import Advice, Checked, Diff, Evidence
@@ -252,18 +251,17 @@ class Masker(TextMask):
             rows = getattr(table, column, None)
             if rows is not None:
                 used[rows] = True
-        among = suspects(table.strings)
+        masked = self.name_mask(table.strings)
         strings = [
-            self.name(text, among=among) if kept else ""
-            for text, kept in zip(table.strings, used.tolist(), strict=True)
+            masked(text) if kept else "" for text, kept in zip(table.strings, used.tolist(), strict=True)
         ]
         return replace(table, strings=tuple(strings))
 
     def _table(self, table: DiffTable) -> DiffTable:
-        paths = {path: self.key_path(path) for path in {key.path for key in table.keys}}
-        names = {
-            name: self.name(name, users=False) for name in {*table.name, *(k.qualname for k in table.keys)}
-        }
+        # In the order of the rows, as placeholders are given in the order in which texts are met.
+        paths = {path: self.key_path(path) for path in dict.fromkeys(key.path for key in table.keys)}
+        called = list(dict.fromkeys((*table.name, *(key.qualname for key in table.keys))))
+        names = dict(zip(called, map(self.name_mask(called, users=False), called), strict=True))
         keys = table.keys
         if any(shown != path for path, shown in (*paths.items(), *names.items())):
             keys = tuple(FunctionKey(k.root, paths[k.path], names[k.qualname]) for k in keys)

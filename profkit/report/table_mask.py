@@ -42,23 +42,27 @@ class TableMask:
     def _mask(self, identity: int, profiles: list[Profile], roots: Roots) -> None:
         masker, strings = self._masker, profiles[0].strings
         among = suspects(strings)
-        ways: Mapping[tuple[str, ...], Callable[[str], str]] = {
-            ("file",): lambda text: masker.file(text, roots),
-            ("name", "qualname"): lambda text: masker.name(text, users=False, among=among),
-            ("module",): masker.module,
-            ("source_hash",): lambda text: masker.formed(text, FORMS["Profile.source_hash"]),
+        form = FORMS["Profile.source_hash"]
+        # By the columns that hold a kind of text: what masks one, having seen all of them.
+        ways: Mapping[tuple[str, ...], Callable[[list[str]], Callable[[str], str]]] = {
+            ("file",): lambda _: lambda text: masker.file(text, roots, among),
+            ("name", "qualname"): lambda names: masker.name_mask(names, users=False),
+            ("module",): lambda _: lambda text: masker.module(text, among),
+            ("source_hash",): lambda _: lambda text: masker.formed(text, form),
         }
         texts = [""] * len(strings)
         owned = np.zeros(len(strings), np.bool_)
         owned[0] = True
         moved: dict[str, npt.NDArray[np.int32]] = {}
-        for columns, mask in ways.items():
+        for columns, way in ways.items():
             used = np.zeros(len(strings), np.bool_)
             for profile in profiles:
                 for column in columns:
                     used[getattr(profile, column)] = True
             places = np.arange(len(strings), dtype=np.int32)
-            for at in np.flatnonzero(used).tolist():
+            rows = np.flatnonzero(used).tolist()
+            mask = way([strings[at] for at in rows])
+            for at in rows:
                 text = mask(strings[at])
                 if not owned[at]:
                     texts[at] = text

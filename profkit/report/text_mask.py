@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
@@ -302,6 +302,26 @@ class TextMask:
             self._names[text, users] = known
         return known
 
+    def name_mask(self, texts: Sequence[str], *, users: bool = True) -> Callable[[str], str]:
+        """Return what masks the names of a large table as `name` does, having looked at all of them at once.
+
+        Parameters
+        ----------
+        texts
+            The names, and whatever else is in the table.
+        users
+            As for `name`.
+        """
+        among = suspects(texts)
+        quiet = not among and not self._private.may_be_in(texts)
+
+        def masked(text: str) -> str:
+            if quiet and "/" not in text and "\\" not in text:
+                return text
+            return self.name(text, users=users, among=among)
+
+        return masked
+
     def _without_homes(self, text: str) -> str:
         if self._home is not None:
             text = self._home.sub(HOME, text)
@@ -354,20 +374,21 @@ class TextMask:
             masked = self._commands.shown(core)
         return f"{around['open']}{masked}{around['close']}"
 
-    def file(self, file: str, roots: Roots) -> str:
+    def file(self, file: str, roots: Roots, among: Sequence[SecretRule] | None = None) -> str:
         """Name a source file by its root: ``<site>/numpy/linalg/_linalg.py``.
 
-        A second directory of the same kind is ``<site-2>``, so that two copies of a module stay two.
+        A second directory of the same kind is ``<site-2>``, so that two copies of a module stay two. `among` is as
+        for `name`.
         """
         root, inside = rooted(file, roots)
         if root == GENERATED and not file.endswith(">"):
             return self._generated(file)
         placeholder = ROOT_NAMES.get(root)
         if placeholder is None or file.endswith(">"):
-            return self.name(file)
+            return self.name(file, among=among)
         if is_absolute(inside):
             return self.outside(file)
-        return f"{self._prefix(root, normalise(file).removesuffix(inside))}/{self.name(inside)}"
+        return f"{self._prefix(root, normalise(file).removesuffix(inside))}/{self.name(inside, among=among)}"
 
     def _prefix(self, root: str, prefix: str) -> str:
         """Return what stands for a directory of a kind."""
@@ -378,15 +399,15 @@ class TextMask:
             self._prefixes[root, prefix] = known
         return known
 
-    def module(self, text: str) -> str:
+    def module(self, text: str, among: Sequence[SecretRule] | None = None) -> str:
         """Name a module without what its file's path does not show."""
-        text = masked_by_rules(text, self._placeholders.secret)
+        text = masked_by_rules(text, self._placeholders.secret, among)
         if "/" in text or "\\" in text:
             return self.outside(text)
         parts = [
             self._placeholders.of("name", part) if part in self._lost else part for part in text.split(".")
         ]
-        return self.name(".".join(parts))
+        return self.name(".".join(parts), among=among)
 
     def _generated(self, file: str) -> str:
         """Name the file of a generated function by what makes it one: the directories before are somebody's."""
