@@ -259,7 +259,7 @@ class Masker(TextMask):
 
     def _table(self, table: DiffTable) -> DiffTable:
         # In the order of the rows, as placeholders are given in the order in which texts are met.
-        paths = {path: self.key_path(path) for path in dict.fromkeys(key.path for key in table.keys)}
+        paths = self.key_paths(key.path for key in table.keys)
         called = list(dict.fromkeys((*table.name, *(key.qualname for key in table.keys))))
         names = dict(zip(called, map(self.name_mask(called, users=False), called), strict=True))
         keys = table.keys

@@ -314,13 +314,19 @@ class TextMask:
         """
         among = suspects(texts)
         quiet = not among and not self._private.may_be_in(texts)
+        places = quiet and self._may_hold_places("\n".join(text for text in texts if "/" in text or "\\" in text))
 
         def masked(text: str) -> str:
-            if quiet and "/" not in text and "\\" not in text:
+            if quiet and not (places and ("/" in text or "\\" in text)):
                 return text
             return self.name(text, users=users, among=among)
 
         return masked
+
+    def _may_hold_places(self, text: str) -> bool:
+        """Whether there is a home or an absolute path in any line of a text."""
+        patterns = (_HOMES, _ROOT_HOME, _PATH_IN_NAME, *([self._home] if self._home is not None else []))
+        return any(pattern.search(text) for pattern in patterns)
 
     def _without_homes(self, text: str) -> str:
         if self._home is not None:
@@ -444,7 +450,13 @@ class TextMask:
 
     def key_path(self, path: str) -> str:
         """Mask the path of a `FunctionKey`."""
-        return self.outside(path) if is_absolute(path) else self.name(path)
+        return self.key_paths((path,))[path]
+
+    def key_paths(self, paths: Iterable[str]) -> dict[str, str]:
+        """Mask the paths of many `FunctionKey`."""
+        every = list(dict.fromkeys(paths))
+        masked = self.name_mask([path for path in every if not is_absolute(path)])
+        return {path: self.outside(path) if is_absolute(path) else masked(path) for path in every}
 
     def user_file(self, path: str) -> str:
         """Mask the path of a file that the user named: its base name."""
