@@ -8,7 +8,6 @@ it measures itself and `profkit show` tells; the second the program's wall time 
 from __future__ import annotations
 
 import argparse
-import marshal
 import os
 import statistics
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.measuring import environment
 from profkit.capture.agent import settings
+from profkit.capture.records import read_samples
 from profkit.capture.sampler import SAMPLES_NAME, Sampler
 
 #: Most of one core that the sampler may take, and most by which the program may become slower.
@@ -68,9 +68,9 @@ def measure(threads: int, seconds: float, repeats: int, work: Path) -> str:
     for _ in range(repeats):
         plain = run(program, threads, seconds, None)
         watched = run(program, threads, seconds, work)
-        record = marshal.loads((work / SAMPLES_NAME).read_bytes())
-        shares.append(record["cpu_s"] / watched)
-        periods.append(record["period_s"])
+        found = read_samples(work / SAMPLES_NAME)
+        shares.append(found.cpu_s / watched)
+        periods.append(found.period_s or 0.0)
         ratios.append(watched / plain)
     share, ratio = statistics.median(shares), statistics.median(ratios)
     met = "met" if share <= BAR_SHARE and ratio <= BAR_WALL else "MISSED"

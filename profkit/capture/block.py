@@ -26,9 +26,9 @@ from typing import Any, ParamSpec, TypeVar
 from profkit.capture import host
 from profkit.capture.agent import block_record as agent
 from profkit.capture.agent import process_facts, settings
-from profkit.capture.launcher import check_output
 from profkit.capture.provenance import git_state, job
-from profkit.errors import CaptureError, ProfkitError, UsageError
+from profkit.capture.reservation import check_output
+from profkit.errors import CaptureError, ProfkitError
 
 __all__ = ["Block", "capture"]
 
@@ -121,8 +121,6 @@ class Block:
             )
         self._path = Path(os.path.abspath(self._path))  # the block may change the working directory
         check_output(self._path)
-        if not os.access(self._path.parent, os.W_OK):
-            raise UsageError("cannot be written there", parameter="output", value=self._path)
         self._spool = Path(tempfile.mkdtemp(prefix="profkit-block-"))
         try:
             self._facts = {

@@ -7,22 +7,22 @@ the later one. Used by `packer`, after it has made processes of the records.
 
 from __future__ import annotations
 
-import marshal
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from profkit.capture import records as record_files
 from profkit.capture import sampler
 from profkit.capture.agent import process_facts
 from profkit.capture.proc_files import read_stat
-from profkit.formats.run_notices import read_notices
-from profkit.model import Host, Machine, Notice, Process, Profile, Series, Thread, ThreadSamples
+from profkit.capture.record_types import Folded, Launch, Record, Sampled, SeenProcess, SeenThread, Task
+from profkit.model import Host, Machine, Notice, Process, Profile, Thread, ThreadSamples
 
-__all__ = ["Sampled", "attach", "is_alive", "kernel_of", "known", "of_task", "read_sampled", "unseen"]
+__all__ = ["attach", "is_alive", "known", "of_task", "read_sampled", "summary", "unseen"]
 
 _Value = TypeVar("_Value")
 
@@ -32,71 +32,30 @@ MOST_LISTED = 1_000
 UNSEEN_SHARE, UNSEEN_S = 0.05, 0.1
 #: Later than any reading, ns.
 _FOREVER = 2**63 - 1
-#: A file larger than this is not one of ours.
-_MOST_BYTES = 2**30
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """What the sampler wrote.
-
-    Attributes
-    ----------
-    kernel
-        Where it looked, as `kernel_of` names it.
-    root
-        Number of the target's process.
-    summary
-        ``Manifest.sampler``.
-    quota_cpus
-        Least CPU quota of the target's cgroup.
-    processes
-        As `process_tree` describes them.
-    """
-
-    kernel: str
-    root: int
-    summary: dict[str, Any]
-    series: Series | None
-    quota_cpus: float | None
-    processes: tuple[Mapping[str, Any], ...]
-
-
 #: Most characters of a thread's name in the kernel (proc(5), ``comm``).
 COMM = 15
 
 
 def read_sampled(spool: Path) -> tuple[Sampled | None, list[Notice]]:
     """Return what the sampler left in a spool directory, and what is wrong with it."""
-    path = spool / sampler.SAMPLES_NAME
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ValueError("too large")
-        record = marshal.loads(path.read_bytes())
-        if record["format"] != sampler.FORMAT:
-            raise ValueError(f"format {record['format']}")
-        read = record["machine"]
-        series = None
-        if read is not None and read["time_ns"]:
-            series = Series(
-                np.frombuffer(read["time_ns"], np.int64),
-                {name: np.frombuffer(column, np.float64) for name, column in read["columns"].items()},
-            ).validate()
-        summary = {key: record[key] for key in ("period_s", "samples", "cpu_s")}
-        summary["notes"] = read_notices("notes", record["notes"])
-        quota = read["quota_cpus"] if read is not None else None
-        return Sampled(
-            kernel_of(record), record["root"], summary, series, quota, tuple(record["processes"])
-        ), []
+        return record_files.read_samples(spool / sampler.SAMPLES_NAME), []
     except FileNotFoundError:
         return None, []
-    except (OSError, ValueError, EOFError, TypeError, KeyError) as error:
+    except (OSError, ValueError) as error:
         return None, [Notice("samples-unreadable", str(error))]
 
 
-def kernel_of(record: Mapping[str, Any]) -> str:
-    """Return what identifies the running kernel under an agent or sampler; containers share one."""
-    return str(record.get("boot") or record["host"])
+def summary(sampled: Sampled | None, unseen: Notice | None) -> dict[str, Any] | None:
+    """Return ``Manifest.sampler``, with a notice more if there is one."""
+    if sampled is None:
+        return None
+    return {
+        "period_s": sampled.period_s,
+        "samples": sampled.samples,
+        "cpu_s": sampled.cpu_s,
+        "notes": sampled.notes if unseen is None else (*sampled.notes, unseen),
+    }
 
 
 def is_alive(kernel: str, pid: int, born: int | None) -> bool:
@@ -112,8 +71,8 @@ def is_alive(kernel: str, pid: int, born: int | None) -> bool:
 
 def attach(
     sampled: Sampled | None,
-    launch: Mapping[str, Any],
-    records: Sequence[Mapping[str, Any]],
+    launch: Launch,
+    records: Sequence[Record],
     processes: Sequence[Process],
     machine_host: Host,
 ) -> list[Process]:
@@ -139,22 +98,20 @@ def attach(
     found = list(processes)
     images: dict[tuple[str, int, int | None], list[int]] = {}
     for index, record in enumerate(records):
-        images.setdefault((kernel_of(record), record["pid"], record["born"]), []).append(index)
+        images.setdefault((record.kernel, record.pid, record.born), []).append(index)
     collected = {p.pid: i for i, p in enumerate(processes) if i >= len(records)}
     has_main = any(process.role in ("main", "rank") for process in processes)
     if sampled is not None:
         for seen in sampled.processes:
-            own = images.get((sampled.kernel, seen["ns_pid"], seen["born"]))
+            own = images.get((sampled.kernel, seen.ns_pid, seen.born))
             if own is not None:
-                if (
-                    seen["ns_pid"] == seen["pid"]
-                ):  # else its threads have other numbers here than in its records
+                if seen.ns_pid == seen.pid:  # else its threads have other numbers here than in its records
                     found += _with_seen(found, own, records, seen, sampled, launch)
                 continue
-            role = "main" if seen["pid"] == sampled.root and not has_main else "child"
+            role = "main" if seen.pid == sampled.root and not has_main else "child"
             process = _unprofiled(seen, sampled, launch, role, machine_host)
-            if seen["pid"] in collected:
-                at = collected[seen["pid"]]
+            if seen.pid in collected:
+                at = collected[seen.pid]
                 found[at] = replace(process, role=found[at].role, ranges=found[at].ranges)
             else:
                 found.append(process)
@@ -166,10 +123,10 @@ def attach(
 def _with_seen(
     found: list[Process],
     own: Sequence[int],
-    records: Sequence[Mapping[str, Any]],
-    seen: Mapping[str, Any],
+    records: Sequence[Record],
+    seen: SeenProcess,
     sampled: Sampled,
-    launch: Mapping[str, Any],
+    launch: Launch,
 ) -> list[Process]:
     """Add what was seen of a process to its images, and return the image that came after them, if one did.
 
@@ -178,63 +135,63 @@ def _with_seen(
     """
     last = own[-1]
     record = records[last]
-    hidden = {tid for index in own for tid in records[index].get("agent_tids", ())}
-    replaced_ns = int(record["perf"] * 1e9)
-    later = record["state"] == "replaced" and seen["last_ns"] > replaced_ns
-    later = later and tuple(seen["command"]) != tuple(record["argv"])
+    hidden = {tid for index in own for tid in records[index].agent_tids}
+    replaced_ns = int(record.perf * 1e9)
+    later = record.state == "replaced" and seen.last_ns > replaced_ns
+    later = later and seen.command != record.argv
     samples = _samples(seen, hidden)
-    begins = [0, *(int(records[index]["begin_perf"] * 1e9) for index in own[1:])]
+    begins = [0, *(int(records[index].begin_perf * 1e9) for index in own[1:])]
     ends = [*begins[1:], replaced_ns if later else _FOREVER]
     for index, begin, end in zip(own, begins, ends, strict=True):
         image = replace(
             found[index],
             samples=_between(samples, begin, end),
-            peak_threads=max(1, seen["peak_threads"] - bool(hidden)),
+            peak_threads=max(1, seen.peak_threads - bool(hidden)),
         )
         found[index] = _merged(image, _in_image(seen, begin, end), hidden)
     if not later:
         return []
     rest = _unprofiled(_in_image(seen, replaced_ns, _FOREVER), sampled, launch, "child", found[last].host)
     after = _less(rest, found[last])
-    wall = (seen["last_ns"] - replaced_ns) / 1e9
+    wall = (seen.last_ns - replaced_ns) / 1e9
     return [replace(after, wall_s=wall, samples=_between(samples, replaced_ns, _FOREVER))]
 
 
-def _in_image(seen: Mapping[str, Any], begin_ns: int, end_ns: int) -> Mapping[str, Any]:
+def _in_image(seen: SeenProcess, begin_ns: int, end_ns: int) -> SeenProcess:
     """Return what was seen without the threads that ended in another image; only the main thread outlives one."""
     threads = []
-    for thread in seen["threads"]:
-        last = int(np.frombuffer(thread["rows"][-24:-16], np.int64)[0]) if thread["rows"] else _FOREVER - 1
+    for thread in seen.threads:
+        last = int(thread.rows[-1, 0]) if len(thread.rows) else _FOREVER - 1
         if begin_ns <= last < end_ns:
             threads.append(thread)
-    return {**seen, "threads": threads}
+    return replace(seen, threads=tuple(threads))
 
 
-def _merged(process: Process, seen: Mapping[str, Any], hidden: set[int]) -> Process:
+def _merged(process: Process, seen: SeenProcess, hidden: set[int]) -> Process:
     """Return a profiled process with the greater of its own and the sampler's counters."""
-    by_tid: dict[int, list[Mapping[str, Any]]] = {}
-    for thread in seen["threads"]:
-        if thread["tid"] not in hidden:
-            by_tid.setdefault(thread["tid"], []).append(thread)
+    by_tid: dict[int, list[SeenThread]] = {}
+    for thread in seen.threads:
+        if thread.tid not in hidden:
+            by_tid.setdefault(thread.tid, []).append(thread)
     threads = []
-    for thread in process.threads:
-        counted = by_tid.get(thread.tid, []) if thread.tid is not None else []
+    for own in process.threads:
+        counted = by_tid.get(own.tid, []) if own.tid is not None else []
         # The newest of those that had this number one after the other.
-        threads.append(_greater(thread, counted.pop()) if counted else thread)
+        threads.append(_greater(own, counted.pop()) if counted else own)
     others = [thread for rest in by_tid.values() for thread in rest]
-    threads += _listed(others, seen["folded"])
+    threads += _listed(others, seen.folded)
     waits = [thread.run_queue_wait_s for thread in threads if thread.run_queue_wait_s is not None]
     return replace(
         process,
         threads=tuple(threads),
-        cpu_s=max(process.cpu_s or 0.0, seen["cpu_s"])
+        cpu_s=max(process.cpu_s or 0.0, seen.cpu_s)
         if process.exit in ("killed", "running")
         else process.cpu_s,
         run_queue_wait_s=sum(waits) if waits else process.run_queue_wait_s,
     )
 
 
-def _greater(thread: Thread, counted: Mapping[str, Any]) -> Thread:
+def _greater(thread: Thread, counted: SeenThread) -> Thread:
     other = _thread(counted)
     values: dict[str, Any] = {
         name: max(
@@ -257,38 +214,44 @@ _COUNTERS = (
 )
 
 
-def of_task(task: Sequence[Any]) -> dict[str, Any]:
-    """Return the counters of a thread as an agent recorded them; the last four are in final records only."""
-    _, _, run_ns, wait_ns, timeslices, *details = task
-    values = (run_ns / 1e9, wait_ns / 1e9, timeslices, *(details or (None,) * 4))
-    return dict(zip(_COUNTERS, values, strict=True))
+def of_task(task: Task) -> dict[str, Any]:
+    """Return the counters of a thread as an agent recorded them, as arguments for `Thread`."""
+    return {
+        "run_s": task.run_ns / 1e9,
+        "run_queue_wait_s": task.wait_ns / 1e9,
+        "timeslices": task.timeslices,
+        "user_s": task.user_s,
+        "system_s": task.system_s,
+        "voluntary_switches": task.voluntary,
+        "involuntary_switches": task.involuntary,
+    }
 
 
-def _thread(counted: Mapping[str, Any]) -> Thread:
-    known = counted["run_ns"] >= 0
+def _thread(counted: SeenThread) -> Thread:
+    known = counted.run_ns >= 0
     return Thread(
         Profile.empty(),
-        tid=counted["tid"],
-        name=counted["name"],
-        run_s=counted["run_ns"] / 1e9 if known else None,
-        run_queue_wait_s=counted["wait_ns"] / 1e9 if known else None,
-        timeslices=counted["timeslices"] if known else None,
-        user_s=counted["user_s"],
-        system_s=counted["system_s"],
-        voluntary_switches=counted["voluntary"],
-        involuntary_switches=counted["involuntary"],
+        tid=counted.tid,
+        name=counted.name,
+        run_s=counted.run_ns / 1e9 if known else None,
+        run_queue_wait_s=counted.wait_ns / 1e9 if known else None,
+        timeslices=counted.timeslices if known else None,
+        user_s=counted.user_s,
+        system_s=counted.system_s,
+        voluntary_switches=counted.voluntary,
+        involuntary_switches=counted.involuntary,
     )
 
 
-def _listed(counted: Sequence[Mapping[str, Any]], folded: Sequence[int]) -> list[Thread]:
+def _listed(counted: Sequence[SeenThread], folded: Folded) -> list[Thread]:
     """Return threads without Python functions, those that ran most, and one row for all others."""
-    number, run_ns, wait_ns = folded
+    number, run_ns, wait_ns = folded.threads, folded.run_ns, folded.wait_ns
     kept = list(counted)
     if len(kept) > MOST_LISTED:
-        kept.sort(key=lambda thread: -int(thread["run_ns"]))
+        kept.sort(key=lambda thread: -thread.run_ns)
         for thread in kept[MOST_LISTED:]:
-            number, run_ns = number + 1, run_ns + max(0, thread["run_ns"])
-            wait_ns += max(0, thread["wait_ns"])
+            number, run_ns = number + 1, run_ns + max(0, thread.run_ns)
+            wait_ns += max(0, thread.wait_ns)
         del kept[MOST_LISTED:]
     threads = [_thread(thread) for thread in kept]
     if number:
@@ -298,30 +261,28 @@ def _listed(counted: Sequence[Mapping[str, Any]], folded: Sequence[int]) -> list
     return threads
 
 
-def _unprofiled(
-    seen: Mapping[str, Any], sampled: Sampled, launch: Mapping[str, Any], role: str, host: Host | None
-) -> Process:
+def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, host: Host | None) -> Process:
     """Return a process that only the sampler saw."""
-    root = seen["pid"] == sampled.root
+    root = seen.pid == sampled.root
     # The main thread first, as everywhere.
-    counted = sorted(seen["threads"], key=lambda thread: thread["tid"] != seen["pid"])
-    threads = _listed(counted, seen["folded"])
+    counted = sorted(seen.threads, key=lambda thread: thread.tid != seen.pid)
+    threads = _listed(counted, seen.folded)
     waits = known(thread.run_queue_wait_s for thread in threads)
-    wall = launch.get("wall_s") if root else (seen["last_ns"] - seen["first_ns"]) / 1e9
-    if seen["alive"] and is_alive(sampled.kernel, seen["pid"], seen["born"]):
+    wall = launch.wall_s if root else (seen.last_ns - seen.first_ns) / 1e9
+    if seen.alive and is_alive(sampled.kernel, seen.pid, seen.born):
         state = "running"
-    elif root and launch.get("exit_status") is not None:
-        state = "killed" if launch.get("killed") else "exited"
+    elif root and launch.exit_status is not None:
+        state = "killed" if launch.killed else "exited"
     else:
         state = "ended"
     return Process(
-        pid=seen["pid"],
-        parent=seen["parent"],
+        pid=seen.pid,
+        parent=seen.parent,
         role=role,
-        command=_command(seen, launch if root else {}),
+        command=_command(seen, launch.command if root else ()),
         exit=state,
         wall_s=wall or None,
-        cpu_s=max(seen["cpu_s"], sum(known(thread.run_s for thread in threads))),
+        cpu_s=max(seen.cpu_s, sum(known(thread.run_s for thread in threads))),
         run_queue_wait_s=sum(waits) if waits else None,
         voluntary_switches=_sum(thread.voluntary_switches for thread in threads),
         involuntary_switches=_sum(thread.involuntary_switches for thread in threads),
@@ -329,15 +290,15 @@ def _unprofiled(
         host=host,
         profiled=False,
         samples=_samples(seen, set()),
-        peak_threads=seen["peak_threads"],
+        peak_threads=seen.peak_threads,
     )
 
 
-def _command(seen: Mapping[str, Any], launch: Mapping[str, Any]) -> tuple[str, ...]:
+def _command(seen: SeenProcess, launched: tuple[str, ...]) -> tuple[str, ...]:
     """Words of a process; one that ended at once was seen by its name only, which the launcher can complete."""
-    words, launched = seen["command"], launch.get("command") or [""]
-    alone = len(words) == 1 and os.path.basename(launched[0])[:COMM] == words[0][:COMM]
-    return tuple(launched if alone else words)
+    words = seen.command
+    alone = len(words) == 1 and launched and os.path.basename(launched[0])[:COMM] == words[0][:COMM]
+    return launched if alone else words
 
 
 def known(values: Iterable[_Value | None]) -> list[_Value]:
@@ -350,11 +311,9 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(counts) if counts else None
 
 
-def _samples(seen: Mapping[str, Any], hidden: set[int]) -> ThreadSamples | None:
+def _samples(seen: SeenProcess, hidden: set[int]) -> ThreadSamples | None:
     parts = [
-        (thread["tid"], np.frombuffer(thread["rows"], np.int64).reshape(-1, 3))
-        for thread in seen["threads"]
-        if thread["rows"] and thread["tid"] not in hidden
+        (thread.tid, thread.rows) for thread in seen.threads if len(thread.rows) and thread.tid not in hidden
     ]
     if not parts:
         return None
@@ -376,14 +335,14 @@ def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> Threa
     )
 
 
-def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequence[Mapping[str, Any]]) -> None:
+def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequence[Record]) -> None:
     """Take out of an image's counters what the image before it had used: the kernel counts through an exec."""
     before: Process | None = None
     for index in own:
         process = found[index]
         if before is not None:
             found[index] = _less(process, before)
-        before = process if records[index]["state"] == "replaced" else None
+        before = process if records[index].state == "replaced" else None
 
 
 def _less(process: Process, before: Process) -> Process:

@@ -2,42 +2,52 @@
 
 The target keeps the terminal, the three standard streams, its signals and its exit status; profkit only adds
 variables to its environment. While it runs, the launcher sleeps and its sampler looks now and then. The spool
-directory lies beside the output, so that ranks on other hosts reach it through a shared file system and a killed
-launcher leaves it to be merged.
+directory lies beside the output, so that ranks on other hosts reach it through a shared file system. It is removed
+when the run file is written, or when nothing was run; after every other end it is there to be merged.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
-import json
+import errno
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from profkit.capture.agent import process_facts, settings
-from profkit.capture.provenance import git_state, job
+from profkit.capture import signal_forwarding
+from profkit.capture.agent import settings
+from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
+from profkit.capture.target import Target
 from profkit.errors import ProfkitError, UsageError
-from profkit.formats.atomic import replacing
 
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.model import Run
 
-__all__ = ["CommandNotFoundError", "capture", "check_output"]
+__all__ = ["NotWrittenError", "capture"]
 
 
-class CommandNotFoundError(ProfkitError):
-    """The target cannot be started; the exit code is the shell's."""
+#: What is said when a signal asks for an end while a run file is written.
+_PATIENCE = "{} is being written; a second signal stops that, and the records are kept"
 
-    def __init__(self, command: str, error: OSError) -> None:
-        self.exit_code = 127 if isinstance(error, FileNotFoundError) else 126
-        super().__init__(f"{command}: {error.strerror or error}")
+
+class NotWrittenError(ProfkitError):
+    """The target has run and its run file was not written; unless the target removed them, its records are kept.
+
+    Attributes
+    ----------
+    status : int
+        The target's status: its exit code, or ``-N`` when signal N ended it.
+    """
+
+    def __init__(self, problem: str, status: int, exit_code: int = 2) -> None:
+        self.status = status
+        self.exit_code = exit_code if status == 0 else status if status > 0 else 128 - status
+        super().__init__(problem)
 
 
 def capture(
@@ -46,9 +56,14 @@ def capture(
     *,
     repeat: int = 1,
     written: Callable[[Path, Run], None] | None = None,
+    say: Callable[[str], None] | None = None,
     nvtx_shim: bool = False,
 ) -> int:
     """Run `command`, `repeat` times, and write one run file each time.
+
+    Signals that end a program are the target's while it runs. One that comes before the target is started means
+    that nothing is run. One that comes while the run file is written does not stop that; a second one does, half a
+    second later or more, and the records are kept. After any of them no further repetition is started.
 
     Parameters
     ----------
@@ -57,208 +72,169 @@ def capture(
     repeat
         How many times; with more than one the number is put before the suffix.
     output
-        Where to write; ``None`` picks ``run.prof``, or ``run-2.prof`` and so on where that exists. In a rank of
-        a job (``mpirun -n 4 profkit capture …``) the rank is put before the suffix.
+        Where to write, in one capture at a time; ``None`` picks ``run.prof``, or ``run-2.prof`` and so on where that
+        is taken. In a rank of a job (``mpirun -n 4 profkit capture …``) the rank is put before the suffix.
     written
         Called with each run file and what is in it, when it has been written.
+    say
+        Called with what a user who sends signals must know.
     nvtx_shim
         Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it raise.
 
     Returns
     -------
     int
-        The last target's status: its exit code, or ``-N`` when signal N ended it.
+        The last target's status: its exit code, or ``-N`` when signal N ended it, or the launcher before it was
+        started.
 
     Raises
     ------
     UsageError
-        The output cannot be written there.
+        The output cannot be written there, or another capture is writing it; nothing was run.
     CommandNotFoundError
         There is no such command.
+    NotWrittenError
+        The target has run, and there is no run file.
     """
     status = 0
-    environ = dict(os.environ)  # as it is now: packing will change the launcher's own
-    for number in range(1, repeat + 1):
-        path = _output_path(output, number if repeat > 1 else None)
-        status, run = _capture_once(list(command), path, environ, nvtx_shim)
-        if written is not None:
-            written(path, run)
-        if status < 0:
-            break  # it was stopped; the repetitions too
+    with signal_forwarding.held_back() as signals, contextlib.ExitStack() as names_kept:
+        series = _Series(
+            list(command),
+            dict(os.environ),  # as it is now: packing will change the launcher's own
+            nvtx_shim,
+            signals,
+            written or (lambda path, run: None),
+            say or (lambda line: None),
+        )
+        if output is not None:
+            names = [_named(output, number if repeat > 1 else None) for number in range(1, repeat + 1)]
+            for name in names:
+                check_output(name)
+            if repeat > 1:
+                names_kept.enter_context(reserved(_named(output, None)))
+        for number in range(1, repeat + 1):
+            with _reserved(output, number if repeat > 1 else None) as path:
+                status = _capture_once(series, path)
+            if number < repeat and (status < 0 or signals.end_asked_by is not None):
+                series.say(f"stopped at run {number} of {repeat}")
+                break
     return status
 
 
-def _output_path(output: Path | None, number: int | None) -> Path:
+def _named(path: Path, number: int | None) -> Path:
+    """Put the rank and the number of the repetition before the suffix, where there is one of them."""
     rank, size = settings.rank_of(os.environ)
     marks = []
     if rank is not None and (size or 1) > 1:
         marks.append(f"rank{rank}")
-    path = output or Path("run.prof")
     if number is not None:
         marks.append(str(number))
-    if marks:
-        path = path.with_name("-".join([path.stem, *marks]) + (path.suffix or ".prof"))
+    return path.with_name("-".join([path.stem, *marks]) + (path.suffix or ".prof")) if marks else path
+
+
+@contextlib.contextmanager
+def _reserved(output: Path | None, number: int | None) -> Iterator[Path]:
+    """Choose the run file of one capture, and keep its name from others."""
+    path = _named(output or Path("run.prof"), number)
     if output is None:
-        free, count = path, 1
-        # A spool beside it belongs to a capture that runs, or to one that was killed and may be merged yet.
-        while free.exists() or any(path.parent.glob(f"{_spool_prefix(free)}*")):
-            count += 1
-            free = path.with_name(f"{path.stem}-{count}{path.suffix}")
-        path = free
-    check_output(path)
-    return path
+        with free_name(path) as free:
+            yield free
+    else:
+        with reserved(path):
+            yield path
 
 
-def check_output(path: Path) -> None:
-    """Refuse what no run file can be written to.
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """What the captures of one command line have in common."""
 
-    Raises
-    ------
-    UsageError
-        It is a directory, a device or a pipe.
-    """
-    if path.is_dir():
-        raise UsageError("is a directory; name the file to write", parameter="output", value=path)
-    if path.exists() and not path.is_file():
-        # The file is renamed into its place: that would remove a device, such as /dev/null.
-        raise UsageError("is not a regular file; name the file to write", parameter="output", value=path)
+    command: list[str]
+    environ: Mapping[str, str]
+    nvtx_shim: bool
+    signals: signal_forwarding.Signals
+    written: Callable[[Path, Run], None]
+    say: Callable[[str], None]
 
 
-def _spool_prefix(path: Path) -> str:
-    return f".{path.name}.spool-"
-
-
-def _capture_once(
-    command: list[str], path: Path, environ: Mapping[str, str], nvtx_shim: bool
-) -> tuple[int, Run]:
+def _capture_once(series: _Series, path: Path) -> int:
+    """Run the target and write its run file: the one place that removes a spool directory."""
+    signals = series.signals
     try:
-        spool = Path(tempfile.mkdtemp(prefix=_spool_prefix(path), dir=path.parent)).absolute()
+        spool = Path(tempfile.mkdtemp(prefix=spool_prefix(path), dir=path.parent)).absolute()
     except OSError as error:
         raise UsageError(
             f"cannot write there ({error.strerror}); choose another place", parameter="output", value=path
         ) from None
-    keep = False
+    removed = True  # until something has been run
     try:
-        status = _run_target(command, spool, environ, nvtx_shim)
-        keep = True  # from here on the spool holds what cannot be had again
-        run = _pack(spool, path, status)
-        keep = False
+        target = Target(series.command, series.environ, spool, signals, nvtx_shim=series.nvtx_shim)
+        early = signals.arrived()
+        if early is not None:
+            return -early
+        target.start()
+        removed = (
+            False  # from here on the spool holds what cannot be had again, and a run file alone replaces it
+        )
+        status = target.wait()
+        before = _identity(path)
+        try:
+            with signals.answered(lambda: series.say(_PATIENCE.format(path))):
+                run = _pack(target, spool, path)
+                removed = True
+                series.written(path, run)
+        except BaseException as error:
+            stopped = isinstance(error, signal_forwarding.Interrupted)
+            removed = removed or (stopped and _identity(path) not in (None, before))
+            if not removed:
+                raise _not_written(error, spool, path, status) from error
+            if not stopped:  # otherwise only what is said of the run was cut short
+                raise
+        return status
     finally:
-        if not keep:
+        if removed:
             shutil.rmtree(spool, ignore_errors=True)
-    return status, run
 
 
-def _pack(spool: Path, path: Path, status: int) -> Run:
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from the one that took its place, ``None`` where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _pack(target: Target, spool: Path, path: Path) -> Run:
+    target.prepared()
     from profkit.capture.packer import pack_spool
     from profkit.formats.runfile import write_run
 
-    if not spool.is_dir():
-        raise ProfkitError(
-            f"{path}: nothing to write: the command (which ended with status {status}) removed {spool}, where "
-            "profkit kept its records; choose another place with -o"
-        )
-    try:
-        run = pack_spool(spool, wait_for_stragglers=True)
-        write_run(path, run)
-    except OSError as error:
-        raise ProfkitError(
-            f"{path}: cannot be written ({error.strerror}); the records are kept: "
-            f"free some space, then run profkit merge {shlex.quote(str(spool))} -o {shlex.quote(str(path))}"
-        ) from error
-    except KeyboardInterrupt:
-        raise ProfkitError(
-            f"{path}: not written; the records are kept: run profkit merge "
-            f"{shlex.quote(str(spool))} -o {shlex.quote(str(path))}"
-        ) from None
+    run = pack_spool(spool, wait_for_stragglers=True)
+    write_run(path, run)
     return run
 
 
-def _run_target(command: list[str], spool: Path, environ: Mapping[str, str], nvtx_shim: bool) -> int:
-    from profkit.capture import host, nvtx, signal_forwarding
-
-    environment = dict(environ)
-    inject = str(Path(__file__).parent / "agent" / "inject")
-    environment["PYTHONPATH"] = _python_path(inject, environment.get("PYTHONPATH", ""))
-    environment[settings.SPOOL_VARIABLE] = str(spool)
-    nvtx_warnings = nvtx.inject(environment, torch_shim=nvtx_shim)
-    facts: dict[str, Any] = {
-        "command": command,
-        "cwd": _cwd(),
-        "environment": settings.thread_environment(environ),
-        "job": job(),
-        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-        "clocks": {"time": time.time(), "perf_counter": time.perf_counter(), "monotonic": time.monotonic()},
-        "exit_status": None,
-        "warnings": nvtx_warnings,
-    }
-    try:
-        (spool / settings.sampled_mark(process_facts.boot_id())).touch()
-        _write_facts(spool, facts)
-    except OSError as error:
-        raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
-    speed = host.probe_speed()  # before the target runs: it must not have to share a CPU with it
-    # Nor must a target that has one CPU queue for the tenth of a second that these take.
-    beside = host.cpus_to_use() > 1
-    if not beside:
-        facts["git"] = git_state()
-    with signal_forwarding.held_back() as waiting:
-        begin = time.monotonic()
-        before = host.take_reading()
-        try:
-            # Descriptors stay open: shells (`<(…)`), make and MPI's process managers pass some on by number.
-            target = subprocess.Popen(command, env=environment, preexec_fn=waiting.release, close_fds=False)
-        except OSError as error:
-            raise CommandNotFoundError(command[0], error) from None
-        from profkit.capture.sampler import Sampler
-
-        sampler = Sampler(target.pid, spool)
-        if beside:
-            _prepare_packing()
-            facts["git"] = git_state()
-            facts["host"] = {**_as_dict(host.read_host()), **speed}
-        try:
-            status = waiting.wait(target, ended=sampler.finish)
-        finally:
-            sampler.finish()
-        facts["wall_s"] = time.monotonic() - begin
-        facts["readings"] = [_as_dict(before), _as_dict(host.take_reading())]
-        if not beside:
-            _prepare_packing()
-            facts["host"] = {**_as_dict(host.read_host()), **speed}
-        facts["tree_cpu_s"] = waiting.tree_cpu_s
-        facts["killed"] = status < 0
-        facts["exit_status"] = status if status >= 0 else 128 - status
-        with contextlib.suppress(OSError):  # disk full, directory gone: packing will fail, and say which
-            _write_facts(spool, facts)
-    return status
-
-
-def _python_path(inject: str, inherited: str) -> str:
-    """Put the agent's directory in front; an empty entry means the current directory, an empty path nothing."""
-    entries = [entry for entry in inherited.split(os.pathsep) if entry != inject] if inherited else []
-    return os.pathsep.join([inject, *entries])
-
-
-def _cwd() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""  # it was removed
-
-
-def _as_dict(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__slots__}
-
-
-def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
-    with replacing(spool / "launch.json", durable=False) as file:  # it outlives profkit, not the machine
-        file.write(json.dumps(facts).encode("ascii"))
-
-
-def _prepare_packing() -> None:
-    """Import what packing needs: while the target runs, where that is not on its CPU, so that it delays nothing."""
-    # numpy's BLAS must not start its pool of threads beside the target's.
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    import profkit.capture.packer
-    import profkit.formats.runfile  # noqa: F401
+def _not_written(error: BaseException, spool: Path, path: Path, status: int) -> NotWrittenError:
+    """Return the one line that says where the records are and what makes a run file of them."""
+    if not spool.is_dir():
+        return NotWrittenError(
+            f"{path}: nothing to write: the command (which ended with status {status}) removed {spool}, where "
+            "profkit kept its records; choose another place with -o",
+            status,
+        )
+    exit_code, first = 2, ""
+    if isinstance(error, OSError):
+        problem = f"cannot be written ({error.strerror or error})"
+        first = "free some space, then " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    elif isinstance(error, signal_forwarding.Interrupted):
+        problem, exit_code = f"not written ({error})", 128 + error.number
+    elif isinstance(error, ProfkitError):
+        problem = f"not written ({error})"
+    else:
+        problem = f"not written ({type(error).__name__}{f': {error}' if str(error) else ''})"
+    return NotWrittenError(
+        f"{path}: {problem}; the records are kept: {first}run profkit merge {shlex.quote(str(spool))} "
+        f"-o {shlex.quote(str(path))}",
+        status,
+        exit_code,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,18 +10,19 @@ import numpy as np
 
 from profkit.capture import host as host_facts
 from profkit.capture.agent import process_facts
-from profkit.capture.counters import Sampled, kernel_of, known
+from profkit.capture.counters import known
+from profkit.capture.host import Reading
+from profkit.capture.record_types import Launch, Record, Sampled
 from profkit.model import Host, Machine, Series
 
 __all__ = ["by_host", "of_run"]
 
 
-def of_run(launch: Mapping[str, Any], sampled: Sampled | None, host: Host) -> Machine | None:
+def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | None:
     """Return the machine's counters over the run, from the launcher's readings and the sampler's series."""
-    readings = [host_facts.Reading(**reading) for reading in launch.get("readings") or ()]
     series = sampled.series if sampled is not None else None
-    if len(readings) == 2:
-        found = host_facts.between(readings[0], readings[1], host)
+    if len(launch.readings) == 2:
+        found = host_facts.between(launch.readings[0], launch.readings[1], host)
     elif series is not None and len(series.time_ns) > 1:  # the launcher was killed
         found = Machine(
             cpus=host.cpus,
@@ -34,10 +35,9 @@ def of_run(launch: Mapping[str, Any], sampled: Sampled | None, host: Host) -> Ma
         )
     else:
         return None
-    found = replace(found, tree_cpu_s=launch.get("tree_cpu_s"))
-    if series is None:
+    found = replace(found, tree_cpu_s=launch.tree_cpu_s)
+    if sampled is None or sampled.machine is None or series is None:
         return found
-    assert sampled is not None
     peaks = known([found.peak_runnable, _greatest(series, "runnable")])
     periods = _last(series, "periods")
     if periods is not None and periods >= (found.periods or 0):
@@ -48,7 +48,7 @@ def of_run(launch: Mapping[str, Any], sampled: Sampled | None, host: Host) -> Ma
             throttled_periods=int(_last(series, "throttled_periods") or 0),
             periods=int(periods),
         )
-    quotas = known([found.quota_cpus, sampled.quota_cpus])
+    quotas = known([found.quota_cpus, sampled.machine.quota_cpus])
     return replace(
         found,
         peak_runnable=int(max(peaks)) if peaks else None,
@@ -71,7 +71,7 @@ def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]
     return np.zeros(0) if column is None else column[~np.isnan(column)]
 
 
-def by_host(machine: Machine | None, host: Host, records: Sequence[Mapping[str, Any]]) -> dict[str, Machine]:
+def by_host(machine: Machine | None, host: Host, records: Sequence[Record]) -> dict[str, Machine]:
     """Return every host's machine by its name; nothing where all ran on the launcher's.
 
     Parameters
@@ -81,24 +81,20 @@ def by_host(machine: Machine | None, host: Host, records: Sequence[Mapping[str, 
     records
         What agents wrote; those on other hosts hold a reading from their begin and one from their end.
     """
-    longest: dict[str, Mapping[str, Any]] = {}
+    longest: dict[str, tuple[float, Record, Reading, Reading]] = {}
+    here = process_facts.boot_id()
     for record in records:
-        if record.get("machine") is None or kernel_of(record) == process_facts.boot_id():
+        if record.machine is None or record.kernel == here:
             continue
-        name = record["host"]
+        begin, end = record.machine
+        span = end.time_s - begin.time_s
         # Two processes may be in different cgroups: both readings are one process's, that of the longest span.
-        if name not in longest or _span(record) > _span(longest[name]):
-            longest[name] = record
+        if record.host not in longest or span > longest[record.host][0]:
+            longest[record.host] = span, record, begin, end
     if not longest:
         return {}
     found = {host.name: machine} if machine is not None else {}
-    for name, record in longest.items():
-        here = Host(name=name, cpus=record["cpus"], quota_cpus=record.get("quota_cpus"))
-        begin, end = (host_facts.Reading(**reading) for reading in record["machine"])
-        found[name] = host_facts.between(begin, end, here)
+    for name, (_, record, begin, end) in longest.items():
+        there = Host(name=name, cpus=record.cpus, quota_cpus=record.quota_cpus)
+        found[name] = host_facts.between(begin, end, there)
     return found
-
-
-def _span(record: Mapping[str, Any]) -> float:
-    begin, end = record["machine"]
-    return float(end["time_s"] - begin["time_s"])

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from profkit.capture.agent.settings import INJECTION_VARIABLE, NVTX_PATCH_VARIABLE
 from profkit.capture.native import nvtx_library
 from profkit.errors import FormatError
 
 if TYPE_CHECKING:  # numpy, which starting a target does not need
+    from profkit.capture.record_types import Record
     from profkit.formats.nvtx_log import NvtxLog
     from profkit.model import Notice, Process
 
@@ -69,7 +70,7 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
 
 
 def attach(
-    spool: Path, records: Sequence[Mapping[str, Any]], processes: Sequence[Process]
+    spool: Path, records: Sequence[Record], processes: Sequence[Process]
 ) -> tuple[list[Process], dict[int, Mapping[int, str]], list[Notice]]:
     """Give each process its ranges.
 
@@ -147,16 +148,16 @@ def _parts(path: Path) -> tuple[str, int, float]:
 
 
 def _owner(
-    host: str, pid: int, started: float, records: Sequence[Mapping[str, Any]], processes: Sequence[Process]
+    host: str, pid: int, started: float, records: Sequence[Record], processes: Sequence[Process]
 ) -> int | None:
     """Return the last image of that process that had begun when the file was made, and has no ranges yet."""
     candidates = [
-        (record["begin_time"], index)
+        (record.begin_time, index)
         for index, record in enumerate(records)
-        if record["host"] == host
-        and record["pid"] == pid
-        and record["begin_time"] <= started + _CLOCK_SLACK
-        and not (record["state"] == "replaced" and record["time"] < started)
+        if record.host == host
+        and record.pid == pid
+        and record.begin_time <= started + _CLOCK_SLACK
+        and not (record.state == "replaced" and record.time < started)
     ]
     if not candidates:
         return None

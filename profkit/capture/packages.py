@@ -18,7 +18,7 @@ def installed_packages(path: Iterable[str]) -> dict[str, str]:
     for entry in dict.fromkeys(path):
         try:
             names = os.listdir(entry)
-        except OSError:
+        except (OSError, ValueError):  # sys.path may hold anything, texts that name no file among them
             continue
         for name in names:
             base, dot, kind = name.rpartition(".")

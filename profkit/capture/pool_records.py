@@ -10,8 +10,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
+from profkit.capture.record_types import Record
 from profkit.model import Host, Pool
 from profkit.model.pools import CAPPED, holding_variable
 
@@ -29,35 +29,33 @@ _PER_CORE = frozenset(("mkl", "torch", "torch-interop", "libiomp5"))
 _NUMEXPR_MOST = (8, 16)
 
 
-def pools_of(record: Mapping[str, Any], host: Host, cores: int | None = None) -> tuple[Pool, ...] | None:
+def pools_of(record: Record, host: Host, cores: int | None = None) -> tuple[Pool, ...] | None:
     """Return the pools of one process, those with known sizes first.
 
     Parameters
     ----------
     record
-        What the agent wrote; see ``agent/thread_pools.py`` for its rows.
+        What the agent wrote.
     host
         Of the process, with its CPUs and quota.
     cores
         Physical cores of that host, ``None`` where not known.
     """
-    rows = record.get("pools")
-    if rows is None:
+    if record.pools is None:
         return None
-    environment = record["environment"]
-    at_start = record.get("environment_at_start", environment)
+    environment, at_start = record.environment, record.environment_at_start
     pools = []
-    for library, file, threads, version, seen, most in rows:
-        if threads == 0:  # TensorFlow: one per CPU
-            threads = host.affinity or host.cpus
-        origin, variable = pool_origin(library, threads, environment, at_start, host, seen, cores)
-        peak = most if most is not None and threads is not None and most > threads else None
-        pools.append(Pool(library, threads, origin, variable, version, file, peak))
+    for row in record.pools:
+        # TensorFlow: one per CPU.
+        threads = host.affinity or host.cpus if row.threads == 0 else row.threads
+        origin, variable = pool_origin(row.library, threads, environment, at_start, host, row.seen, cores)
+        peak = row.most if row.most is not None and threads is not None and row.most > threads else None
+        pools.append(Pool(row.library, threads, origin, variable, row.version, row.file, peak))
     names = Counter(
         library
-        for task in record["tasks"]
+        for task in record.tasks
         for pattern, library in _THREAD_NAMES
-        if pattern.match(task[1]) is not None
+        if pattern.match(task.name) is not None
     )
     for library, count in names.items():
         origin, variable = pool_origin(library, count, environment, at_start, host, None, cores)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from profkit.capture.record_types import ThreadTable
 from profkit.model import RangeCalls
 
 __all__ = ["name_ranges", "range_calls"]
@@ -21,61 +21,55 @@ __all__ = ["name_ranges", "range_calls"]
 _NAME, _DOMAIN = "name ", "domain "
 
 
-def range_calls(table: Mapping[str, Any], row_of: npt.NDArray[np.int32]) -> RangeCalls | None:
+def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls | None:
     """Return the sums of one thread, ranges by their numbers; ``None`` where there were none.
 
     Parameters
     ----------
     table
-        Of a record; ``inside`` is a list of ``(path, ranges, rows)``, where a path has ``(domain, name, opener)`` for
-        each range from the outermost on, and a row is ``(function, calls, self time, wait, blocked)``.
+        Of a record.
     row_of : int32 array
         Row in the thread's profile of each function number; −1 where it has none.
     """
-    inside = table.get("inside") or ()
-    if not inside:
+    seen, inside = table.contexts, table.inside
+    if not len(seen.parent):
         return None
     strings: dict[str, int] = {"": 0}
-    numbers: dict[tuple[Any, ...], int] = {}
-    contexts: list[tuple[int, int, int, int, int]] = []
-    rows: list[tuple[float, ...]] = []
 
     def string(kind: str, number: int) -> int:
         return strings.setdefault(f"{kind}{number}", len(strings)) if number else 0
 
-    def context(path: tuple[Any, ...]) -> int:
-        """Return the number of a path's context; contexts around it are made first."""
-        known = numbers.get(path)
-        if known is None:
-            parent = context(path[:-1]) if len(path) > 1 else -1
-            domain, name, opener = path[-1]
-            known = numbers[path] = len(contexts)
-            row = int(row_of[opener]) if opener >= 0 else -1
-            contexts.append((parent, string(_NAME, name), string(_DOMAIN, domain), row, 0))
-        return known
-
-    for path, count, found in inside:
-        number = context(tuple(map(tuple, path)))
-        contexts[number] = (*contexts[number][:4], contexts[number][4] + count)
-        rows += [(number, row_of[row[0]], *row[1:]) for row in found if row_of[row[0]] >= 0]
+    # Two contexts are one where functions that opened them are, which may have been the agent's own.
+    numbers: dict[tuple[int, int, int, int], int] = {}
+    counts: list[int] = []
+    moved: list[int] = []
+    columns = (seen.parent, seen.domain, seen.name, seen.opener, seen.count)
+    for parent, domain, name, opener, count in zip(*(c.tolist() for c in columns), strict=True):
+        around = moved[parent] if parent >= 0 else -1
+        row = int(row_of[opener]) if opener >= 0 else -1
+        number = numbers.setdefault((around, string(_NAME, name), string(_DOMAIN, domain), row), len(numbers))
+        if number == len(counts):
+            counts.append(0)
+        counts[number] += count
+        moved.append(number)
+    contexts = np.array(list(numbers), np.int32)
+    function = row_of[inside.function]
+    known = function >= 0
     # A thread without counters of the kernel has unknown waiting, not zero.
-    unknown = 0.0 if table.get("measured") else np.nan
-    columns = np.array(contexts, np.int64).reshape(-1, 5)
-    values = np.array(rows, np.float64).reshape(-1, 6)
-    parent, name, domain, opener = (columns[:, i].astype(np.int32) for i in range(4))
+    unknown = 0.0 if table.measured else np.nan
     return RangeCalls(
         strings=tuple(strings),
-        parent=parent,
-        name=name,
-        domain=domain,
-        opener=opener,
-        count=columns[:, 4],
-        context=values[:, 0].astype(np.int32),
-        function=values[:, 1].astype(np.int32),
-        ncalls=values[:, 2].astype(np.int64),
-        tottime=values[:, 3],
-        wait=values[:, 4] + unknown,
-        blocked=values[:, 5] + unknown,
+        parent=contexts[:, 0],
+        name=contexts[:, 1],
+        domain=contexts[:, 2],
+        opener=contexts[:, 3],
+        count=np.array(counts, np.int64),
+        context=np.array(moved, np.int32)[inside.context[known]],
+        function=function[known],
+        ncalls=inside.calls[known],
+        tottime=inside.tottime[known],
+        wait=inside.wait[known] + unknown,
+        blocked=inside.blocked[known] + unknown,
     )
 
 

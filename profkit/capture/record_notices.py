@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from profkit.capture.agent import settings
+from profkit.capture.record_types import Launch, Notes, Record
 from profkit.model import Notice, Process
 from profkit.model.notices import Number, grouped, missing_ranks
 
@@ -18,72 +20,74 @@ _HARMLESS = frozenset(("waiting-sampled",))
 _RATES = (50, 20, 10, 5)
 
 
-def of_process(record: Mapping[str, Any]) -> tuple[Notice, ...]:
+def of_process(record: Record) -> tuple[Notice, ...]:
     """Return what one process's agent recorded of itself."""
     found: list[Notice] = []
-    said = record["notes"]
-    if "agent_failed" in said:
-        found.append(Notice("agent-failed", said["agent_failed"]))
-    if "not_cpython" in said:
-        found.append(Notice("not-cpython", said["not_cpython"]))
-    if "write_failed" in said:
-        found.append(Notice("snapshots-not-written", said["write_failed"]))
-    if "displaced" in said:
+    said = record.notes
+    if said.agent_failed:
+        found.append(Notice("agent-failed", said.agent_failed))
+    if said.not_cpython:
+        found.append(Notice("not-cpython", said.not_cpython))
+    if said.write_failed:
+        found.append(Notice("snapshots-not-written", said.write_failed))
+    if said.displaced:
         found.append(Notice("profile-function-replaced"))
-    if "no_snapshots" in said:
+    if said.no_snapshots:
         found.append(Notice("no-snapshots"))
-    if "sampled" in said:
-        rate = min(_RATES, key=lambda known: abs(known - said["sampled"][1]))
+    if said.sampled is not None:
+        taken = said.sampled.rate
+        rate = min(_RATES, key=lambda known: abs(known - taken))
         found.append(Notice("waiting-sampled", "", {"rate": rate}))
-    if "sampling_failed" in said:
-        found.append(Notice("waiting-sampling-failed", said["sampling_failed"]))
-    if "nvtx_patched" in said:
+    if said.sampling_failed:
+        found.append(Notice("waiting-sampling-failed", said.sampling_failed))
+    if said.nvtx_patched:
         found.append(Notice("nvtx-patched"))
-    if "nvtx_unknown" in said:
+    if said.nvtx_unknown:
         found.append(Notice("nvtx-not-patchable"))
-    if "torch_nvtx" in said:
+    if said.torch_nvtx:
         found.append(Notice("torch-nvtx-shimmed"))
-    if "emit_nvtx" in said:
+    if said.emit_nvtx:
         found.append(Notice("torch-emit-nvtx"))
-    found.extend(_own_profiler(record, said))
+    found.extend(_own_profiler(said, record.begin_perf))
     return tuple(found)
 
 
-def _own_profiler(record: Mapping[str, Any], said: Mapping[str, Any]) -> Iterable[Notice]:
-    spans, more, times = said.get("own_profiler", []), said.get("own_profiler_more", 0), 1
-    if more:
-        times, spans = len(spans) + more, [(spans[0][0], spans[-1][1])]
+def _own_profiler(said: Notes, begin_perf: float) -> Iterable[Notice]:
+    spans = [(span.begin, span.end) for span in said.own_profiler]
+    times = 1
+    if said.own_profiler_more and spans:
+        times, spans = len(spans) + said.own_profiler_more, [(spans[0][0], spans[-1][1])]
     for begin, end in spans:
         numbers: dict[str, Number] = {"times": times}
         for name, moment in (("begin_s", begin), ("end_s", end)):
             if moment is not None:
-                numbers[name] = max(0.0, moment - record["begin_perf"])
+                numbers[name] = max(0.0, moment - begin_perf)
         yield Notice("own-cprofile", "", numbers)
 
 
-def of_launch(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Iterable[Notice]:
+def of_launch(facts: Launch, records: Sequence[Record]) -> Iterable[Notice]:
     """Yield what limits the run as a whole.
 
     Parameters
     ----------
     facts
-        The launcher's, with its own notices under ``warnings``.
+        The launcher's, with its own notices.
     records
         What agents wrote.
     """
-    yield from facts.get("warnings") or ()
-    if facts.get("wall_s") is None:
+    yield from facts.warnings
+    if facts.wall_s is None:
         yield Notice("launcher-killed")
     if not records:
         yield Notice("no-python-process")
-    expected = {r["world_size"] for r in records if (r["world_size"] or 1) > 1}
-    if len(expected) == 1 and not facts.get("job"):
-        missing = missing_ranks("rank-missing", (r["rank"] for r in records), expected.pop())
+    expected = {r.world_size for r in records if r.world_size is not None and r.of_job}
+    if len(expected) == 1 and not facts.job:
+        missing = missing_ranks("rank-missing", (r.rank for r in records), expected.pop())
         if missing is not None:
             yield missing
 
 
-def of_processes(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) -> Iterable[Notice]:
+def of_processes(records: Sequence[Record], found: Sequence[Process]) -> Iterable[Notice]:
     """Yield what limits single processes, once for all of which it is true.
 
     Parameters
@@ -94,8 +98,8 @@ def of_processes(records: Sequence[Mapping[str, Any]], found: Sequence[Process])
     yield from _killed(records, found)
     said: list[tuple[int | None, Notice]] = []
     for record, process in zip(records, found, strict=True):
-        version = tuple(int(part) for part in record["version"].split(".")[:2])
-        if version >= (3, 12) and record["tracer"] == "cprofile" and _ran_threads(record):
+        version = record.python
+        if version >= (3, 12) and record.tracer == "cprofile" and _ran_threads(record):
             python = {"python": f"{version[0]}.{version[1]}"}
             said.append((process.pid, Notice("threads-in-one-stack", "", python)))
     said += [(process.pid, Notice("process-running")) for process in found if process.exit == "running"]
@@ -103,7 +107,7 @@ def of_processes(records: Sequence[Mapping[str, Any]], found: Sequence[Process])
     yield from grouped(said)
 
 
-def _killed(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) -> Iterable[Notice]:
+def _killed(records: Sequence[Record], found: Sequence[Process]) -> Iterable[Notice]:
     killed = [(r, p) for r, p in zip(records, found, strict=True) if p.exit == "killed"]
     workers = [(r, p.pid) for r, p in killed if p.role == "worker"]
     if workers:
@@ -112,25 +116,25 @@ def _killed(records: Sequence[Mapping[str, Any]], found: Sequence[Process]) -> I
     others = [(r, p.pid) for r, p in killed if p.role != "worker"]
     if others:
         lost = _most_lost([record for record, _ in others])
-        estimated = sum(record["tracer"] == "cprofile" for record, _ in others)
+        estimated = sum(record.tracer == "cprofile" for record, _ in others)
         if estimated:
             lost["estimated"] = estimated
         yield Notice("process-killed", "", lost).at(pids=[pid for _, pid in others])
 
 
-def _most_lost(records: Sequence[Mapping[str, Any]]) -> dict[str, Number]:
+def _most_lost(records: Sequence[Record]) -> dict[str, Number]:
     """Return what a killed process may miss at most: one that does nothing is read at the longest interval only."""
-    interval = max(record["interval"] for record in records)
+    interval = max(record.interval for record in records)
     longest = settings.LONGEST_INTERVAL
     return {"lost_s": interval, **({"idle_lost_s": longest} if interval < longest else {})}
 
 
-def _ran_threads(record: Mapping[str, Any]) -> bool:
+def _ran_threads(record: Record) -> bool:
     """Whether a second Python thread was started: that shows in the profile itself."""
-    codes = record["codes"]
-    for table in record["threads"]:
-        for row in table["functions"]:
-            file, _, name, _ = codes[row[0]]
-            if name in ("_bootstrap_inner", "start") and file.endswith("threading.py"):
-                return True
-    return False
+    codes = record.codes
+    starts = [
+        number
+        for number, name in enumerate(codes.name)
+        if name in ("_bootstrap_inner", "start") and codes.files[codes.file[number]].endswith("threading.py")
+    ]
+    return any(np.isin(table.functions.function, starts).any() for table in record.threads)

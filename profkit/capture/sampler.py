@@ -8,7 +8,6 @@ priority. Looking costs CPU that the target could have used, so the pace follows
 from __future__ import annotations
 
 import contextlib
-import marshal
 import os
 import sys
 import threading
@@ -16,16 +15,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.agent import process_facts, settings
+from profkit.capture.agent import process_facts, record_file, settings
 from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
 from profkit.formats.atomic import replacing
 
-__all__ = ["FORMAT", "SAMPLES_NAME", "Sampler"]
+__all__ = ["SAMPLES_NAME", "Sampler"]
 
-#: File in the spool directory, and the version of what is in it.
+#: File in the spool directory.
 SAMPLES_NAME = "sampler.samples"
-FORMAT = 1
 
 #: Part of one core that looking may take. The promise is 0.01; the first samples come before the cost is known.
 SHARE = 0.005
@@ -129,7 +127,6 @@ class Sampler:
         if self._thread is not None and threading.current_thread() is self._thread:
             self._cpu_s = time.thread_time()
         record = {
-            "format": FORMAT,
             "host": os.uname().nodename if hasattr(os, "uname") else "",
             "boot": process_facts.boot_id(),
             "root": self._target,
@@ -142,7 +139,7 @@ class Sampler:
         }
         # Disk full, directory gone: the launcher will say so itself. A slow disk must not keep the sampler waiting.
         with contextlib.suppress(OSError), replacing(self._spool / SAMPLES_NAME, durable=False) as file:
-            file.write(marshal.dumps(record, 4))
+            file.writelines(record_file.encode(record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT, record))
 
 
 class _Watch:

@@ -1,9 +1,14 @@
-"""Waiting for the target without coming between it and its signals.
+"""The launcher's signals: those of the target reach it as without profkit, and none costs the run.
 
 A signal that is sent to the launcher alone (``kill PID``) is meant for the target and is passed on. One
 that reached the whole process group (Ctrl-C, ``timeout``, Slurm, mpirun) has reached the target already, and
 passing it on would deliver it twice. The kernel does not distinguish the two; a witness does: an idle child of
 the launcher in the same group, to which no signal is sent individually.
+
+Before the target is started, and between its end and the launcher's, no signal is the target's. What arrives before
+means that nothing is to be run. What arrives after is nearly always the second half of what has ended the target (a
+second Ctrl-C, the second signal of ``timeout``), and must not cost the run: it takes two more, with a pause between
+them, to stop the writing of the run file.
 """
 
 from __future__ import annotations
@@ -16,7 +21,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-__all__ = ["Waiting", "end_like", "held_back"]
+from profkit.errors import ProfkitError
+
+__all__ = ["Interrupted", "Signals", "end_like", "held_back"]
 
 #: Signals that may be sent to the launcher and that are meant for the target.
 _FORWARDED = frozenset(
@@ -25,9 +32,21 @@ _FORWARDED = frozenset(
     if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 )
 
+#: Those of them that ask for the end of a program.
+_ENDING = frozenset(
+    number for number in _FORWARDED if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+)
+
+#: What the launcher waits for while the target runs: those, and the target's end.
+_AWAITED = _FORWARDED | {number for number in signal.Signals if number.name == "SIGCHLD"}
+
 #: Seconds between a signal's arrival and asking the witness: who signals a process and its group does both
 #: within microseconds.
 _SETTLE = 0.02
+
+#: Seconds within which a further signal is of the same wish as the one before: an impatient second Ctrl-C, a key that
+#: is held down, a program that signals the process and its group.
+_SAME_WISH = 0.5
 
 _CAN_WAIT = hasattr(signal, "sigtimedwait")
 
@@ -55,11 +74,15 @@ class _Witness:
 
     def was_sent(self, number: int) -> bool:
         """Whether the witness got this signal too; forgets all that it got."""
+        return bool(self.forget() >> number & 1)
+
+    def forget(self) -> int:
+        """Forget the signals that the witness got; return them, one bit each."""
         try:
             os.write(self._ask, b"?")
-            return bool(int.from_bytes(os.read(self._answers, 8), "little") >> number & 1)
+            return int.from_bytes(os.read(self._answers, 8), "little")
         except OSError:
-            return False
+            return 0
 
     def dismiss(self) -> None:
         """End the witness."""
@@ -69,15 +92,58 @@ class _Witness:
             os.waitpid(self._pid, 0)
 
 
-class Waiting:
-    """Starts nothing itself: what `held_back` gives to who starts a target and waits for it."""
+class Interrupted(KeyboardInterrupt):
+    """The writing of a run file is to stop.
 
-    def __init__(self, witness: _Witness | None, release: Callable[[], None] | None) -> None:
-        self._witness = witness
-        #: What the target must call before it is executed, if anything.
-        self.release = release
+    Attributes
+    ----------
+    number : int
+        The signal that asked for it.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"interrupted by {signal.Signals(number).name}")
+
+
+class Signals:
+    """What becomes of the launcher's signals; `held_back` makes the one that a series of captures has."""
+
+    def __init__(self) -> None:
         #: CPU seconds of the target and of all its descendants that were waited for; ``None`` where not known.
         self.tree_cpu_s: float | None = None
+        #: The first signal that asked for an end since the target was started.
+        self.end_asked_by: int | None = None
+        self._last_wish = -_SAME_WISH
+        self._target: subprocess.Popen[bytes] | None = None
+        self._impatient: Callable[[], None] | None = None
+        self._wishes = 0
+        self._early: int | None = None
+        self._handlers: dict[int, object] = {}
+        self._witness: _Witness | None = None
+        self._mask: set[int] | set[signal.Signals] = set()
+
+    # Before the target
+
+    def arrived(self) -> int | None:
+        """Return a signal that came before the target was started and ends the launcher, ``None`` without one."""
+        if self._witness is not None:
+            self._witness.forget()  # what it got of an earlier target's
+        if _CAN_WAIT and (received := signal.sigtimedwait(_FORWARDED, 0)) is not None:
+            return received.si_signo
+        return self._early
+
+    def release(self) -> None:
+        """Give a process that was forked, and is about to become the target, the signals that it is to have."""
+        for number, handler in self._handlers.items():
+            # What has a handler here has none after an exec, and what is ignored stays so.
+            signal.signal(number, signal.SIG_IGN if handler is signal.SIG_IGN else signal.SIG_DFL)
+        if _CAN_WAIT:
+            for number in _pending(os.getppid()) & _ENDING:
+                os.kill(os.getpid(), number)  # it came before this process was there, and is the target's too
+            _set_mask(self._mask)
+
+    # While it runs
 
     def wait(self, target: subprocess.Popen[bytes], ended: Callable[[], None] = lambda: None) -> int:
         """Wait for the target; return its exit code, or ``-N`` if signal N ended it.
@@ -89,71 +155,157 @@ class Waiting:
         ended
             Called when it has ended and the kernel still keeps its counters, where that can be known.
         """
-        if self._witness is None:
-            status = _wait_with_handlers(target)
-            ended()
-            return status
-        while True:
-            if self._has_ended(target):
+        self._target = target
+        try:
+            if self._witness is None:
+                status = target.wait()
                 ended()
-                return self._reap(target)
-            received = signal.sigwaitinfo({*_FORWARDED, signal.SIGCHLD})
-            if received.si_signo == signal.SIGCHLD or received.si_pid == 0:
+                return status
+            self._pass_on(target, self._witness)
+            ended()
+            return self._reap(target)
+        finally:
+            self._target = None
+
+    def _pass_on(self, target: subprocess.Popen[bytes], witness: _Witness) -> None:
+        """Pass signals on until the target has ended."""
+        while not _has_ended(target):
+            received = signal.sigwaitinfo(_AWAITED)
+            if received.si_signo == signal.SIGCHLD:
+                continue
+            self._note(received.si_signo)
+            if received.si_pid == 0:
                 continue  # no sender: the terminal driver, which signals the whole foreground group
             time.sleep(_SETTLE)
-            if not self._witness.was_sent(received.si_signo):
+            if not witness.was_sent(received.si_signo):
                 _send(target, received.si_signo)
-
-    @staticmethod
-    def _has_ended(target: subprocess.Popen[bytes]) -> bool:
-        try:
-            return os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # who started us ignores SIGCHLD, and so the kernel has reaped it
-            return True
+        # What came together with its end was meant for the target.
+        while (late := signal.sigtimedwait(_FORWARDED, 0)) is not None:
+            self._note(late.si_signo)
 
     def _reap(self, target: subprocess.Popen[bytes]) -> int:
-        try:
-            _, status, usage = os.wait4(target.pid, 0)
-        except ChildProcessError:
-            return target.wait()
+        _, status, usage = os.wait4(target.pid, 0)
         target.returncode = os.waitstatus_to_exitcode(status)
         self.tree_cpu_s = usage.ru_utime + usage.ru_stime
         return target.returncode
 
+    def _note(self, number: int) -> bool:
+        """Note a signal; return whether it is a new wish and no repetition of the one before."""
+        if number not in _ENDING:
+            return False
+        if self.end_asked_by is None:
+            self.end_asked_by = number
+        now = time.monotonic()
+        if now - self._last_wish < _SAME_WISH:
+            return False
+        self._last_wish = now
+        return True
+
+    # After its end
+
+    @contextlib.contextmanager
+    def answered(self, impatient: Callable[[], None]) -> Iterator[None]:
+        """Write what the target has left, in this context: signals are answered instead of waiting.
+
+        Parameters
+        ----------
+        impatient
+            Called at the first new wish for an end: it says that a further one will be granted.
+
+        Raises
+        ------
+        Interrupted
+            Anywhere in the context, at the second such wish.
+        """
+        self._impatient, self._wishes = impatient, 0
+        try:
+            if _CAN_WAIT:
+                _set_mask(self._mask)
+            yield
+        finally:
+            self._impatient = None  # from here on the handler raises nothing
+            if _CAN_WAIT:
+                signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+
+    def _handle(self, number: int, _frame: object) -> None:
+        """Answer a signal; where signals can be waited for, it is called in `answered` alone."""
+        if self._target is not None:
+            self._note(number)
+            if number != signal.SIGINT or not os.isatty(0):  # Ctrl-C has reached the target itself
+                _send(self._target, number)
+        elif self._impatient is None:
+            self._early = number
+        elif self._note(number):
+            self._wishes += 1
+            if self._wishes == 1:
+                self._impatient()
+            else:
+                self._impatient = None  # what cleans up now is not interrupted again
+                raise Interrupted(number)
+
+    # Of a series of captures
+
+    def _begin(self) -> None:
+        # With SIGCHLD ignored, as by a parent's `trap '' CHLD`, the kernel keeps no exit status for us.
+        for number in _AWAITED:
+            handler = signal.getsignal(number)
+            if number in _FORWARDED and handler is not signal.SIG_IGN:
+                self._handlers[number] = signal.signal(number, self._handle)
+            elif number not in _FORWARDED and handler is signal.SIG_IGN:
+                self._handlers[number] = signal.signal(number, signal.SIG_DFL)
+        if _CAN_WAIT:
+            self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+            # Before any target: from its first moment on, a signal to the group must find the witness in it.
+            self._witness = _Witness()
+
+    def _end(self) -> None:
+        if self._witness is not None:
+            self._witness.dismiss()
+        if _CAN_WAIT:
+            while signal.sigtimedwait(_FORWARDED, 0) is not None:
+                pass  # too late to be of any effect
+            _set_mask(self._mask)
+        for number, handler in self._handlers.items():
+            if handler is not None:  # it was none of Python's
+                signal.signal(number, handler)  # type: ignore[arg-type]
+
 
 @contextlib.contextmanager
-def held_back() -> Iterator[Waiting]:
-    """Hold back the forwarded signals while a target is started in this context and waited for."""
-    if not _CAN_WAIT:  # macOS, Windows: signals are handled, see `_wait_with_handlers`
-        yield Waiting(None, None)
-        return
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
+def held_back() -> Iterator[Signals]:
+    """Hold back the signals that end a program, while targets are started in this context and waited for.
+
+    Raises
+    ------
+    ProfkitError
+        This user may start no further process.
+    """
+    signals = Signals()
     try:
-        # Before the target: from its first moment on, a signal to the group must find the witness in it.
-        witness = _Witness()
         try:
-            yield Waiting(witness, lambda: _set_mask(previous))
-        finally:
-            witness.dismiss()
+            signals._begin()
+        except OSError as error:
+            raise ProfkitError(f"no process can be started: {error.strerror}; nothing was run") from None
+        yield signals
     finally:
-        _set_mask(previous)
+        signals._end()
+
+
+def _has_ended(target: subprocess.Popen[bytes]) -> bool:
+    return os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _pending(pid: int) -> set[int]:
+    """Return the signals that wait for a process; none where the system does not say."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"ShdPnd:"):
+                bits = int(line.split()[1], 16)
+                return {int(number) for number in _FORWARDED if bits >> number - 1 & 1}
+    return set()
 
 
 def _set_mask(mask: set[int] | set[signal.Signals]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-def _wait_with_handlers(target: subprocess.Popen[bytes]) -> int:
-    def forward(number: int, _frame: object) -> None:
-        if number != signal.SIGINT or not os.isatty(0):  # Ctrl-C has reached the target itself
-            _send(target, number)
-
-    previous = {number: signal.signal(number, forward) for number in _FORWARDED}
-    try:
-        return target.wait()
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _send(target: subprocess.Popen[bytes], number: int) -> None:

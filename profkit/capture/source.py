@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import io
 import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
+
+from profkit.formats.regular_file import read_regular
 
 __all__ = ["SourceFile", "SourceFiles"]
 
@@ -167,10 +170,8 @@ def _read(path: str) -> SourceFile | None:
     if not path.endswith((".py", ".pyw", ".ipy")) and "." in path.rpartition("/")[2]:
         return None
     try:
-        with open(path, "rb") as stream:
-            encoding, _ = tokenize.detect_encoding(stream.readline)
-            stream.seek(0)
-            data = stream.read(_MOST_BYTES + 1)
-        return SourceFile(data.decode(encoding)) if len(data) <= _MOST_BYTES else None
-    except (OSError, SyntaxError, UnicodeDecodeError, LookupError, ValueError):
+        data = read_regular(path, _MOST_BYTES)
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return SourceFile(data.decode(encoding))
+    except (OSError, SyntaxError, LookupError, ValueError):
         return None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from profkit.capture.range_tables import range_calls
+from profkit.capture.record_types import Record, ThreadTable
 from profkit.capture.source import SourceFiles
 from profkit.model import Edges, OpenCall, Profile, RangeCalls
 
 __all__ = ["ThreadTables"]
 
-#: Columns of a record's rows of waiting, behind the function.
+_Value = TypeVar("_Value", np.int64, np.float64)
+
 _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
 
@@ -30,67 +32,47 @@ class ThreadTables:
         return Profile.empty()
 
     def profile(
-        self, record: Mapping[str, Any], table: Mapping[str, Any]
+        self, record: Record, table: ThreadTable
     ) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
         """Return one thread's profile, its open calls counted in, the rows of those, and what ran inside ranges."""
-        functions = np.array([row[:3] for row in table["functions"]], np.int64).reshape(-1, 3)
-        times = np.array([row[3:] for row in table["functions"]], np.float64).reshape(-1, 2)
-        edges = np.array([row[:4] for row in table["edges"]], np.int64).reshape(-1, 4)
-        edge_times = np.array([row[4:] for row in table["edges"]], np.float64).reshape(-1, 2)
-        open_functions = np.array([row[0] for row in table["open"]], np.int64)
-
+        functions, edges, calls = table.functions, table.edges, table.open
         # Rows for every function that has an entry, is open, or occurs at an edge only (its caller is open).
-        waiting = table.get("waiting", [])
-        waiters = np.array([row[0] for row in waiting], np.int64)
         numbers = np.unique(
-            np.concatenate([functions[:, 0], open_functions, edges[:, 0], edges[:, 1], waiters])
+            np.concatenate(
+                [functions.function, calls.function, edges.caller, edges.callee, table.waiting.function]
+            )
         )
-        row_of = np.full(len(record["codes"]) + 1, -1, np.int32)
+        row_of = np.full(len(record.codes), -1, np.int32)
         row_of[numbers] = np.arange(len(numbers), dtype=np.int32)
-        rows = row_of[functions[:, 0]]
         n = len(numbers)
-        ncalls, recursive = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        cumtime, tottime = np.zeros(n), np.zeros(n)
         # Added, not set: two built-in functions may have one label, and with it one number.
-        np.add.at(ncalls, rows, functions[:, 1])
-        np.add.at(recursive, rows, functions[:, 2])
-        np.add.at(cumtime, rows, times[:, 0])
-        np.add.at(tottime, rows, times[:, 1])
-        primitive = ncalls - recursive
+        ncalls = _summed(row_of[functions.function], functions.calls, n)
+        primitive = ncalls - _summed(row_of[functions.function], functions.recursive, n)
+        cumtime = _summed(row_of[functions.function], functions.cumtime, n)
+        tottime = _summed(row_of[functions.function], functions.tottime, n)
 
-        open_edges = []
-        seen: set[int] = set()
-        calls = []
-        for position, (number, within, own) in enumerate(table["open"]):
-            row = int(row_of[number])
-            calls.append(OpenCall(row, float(within)))
-            ncalls[row] += 1
-            tottime[row] += own
-            if row not in seen:  # a recursive call's time is within that of the outer one
-                seen.add(row)
-                primitive[row] += 1
-                cumtime[row] += within
-            if position:
-                open_edges.append((row_of[table["open"][position - 1][0]], row, own, within))
-        extra = np.array([(a, b) for a, b, _, _ in open_edges], np.int64).reshape(-1, 2)
-        extra_times = np.array([(c, d) for _, _, c, d in open_edges], np.float64).reshape(-1, 2)
-        ones = np.ones(len(extra), np.int64)
+        rows = row_of[calls.function]
+        _, outermost = np.unique(rows, return_index=True)
+        np.add.at(ncalls, rows, 1)
+        np.add.at(tottime, rows, calls.own)
+        primitive[rows[outermost]] += 1
+        # A recursive call's time is within that of the outer one.
+        cumtime[rows[outermost]] += calls.within[outermost]
+        ones = np.ones(max(0, len(rows) - 1), np.int64)
         profile_edges = Edges(
-            caller=np.concatenate([row_of[edges[:, 0]], extra[:, 0].astype(np.int32)]),
-            callee=np.concatenate([row_of[edges[:, 1]], extra[:, 1].astype(np.int32)]),
-            ncalls=np.concatenate([edges[:, 2], ones]),
-            primitive_calls=np.concatenate([edges[:, 2] - edges[:, 3], ones]),
-            tottime=np.concatenate([edge_times[:, 1], extra_times[:, 0]]),
-            cumtime=np.concatenate([edge_times[:, 0], extra_times[:, 1]]),
+            caller=np.concatenate([row_of[edges.caller], rows[:-1]]),
+            callee=np.concatenate([row_of[edges.callee], rows[1:]]),
+            ncalls=np.concatenate([edges.calls, ones]),
+            primitive_calls=np.concatenate([edges.calls - edges.recursive, ones]),
+            tottime=np.concatenate([edges.tottime, calls.own[1:]]),
+            cumtime=np.concatenate([edges.cumtime, calls.within[1:]]),
         )
         waits: dict[str, Any] = {}
-        if table.get("measured"):
-            seconds = np.array([row[1:] for row in waiting], np.float64).reshape(-1, len(_WAITING))
-            for place, column in enumerate(_WAITING):
-                waits[column] = np.zeros(n)
-                np.add.at(waits[column], row_of[waiters], seconds[:, place])
+        if table.measured:
+            waiters = row_of[table.waiting.function]
+            waits = {name: _summed(waiters, getattr(table.waiting, name), n) for name in _WAITING}
         labels = self._labels(record, numbers)
-        if waits and record.get("tracer") == "cprofile":
+        if waits and record.tracer == "cprofile":
             strings = labels["strings"]
             builtin = labels["file"] == (strings.index("~") if "~" in strings else -1)
             _share_with_builtins(waits, tottime, profile_edges, builtin)
@@ -104,17 +86,21 @@ class ThreadTables:
             **waits,
         )
         inside = range_calls(table, row_of)
-        return profile.validate(), tuple(calls), None if inside is None else inside.validate(n)
+        opened = tuple(map(OpenCall, rows.tolist(), calls.within.tolist()))
+        return profile.validate(), opened, None if inside is None else inside.validate(n)
 
-    def _labels(self, record: Mapping[str, Any], numbers: np.ndarray[Any, Any]) -> dict[str, Any]:
+    def _labels(self, record: Record, numbers: np.ndarray[Any, Any]) -> dict[str, Any]:
         strings: dict[str, int] = {"": 0}
         columns: dict[str, list[int]] = {
             name: [] for name in ("file", "line", "name", "qualname", "module", "source_hash")
         }
-        roots = tuple(sorted((p for p in record["path"] if p), key=len, reverse=True))
-        for number in numbers.tolist():
-            code = tuple(record["codes"][number])
-            file, line, name, _ = code
+        roots = tuple(sorted((p for p in record.path if p), key=len, reverse=True))
+        codes = record.codes
+        for number, at, line in zip(
+            numbers.tolist(), codes.file[numbers].tolist(), codes.line[numbers].tolist(), strict=True
+        ):
+            code = codes.files[at], line, codes.name[number], codes.qualname[number]
+            file, _, name, _ = code
             qualname, source_hash = self._describe(code)
             if file == "~":
                 module = ""
@@ -147,6 +133,13 @@ class ThreadTables:
                 known = (qualname, source.hash(line, name))
             self._known[code] = known
         return known
+
+
+def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:
+    """Return the sums of values by row."""
+    sums = np.zeros(n, values.dtype)
+    np.add.at(sums, rows, values)
+    return sums
 
 
 def _share_with_builtins(

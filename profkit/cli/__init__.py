@@ -8,10 +8,15 @@ nothing is computed here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
 
 from profkit.errors import ProfkitError, UsageError
+
+TYPE_CHECKING = (
+    False  # before `own_path` is called, a project's typing.py would be found in the place of Python's
+)
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -25,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Parameters
     ----------
     arguments
-        Without the program's name; ``None`` takes them from ``sys.argv``.
+        Without the program's name; ``None`` takes them from ``sys.argv``: this process is then profkit's own, and
+        imports what profkit was installed with (`own_path`).
 
     Raises
     ------
@@ -33,13 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         Always: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, and the target's own status
         after ``profkit capture``.
     """
+    if arguments is None:
+        from profkit.cli.own_path import own_path
+
+        own_path()
     from profkit.cli.app import app
 
     try:
         app.main(args=None if arguments is None else list(arguments), prog_name="profkit")
     except ProfkitError as error:
-        message = " ".join(told(error).split())
-        print(f"profkit: error: {printable(message)}", file=sys.stderr)
+        say("error: " + " ".join(told(error).split()))
         sys.exit(error.exit_code)
     sys.exit(0)
 
@@ -49,6 +58,11 @@ def told(error: ProfkitError) -> str:
     if not isinstance(error, UsageError):
         return str(error)
     return error.told(_OPTIONS.get(error.parameter, f"--{error.parameter.replace('_', '-')}"))
+
+
+def say(line: str) -> None:
+    """Print a line for the user on standard error."""
+    print(f"profkit: {printable(line)}", file=sys.stderr)
 
 
 def printable(message: str) -> str:

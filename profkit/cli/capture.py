@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from profkit.cli import printable
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
 
@@ -45,12 +46,29 @@ __all__ = ["capture"]
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: bool, nvtx_shim: bool) -> None:
     """Run a command and record it in one run file."""
+    from profkit.capture.launcher import NotWrittenError
     from profkit.capture.launcher import capture as launch
     from profkit.capture.signal_forwarding import end_like
 
     # Ends as the target ended: with its exit code, or by the signal that ended it.
     written = None if quiet else _say_written
-    end_like(launch(command, output, repeat=repeat, written=written, nvtx_shim=nvtx_shim))
+    try:
+        status = launch(command, output, repeat=repeat, written=written, say=_say, nvtx_shim=nvtx_shim)
+    except NotWrittenError as error:
+        _say(f"error: {error}")
+        status = error.status or error.exit_code
+    end_like(status)
+
+
+def _say(line: str) -> None:
+    """Write a line for the user to standard error.
+
+    By its descriptor, and without complaint if there is no reader: the target's exit status must come through.
+    """
+    if sys.stderr is None:
+        return  # closed by the parent; descriptor 2 may be another file by now
+    with contextlib.suppress(OSError):
+        os.write(2, f"profkit: {printable(line)}\n".encode(sys.stderr.encoding or "ascii", "replace"))
 
 
 def _say_written(path: Path, run: Run) -> None:
@@ -58,15 +76,9 @@ def _say_written(path: Path, run: Run) -> None:
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"
     wall = f", {run.manifest.wall_s:.1f} s" if run.manifest is not None else ""
-    lines = [f"wrote {path} ({processes}{wall}); see it with: profkit show {shlex.quote(str(path))}"]
+    _say(f"wrote {path} ({processes}{wall}); see it with: profkit show {shlex.quote(str(path))}")
     if run.warnings:
         from profkit.report.notices import notice_text
-        from profkit.report.text import clean
 
-        lines += [clean(notice_text(notice)) for notice in run.warnings]
-    if sys.stderr is None:
-        return  # closed by the parent; descriptor 2 may be another file by now
-    # By its descriptor, and without complaint if there is no reader: the target's exit status must come through.
-    with contextlib.suppress(OSError):
-        for line in lines:
-            os.write(2, f"profkit: {line}\n".encode("utf-8", "surrogateescape"))
+        for notice in run.warnings:
+            _say(notice_text(notice))

@@ -7,7 +7,6 @@ is made by `profkit.api`, and `output` brings text to a terminal.
 from __future__ import annotations
 
 import secrets
-import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from profkit.api.files import keep_inputs, write_file
 from profkit.api.reported import rows_of
+from profkit.cli import say
 from profkit.cli.output import console, emit, show_page
 from profkit.errors import UsageError
 from profkit.report.renderers import Html, Markdown, Renderer, Terminal, renderer_for, renderer_named
@@ -86,9 +86,9 @@ class Destination:
 def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
     size = f"{bytes_ / 1e6:.1f} MB" if bytes_ >= 1e6 else f"{bytes_ / 1e3:.0f} kB"
     files = "1 run file" if runs == 1 else f"{runs} run files"
-    print(f"profkit: wrote {archive} ({files}, {size}): attach it to the ticket", file=sys.stderr)
+    say(f"wrote {archive} ({files}, {size}): attach it to the ticket")
     if bytes_ > MOST_BYTES:
-        print("profkit: that is more than the 25 MB that GitHub accepts; attach fewer runs", file=sys.stderr)
+        say("that is more than the 25 MB that GitHub accepts; attach fewer runs")
 
 
 def destination(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, process_option, run_argument
+from profkit.cli.options import FILE, full_paths_option, process_option, run_argument
 
 __all__ = ["export"]
 
@@ -32,11 +33,16 @@ _TARGETS = ("perfetto", "chrome", "speedscope")
     help="File to write, .gz compresses.  [default: stdout]",
 )
 @process_option
-def export(run: Path, to: str, output: Path | None, process: str | None) -> None:
-    """Write a run for Perfetto, chrome://tracing or speedscope."""
+@full_paths_option
+def export(run: Path, to: str, output: Path | None, process: str | None, full_paths: bool) -> None:
+    """Write a run for Perfetto, chrome://tracing or speedscope.
+
+    What is written is masked as a report is: it holds no home, user, host name or secret.
+    """
     from dataclasses import replace
 
     from profkit.api.files import keep_inputs
+    from profkit.api.reported import masker
     from profkit.cli.output import emit_chunks
     from profkit.errors import UsageError
     from profkit.formats import chrome_trace, load_run, speedscope_file
@@ -48,7 +54,9 @@ def export(run: Path, to: str, output: Path | None, process: str | None) -> None
     loaded = load_run(run, edges=False)
     keep_inputs((loaded.path,), output)
     selected = replace(loaded, processes=select_processes(loaded, process))
+    if not full_paths:
+        selected = masker([loaded]).run(selected)
     made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
     emit_chunks(made.chunks, output)
     for sentence in made.left_out:
-        click.echo(f"profkit: not in it: {sentence}", err=True)
+        say(f"not in it: {sentence}")

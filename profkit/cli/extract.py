@@ -17,7 +17,10 @@ __all__ = ["extract"]
 @click.option("-o", "--output", metavar="OUT.prof", required=True, type=FILE, help="File to write.")
 @process_option
 def extract(run: Path, output: Path, process: str | None) -> None:
-    """Write one process as a plain pstats file."""
+    """Write one process as a plain pstats file.
+
+    Nothing in it is masked: paths and names are as they were recorded. To post a run, use --ticket or export.
+    """
     from profkit.api.files import keep_inputs, write_file
     from profkit.formats import load_run, write_pstats
     from profkit.measure.select import select_profile

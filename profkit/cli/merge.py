@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
 
@@ -26,7 +27,8 @@ _SPOOL_MARK = "launch.json"
 def merge(files: tuple[Path, ...], output: Path) -> None:
     """Join the rank files of one job, or rescue a killed capture.
 
-    FILE is a rank file of the job, or the spool directory of a killed capture.
+    FILE is a rank file of the job, or the spool directory of a killed capture. Nothing in OUT is masked: it holds
+    what the files hold. To post a run, use --ticket or export.
     """
     from profkit.errors import UsageError
     from profkit.formats import join_ranks
@@ -40,9 +42,10 @@ def merge(files: tuple[Path, ...], output: Path) -> None:
             f"cannot be written there, {error.strerror}", parameter="output", value=output
         ) from error
     joined = f" from {len(runs)} files" if len(runs) > 1 else ""
-    click.echo(
-        f"profkit: wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}", err=True
-    )
+    say(f"wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}")
+    for spool in (path for path in files if path.is_dir()):
+        # Not removed here: the capture may run yet, and a damaged record may be of use to somebody.
+        say(f"the records are still there; when the file is as expected: rm -r {shlex.quote(str(spool))}")
 
 
 def _read(path: Path) -> Run:

@@ -11,7 +11,14 @@ from click.shell_completion import CompletionItem
 
 from profkit.report.renderers import RENDERERS
 
-__all__ = ["FILE", "process_option", "report_options", "run_argument", "study_options"]
+__all__ = [
+    "FILE",
+    "full_paths_option",
+    "process_option",
+    "report_options",
+    "run_argument",
+    "study_options",
+]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
@@ -37,6 +44,12 @@ process_option = click.option(
     metavar="P",
     help="Only this process: main, rank:N or pid:N.  [default: all]",
     shell_complete=_one_of("main", "rank:", "pid:"),
+)
+
+full_paths_option = click.option(
+    "--full-paths",
+    is_flag=True,
+    help="Leave paths, users, host names and command lines as they are; by default nothing written has them.",
 )
 
 #: Of every command that writes a report, in the order in which help lists them.
@@ -97,11 +110,7 @@ _REPORT_OPTIONS = (
         is_flag=True,
         help="List every condition of every rule: the value measured, the threshold, the margin.",
     ),
-    click.option(
-        "--full-paths",
-        is_flag=True,
-        help="Leave paths, users, host names and command lines as they are; by default no report has them.",
-    ),
+    full_paths_option,
     click.option(
         "--ticket",
         is_flag=True,

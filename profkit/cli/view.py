@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from profkit.cli import printable
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import process_option, run_argument
 from profkit.errors import ProfkitError, UsageError
@@ -127,7 +128,7 @@ def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
         listening.setblocking(False)
         server.add_sockets([listening])
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        print(f"{name} is at {address} until Ctrl-C", flush=True)
+        print(f"{printable(name)} is at {address} until Ctrl-C", flush=True)
         if browser:
             import webbrowser
 

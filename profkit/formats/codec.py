@@ -5,7 +5,8 @@ value of another type than its field's ends in one `MemberError` that names the 
 their defaults, and fields that the dataclass does not have are ignored: a later version may add some.
 
 The types are ``str``, ``int`` (of 64 bits), ``float`` (finite), ``bool``, ``Any`` (not checked), ``X | None``,
-``tuple[X, ...]``, ``Mapping[str, X]`` and dataclasses. A dataclass with a method ``as_json()`` and a class method
+``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings and dataclasses. ``Annotated[X, Within(least, most)]``
+is a number between two others. A dataclass with a method ``as_json()`` and a class method
 ``from_json(value)``, which raises `ValueError` with what is wrong, decides by itself what stands for it.
 """
 
@@ -14,11 +15,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["Codec", "MemberError", "as_list", "as_object", "whole"]
+__all__ = ["Codec", "MemberError", "Within", "as_list", "as_object", "whole"]
 
 Record = TypeVar("Record")
 #: From a field's name, for the message, and a value of a document to the value of the field.
@@ -27,6 +28,14 @@ Reader = Callable[[str, Any], Any]
 
 class MemberError(ValueError):
     """A document does not hold what it should; the message names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Of an annotated type: the least and the greatest number that a field may hold."""
+
+    least: float
+    most: float
 
 
 def whole(name: str, value: Any) -> int:
@@ -88,7 +97,7 @@ class Codec(Generic[Record]):
     elsewhere
         Names of its fields that are not in the object.
     readers
-        Of fields whose values have another form in older documents.
+        Of fields whose values have another form in a document than their types say.
 
     Raises
     ------
@@ -104,11 +113,13 @@ class Codec(Generic[Record]):
         readers: Mapping[str, Reader] | None = None,
     ) -> None:
         self._record = record
-        types = get_type_hints(record)
+        types = get_type_hints(record, include_extras=True)
         stored = [field for field in fields(record) if field.name not in elsewhere]  # type: ignore[arg-type]
+        own = dict(readers or {})
         self._readers = {
-            field.name: _reader(types[field.name], f"{record.__name__}.{field.name}") for field in stored
-        } | dict(readers or {})
+            field.name: own.get(field.name) or _reader(types[field.name], f"{record.__name__}.{field.name}")
+            for field in stored
+        }
         self._required = [
             field.name for field in stored if field.default is MISSING and field.default_factory is MISSING
         ]
@@ -182,6 +193,10 @@ def _reader(type_: Any, where: str) -> Reader:
     origin, arguments = get_origin(type_), get_args(type_)
     if origin in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
         return _optional(_reader(next(a for a in arguments if a is not NoneType), where))
+    if origin is Annotated and len(arguments) == 2 and isinstance(arguments[1], Within):
+        return _within(_reader(arguments[0], where), arguments[1])
+    if origin is Literal and all(isinstance(word, str) for word in arguments):
+        return _one_of(arguments)
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         return _tuple_of(_reader(arguments[0], where))
     if origin is Mapping and arguments[0] is str:
@@ -193,6 +208,26 @@ def _reader(type_: Any, where: str) -> Reader:
 
 def _optional(read: Reader) -> Reader:
     return lambda name, value: None if value is None else read(name, value)
+
+
+def _within(read: Reader, bounds: Within) -> Reader:
+    def reader(name: str, value: Any) -> Any:
+        number = read(name, value)
+        if not bounds.least <= number <= bounds.most:
+            raise MemberError(f"{name} is {number:g}, not between {bounds.least:g} and {bounds.most:g}")
+        return number
+
+    return reader
+
+
+def _one_of(words: Collection[str]) -> Reader:
+    def reader(name: str, value: Any) -> str:
+        word = _text(name, value)
+        if word not in words:
+            raise MemberError(f"{name} is none of {', '.join(words)}")
+        return word
+
+    return reader
 
 
 def _tuple_of(read: Reader) -> Reader:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from profkit.errors import FormatError
 from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
+from profkit.formats.regular_file import NotRegularError, read_regular
 from profkit.model.notices import Notice
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ranges
 
@@ -54,6 +55,8 @@ MOST_BYTES = 1 << 32
 MOST_DEFINITION_BYTES = 1 << 29
 #: Times after this (CLOCK_MONOTONIC, about 73 years) are no times.
 _LAST_NS = 1 << 61
+#: A damaged header may count more events than a run file can hold.
+_MOST_COUNTED = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,8 +144,8 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
         **columns,
         monotonic_ns=min(monotonic, _LAST_NS),
         realtime_ns=min(realtime, _LAST_NS),
-        lost=lost,
-        folded=folded,
+        lost=min(lost, _MOST_COUNTED),
+        folded=min(folded, _MOST_COUNTED),
         unmatched=unmatched,
     ).validate()
     return NvtxLog(
@@ -160,10 +163,12 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
 
 def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[Any, npt.NDArray[Any]]:
     try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        size = os.stat(path).st_size
+        data = read_regular(path, MOST_BYTES, cut=True)
     except OSError as error:
         raise FormatError(path, f"cannot be read: {error.strerror or error}") from None
+    except NotRegularError as error:
+        raise FormatError(path, str(error)) from None
     if len(data) < _HEADER.size:
         raise FormatError(path, "is too short to be a file of NVTX events")
     header = _HEADER.unpack_from(data)
@@ -176,9 +181,9 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
         or not _HEADER.size <= header_bytes <= len(data)
     ):
         raise FormatError(path, f"holds NVTX events in version {version} of the layout, {_VERSION} is read")
-    if len(data) > MOST_BYTES:
+    if size > MOST_BYTES:
         warnings.append(Notice("nvtx-file-cut", "", {"read": MOST_BYTES}))
-    count = (min(len(data), MOST_BYTES) - header_bytes) // RECORD.itemsize
+    count = (len(data) - header_bytes) // RECORD.itemsize
     return header, np.frombuffer(data, RECORD, count, header_bytes)
 
 
@@ -313,10 +318,9 @@ def _unique(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.N
 def _read_definitions(path: str, warnings: list[Notice]) -> _Definitions:
     found = _Definitions({}, {}, {}, {}, ())
     try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_DEFINITION_BYTES)
-    except OSError as error:
-        warnings.append(Notice("nvtx-names-unreadable", error.strerror or str(error)))
+        data = read_regular(path, MOST_DEFINITION_BYTES, cut=True)
+    except (OSError, NotRegularError) as error:
+        warnings.append(Notice("nvtx-names-unreadable", getattr(error, "strerror", None) or str(error)))
         return found
     if data[:8] != b"PFKNVTXD":
         warnings.append(Notice("nvtx-names-unreadable"))

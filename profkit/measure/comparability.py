@@ -185,9 +185,12 @@ def _minor(version: str) -> str:
 
 
 def _arguments(command: Sequence[str]) -> tuple[str, ...]:
-    """A command without what a machine puts in front: the interpreter's directory, the script's directory."""
+    """A command without what a machine puts in front: the interpreter's directory, the script's directory.
+
+    In a masked run, the latter is ``<project>``.
+    """
     words = [
-        w.replace("\\", "/").rstrip("/").rpartition("/")[2] if i < 2 or w.startswith("/") else w
+        w.replace("\\", "/").rstrip("/").rpartition("/")[2] if i < 2 or w.startswith(("/", "<project")) else w
         for i, w in enumerate(command)
     ]
     if words and words[0].startswith("python"):

@@ -1,8 +1,8 @@
 """`Document` → Markdown for a ticket or a merge request on GitHub and GitLab.
 
-Function names are code, so that nothing in them is taken for markup, a mention or an issue number; sections
-of detail are folded away. The text stays below what GitHub accepts as one comment, and says when it was cut.
-Returns a string and prints nothing.
+Function names are code, so that nothing in them is taken for markup, a mention or an issue number; in all other text,
+whatever would become a link is broken up. Sections of detail are folded away. The text stays below what GitHub
+accepts as one comment, and says when it was cut. Returns a string and prints nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from profkit.report import units
 from profkit.report.document import (
@@ -51,10 +51,26 @@ _TONES = {"bad": "❌", "good": "✅", "unsure": "❔"}
 _MARKUP = {ord(c): f"&#{ord(c)};" for c in "\\`*{}[]<>&|~^$"}
 #: An underscore inside a word is no emphasis, and stays readable.
 _UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-#: Mentions, issues, merge requests, snippets, labels, milestones: a sign before a word.
-_REFERENCE = re.compile(r"([@#!%:])(?=\w)")
+#: Both services look for links in the text that the Markdown has become, where an entity is the character again: an
+#: empty element is put behind each of these. Inside code they look for addresses only.
+_LINKED_IN_CODE = re.compile(r":(?=//)|@(?=[\w.-])|\bwww(?=\.)", re.IGNORECASE)
+#: In text also: mentions, issues, merge requests, snippets, labels, milestones, epics, emoji and mathematics (a sign
+#: before a word), pages of a wiki, and issues of other trackers (``GH-5``, ``ABC-12``).
+_LINKED = re.compile(
+    rf"{_LINKED_IN_CODE.pattern}|[@#!%~&$^*:](?=[^\s.,;:!?)\]}}])|\[(?=\[)"
+    r"|(?<![\w-])(?:(?-i:[A-Z][A-Z0-9_]*)|gh)-(?=\d)",
+    re.IGNORECASE,
+)
+#: A commit, and as many of its digits as are none.
+_COMMIT = re.compile(r"(?<!\w)[0-9a-f]{7,64}(?!\w)", re.IGNORECASE)
+_NO_COMMIT = 6
+#: What begins a heading or a list where it begins a line.
+_BLOCK_BEGIN = re.compile(r"[#=+-]|\d{1,9}[.)](?=\s|$)")
+_BREAK = "<span></span>"
+_FENCE = re.compile(r"^`{3,}", re.MULTILINE)
+#: Characters of one command that are shown; whoever runs it needs all of it, and has it elsewhere.
+MOST_COMMAND = 2_000
 _DRAWN = frozenset({"bar", "slope"})
-_LINK = re.compile(r"(?i)\b(https?|ftp)(?=://)|\bwww(?=\.)")
 
 
 @dataclass(slots=True)
@@ -127,22 +143,28 @@ def _joined(pieces: list[str | _Rows], left_out: int, cell: int | None) -> str:
 
 
 def _truncate(text: str) -> str:
-    """Cut at a line; the last resort, for a report of thousands of warnings."""
+    """Cut at a line; the last resort, for a report of thousands of warnings. What is open there is closed."""
+    fences = _FENCE.findall(text)
+    longest = max(map(len, fences), default=0)
     tail = "\n\n</details>\n\n_Cut here to fit into one comment._\n"
-    room = MAX_BYTES - len(tail.encode())
+    room = MAX_BYTES - len(tail.encode()) - longest - 1
     kept = text.encode("utf-8", "backslashreplace")[:room].decode("utf-8", "ignore")
     kept = kept[: kept.rfind("\n")] if "\n" in kept else kept
     if kept.count("<details>") <= kept.count("</details>"):
         tail = tail.replace("</details>\n\n", "")
-    return kept + tail
+    fence = ""
+    for found in _FENCE.findall(kept):
+        # Only as many backticks as opened it end a block.
+        fence = "" if found == fence else fence or found
+    return f"{kept}\n{fence}{tail}" if fence else kept + tail
 
 
 def _section(section: Section, cell: int | None) -> Iterator[str | _Rows]:
     if section.detail:
-        yield f"<details><summary>{_prose(section.title)}</summary>"
+        yield f"<details><summary>{_prose(_short(section.title, cell))}</summary>"
         yield ""
     elif section.title:
-        yield f"### {_prose(section.title)}"
+        yield f"### {_prose(_short(section.title, cell))}"
         yield ""
     for block in section.blocks:
         yield from _block(block, cell, folded=section.detail)
@@ -155,10 +177,10 @@ def _section(section: Section, cell: int | None) -> Iterator[str | _Rows]:
 def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
     if isinstance(block, VerdictBlock):
         cause = f" ({block.cause})" if block.cause else ""
-        yield f"## {_TONES[block.tone]} {_prose(block.headline + cause)}"
+        yield f"## {_TONES[block.tone]} {_prose(_short(block.headline + cause, cell))}"
         yield ""
         sure = "" if block.confidence is None else f"**Confidence {units.confidence(block.confidence)}.** "
-        yield sure + _prose(_short(block.summary, cell))
+        yield sure + _line(_short(block.summary, cell))
     elif isinstance(block, Waterfall):
         yield from _waterfall(block)
     elif isinstance(block, HeatMap):
@@ -166,11 +188,14 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
     elif isinstance(block, Table):
         yield from _table(block, cell, folded=folded)
     elif isinstance(block, Facts):
-        yield from (f"- **{_prose(label)}**: {_code(_short(value, cell))}" for label, value in block.items)
+        yield from (
+            f"- **{_prose(_short(label, cell))}**: {_code(_short(value, cell))}"
+            for label, value in block.items
+        )
     elif isinstance(block, Bullets):
         yield from _bullets(block, cell)
     elif isinstance(block, Note):
-        yield _prose(_short(block.text, cell))
+        yield _line(_short(block.text, cell))
 
 
 def _waterfall(block: Waterfall) -> Iterator[str]:
@@ -185,7 +210,7 @@ def _waterfall(block: Waterfall) -> Iterator[str]:
         yield f"| {_prose(title)} | {strong}{_prose(seconds)}{strong} | {_code(about)} |"
     if block.note:
         yield ""
-        yield _prose(block.note)
+        yield _line(block.note)
 
 
 def _heat_map(block: HeatMap) -> Iterator[str]:
@@ -202,15 +227,23 @@ def _heat_map(block: HeatMap) -> Iterator[str]:
 
 def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
     if block.commands:
+        most = MOST_COMMAND if cell is None else min(MOST_COMMAND, 2 * cell)
+        items = [_cut_command(item, most) for item in block.items]
         # The fence is longer than any run of backticks in it, and a command is one line: it cannot end early.
-        longest = max((len(run) for item in block.items for run in re.findall("`+", item)), default=0)
+        longest = max((len(run) for item in items for run in re.findall("`+", item)), default=0)
         fence = "`" * max(3, longest + 1)
         yield f"{fence}sh"
-        yield from block.items
+        yield from items
         yield fence
         return
-    items = [f"- {_prose(_short(item, cell))}" for item in block.items]
+    items = [f"- {_line(_short(item, cell))}" for item in block.items]
     yield _Rows(items, "- … and {} more", len(items))
+
+
+def _cut_command(command: str, most: int) -> str:
+    """Cut a long command at its end, and say how much of it is missing."""
+    left = len(command) - most
+    return f"{command[:most]} … [{left:,} more characters]" if left > 0 else command
 
 
 def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
@@ -236,7 +269,7 @@ def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _R
     yield _Rows(lines[:open_rows], cut, open_rows)
     if table.note:
         yield ""
-        yield _prose(table.note)
+        yield _line(_short(table.note, cell))
     if open_rows < len(lines):
         yield ""
         yield f"<details><summary>{len(lines) - open_rows:,} more rows</summary>"
@@ -265,7 +298,7 @@ def _short(text: str, most: int | None) -> str:
 
 
 def _code(text: str) -> str:
-    return f"<code>{_escaped(text)}</code>" if text else ""
+    return f"<code>{_broken(text, _LINKED_IN_CODE)}</code>" if text else ""
 
 
 def _escaped(text: str) -> str:
@@ -274,7 +307,24 @@ def _escaped(text: str) -> str:
 
 def _prose(text: str) -> str:
     """Escape running text; what would become a reference or a link is broken up by an empty element."""
-    escaped = _escaped(text)
-    # The entities just made hold "&#"; a reference sign never follows an ampersand.
-    escaped = re.sub(r"(?<!&)" + _REFERENCE.pattern, r"\1<span></span>", escaped)
-    return _LINK.sub(r"\g<0><span></span>", escaped)
+    return _broken(text, _LINKED, _COMMIT)
+
+
+def _line(text: str) -> str:
+    """Escape running text that begins a line: it begins no heading and no list."""
+    text = text.lstrip()
+    begin = _BLOCK_BEGIN.match(text)
+    if begin is None:
+        return _prose(text)
+    sign = begin.end()
+    return f"{text[: sign - 1]}&#{ord(text[sign - 1])};{_BREAK}{_prose(text[sign:])}"
+
+
+def _broken(text: str, linked: re.Pattern[str], commit: re.Pattern[str] | None = None) -> str:
+    """Escape a text, and put an empty element where a link would begin, and all along what looks like a commit."""
+    places = {found.end() for found in linked.finditer(text)}
+    if commit is not None:
+        for found in commit.finditer(text):
+            places.update(range(found.start() + _NO_COMMIT, found.end(), _NO_COMMIT))
+    bounds = [0, *sorted(places), len(text)]
+    return _BREAK.join(_escaped(text[begin:end]) for begin, end in pairwise(bounds))

@@ -141,7 +141,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "snapshots-not-written": "some snapshots could not be written ({subject}): check the space beside the run file",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "profile-function-replaced": (
-        "the program set a profile function of its own (sys.setprofile): records of the main thread end there"
+        "the program set a profile function of its own (sys.setprofile): records of its thread end there"
     ),
     "waiting-sampled": (
         "waiting was sampled about {rate} times a second, not traced: that of a Python function and of the C "

@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capturing import PROGRAMS, calls, captured, environment, profkit_command, run_capture
+from profkit.formats import load_run
+from tests.integration.capturing import (
+    PROGRAMS,
+    calls,
+    captured,
+    column,
+    environment,
+    profkit_command,
+    run_capture,
+)
 from tests.interpreters import find
 from tests.requirements import require
 
@@ -59,6 +68,32 @@ def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) ->
     run = captured(tmp_path, *command)
     assert [notice.code for notice in run.warnings].count("own-cprofile") == 2
     assert calls(run.processes[0])["outside"] >= 2, "profiling did not go on after the target's own"
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11"])
+def test_a_profile_function_of_the_target_s_ends_the_records(
+    tmp_path: Path, version: str, compiled: bool
+) -> None:
+    program = (
+        "import sys, time\n"
+        "def before(): sum(range(1000))\n"
+        "def after(): time.sleep(0.5)\n"
+        "before()\n"
+        "sys.setprofile(lambda *event: None)\n"
+        "sys.setprofile(None)\n"
+        "after()\n"
+        "sys.exit(3)\n"
+    )
+    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
+    assert done.returncode == 3
+    assert done.stderr.count("(sys.setprofile): records of its thread end there") == 1, done.stderr
+    run = load_run(tmp_path / "run.prof")
+    found = calls(run.processes[0])
+    assert (found["before"], found.get("after", 0)) == (1, 0)
+    name = "<built-in method sys.setprofile>"
+    assert column(run.processes[0], name, "cumtime") < 0.1, "charged with what was done later"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6"])
@@ -226,8 +261,6 @@ def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    from profkit.formats import load_run
-
     run = load_run(tmp_path / "saved.prof")
     assert run.processes[0].exit == "killed"
     assert "launcher-killed" in {notice.code for notice in run.warnings}
@@ -318,7 +351,7 @@ def test_output_that_is_no_file_is_left_alone(tmp_path: Path) -> None:
 def test_target_that_removes_its_directory(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     done = run_capture(tmp_path / "work", "bash", "-c", "rm -rf ../work; exit 4")
-    assert done.returncode == 2
+    assert done.returncode == 4
     assert "ended with status 4" in done.stderr
     assert done.stderr.count("\n") == 1
 

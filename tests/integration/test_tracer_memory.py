@@ -74,6 +74,7 @@ CHECKS = [
     ("deep",),
     ("descriptors",),
     ("busy_place",),
+    ("displaced",),
 ]
 
 

@@ -67,6 +67,19 @@ def test_one_place_for_a_profiler(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
+def test_a_collector_whose_place_is_taken(version: str) -> None:
+    found = check(version, "displaced")
+    if version in NEW:
+        assert found == {"seen": [False]}
+        return
+    assert found["seen"] == [False, True, True]
+    assert found["there"]
+    assert found["open"] == [0, 0]
+    assert found["leaf"] == {"main": 2, "thread": 1}
+    assert max(found["charged"]) < 0.25, "of the half second that was spent afterwards"
+
+
+@pytest.mark.parametrize("version", OLD + NEW)
 def test_greenlets(version: str) -> None:
     told = check(version, "greenlets", packages=packages(interpreter(version), "greenlet"))
     assert told == {"leaf": 1020, "chatter": 20, "open": 0}

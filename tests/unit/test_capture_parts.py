@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import marshal
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from profkit.capture import host, record_notices
-from profkit.capture.agent import native, settings, tracer
+from profkit.capture.agent import native, record_file, settings, tracer
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
+from profkit.capture.record_types import Record
 from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
-from profkit.model import Host, Notice, Process
+from profkit.model import Host, Notice, OpenCall, Process, Profile, RangeCalls
+from tests.records import launch, packed_codes, record, samples_bytes, table
 
 
 @pytest.mark.parametrize(
@@ -100,26 +102,20 @@ class TestOpenCalls:
             assert within == sorted(within, reverse=True), "an inner call lasts longer than the one around it"
 
 
-def record(**changes: object) -> dict[str, object]:
-    """A record as an agent writes it, with two functions."""
-    base: dict[str, object] = {
-        "path": ["/lib"],
-        "codes": [
-            ("/lib/a.py", 1, "outer", "outer"),
-            ("/lib/a.py", 5, "inner", ""),
-            ("~", 0, "<built-in method x>", ""),
-        ],
-    }
-    return {**base, **changes}
+def profile_of(raw: dict[str, Any], **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
+    """What the packer makes of a record with the packed table of one thread."""
+    read = record(**facts, threads=[raw])
+    return ThreadTables().profile(read, read.threads[0])
 
 
 def test_thread_tables_sum_open_and_returned_calls() -> None:
-    table = {
-        "functions": [(1, 10, 2, 4.0, 3.0), (2, 5, 0, 1.0, 1.0)],
-        "edges": [(1, 2, 5, 0, 1.0, 1.0)],
-        "open": [(0, 7.0, 0.5), (1, 2.0, 0.25)],
-    }
-    profile, calls, inside = ThreadTables().profile(record(), table)
+    profile, calls, inside = profile_of(
+        table(
+            functions=[(1, 10, 2, 4.0, 3.0), (2, 5, 0, 1.0, 1.0)],
+            edges=[(1, 2, 5, 0, 1.0, 1.0)],
+            open=[(0, 7.0, 0.5), (1, 2.0, 0.25)],
+        )
+    )
     assert inside is None
     rows = {profile.strings[profile.name[i]]: i for i in range(len(profile))}
     outer, inner, builtin = rows["outer"], rows["inner"], rows["<built-in method x>"]
@@ -135,8 +131,7 @@ def test_thread_tables_sum_open_and_returned_calls() -> None:
 
 
 def test_recursive_open_calls_count_once_in_cumtime() -> None:
-    table = {"functions": [], "edges": [], "open": [(0, 3.0, 1.0), (0, 2.0, 2.0)]}
-    profile, calls, inside = ThreadTables().profile(record(), table)
+    profile, calls, inside = profile_of(table(open=[(0, 3.0, 1.0), (0, 2.0, 2.0)]))
     assert inside is None
     assert profile.ncalls.tolist() == [2]
     assert profile.primitive_calls.tolist() == [1]
@@ -161,8 +156,8 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         call("g", 0.0, (0.0, 1.5, 0.0, 0.75)),
         call("f", 0.0, (1.5, 1.5, 0.75, 0.75)),
     ]
-    table = native._table_of((1, 1, False, True, 0, returned, open_calls, []), "", codes)
-    profile, _, _ = ThreadTables().profile(record(codes=codes.rows), table)
+    measured = native._table_of((1, 1, False, True, 0, returned, open_calls, []), "", codes)
+    profile, _, _ = profile_of(record_file.pack(measured), codes=codes.packed())
     f, g = (next(i for i in range(2) if profile.strings[profile.name[i]] == name) for name in "fg")
     waits = {name: getattr(profile, name) for name in ("wait", "cumwait", "blocked", "cumblocked")}
     assert {name: (values[f], values[g]) for name, values in waits.items()} == {
@@ -172,18 +167,17 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         "cumblocked": (1.125, 0.75),
     }
     unmeasured = native._table_of((1, 1, False, False, 0, returned, open_calls, []), "", codes)
-    assert ThreadTables().profile(record(codes=codes.rows), unmeasured)[0].cumwait is None
+    assert profile_of(record_file.pack(unmeasured), codes=codes.packed())[0].cumwait is None
 
 
 def test_sampled_waiting_is_divided_among_a_function_and_the_c_functions_that_it_calls() -> None:
-    table = {
-        "functions": [(0, 1, 0, 9.0, 1.0), (1, 1, 0, 5.0, 4.0), (2, 7, 0, 4.0, 4.0)],
-        "edges": [(0, 1, 1, 0, 5.0, 4.0), (0, 2, 6, 0, 3.0, 3.0), (1, 2, 1, 0, 1.0, 1.0)],
-        "open": [],
-        "waiting": [(0, 2.0, 4.5, 0.4, 0.4), (1, 2.5, 2.5, 0.0, 0.0)],
-        "measured": True,
-    }
-    profile, _, _ = ThreadTables().profile(record(tracer="cprofile"), table)
+    raw = table(
+        functions=[(0, 1, 0, 9.0, 1.0), (1, 1, 0, 5.0, 4.0), (2, 7, 0, 4.0, 4.0)],
+        edges=[(0, 1, 1, 0, 5.0, 4.0), (0, 2, 6, 0, 3.0, 3.0), (1, 2, 1, 0, 1.0, 1.0)],
+        waiting=[(0, 2.0, 4.5, 0.4, 0.4), (1, 2.5, 2.5, 0.0, 0.0)],
+        measured=True,
+    )
+    profile, _, _ = profile_of(raw, tracer="cprofile")
     rows = [
         [profile.strings[i] for i in profile.name].index(n) for n in ("outer", "inner", "<built-in method x>")
     ]
@@ -194,15 +188,15 @@ def test_sampled_waiting_is_divided_among_a_function_and_the_c_functions_that_it
     assert profile.cumwait[rows].tolist() == pytest.approx([4.5, 2.5, 2.0])
     assert profile.blocked[rows].tolist() == pytest.approx([0.1, 0.0, 0.3])
     # The compiled tracer knows which of them waited.
-    traced, _, _ = ThreadTables().profile(record(tracer="native"), table)
+    traced, _, _ = profile_of(raw, tracer="native")
     assert traced.wait is not None
     assert traced.wait[rows].tolist() == [2.0, 2.5, 0.0]
 
 
 def test_equal_names_stay_apart() -> None:
     codes = [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")]
-    table = {"functions": [(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)], "edges": [], "open": []}
-    profile, _, _ = ThreadTables().profile(record(codes=codes), table)
+    raw = table(functions=[(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)])
+    profile, _, _ = profile_of(raw, codes=packed_codes(codes))
     assert profile.ncalls.tolist() == [5, 3]
 
 
@@ -224,7 +218,7 @@ def test_a_launcher_s_host_facts_are_checked(tmp_path: Path) -> None:
     (tmp_path / "launch.json").write_text(
         '{"command": ["x"], "cwd": "/", "started": "", "host": {"affinity_cpus": [0, "1"]}}'
     )
-    with pytest.raises(FormatError, match=r"damaged \(host\.affinity_cpus 1 is not a whole number\)"):
+    with pytest.raises(FormatError, match=r"damaged \(launch\.host\.affinity_cpus 1 is not a whole number\)"):
         pack_spool(tmp_path)
 
 
@@ -245,9 +239,9 @@ def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> Non
     (tmp_path / "launch.json").write_text(json.dumps({**facts, "warnings": told}))
     sampler = Sampler(os.getpid(), tmp_path)
     sampler.finish()
-    record = marshal.loads((tmp_path / "sampler.samples").read_bytes())
-    record["notes"] = [{"code": "samples-thinned", "numbers": {"times": 2}}]
-    (tmp_path / "sampler.samples").write_bytes(marshal.dumps(record, 4))
+    assert (tmp_path / "sampler.samples").is_file()
+    notes = [{"code": "samples-thinned", "numbers": {"times": 2}}]
+    (tmp_path / "sampler.samples").write_bytes(samples_bytes(notes=notes))
     run = pack_spool(tmp_path)
     assert run.warnings[0] == Notice("nvtx-disabled", "0")
     assert run.manifest is not None
@@ -266,7 +260,7 @@ def test_what_an_agent_recorded_of_itself() -> None:
         "displaced": True,
         "own_profiler": spans,
     }
-    found = record_notices.of_process({"notes": said, "begin_perf": 0.25})
+    found = record_notices.of_process(record(notes=said, begin_perf=0.25))
     assert found == (
         Notice("agent-failed", "OSError()"),
         Notice("profile-function-replaced"),
@@ -275,7 +269,7 @@ def test_what_an_agent_recorded_of_itself() -> None:
         Notice("own-cprofile", "", {"times": 1, "begin_s": 1.75}),
     )
     said["own_profiler_more"] = 7
-    (*_, often) = record_notices.of_process({"notes": said, "begin_perf": 0.25})
+    (*_, often) = record_notices.of_process(record(notes=said, begin_perf=0.25))
     assert often == Notice("own-cprofile", "", {"times": 9, "begin_s": 0.25})
 
 
@@ -303,12 +297,11 @@ def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
 NOTES = (Notice("no-snapshots"), Notice("waiting-sampled", "", {"rate": 50}))
 
 
-def killed(pid: int) -> tuple[dict[str, object], Process]:
+def killed(pid: int) -> tuple[Record, Process]:
     """A record of a process that was killed, and what is made of it."""
-    made = record(
-        pid=pid, version="3.11.0", interval=0.1, threads=[], rank=None, world_size=None, tracer="native"
+    return record(pid=pid, state="snapshot"), Process(
+        pid=pid, command=("x",), exit="killed", role="child", notes=NOTES
     )
-    return made, Process(pid=pid, command=("x",), exit="killed", role="child", notes=NOTES)
 
 
 def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
@@ -323,6 +316,6 @@ def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
 
 def test_world_size_is_not_trusted_to_be_small() -> None:
     records = [record(rank=0, world_size=10**9 - 1)]
-    (said,) = record_notices.of_launch({"wall_s": 1.0}, records)
+    (said,) = record_notices.of_launch(launch(wall_s=1.0), records)
     numbers = {"ranks": (1, 2, 3, 4, 5, 6, 7, 8), "missing": 10**9 - 2, "size": 10**9 - 1}
     assert said == Notice("rank-missing", "", numbers)

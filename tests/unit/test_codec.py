@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import numpy as np
 import pytest
 
-from profkit.formats.codec import Codec, MemberError
+from profkit.formats.codec import Codec, MemberError, Within
 from profkit.model import Edges, Profile, Ranges, ThreadSamples
 from profkit.model.columns import column_dtypes
 
@@ -154,6 +154,33 @@ def test_other_types_are_refused_by_the_name_of_the_field(changes: dict[str, Any
 def test_a_field_without_a_default_must_be_there(missing: str) -> None:
     with pytest.raises(MemberError, match=f"it.{missing} is missing"):
         CODEC.read("it", {key: value for key, value in LEAST.items() if key != missing})
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A record whose fields are a part of their types."""
+
+    state: Literal["begun", "ended"]
+    count: Annotated[int, Within(0, 10)]
+    seconds: Annotated[float, Within(0, 0.5)] | None = None
+
+
+def test_bounds_and_choices() -> None:
+    codec = Codec(Bounded)
+    good = {"state": "ended", "count": 10, "seconds": None}
+    assert codec.read("x", good) == Bounded("ended", 10)
+    assert codec.read("x", {**good, "seconds": 0}).seconds == 0.0
+    for change, says in (
+        ({"state": "lost"}, "x.state is none of begun, ended"),
+        ({"state": 1}, "x.state is not a string"),
+        ({"count": 11}, "x.count is 11, not between 0 and 10"),
+        ({"count": True}, "x.count is not a whole number"),
+        ({"seconds": -0.1}, "x.seconds is -0.1, not between 0 and 0.5"),
+        ({"seconds": float("nan")}, "x.seconds is not a finite number"),
+    ):
+        with pytest.raises(MemberError) as refused:
+            codec.read("x", {**good, **change})
+        assert str(refused.value) == says
 
 
 def test_only_objects_are_records() -> None:

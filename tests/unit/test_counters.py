@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import time
@@ -10,15 +11,16 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from profkit.capture import counters, gpu, machines, process_tree
-from profkit.capture.counters import Sampled
 from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
+from profkit.capture.record_types import Record
 from profkit.capture.watched import WatchedThread
-from profkit.model import Host, Machine, Notice, Process, Profile, Series, Thread
+from profkit.model import Host, Machine, Notice, Process, Profile, Thread
+from tests import records
+from tests.records import launch, sampled
 from tests.requirements import imported
 
 HERE = Host(name="here", cpus=4)
@@ -62,25 +64,16 @@ def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
     }
 
 
-def sampled(*processes: dict[str, Any], root: int = 10, series: Series | None = None) -> Sampled:
-    return Sampled("boot", root, {"notes": ()}, series, None, processes)
-
-
-def record(
-    pid: int, state: str = "exited", begin: float = 0.0, end: float = 10.0, **fields: Any
-) -> dict[str, Any]:
-    return {
-        "boot": "boot",
-        "host": "here",
-        "pid": pid,
-        "born": 77,
-        "state": state,
-        "begin_perf": begin,
-        "perf": end,
-        "argv": ["program", str(pid)],
-        "agent_tids": [pid + 900],
+def record(pid: int, state: str = "exited", begin: float = 0.0, end: float = 10.0, **fields: Any) -> Record:
+    return records.record(
+        pid=pid,
+        state=state,
+        begin_perf=begin,
+        perf=end,
+        argv=["program", str(pid)],
+        agent_tids=[pid + 900],
         **fields,
-    }
+    )
 
 
 def profiled(pid: int, run_s: float, wait_s: float = 0.0, **fields: Any) -> Process:
@@ -91,7 +84,7 @@ def profiled(pid: int, run_s: float, wait_s: float = 0.0, **fields: Any) -> Proc
 def test_the_greater_of_two_readings_is_the_later_one() -> None:
     before = profiled(10, 2.0, 0.5)
     watched = seen(10, thread(10, 1.5, 0.75), thread(11, 0.5, 0.25), thread(910, 9.0, 9.0))
-    (after,) = counters.attach(sampled(watched), {}, [record(10)], [before], HERE)
+    (after,) = counters.attach(sampled(watched), launch(), [record(10)], [before], HERE)
     main, ended = after.threads
     assert (main.run_s, main.run_queue_wait_s, main.name) == (2.0, 0.75, "MainThread")
     assert (ended.tid, ended.run_s, ended.name) == (11, 0.5, "t11")
@@ -124,7 +117,7 @@ def test_an_exec_divides_what_the_kernel_counts_through() -> None:
 def test_a_program_that_takes_over_from_a_profiled_one() -> None:
     watched = seen(10, thread(10, 5.0, times=(1.0, 8.0)), command=["sleep"], cpu_s=5.0)
     found = counters.attach(
-        sampled(watched), {}, [record(10, "replaced", 0.0, 4.0)], [profiled(10, 3.0)], HERE
+        sampled(watched), launch(), [record(10, "replaced", 0.0, 4.0)], [profiled(10, 3.0)], HERE
     )
     first, after = found
     assert (first.profiled, first.cpu_s) == (True, 3.0)
@@ -135,33 +128,37 @@ def test_a_program_that_takes_over_from_a_profiled_one() -> None:
 
 def test_without_a_record_the_target_itself_is_the_main_process() -> None:
     root, child = seen(10, thread(10, 1.0)), seen(20, thread(21, 0.5), thread(20, 0.25))
-    launch = {"wall_s": 9.5, "exit_status": 137, "killed": True}
-    main, other = counters.attach(sampled(root, child), launch, [], [], HERE)
+    facts = launch(wall_s=9.5, exit_status=137, killed=True)
+    main, other = counters.attach(sampled(root, child), facts, [], [], HERE)
     assert (main.role, main.exit, main.wall_s, main.profiled) == ("main", "killed", 9.5, False)
     assert (other.role, other.exit, other.wall_s) == ("child", "ended", 8.0)
     assert [t.tid for t in other.threads] == [20, 21], "the main thread comes first"
     assert other.cpu_s == 0.75
-    beside = counters.attach(sampled(root), launch, [record(30)], [profiled(30, 1.0)], HERE)
+    beside = counters.attach(sampled(root), facts, [record(30)], [profiled(30, 1.0)], HERE)
     assert [process.role for process in beside] == ["main", "child"]
 
 
 def test_a_process_that_the_collector_saw_too_is_one() -> None:
     of_collector = Process(pid=20, role="child", exit="not profiled", profiled=False)
-    (found,) = counters.attach(sampled(seen(20, thread(20, 1.0))), {}, [], [of_collector], HERE)
+    (found,) = counters.attach(sampled(seen(20, thread(20, 1.0))), launch(), [], [of_collector], HERE)
     assert (found.cpu_s, found.role) == (1.0, "child")
 
 
 def test_another_process_with_the_same_number_is_another() -> None:
-    found = counters.attach(sampled(seen(10, born=78)), {}, [record(10)], [profiled(10, 1.0)], HERE)
+    found = counters.attach(sampled(seen(10, born=78)), launch(), [record(10)], [profiled(10, 1.0)], HERE)
     assert [process.profiled for process in found] == [True, False]
-    elsewhere = counters.attach(sampled(seen(10)), {}, [record(10, boot="other")], [profiled(10, 1.0)], HERE)
+    elsewhere = counters.attach(
+        sampled(seen(10)), launch(), [record(10, boot="other")], [profiled(10, 1.0)], HERE
+    )
     assert [process.profiled for process in elsewhere] == [True, False]
 
 
 def test_of_many_threads_those_that_ran_most_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "MOST_LISTED", 2)
     crowd = [thread(10 + i, float(i), 1.0) for i in range(5)]
-    (process,) = counters.attach(sampled(seen(10, *crowd, folded=[7, SECOND, SECOND])), {}, [], [], HERE)
+    (process,) = counters.attach(
+        sampled(seen(10, *crowd, folded=[7, SECOND, SECOND])), launch(), [], [], HERE
+    )
     assert [t.tid for t in process.threads] == [14, 13, None]
     assert process.threads[2].name == "(10 more threads)"
     assert process.threads[2].run_s == 1.0 + 0 + 1 + 2
@@ -189,39 +186,38 @@ def test_machines_of_other_hosts() -> None:
         return {"time_s": time_s, "busy_s": busy_s}
 
     there = {"boot": "elsewhere", "host": "node2", "cpus": 8, "quota_cpus": 2.0}
-    records = [
-        {**there, "machine": [at(0, 10), at(5, 20)]},
-        {**there, "machine": [at(0, 10), at(9, 30)]},
-        {"boot": "boot", "host": "here"},
+    found_there = [
+        records.record(**there, machine=[at(0, 10), at(5, 20)]),
+        records.record(**there, machine=[at(0, 10), at(9, 30)]),
+        records.record(boot="boot", host="here"),
     ]
     own = Machine(wall_s=10.0)
-    found = machines.by_host(own, HERE, records)
+    found = machines.by_host(own, HERE, found_there)
     assert found["here"] is own
     assert (found["node2"].wall_s, found["node2"].busy_s, found["node2"].quota_cpus) == (9.0, 20.0, 2.0)
-    assert machines.by_host(own, HERE, records[2:]) == {}
+    assert machines.by_host(own, HERE, found_there[2:]) == {}
 
 
 def test_the_series_completes_the_machine() -> None:
-    times = np.array([0, 1, 2], np.int64) * SECOND
-    series = Series(
-        times,
-        {
-            "runnable": np.array([1.0, 9.0, np.nan]),
-            "busy_s": np.array([0.0, 1.0, 2.0]),
-            "periods": np.array([np.nan, 0.0, 50.0]),
-            "throttled_periods": np.array([np.nan, 0.0, 20.0]),
-            "throttled_s": np.array([np.nan, 0.0, 0.5]),
+    seen_there = sampled(
+        time_ns=[0, SECOND, 2 * SECOND],
+        columns={
+            "runnable": [1.0, 9.0, math.nan],
+            "busy_s": [0.0, 1.0, 2.0],
+            "periods": [math.nan, 0.0, 50.0],
+            "throttled_periods": [math.nan, 0.0, 20.0],
+            "throttled_s": [math.nan, 0.0, 0.5],
         },
     )
     readings = [{"time_s": 0.0, "runnable": 2}, {"time_s": 2.0, "runnable": 3}]
-    found = machines.of_run({"readings": readings, "tree_cpu_s": 1.5}, sampled(series=series), HERE)
+    found = machines.of_run(launch(readings=readings, tree_cpu_s=1.5), seen_there, HERE)
     assert found is not None
     assert (found.peak_runnable, found.tree_cpu_s, found.wall_s) == (9, 1.5, 2.0)
     assert (found.throttled_periods, found.periods, found.throttled_s) == (20, 50, 0.5)
-    killed = machines.of_run({}, sampled(series=series), HERE)
+    killed = machines.of_run(launch(), seen_there, HERE)
     assert killed is not None
     assert (killed.wall_s, killed.busy_s, killed.peak_runnable) == (2.0, 2.0, 9)
-    assert machines.of_run({}, None, HERE) is None
+    assert machines.of_run(launch(), None, HERE) is None
 
 
 def test_rows_are_written_where_something_changes() -> None:
@@ -311,7 +307,7 @@ def test_a_kernel_without_schedstat(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tree = ProcessTree(4242, "NO=SUCH")
     tree.read(final=True)
     assert tree.has_schedstat is False
-    (process,) = counters.attach(sampled(*tree.as_records(), root=4242), {}, [], [], HERE)
+    (process,) = counters.attach(sampled(*tree.as_records(), root=4242), launch(), [], [], HERE)
     assert process.command == ("odd", "--flag")
     (thread,) = process.threads
     assert (thread.run_s, thread.run_queue_wait_s) == (None, None)

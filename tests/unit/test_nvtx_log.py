@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.errors import FormatError
+from profkit.formats import load_run, write_run
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
 from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
-from profkit.model import Notice
+from profkit.model import Notice, Process, Run
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 from tests import nvtx_files as nf
 from tests.nvtx_files import definition, definitions, event_file, record, write_log
@@ -160,6 +161,26 @@ def test_numbers_of_any_size_cost_no_memory(tmp_path: Path) -> None:
         tmp_path, [segment(1), record(nf.MARK, 1, string=0xFFFFFFFF, domain=0xFFFF, category=0xFFFFFFFF)]
     )
     assert names(log) == ["(name 4294967295 is lost)"]
+
+
+def test_a_header_that_counts_more_events_than_there_can_be(tmp_path: Path) -> None:
+    log = read(tmp_path, [segment(1, 5), record(nf.MARK, 10)], lost=2**64 - 1, folded=2**63)
+    write_run(tmp_path / "run.prof", Run("", (Process(pid=100, ranges=log.ranges),)))
+    (process,) = load_run(tmp_path / "run.prof").processes
+    assert process.ranges is not None
+    assert (process.ranges.lost, process.ranges.folded) == (2**53, 2**53)
+
+
+@pytest.mark.parametrize("suffix", ["", "defs"])
+def test_pipes_keep_no_reader_waiting(tmp_path: Path, suffix: str) -> None:
+    path = write_log(tmp_path, event_file([segment(1, 5), record(nf.MARK, 10)]), definitions())
+    os.unlink(f"{path}{suffix}")
+    os.mkfifo(f"{path}{suffix}")
+    if suffix:
+        assert [notice.code for notice in read_nvtx_log(path).warnings] == ["nvtx-names-unreadable"]
+    else:
+        with pytest.raises(FormatError, match="is no regular file"):
+            read_nvtx_log(path)
 
 
 def test_a_process_that_was_killed_before_its_first_event(tmp_path: Path) -> None:

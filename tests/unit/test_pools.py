@@ -13,6 +13,7 @@ from profkit.capture.agent.thread_pools import Pools, library_of
 from profkit.capture.pool_records import pool_origin, pools_of
 from profkit.model import Host, Pool
 from profkit.model.pools import holding_variable, whole_number
+from tests.records import record
 
 HOST = Host(name="node", cpus=8, affinity=4)
 
@@ -67,11 +68,11 @@ def test_one_thread_a_core_is_a_default_only_where_there_are_as_many_cores() -> 
 
 
 def test_rows_of_a_record() -> None:
-    record = {
+    facts = {
         "environment": {"OMP_NUM_THREADS": "2"},
         "tasks": [
             [10, "python", 0, 0, 0],
-            *([n, "tf_XLAEigen", 0, 0, 0] for n in range(4)),
+            *([n, "tf_XLAEigen", 0, 0, 0] for n in range(1, 5)),
             [9, "polars-0", 0, 0, 0],
         ],
         "pools": [
@@ -80,14 +81,14 @@ def test_rows_of_a_record() -> None:
             ["tensorflow", "", 0, "2.20", None, 0],
         ],
     }
-    assert pools_of(record, HOST) == (
+    assert pools_of(record(**facts), HOST) == (
         Pool("openblas", 2, "variable", "OMP_NUM_THREADS=2", "0.3.30", "libopenblas.so.0", peak=4),
         Pool("polars", 1, "program"),
         Pool("tensorflow", 4, "default", version="2.20"),
         Pool("xla", 4, "default"),
         Pool("mkl", None, file="libmkl_rt.so.2"),
     )
-    assert pools_of({**record, "pools": None}, HOST) is None
+    assert pools_of(record(**{**facts, "pools": None}), HOST) is None
 
 
 @pytest.mark.parametrize(

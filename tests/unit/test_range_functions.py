@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -23,32 +24,34 @@ from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from tests.builders import Row
 from tests.builders import profile as build_profile
+from tests.records import packed_codes, record, table
 from tests.run_files import member_of, npy, rewritten
 from tests.unit.test_ranges import ranges_of
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 
-STEP, FORWARD, LAYER = (1, 10, 0), (1, 11, 1), (0, 12, 2)
-#: Three functions: 0 opens a step, 1 a forward pass in it, 2 a layer in that.
-TABLE = {
+#: Three functions: 0 opens a step, 1 a forward pass in it, 2 a layer in that. The profile does not have the fourth.
+CODES = [("train.py", line, name, "") for line, name in enumerate(("train", "forward", "layer", "other"))]
+TABLE: dict[str, Any] = {
     "measured": True,
+    "contexts": [(-1, 1, 10, 0, 2), (0, 1, 11, 1, 2), (1, 0, 12, 2, 8)],
     "inside": [
-        ((STEP,), 2, [(0, 0, 0.5, 0.1, 0.0), (1, 2, 0.25, 0.0, 0.0)]),
-        ((STEP, FORWARD), 2, [(1, 0, 1.0, 0.5, 0.25), (2, 8, 2.0, 0.0, 0.0)]),
-        ((STEP, FORWARD, LAYER), 8, [(2, 0, 4.0, 0.0, 0.0), (99, 1, 64.0, 0.0, 0.0)]),
+        *((0, 0, 0, 0.5, 0.1, 0.0), (0, 1, 2, 0.25, 0.0, 0.0)),
+        *((1, 1, 0, 1.0, 0.5, 0.25), (1, 2, 8, 2.0, 0.0, 0.0)),
+        *((2, 2, 0, 4.0, 0.0, 0.0), (2, 3, 1, 64.0, 0.0, 0.0)),
     ],
 }
 NAMES, DOMAINS = {10: "step {n}", 11: "forward", 12: "layer {n}"}, {1: "lib"}
 
 
-def table_rows(known: int = 3) -> np.ndarray:
-    row_of = np.full(100, -1, np.int32)
-    row_of[:known] = np.arange(known)
-    return row_of
+def unnamed(**changes: object) -> RangeCalls | None:
+    """What is made of a table, ranges by their numbers."""
+    read = record(codes=packed_codes(CODES), threads=[table(**{**TABLE, **changes})])
+    return range_calls(read.threads[0], np.array([0, 1, 2, -1], np.int32))
 
 
-def calls_of(table: dict[str, object]) -> RangeCalls:
-    found = range_calls(table, table_rows())
+def calls_of(**changes: object) -> RangeCalls:
+    found = unnamed(**changes)
     assert found is not None
     return name_ranges(found, NAMES, DOMAINS).validate(3)
 
@@ -73,7 +76,7 @@ def inside(run: Run, name: str, domain: str = "lib") -> RangeFunctions:
 
 
 def test_a_record_becomes_contexts() -> None:
-    calls = calls_of(TABLE)
+    calls = calls_of()
     names = [calls.strings[i] for i in calls.name.tolist()]
     assert names == ["step {n}", "forward", "layer {n}"]
     assert [calls.strings[i] for i in calls.domain.tolist()] == ["lib", "lib", ""]
@@ -84,24 +87,27 @@ def test_a_record_becomes_contexts() -> None:
     assert calls.wait.tolist() == [0.1, 0.0, 0.5, 0.0, 0.0]
 
 
-def test_contexts_around_others_come_first_whatever_the_order() -> None:
-    entries = list(reversed(TABLE["inside"]))  # type: ignore[call-overload]
-    calls = calls_of({"measured": True, "inside": entries})
-    assert calls.parent.tolist() == [-1, 0, 1]
-    assert calls.count.tolist() == [2, 2, 8]
+def test_contexts_that_differ_in_nothing_are_one() -> None:
+    again = [(-1, 1, 10, 0, 3), (3, 1, 11, 1, 4), (4, 1, 11, 3, 1), (4, 1, 11, -1, 1)]
+    calls = calls_of(
+        contexts=[*TABLE["contexts"], *again], inside=[*TABLE["inside"], (4, 2, 1, 1.0, 0.0, 0.0)]
+    )
+    assert calls.parent.tolist() == [-1, 0, 1, 1]
+    assert calls.opener.tolist() == [0, 1, 2, -1], "a function without a row is none"
+    assert calls.count.tolist() == [5, 6, 8, 2]
+    assert calls.context.tolist() == [0, 0, 1, 1, 2, 1]
 
 
 def test_a_thread_without_ranges_or_without_measurements() -> None:
-    assert range_calls({}, table_rows()) is None
-    assert range_calls({"inside": []}, table_rows()) is None
-    unmeasured = calls_of({**TABLE, "measured": False})
+    assert unnamed(contexts=[], inside=[]) is None
+    unmeasured = calls_of(measured=False)
     assert np.isnan(unmeasured.wait).all()
     found = inside(run_of(Thread(profile(), range_calls=unmeasured)), "forward")
     assert {function.wait for function in found.functions} == {None}
 
 
 def test_names_that_are_lost() -> None:
-    found = range_calls(TABLE, table_rows())
+    found = unnamed()
     assert found is not None
     calls = name_ranges(found, {}, {})
     assert calls.strings[int(calls.name[0])] == "(name 10 is lost)"
@@ -109,7 +115,7 @@ def test_names_that_are_lost() -> None:
 
 
 def test_a_range_has_what_runs_in_the_ranges_inside_it() -> None:
-    run = run_of(Thread(profile(), range_calls=calls_of(TABLE)))
+    run = run_of(Thread(profile(), range_calls=calls_of()))
     step = inside(run, "step {n}")
     assert [(f.name, f.ncalls, f.tottime) for f in step.functions] == [
         ("layer", 8, 6.0),
@@ -130,7 +136,7 @@ def test_a_range_has_what_runs_in_the_ranges_inside_it() -> None:
 
 
 def test_threads_and_processes_are_summed() -> None:
-    run = run_of(*(Thread(profile(), range_calls=calls_of(TABLE)) for _ in range(2)), Thread(profile()))
+    run = run_of(*(Thread(profile(), range_calls=calls_of()) for _ in range(2)), Thread(profile()))
     twice = replace(run, processes=run.processes * 2)
     forward = inside(twice, "forward")
     assert [(f.name, f.ncalls, f.tottime) for f in forward.functions] == [
@@ -141,12 +147,11 @@ def test_threads_and_processes_are_summed() -> None:
 
 
 def test_a_range_inside_one_of_its_own_name_counts_once() -> None:
-    walk = (0, 11, 1)
-    table = {
-        "measured": True,
-        "inside": [((walk,), 1, [(1, 1, 1.0, 0.0, 0.0)]), ((walk, walk), 1, [(1, 1, 2.0, 0.0, 0.0)])],
-    }
-    found = inside(run_of(Thread(profile(), range_calls=calls_of(table))), "forward", "")
+    calls = calls_of(
+        contexts=[(-1, 0, 11, 1, 1), (0, 0, 11, 1, 1)],
+        inside=[(0, 1, 1, 1.0, 0.0, 0.0), (1, 1, 1, 2.0, 0.0, 0.0)],
+    )
+    found = inside(run_of(Thread(profile(), range_calls=calls)), "forward", "")
     assert [(f.ncalls, f.tottime) for f in found.functions] == [(2, 3.0)]
     assert [(o.name, o.count) for o in found.opened_by] == [("forward", 2)]
 
@@ -158,9 +163,11 @@ def test_nobody_knows() -> None:
 
 def test_it_comes_back_from_the_run_file(tmp_path: Path) -> None:
     run = run_of(
-        Thread(profile(), tid=1, range_calls=calls_of(TABLE)),
+        Thread(profile(), tid=1, range_calls=calls_of()),
         Thread(profile(), tid=2),
-        Thread(profile(), tid=3, range_calls=calls_of({**TABLE, "inside": TABLE["inside"][:1]})),  # type: ignore[index]
+        Thread(
+            profile(), tid=3, range_calls=calls_of(contexts=TABLE["contexts"][:1], inside=TABLE["inside"][:2])
+        ),
     )
     write_run(tmp_path / "run.prof", run)
     threads = load_run(tmp_path / "run.prof").processes[0].threads
@@ -193,7 +200,7 @@ def column(*values: int) -> bytes:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A run file with such sums."""
-    write_run(tmp_path / "run.prof", run_of(Thread(profile(), range_calls=calls_of(TABLE))))
+    write_run(tmp_path / "run.prof", run_of(Thread(profile(), range_calls=calls_of())))
     return tmp_path / "run.prof"
 
 
@@ -244,11 +251,11 @@ def test_a_field_that_is_none(path: Path, field: object) -> None:
 )
 def test_columns_that_do_not_fit(change: Callable[[RangeCalls], RangeCalls]) -> None:
     with pytest.raises(ProfileError):
-        change(calls_of(TABLE)).validate(3)
+        change(calls_of()).validate(3)
 
 
 def test_both_reports_say_it() -> None:
-    run = run_of(Thread(profile(), range_calls=calls_of(TABLE)))
+    run = run_of(Thread(profile(), range_calls=calls_of()))
     text = render(show_document(run))
     section = text.split("### Functions inside NVTX ranges")[1]
     first = next(line for line in section.splitlines() if "step" in line)

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.cli import main
 from profkit.formats import load_run, load_side, write_run
+from profkit.measure import iterations, range_stats
 from profkit.model import Host, Manifest, Notice, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.report import secrets as secrets_module
+from profkit.report.command_mask import MOST_WORDS
+from profkit.report.declared import Kind, declared
+from profkit.report.placeholders import MASK
 from profkit.report.renderers import RENDERERS
 from profkit.report.safety import Masker, Owner
-from profkit.report.secrets import MASK, is_secret_name, looks_random, masked_text, masked_words
+from profkit.report.secrets import holds_secret, looks_random, masked_by_rules, rules
+from profkit.verdict import types as verdict_types
 from profkit.verdict.comparison import diff as compare
+from profkit.verdict.types import Diff, RunVerdict
 from tests import report_builders as build
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles"
@@ -202,6 +214,39 @@ def test_masking_twice_changes_nothing(planted: tuple[Path, Path]) -> None:
     assert repr(twice) == repr(once)
 
 
+def test_commands_of_two_machines_are_compared_alike_when_masked() -> None:
+    """What machines put in front of files is no difference, masked or not; another value of an option is one."""
+
+    def run(home: str, data: str, model: str) -> Run:
+        command = (
+            "mpirun",
+            f"/{home}/env9/bin/python",
+            f"/{home}/job/train.py",
+            f"--data={data}",
+            "--model",
+            model,
+        )
+        rows = [(f"/{home}/job/train.py", "step", 1, 1, 1.0, 1.0)]
+        manifest = Manifest("profkit.run/2", "0.1.0", command, f"/{home}/job", 0, "", 1.0, Host("n"))
+        process = Process(threads=(Thread(build.profile(rows)),), roots=Roots(project=(f"/{home}/job",)))
+        return Run("a.prof", (process,), manifest)
+
+    def codes(one: Run, other: Run) -> list[str]:
+        found = compare(RunSet("a", (one,)), RunSet("b", (other,))).comparability.warnings
+        return [notice.code for notice in found]
+
+    first = run("data/ann", "set one", "m1")
+    for other, differs in (
+        (run("data/bob", "set one", "m1"), False),
+        (run("data/bob", "set two", "m1"), True),
+        (run("data/bob", "set one", "m2"), True),
+    ):
+        masker = Masker([first, other])
+        masked = codes(masker.run(first), masker.run(other))
+        assert masked == codes(first, other)
+        assert ("command-differs" in masked) is differs
+
+
 def test_machines_stay_apart_and_one_machine_stays_one(planted: tuple[Path, Path], tmp_path: Path) -> None:
     both = json.loads(report(["diff", *map(str, planted)], "json", tmp_path / "two.json"))
     assert (both["baseline"]["host"], both["candidate"]["host"]) == ("host-a", "host-b")
@@ -218,8 +263,8 @@ def test_paths_are_named_by_their_root(planted: tuple[Path, Path], tmp_path: Pat
     assert files["Trainer.step"] == "<project>/train.py"
     assert files["solve"] == "<site>/numpy/linalg/_linalg.py"
     assert files["decode"] == "<stdlib>/json/decoder.py"
-    assert files["helper"] == "/scratch/~/other/tools.py"
-    assert files["forward"] == f"<project>/{MASK}/model.py"
+    assert re.fullmatch(r"/scratch/~/<dir( \w)?>/tools\.py", files["helper"])
+    assert re.fullmatch(r"<project>/\*\*\*(-\w)?/model\.py", files["forward"])
 
 
 def test_two_copies_of_a_module_stay_two() -> None:
@@ -249,7 +294,7 @@ def test_labels_are_base_names_that_differ() -> None:
 
 def test_a_host_called_like_a_word_leaves_file_names_alone() -> None:
     masker = Masker([Run("a.prof", (Process(host=Host("train")),))])
-    assert masker.text("python train.py on train: train_mlp") == "python train.py on host-a: train_mlp"
+    assert masker.name("python train.py on train: train_mlp") == "python train.py on host-a: train_mlp"
 
 
 @pytest.mark.parametrize(
@@ -257,89 +302,387 @@ def test_a_host_called_like_a_word_leaves_file_names_alone() -> None:
     [
         ("/home/ann/x.py", "~/x.py"),
         ("/Users/ann/x.py and /root/y.py", "~/x.py and ~/y.py"),
-        ("C:\\Users\\Ann Lee\\x.py", "~ Lee\\x.py"),
+        ("C:\\Users\\ann\\job\\x.py", "~\\job\\x.py"),
         ("C:/Users/ann/x.py", "~/x.py"),
         ("/nfs/home/ann/x", "~/x"),
-        ("/opt/home-assistant/x", "/opt/home-assistant/x"),
+        ("/opt/home-assistant/x", "/opt/<dir>/x"),
         ("project/home/templates/x.py", "project/home/templates/x.py"),
         ("/rooted/x", "/rooted/x"),
     ],
 )
 def test_homes_are_known_by_their_form(text: str, masked: str) -> None:
-    assert Masker().text(text) == masked
+    assert Masker().name(text) == masked
 
 
 @pytest.mark.parametrize(
-    ("name", "secret"),
+    ("name", "value", "secret"),
     [
-        ("--token", True),
-        ("HF_TOKEN", True),
-        ("--wandb-api-key", True),
-        ("AWS_SECRET_ACCESS_KEY", True),
-        ("password", True),
-        ("--tokenizer", False),
-        ("--max-tokens", False),
-        ("--pad_token", False),
-        ("--token-file", False),
-        ("--key", False),
-        ("--monkey", False),
+        ("--token", "x", True),
+        ("HF_TOKEN", "x", True),
+        ("--wandb-api-key", "x", True),
+        ("AWS_SECRET_ACCESS_KEY", "x", True),
+        ("password", "1234", True),
+        ("--dbPassword", "x", True),
+        ("PGPASSWORD", "x", True),
+        ("--pw", "12", True),
+        ("--creds", "x", True),
+        ("--proxy-user", "x", True),
+        ("--tokens", "x", True),
+        ("--tokens", "512", False),
+        ("--key", "x", True),
+        ("--tokenizer", "x", False),
+        ("--max-tokens", "512", False),
+        ("--pad_token", "x", False),
+        ("--pin-memory", "true", False),
+        ("--monkey", "x", False),
     ],
 )
-def test_secret_options_are_told_by_their_names(name: str, secret: bool) -> None:
-    assert is_secret_name(name) is secret
+def test_options_of_secrets_are_known_by_their_names(name: str, value: str, secret: bool) -> None:
+    assert holds_secret(name, value) is secret
 
 
-def test_words_of_a_command_keep_what_is_no_secret() -> None:
-    plain = (
-        *(
-            "python",
-            "-m",
-            "train",
-            "--lr=1e-3",
-            "--max-tokens",
-            "512",
-            "--resume",
-            "runs/Exp12/ckpt_Epoch10.pt",
+@pytest.mark.parametrize(
+    ("command", "masked"),
+    [
+        (
+            "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model resnet50",
+            "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model <text 8>",
         ),
-        *("--revision", "0123456789abcdef0123456789abcdef01234567", "ResNet50_ImageNet1k_V2_fp16_bs256"),
-        *("--model", "TransformerEncoderLayer2", "-u", "train.py", "--token", "--verbose"),
-    )
-    assert masked_words(plain) == plain
-
-
-@pytest.mark.parametrize(
-    ("text", "masked"),
-    [
-        ("--token abc x", "--token *** x"),
-        ("A_TOKEN=abc python x", "A_TOKEN=*** python x"),
-        ("'API_KEY=a b' --password 'c d'", "'API_KEY=***' --password ***"),
-        ("https://u:p@host/x?token=abc&n=1", "https://***@host/x?token=***&n=1"),
-        ("Authorization: Bearer abcdef123", "Authorization: *** ***"),
-        (f"got {HUB_TOKEN}, {GIT_TOKEN}", "got ***, ***"),
-        (f"{CLOUD_KEY} {WEB_TOKEN}", "*** ***"),
-        (f"blob {RANDOM}", "blob ***"),
-        ("12345678-1234-1234-1234-123456789abc", "***"),
-        ("sk-" + "proj-abcdef123456", "***"),
+        ("/home/ann/env/bin/python my.py", "/<dir>/python <file>.py"),
+        ("/usr/bin/python3.11 -O2 -j8 -n=4", "/usr/bin/python3.11 -O2 -j8 -n=4"),
+        ("mpirun -H n17:2,n18:2 -np 4 --bind-to core", "mpirun -H host-a:2,host-b:2 -np 4 --bind-to core"),
+        ("mpirun --map-by slot:PE=2 -x A_B=4 ./mine", "mpirun --map-by slot:PE=2 -x A_B=4 ./<file>"),
+        ("python -m torch.distributed.run -m secretive.app", "python -m torch.distributed.run -m <text 13>"),
+        ("mysql -phunter2 -ubob:pw", "mysql -p<text 7> -u<text 6>"),
+        (
+            'x --a=b@c.de --b=10.1.2.3 --c=http://x.y --d={"a":1}',
+            "x --a=<email 6> --b=host-a --c=<url 10> --d=<data 7>",
+        ),
+        (
+            "x --model a-one --model a-two --model a-one",
+            "x --model <text 5> --model <text 5 b> --model <text 5>",
+        ),
+        ("x --data /y1/one.csv --data /y1/two.csv", "x --data /<dir>/<file>.csv --data /<dir>/<file b>.csv"),
+        ("x --card 4111-1111-1111-1111 --tel 004915112345678", "x --card <text 19> --tel <number 15>"),
+        (
+            "x --betas 0.9,0.999 --shape 3x224x224 --device cuda:0",
+            "x --betas 0.9,0.999 --shape 3x224x224 --device cuda:0",
+        ),
+        ("x --password --verbose", "x --password --verbose"),
+        ("x --password -p4ss", "x --password ***"),
     ],
 )
-def test_secrets_in_text(text: str, masked: str) -> None:
-    assert masked_text(text) == masked
+def test_a_command_is_shown_by_an_allow_list(command: str, masked: str) -> None:
+    words = tuple(command.split())
+    rows = [("/home/ann/job/train.py", "step", 1, 1, 1.0, 1.0)]
+    run = Run("a.prof", (Process(command=words, threads=(Thread(build.profile(rows)),)),))
+    shown = Masker([run]).words(words)
+    assert " ".join(shown) == masked
+    # Whoever masks a masked run changes nothing.
+    again = Masker([run]).run(run)
+    assert Masker([again]).words(shown) == shown
+
+
+def test_commands_that_differ_still_do() -> None:
+    """Else a masked pair would be judged otherwise."""
+    runs = [
+        Run("a.prof", (Process(command=("python", "x.py", "--token", word)),)) for word in ("one!", "two!")
+    ]
+    masker = Masker(runs)
+    one, two = (masker.words(run.processes[0].command) for run in runs)
+    assert one != two
+    assert one == masker.words(("python", "x.py", "--token", "one!"))
+
+
+def test_a_script_is_named_with_its_project() -> None:
+    rows = [("/data/ann/job/train.py", "step", 1, 1, 1.0, 1.0)]
+    command = ("python", "/data/ann/job/train.py", "--config", "/data/ann/job/secret_plan/fast.yaml")
+    process = Process(
+        command=command, threads=(Thread(build.profile(rows)),), roots=Roots(project=("/data/ann/job",))
+    )
+    masked = Masker([Run("a.prof", (process,))]).words(command)
+    assert masked == ("python", "<project>/train.py", "--config", "<project>/<dir>/fast.yaml")
+
+
+def test_of_a_long_command_it_is_said_how_much_is_left_out() -> None:
+    hosts = ",".join(f"node-{number}.corp.example:8" for number in range(4000))
+    command = ("mpirun", "-H", hosts, *("--x=y",) * 1_000_000)
+    run = Run("a.prof", (Process(command=command),))
+    masked = Masker([run]).run(run).processes[0].command
+    assert len(masked) == MOST_WORDS + 1
+    assert masked[-1] == f"<{len(command) - MOST_WORDS} words>"
+    assert masked[2].startswith("host-a:8,host-b:8,")
+    assert masked[2].endswith(",<3968 hosts>")
+
+
+def test_messages_keep_their_words() -> None:
+    masker = Masker([], Owner(home="/home/ann", user="ann"))
+    said = "OSError: [Errno 28] No space left on device: '/home/ann/run/x.record' (took 3.5 s)"
+    assert (
+        masker.message(said) == "OSError: [Errno 28] No space left on device: '~/run/x.record' (took 3.5 s)"
+    )
+    assert masker.message("could not log in as bob: hunter2") == "could not log in as <text 3>: <text 7>"
+    assert masker.message("password: hunter2") == "password: ***"
 
 
 def test_names_of_generated_code_are_no_secrets() -> None:
     mangled = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE"
-    assert masked_text(mangled, random=False) == mangled
+    assert Masker().name(mangled) == mangled
     assert not looks_random("test_that_everything_which_is_long_stays_as_it_is_2")
 
 
 @given(st.text(max_size=60), st.sampled_from([HUB_TOKEN, GIT_TOKEN, CLOUD_KEY]))
 def test_a_known_form_is_found_anywhere(around: str, secret: str) -> None:
     text = f"{around} {secret} {around}"
-    assert secret not in masked_text(text)
+    assert secret not in Masker().name(text)
+    assert secret not in Masker().message(text)
 
 
 @given(st.lists(st.text(max_size=30), max_size=6))
 def test_any_command_can_be_masked(words: list[str]) -> None:
-    masked = masked_words(words)
+    run = Run("a.prof", (Process(command=tuple(words)),))
+    masker = Masker([run])
+    masked = masker.words(words)
     assert len(masked) == len(words)
-    assert isinstance(Masker().words(words), tuple)
+    assert Masker([masker.run(run)]).words(masked) == masked
+
+
+# Every field ------------------------------------------------------------------------------------------------------
+
+#: A word that nothing knows, and one that has the form of a secret.
+PLAIN = "Qzplanted7"
+FORMED = "ghp_" + "Zq9" * 12
+
+
+def strings_of(type_: Any, seen: set[type]) -> Iterator[tuple[type, str]]:
+    """Yield every field of a type, and of the types in it, that holds a string."""
+    if type_ in seen:
+        return
+    seen.add(type_)
+    hints = get_type_hints(type_)
+    for part in fields(type_):
+        leaves = list(leaves_of(hints[part.name]))
+        if str in leaves or Any in leaves:
+            yield type_, part.name
+        for leaf in leaves:
+            if is_dataclass(leaf):
+                yield from strings_of(leaf, seen)
+
+
+def leaves_of(type_: Any) -> Iterator[Any]:
+    if get_origin(type_) is np.ndarray or type_ is Notice:
+        return
+    arguments = get_args(type_)
+    if not arguments:
+        yield type_
+    for argument in arguments:
+        yield from leaves_of(argument)
+
+
+def filled(type_: Any, text: str, name: str = "") -> Any:
+    """Make a value of a type with this text in every string, in keys and values of mappings too."""
+    origin, arguments = get_origin(type_), get_args(type_)
+    if type_ is str or type_ is Any:
+        return text
+    if type_ is Profile:
+        rows = [(f"/x/{text}/{text}.py", text, 1, 1, 1.0, 1.0)]
+        made = build.profile(rows, traced=True)
+        strings = (*made.strings, f"{text}.{text}", text * 2, f"unused {text}")
+        size = len(made.strings)
+        return replace(
+            made,
+            strings=strings,
+            module=np.full(1, size, np.int32),
+            source_hash=np.full(1, size + 1, np.int32),
+        )
+    if type_ is Notice:
+        return Notice("text", text, {"problem": text, text: text, "several": (text, text)})
+    if origin is np.ndarray:
+        (scalar,) = get_args(arguments[1])
+        return np.zeros(1, scalar)
+    if origin is tuple:
+        return (filled(arguments[0], text),)
+    if origin is not None and issubclass(origin if isinstance(origin, type) else object, Mapping):
+        if name == "environment":
+            return {"OMP_NUM_THREADS": text, text: text}
+        return (
+            {text: filled(arguments[1], text), "id": text, "revision": text}
+            if arguments[1] is Any
+            else {text: filled(arguments[1], text)}
+        )
+    if origin in (Union, UnionType):
+        return filled(next(a for a in arguments if a is not NoneType), text, name)
+    if is_dataclass(type_):
+        hints = get_type_hints(type_)
+        return type_(**{part.name: filled(hints[part.name], text, part.name) for part in fields(type_)})
+    return type_()
+
+
+#: Fields whose strings a report shows as they are, but for what has the form of a secret or is known to be private:
+#: names that source code, libraries and the kernel give, and the base names of files that the user named.
+SHOWN = {
+    *("Run.path", "Thread.name", "RangeCalls.strings", "Ranges.strings"),
+    *("Host.system", "Host.cpu_model", "Pool.library", "Pool.file"),
+    *("Profile.name", "Profile.qualname", "Profile.file"),
+    "Manifest.packages",
+}
+
+
+def test_every_string_of_a_run_is_declared() -> None:
+    known = {f"{type_.__name__}.{field}" for type_, field in strings_of(Run, set())}
+    assert len(known) > 30
+    # Handled by what they are.
+    whole = {"Profile.strings", "Roots.stdlib", "Roots.site", "Roots.project"}
+    undeclared = {name for name in known - whole if declared(*name.split(".")) is Kind.UNDECLARED}
+    assert undeclared == set()
+    assert {name for name in known - whole if declared(*name.split(".")) is Kind.OWN} == set()
+
+
+def test_every_string_of_a_result_is_declared() -> None:
+    names = {**vars(verdict_types), **vars(iterations), **vars(range_stats)}
+    known = set()
+    for type_ in (Diff, RunVerdict):
+        for part_type, hint in ((t, h) for t, h in result_types(type_, names)):
+            known |= {f"{part_type.__name__}.{field}" for field in hint}
+    assert len(known) > 60
+    handled = {"Roots", "Profile", "Run", "Process", "Thread", "Manifest"}
+    undeclared = {
+        name
+        for name in known
+        if name.split(".")[0] not in handled and declared(*name.split(".")) is Kind.UNDECLARED
+    }
+    # Masked with the keys of their table.
+    assert undeclared == {"FunctionKey.path", "FunctionKey.qualname", "DiffTable.file"}
+
+
+def result_types(type_: Any, names: dict[str, Any]) -> Iterator[tuple[type, list[str]]]:
+    pending, seen = [type_], set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        hints = get_type_hints(current, localns=names)
+        strings = []
+        for name, hint in hints.items():
+            leaves = list(leaves_of(hint))
+            if str in leaves:
+                strings.append(name)
+            pending += [leaf for leaf in leaves if is_dataclass(leaf) or hasattr(leaf, "_fields")]
+        yield current, strings
+
+
+@pytest.mark.parametrize("text", [PLAIN, FORMED])
+def test_a_secret_in_any_string_of_a_run_is_masked(text: str, tmp_path: Path) -> None:
+    run = filled(Run, text)
+    assert repr(run).count(text) > 50
+    masked = Masker([run]).run(run)
+    shown = dict(leaks(masked, text))
+    if text == FORMED:
+        assert shown == {}
+    else:
+        assert {name for name in shown if name not in SHOWN} == set()
+
+
+def leaks(value: Any, text: str, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the field and the string wherever a text is left."""
+    if isinstance(value, Profile):
+        for column in ("file", "name", "qualname", "module", "source_hash"):
+            used = {value.strings[at] for at in getattr(value, column).tolist()}
+            yield from ((f"Profile.{column}", string) for string in used if text in string)
+        columns = (value.file, value.name, value.qualname, value.module, value.source_hash)
+        used = set(np.concatenate(columns).tolist())
+        yield from (
+            ("Profile.strings", string)
+            for at, string in enumerate(value.strings)
+            if at not in used and text in string
+        )
+    elif isinstance(value, str):
+        if text in value:
+            yield name, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaks(key, text, name)
+            yield from leaks(item, text, name)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from leaks(item, text, name)
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from leaks(getattr(value, part.name), text, f"{type(value).__name__}.{part.name}")
+
+
+def test_a_new_field_is_masked_until_it_is_declared() -> None:
+    @dataclass(frozen=True)
+    class Later:
+        label: str
+        labels: Mapping[str, tuple[str, ...]]
+
+    masked = Masker().value(Later("bob", {"bob": ("bob", "eve")}))
+    assert masked == Later("<text 3>", {"<text 3>": ("<text 3>", "<text 3 b>")})
+
+
+# The rules --------------------------------------------------------------------------------------------------------
+
+
+def test_the_rules_name_their_source_and_need_what_they_find() -> None:
+    assert len(rules()) >= 50
+    assert len({rule.id for rule in rules()}) == len(rules())
+    text = (Path(secrets_module.__file__).parent / "assets" / "secret-rules.json").read_text(encoding="utf-8")
+    about = json.loads(text)["about"]
+    assert "detect-secrets 1.5.0" in about
+    assert "Apache License 2.0" in about
+    for rule in rules():
+        assert rule.needs
+        assert all(piece == piece.lower() for piece in rule.needs)
+
+
+#: Beginnings of secrets, and what looks for their ends in vain: a rule that begins again at each would never end.
+ADVERSARIAL = (
+    *(
+        "eyJ",
+        "eyJa.",
+        "xoxb-1-",
+        "sk-",
+        "sk-a_",
+        "://",
+        "://a:",
+        "a@",
+        "a.",
+        "a@a.",
+        "-----BEGIN A",
+        "AccountKey=",
+    ),
+    *(
+        "aws key ",
+        "password=",
+        "?sig=",
+        "Bearer ",
+        "basic ",
+        "1234567890:",
+        "glpat-",
+        "A",
+        "a",
+        "0",
+        " ",
+        "=",
+        "AC",
+    ),
+    *(
+        "api_key: ",
+        "ibm-cloud-iam-api-key",
+        "hooks.slack.com/services/",
+        "PuTTY-User-Key-File-2",
+        "-us1",
+        "\n",
+        "/",
+    ),
+)
+
+
+@pytest.mark.parametrize("piece", ADVERSARIAL)
+def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
+    """A rule that backtracks over a megabyte would take hours; the test only ends if none does."""
+    text = piece * (400_000 // len(piece))
+    assert masked_by_rules(text, lambda _: MASK) is not None
+    assert masked_by_rules(text + "!" + text, lambda _: MASK) is not None

@@ -40,7 +40,8 @@ class Kernel:
     def rows(self) -> dict[str, tuple[float, ...]]:
         codes = Codes()
         rows = self.followed.rows(codes)
-        return {codes.rows[number][2]: tuple(round(s, 9) for s in seconds) for number, *seconds in rows}
+        names = codes.packed()["names"].split("\0")[::2]
+        return {names[number]: tuple(round(s, 9) for s in seconds) for number, *seconds in rows}
 
 
 @pytest.fixture

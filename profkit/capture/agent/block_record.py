@@ -8,13 +8,12 @@ are no snapshots, and processes that the block starts are not followed.
 from __future__ import annotations
 
 import _thread
-import marshal
 import os
 import sys
 from time import perf_counter
 from time import time as wall_time
 
-from . import native, process_facts, settings
+from . import native, process_facts, record_file, settings
 from .thread_pools import Pools
 from .ticker import Ticker
 from .tracer import PER_THREAD
@@ -125,13 +124,13 @@ class Recording:
         state["tasks"] = [task for task in state["tasks"] if task[0] not in self._ticker.tids]
         record.update(state)
         tables = self._tracer.read()
-        mine = [table for table in tables if table["native"] == own] or [_empty_table(own)]
+        mine = [table for table in tables if table["native"] == own] or [record_file.pack(_empty_table(own))]
         if self._code is not None:
             task = [row for row in state["tasks"] if row[0] == own]
             wall = end - self._identity["begin_perf"]
             self._charge(mine[0], wall, task[0] if task else None)
         record["threads"] = mine[:1] + [table for table in tables if table is not mine[0]]
-        record["codes"] = self._tracer.codes.rows
+        record["codes"] = self._tracer.codes.packed()
         record["state"] = "exited"
         record["interval"] = 0.0
         record["agent_tids"] = sorted(self._ticker.tids)
@@ -165,8 +164,11 @@ class Recording:
         function has made.
         """
         number = self._tracer.codes.number(self._code)
-        called: Dict[int, List[Any]] = {row[0]: list(row[1:]) for row in table["functions"]}
-        for caller, callee, calls, recursive, cumtime, tottime in table["edges"]:
+        rows = {
+            name: list(record_file.rows(table, name)) for name in ("functions", "edges", "waiting", "open")
+        }
+        called: Dict[int, List[Any]] = {row[0]: list(row[1:]) for row in rows["functions"]}
+        for caller, callee, calls, recursive, cumtime, tottime in rows["edges"]:
             rest = called.get(callee)
             if rest is not None:
                 rest[0] -= calls
@@ -177,16 +179,17 @@ class Recording:
         for function, (calls, recursive, cumtime, tottime) in called.items():
             if calls > 0 and function != number:
                 tottime = max(0.0, tottime)
-                edge = (number, function, calls, max(0, recursive), max(tottime, cumtime), tottime)
-                table["edges"].append(edge)
-        elsewhere = sum(row[4] for row in table["functions"])
-        table["open"].insert(0, (number, wall, max(0.0, wall - elsewhere)))
+                edge = [number, function, calls, max(0, recursive), max(tottime, cumtime), tottime]
+                rows["edges"].append(edge)
+        elsewhere = sum(row[4] for row in rows["functions"])
+        rows["open"].insert(0, [number, wall, max(0.0, wall - elsewhere)])
         if table["measured"] and self._tracer.kind == "native" and task is not None:
             wait = task[3] / 1e9
             blocked = max(0.0, wall - task[2] / 1e9 - wait)
-            charged = [sum(row[column] for row in table["waiting"]) for column in (1, 3)]
-            row = (number, max(0.0, wait - charged[0]), wait, max(0.0, blocked - charged[1]), blocked)
-            table["waiting"].append(row)
+            charged = [sum(row[column] for row in rows["waiting"]) for column in (1, 3)]
+            row = [number, max(0.0, wait - charged[0]), wait, max(0.0, blocked - charged[1]), blocked]
+            rows["waiting"].append(row)
+        table.update({name: record_file.packed(record_file.flat(values)) for name, values in rows.items()})
 
     def _notes(self, displaced: bool) -> Dict[str, Any]:
         notes: Dict[str, Any] = {}
@@ -244,7 +247,8 @@ def write(record: Dict[str, Any], spool: str) -> None:
     """Write a record where the packer finds it."""
     name = "%s-%d%s" % (record["host"], record["pid"], settings.RECORD_SUFFIX)
     with open(os.path.join(spool, name), "wb") as file:
-        file.write(marshal.dumps(record, 4))
+        for part in record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record):
+            file.write(part)
 
 
 def _subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:
@@ -271,13 +275,4 @@ def _pools() -> Any:
 
 def _empty_table(own: Optional[int]) -> Dict[str, Any]:
     """A table of a thread that has called nothing."""
-    return {
-        "native": own,
-        "name": "",
-        "functions": [],
-        "edges": [],
-        "waiting": [],
-        "measured": False,
-        "open": [],
-        "total": 0.0,
-    }
+    return {"native": own, "name": "", "measured": False, "total": 0.0}

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import _thread
 
+from . import record_file
+
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
@@ -25,8 +27,8 @@ class EndedThreads:
         self._summing = _thread.allocate_lock()  # threads may end while others start, and both come here
 
     def keep(self, table: Dict[str, Any]) -> None:
-        """Add a thread's last table."""
-        self._tables.append(table)
+        """Add a thread's last table; it is packed from here on."""
+        self._tables.append(record_file.pack(table))
         if len(self._tables) > _ENDED_THREADS_KEPT and self._summing.acquire(False):
             try:
                 if self._summed is None:
@@ -38,7 +40,7 @@ class EndedThreads:
                 self._summing.release()
 
     def tables(self) -> List[Dict[str, Any]]:
-        """Return all of them."""
+        """Return all of them, packed."""
         return self._tables + ([] if self._summed is None else [self._summed.table()])
 
 
@@ -50,48 +52,53 @@ class _Sum:
         self._measured = False
         self._functions: Dict[int, List[Any]] = {}
         self._edges: Dict[Tuple[int, int], List[Any]] = {}
+        self._contexts: Dict[Tuple[Any, ...], List[Any]] = {}  # by the ranges from the outermost on
         self._inside: Dict[Any, List[Any]] = {}
         self._threads = 0
 
     def add(self, table: Dict[str, Any]) -> None:
         self._threads += 1
-        for row in table["functions"]:
+        for row in record_file.rows(table, "functions"):
             accumulate(self._functions, row[0], row[1:])
-        for row in table["edges"]:
-            accumulate(self._edges, row[:2], row[2:])
-        for row in table.get("waiting", ()):
+        for row in record_file.rows(table, "edges"):
+            accumulate(self._edges, (row[0], row[1]), row[2:])
+        for row in record_file.rows(table, "waiting"):
             accumulate(self._waiting, row[0], row[1:])
-        for path, count, rows in table.get("inside", ()):
-            accumulate(self._inside, (path, None), (count,))
-            for row in rows:
-                accumulate(self._inside, (path, row[0]), row[1:])
-        self._measured = self._measured or table.get("measured", False)
+        # A context is another number in every thread: it is the same where all ranges around it are.
+        paths: List[Tuple[Any, ...]] = []
+        for parent, domain, name, opener, count in record_file.rows(table, "contexts"):
+            around = paths[parent] if parent >= 0 else ()
+            paths.append((*around, (domain, name, opener)))
+            accumulate(self._contexts, paths[-1], [count])
+        for row in record_file.rows(table, "inside"):
+            accumulate(self._inside, (paths[row[0]], row[1]), row[2:])
+        self._measured = self._measured or table["measured"]
 
     def table(self) -> Dict[str, Any]:
-        return {
-            "native": None,
-            "name": "%d more ended threads" % self._threads,
-            "functions": [(f, *values) for f, values in self._functions.items()],
-            "edges": [(*pair, *values) for pair, values in self._edges.items()],
-            "waiting": [(f, *values) for f, values in self._waiting.items()],
-            "measured": self._measured,
-            "open": [],
-            "inside": self._contexts(),
-        }
-
-    def _contexts(self) -> List[Tuple[Any, ...]]:
-        rows: Dict[Any, List[Any]] = {}
-        for (path, function), values in self._inside.items():
-            if function is not None:
-                rows.setdefault(path, []).append((function, *values))
-        return [
-            (path, count[0], rows.get(path, []))
-            for (path, function), count in self._inside.items()
-            if function is None
+        numbers = {path: number for number, path in enumerate(self._contexts)}
+        contexts = [
+            (numbers.get(path[:-1], -1), *path[-1], count[0]) for path, count in self._contexts.items()
         ]
+        inside = [(numbers[path], function, *values) for (path, function), values in self._inside.items()]
+        return record_file.pack(
+            {
+                "native": None,
+                "name": "%d more ended threads" % self._threads,
+                "functions": _flat(self._functions),
+                "edges": record_file.flat([(*pair, *values) for pair, values in self._edges.items()]),
+                "waiting": _flat(self._waiting),
+                "measured": self._measured,
+                "contexts": record_file.flat(contexts),
+                "inside": record_file.flat(inside),
+            }
+        )
 
 
-def accumulate(sums: Dict[Any, List[Any]], key: Any, values: Tuple[Any, ...]) -> None:
+def _flat(sums: Dict[int, List[Any]]) -> List[Any]:
+    return record_file.flat([(key, *values) for key, values in sums.items()])
+
+
+def accumulate(sums: Dict[Any, List[Any]], key: Any, values: Any) -> None:
     """Add values to the row of a key, column by column."""
     have = sums.get(key)
     if have is None:

@@ -14,9 +14,9 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 
-from . import settings
+from . import record_file, settings
 from .ended import EndedThreads, accumulate
-from .tracer import PER_THREAD, Traced, Tracer, entries
+from .tracer import PER_THREAD, Traced, Tracer, without
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
-            if not hasattr(module, "follow_ranges") or not hasattr(module.Collector, "detach"):
+            if not hasattr(module, "follow_ranges") or not hasattr(module.Collector, "displaced"):
                 return None  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
@@ -75,6 +75,9 @@ class ThreadTracer(Tracer):
 
     def _new(self, ident: int, name: str, base_depth: int) -> Traced:
         return _NativeTraced(self._collector, ident, name, base_depth)
+
+    def displaced(self) -> bool:
+        return any(traced.displaced() for traced in list(self._living.values()))
 
     def finish(self) -> None:
         try:
@@ -131,13 +134,12 @@ class ProcessTracer(Tracer):
             table = self._table(thread)
             if table["functions"] or table["open"]:
                 self._threads_ended.keep(table)
-        living = [self._table(thread) for thread in self._collector.getstats()]
+        living = [record_file.pack(self._table(thread)) for thread in self._collector.getstats()]
         # The ticker's thread has entered one function, which is the agent's.
         living = living[:1] + [t for t in living[1:] if t["functions"] or t["open"]]
         if not living:
-            living = [
-                _table_of((_thread.get_native_id(), 0, False, False, 0, [], [], []), "MainThread", self.codes)
-            ]
+            nothing: Tuple[Any, ...] = (_thread.get_native_id(), 0, False, False, 0, [], [], [])
+            living = [record_file.pack(_table_of(nothing, "MainThread", self.codes))]
         return living[:1] + self._threads_ended.tables() + living[1:]
 
     def _table(self, thread: Tuple[Any, ...]) -> Dict[str, Any]:
@@ -168,6 +170,12 @@ class _NativeTraced(Traced):
     def make_collector(self) -> Any:
         return self._type()
 
+    def stop_collector(self) -> None:
+        self.collector.disable()
+
+    def displaced(self) -> bool:
+        return bool(self.running and self.collector.displaced())
+
     def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
         for thread in self.collector.getstats():
             return _table_of(thread, self.name, codes)
@@ -175,71 +183,78 @@ class _NativeTraced(Traced):
 
 
 def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any]:
-    """Turn what the collector says of one thread into the table of a record."""
+    """Turn what the collector says of one thread into the table of a record, rows as flat lists."""
     native, _ident, _ended, measured, _lost, found, calls, contexts = thread
-    number = codes.number
-    plain = [
-        (e[0], e[1], e[2], e[3], e[4], None if e[9] is None else [callee[:5] for callee in e[9]])
-        for e in found
-    ]
-    functions, edges, _counts, recorded = entries(plain, codes)
-    waiting = _waiting(found, codes) if measured else []
-    open_calls = []
-    seen = set()
-    for code, total, own, *waits in calls:
+    number, known, hidden = codes.number, codes.numbers.get, codes.hidden
+    functions: List[Any] = []
+    edges: List[Any] = []
+    waits: Dict[int, List[Any]] = {}
+    taken_out: Dict[int, List[Any]] = {}
+    recorded = 0.0
+    for entry in found:
+        code, calls_of, recursive, total, own, wait, cumwait, blocked, cumblocked, callees = entry
+        recorded += own
         function = number(code)
-        if function not in codes.hidden:
-            open_calls.append((function, total, own))
+        if function in hidden:
+            for callee in callees or ():
+                accumulate(taken_out, number(callee[0]), callee[1:])
+            continue
+        # An open function that has callees has an entry without calls; it is counted as open.
+        if calls_of or total or own:
+            functions += (function, calls_of, recursive, total, own)
+        if wait or cumwait or blocked or cumblocked:
+            accumulate(waits, function, (wait, cumwait, blocked, cumblocked))
+        for callee in callees or ():
+            called = known(id(callee[0]))
+            if called is None:
+                called = number(callee[0])
+            if called not in hidden:
+                edges += (function, called, callee[1], callee[2], callee[3], callee[4])
+    for function, part in taken_out.items():
+        have = waits.get(function)
+        if have is not None:
+            have[:] = [max(0.0, value - taken) for value, taken in zip(have, part[4:])]
+    waiting: List[Any] = []
+    for function, values in waits.items():
+        waiting.append(function)
+        waiting += values
+    open_calls: List[Any] = []
+    seen = set()
+    for code, total, own, *now in calls:
+        function = number(code)
+        if function not in hidden:
+            open_calls += (function, total, own)
             if function in seen:  # what a recursive call waited is within what the outer one did
-                waits[1] = waits[3] = 0.0
+                now[1] = now[3] = 0.0
             seen.add(function)
-            if measured:
-                waiting.append((function, *waits))
-    return {
+            waiting.append(function)
+            waiting += now
+    table = {
         "native": native,
         "name": name,
-        # An open function that has callees has an entry without calls; it is counted as open.
-        "functions": [row for row in functions if row[1] or row[3] or row[4]],
+        "functions": without(functions, taken_out),
         "edges": edges,
-        "waiting": waiting,
+        "waiting": waiting if measured else [],
         "measured": bool(measured),
         "open": open_calls,
         "total": recorded,
-        "inside": _inside(contexts, codes),
     }
+    if contexts:
+        table["contexts"], table["inside"] = _inside(contexts, codes)
+    return table
 
 
-def _inside(contexts: List[Tuple[Any, ...]], codes: Codes) -> List[Tuple[Any, ...]]:
-    """Return ``(path, ranges, rows)`` of each stack of open NVTX ranges; see docs/format.md on records.
-
-    A path has ``(domain, name, opener)`` of each range from the outermost on, so that those of several threads can be
-    compared; a row is ``(function, calls, self time, wait, blocked)``.
-    """
+def _inside(contexts: List[Tuple[Any, ...]], codes: Codes) -> Tuple[List[Any], List[Any]]:
+    """Return the stacks of open NVTX ranges, and what ran in each; see docs/format.md on records."""
     number, hidden = codes.number, codes.hidden
-    paths: List[Tuple[Any, ...]] = []
-    tables = []
-    for parent, domain, name, opener, count, rows in contexts:
+    places: List[Any] = []
+    inside: List[Any] = []
+    for place, (parent, domain, name, opener, count, rows) in enumerate(contexts):
         code = -1 if opener is None else number(opener)
-        here = (domain, name, -1 if code in hidden else code)
-        paths.append(((*paths[parent], here) if parent >= 0 else (here,)))
-        found = [(number(row[0]), *row[1:]) for row in rows]
-        tables.append((paths[-1], count, [row for row in found if row[0] not in hidden]))
-    return tables
-
-
-def _waiting(found: List[Tuple[Any, ...]], codes: Codes) -> List[Tuple[Any, ...]]:
-    """Return ``(function, wait, cumwait, blocked, cumblocked)`` of the calls that returned, the agent's left out."""
-    rows: Dict[int, List[Any]] = {}
-    hidden = codes.hidden
-    for entry in found:
-        if entry[5] or entry[6] or entry[7] or entry[8]:
-            function = codes.number(entry[0])
+        places += (parent, domain, name, -1 if code in hidden else code, count)
+        for row in rows:
+            function = number(row[0])
             if function not in hidden:
-                accumulate(rows, function, entry[5:9])
-    for entry in found if hidden else ():
-        if codes.number(entry[0]) in hidden:
-            for callee in entry[9] or ():
-                have = rows.get(codes.number(callee[0]))
-                if have is not None:
-                    have[:] = [max(0.0, value - taken) for value, taken in zip(have, callee[5:9])]
-    return [(function, *values) for function, values in rows.items()]
+                inside += (place, function)
+                inside += row[1:]
+    return places, inside

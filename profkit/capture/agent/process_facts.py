@@ -24,7 +24,6 @@ def identity() -> Dict[str, Any]:
     """Facts that do not change while the process lives (a fork is another process)."""
     version = sys.version_info
     return {
-        "format": settings.RECORD_FORMAT,
         "pid": os.getpid(),
         "ppid": os.getppid(),
         "born": _birth(),

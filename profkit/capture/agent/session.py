@@ -8,15 +8,15 @@ end, so that whatever kills the process, its last record stands. The end is seen
 from __future__ import annotations
 
 import _lsprof
+import _signal  # type: ignore[import-not-found]
 import _thread
 import atexit
-import marshal
 import os
 import sys
 from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import native, process_facts, settings
+from . import native, process_facts, record_file, settings
 from .thread_pools import Pools
 from .ticker import Ticker
 from .tracer import PER_THREAD, Collector
@@ -145,6 +145,7 @@ class Session:
         idle = cpu - self._last_cpu < settings.IDLE_CPU
         if idle and now - self._last_read < settings.LONGEST_INTERVAL - self._interval:
             return self._interval
+        self._note_displacement()
         took = self._write("snapshot")
         self._last_read = perf_counter()
         self._last_cpu = self._used()
@@ -191,19 +192,20 @@ class Session:
         record["tasks"] = [task for task in record["tasks"] if task[0] not in self._ticker.tids]
         record["tracer"] = self._tracer.kind
         record["threads"] = self._tracer.read()
-        record["codes"] = self._tracer.codes.rows
+        record["codes"] = self._tracer.codes.packed()
         record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
-        data = marshal.dumps(record, 4)
+        parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
         temporary = self._path + ".writing"
         try:
             fd = _os_open(
                 temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600
             )
             try:
-                view = memoryview(data)
-                while view:
-                    view = view[_os_write(fd, view) :]
+                for part in parts:
+                    view = memoryview(part)
+                    while view:
+                        view = view[_os_write(fd, view) :]
             finally:
                 _os_close(fd)
             if state == "snapshot" and self._over:
@@ -227,15 +229,23 @@ class Session:
         """Write the last record; the process does nothing of the target's after this, unless an exec fails."""
         if self._over:
             return
+        # A second Ctrl-C, while the first one's KeyboardInterrupt ends the process, would raise another one here.
+        ignoring = state == "exited" and _ignore_interrupts()
         try:
-            if self._tracer.displaced():
-                self._notes["displaced"] = True
+            self._note_displacement()
             self._tracer.finish()
             self._ticker.stop()
             self._over = True
             self._write(state)
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
+        finally:
+            if ignoring:  # a process that dies of the first one sends it to itself
+                _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+
+    def _note_displacement(self) -> None:
+        if self._tracer.displaced():
+            self._notes["displaced"] = True
 
     # Forks
 
@@ -355,6 +365,17 @@ class Session:
         thread = _thread.get_ident()
         if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
             self._tracer.resume()
+
+
+def _ignore_interrupts() -> bool:
+    """Ignore SIGINT where it would raise KeyboardInterrupt in this thread; return whether that was so."""
+    if _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
+        return False
+    try:
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    except ValueError:  # not the main thread, or not of the main interpreter
+        return False
+    return True
 
 
 def _as_builtin(function: Any, name: str) -> Any:

@@ -22,8 +22,11 @@ NVTX_PATCH_VARIABLE = "PROFKIT_NVTX_PATCH"
 INJECTION_VARIABLE = "NVTX_INJECTION64_PATH"
 NVTX_LIBRARY = "libprofkit_nvtx.so"
 
-#: Version of the records in a spool directory.
-RECORD_FORMAT = 1
+#: Version of the records in a spool directory, see docs/format.md. The first had no header.
+RECORD_FORMAT = 2
+
+#: Version of what the launcher's sampler writes there.
+SAMPLES_FORMAT = 2
 
 #: What record files end with; a file that is being written ends otherwise.
 RECORD_SUFFIX = ".record"

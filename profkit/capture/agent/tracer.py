@@ -16,6 +16,7 @@ import os
 import sys
 from time import perf_counter
 
+from . import record_file
 from .ended import EndedThreads, accumulate
 from .waiting import Followed, Sampling
 
@@ -119,11 +120,9 @@ class Tracer:
         self._left = True
 
     def displaced(self) -> bool:
-        """Whether something else now receives the calling thread's events (up to 3.11 only)."""
+        """Whether something else now receives events (up to 3.11 only); here, of the calling thread alone."""
         traced = self._of_this_thread()
-        return (
-            PER_THREAD and traced is not None and traced.running and sys.getprofile() is not traced.collector
-        )
+        return traced is not None and traced.displaced()
 
     def _of_this_thread(self) -> Optional[Traced]:
         return self._living.get(_thread.get_ident()) if PER_THREAD else self._main
@@ -159,16 +158,13 @@ class Tracer:
         return {
             "native": followed.tid,
             "name": followed.name,
-            "functions": [],
-            "edges": [],
-            "waiting": rows,
+            "waiting": record_file.flat(rows),
             "measured": followed.measured,
-            "open": [],
             "total": sum(row[1] + row[3] for row in rows),
         }
 
     def read(self) -> List[Dict[str, Any]]:
-        """Return one table per thread (marshal's plain types; see docs/format.md on records)."""
+        """Return one packed table per thread; see docs/format.md on records."""
         now = perf_counter()
         frames = sys._current_frames()
         alone = len(frames) <= 2  # the thread that reads is one of them
@@ -180,9 +176,10 @@ class Tracer:
                 continue
             traced.name = thread_name(ident) or traced.name
             stack = self.codes.stack(frame, traced) if frame is not None and (PER_THREAD or alone) else None
-            tables.append(traced.table(self.codes, now, stack))
+            tables.append(record_file.pack(traced.table(self.codes, now, stack)))
         del frames  # frames keep the target's objects alive
-        tables += [self._waiting_only(other) for other in list(self._others.values()) if other.measured]
+        others = [other for other in list(self._others.values()) if other.measured]
+        tables += [record_file.pack(self._waiting_only(other)) for other in others]
         return tables[:1] + self._ended.tables() + tables[1:]
 
     def _end(self, ident: int) -> None:
@@ -224,13 +221,25 @@ class Traced:
     def suspend(self) -> None:
         """Stop tracing; open calls are closed with exact times."""
         if self.running:
-            self.collector.disable()
+            self.stop_collector()
             self.running = False
             self._traced_s += perf_counter() - self._since
             self._open = _OpenCalls()
 
+    def stop_collector(self) -> None:
+        """Close the open calls, unless another profile function has the collector's place.
+
+        What is open then is the call that has set it, which would be charged with all that was done since.
+        """
+        if not self.displaced():
+            self.collector.disable()
+
+    def displaced(self) -> bool:
+        """Whether another profile function has the collector's place in this thread, the calling one."""
+        return PER_THREAD and self.running and sys.getprofile() is not self.collector
+
     def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
-        """Return what this thread did so far; `stack` is what it is in, if that is known."""
+        """Return what this thread did so far, rows as flat lists; `stack` is what it is in, if that is known."""
         functions, edges, counts, recorded = entries(self.collector.getstats(), codes)
         open_calls: List[Tuple[int, float, float]] = []
         if stack and self.running:
@@ -241,9 +250,9 @@ class Traced:
             "name": self.name,
             "functions": functions,
             "edges": edges,
-            "waiting": [] if self.waits is None else self.waits.rows(codes),
+            "waiting": [] if self.waits is None else record_file.flat(self.waits.rows(codes)),
             "measured": self.waits is not None and self.waits.measured,
-            "open": open_calls,
+            "open": record_file.flat(open_calls),
             "total": recorded,
         }
 
@@ -252,28 +261,41 @@ class Codes:
     """Numbers code objects: by identity, since equal code in two files is two functions."""
 
     def __init__(self) -> None:
-        self.rows: List[Tuple[str, int, str, str]] = []
-        self._numbers: Dict[Any, int] = {}
+        self._files: Dict[str, int] = {}
+        self._places: List[int] = []  # of each, the file's number and the line
+        self._names: List[str] = []  # of each, the name and the qualified name
+        #: By the address of a code object, or by the name of a built-in function.
+        self.numbers: Dict[Any, int] = {}
         self._kept: List[Any] = []  # so that an address is not used twice
         self.hidden: Set[int] = set()
 
     def number(self, code: Any) -> int:
         """Return the number of a code object, or of the label of a built-in function."""
         key = code if isinstance(code, str) else id(code)
-        number = self._numbers.get(key)
+        number = self.numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self.rows)
+            number = self.numbers[key] = len(self._kept)
             self._kept.append(code)
             if isinstance(code, str):
-                self.rows.append(("~", 0, code, ""))
+                self._add("~", 0, code, "")
             else:
                 # Plain strings: compile() keeps a subclass of `str`, and marshal takes none.
                 file, name = str.__str__(code.co_filename), str.__str__(code.co_name)
-                qualname = str.__str__(getattr(code, "co_qualname", ""))
-                self.rows.append((file, code.co_firstlineno, name, qualname))
+                self._add(file, code.co_firstlineno, name, str.__str__(getattr(code, "co_qualname", "")))
                 if file.startswith(_HERE):
                     self.hidden.add(number)
         return number
+
+    def _add(self, file: str, line: int, name: str, qualname: str) -> None:
+        number = self._files.get(file)
+        if number is None:
+            number = self._files[file] = len(self._files)
+        self._places += (number, line)
+        self._names += (name, qualname)
+
+    def packed(self) -> Dict[str, Any]:
+        """Return all of them as they are in a record."""
+        return record_file.pack_codes(list(self._files), self._places, self._names)
 
     def stack(self, frame: Any, traced: Traced) -> List[int]:
         """Return the open functions of one thread, outermost first, without what was open before tracing."""
@@ -325,21 +347,20 @@ class _OpenCalls:
         return rows
 
 
-def entries(
-    stats: List[Any], codes: Codes
-) -> Tuple[List[Tuple[Any, ...]], List[Tuple[Any, ...]], Dict[int, int], float]:
+def entries(stats: List[Any], codes: Codes) -> Tuple[List[Any], List[Any], Dict[int, int], float]:
     """Turn ``getstats()`` into rows, with the agent's own calls taken out.
 
-    Returns function rows ``(function, calls, recursive calls, cumtime, tottime)``, edge rows with caller and
-    callee in front, calls per function, and the sum of self times (agent included), seconds.
+    Returns function rows ``function, calls, recursive calls, cumtime, tottime`` and edge rows with caller and callee
+    in front, each as one flat list; calls per function; and the sum of self times (agent included), seconds.
     """
-    functions: List[Tuple[Any, ...]] = []
-    edges: List[Tuple[Any, ...]] = []
+    functions: List[Any] = []
+    edges: List[Any] = []
     counts: Dict[int, int] = {}
     taken_out: Dict[int, List[Any]] = {}
     recorded = 0.0
     hidden = codes.hidden
     number = codes.number
+    known = codes.numbers.get  # a call into Python for each edge would take half of the time
     for entry in stats:
         code, calls, recursive, cumtime, tottime, callees = entry
         recorded += tottime
@@ -349,21 +370,32 @@ def entries(
                 accumulate(taken_out, number(callee[0]), tuple(callee)[1:])
             continue
         counts[function] = calls
-        functions.append((function, calls, recursive, cumtime, tottime))
+        functions += (function, calls, recursive, cumtime, tottime)
         if callees:
             for code, calls, recursive, cumtime, tottime in callees:
-                edges.append((function, number(code), calls, recursive, cumtime, tottime))
-    if hidden:
-        edges = [edge for edge in edges if edge[1] not in hidden]
-    if taken_out:
-        functions = [row for row in (_without(row, taken_out.get(row[0])) for row in functions) if row[1] > 0]
-    return functions, edges, counts, recorded
+                callee = known(id(code))
+                if callee is None:
+                    callee = number(code)
+                if callee not in hidden:
+                    edges += (function, callee, calls, recursive, cumtime, tottime)
+    return without(functions, taken_out), edges, counts, recorded
 
 
-def _without(row: Tuple[Any, ...], part: Optional[List[Any]]) -> Tuple[Any, ...]:
-    if part is None:
-        return row
-    return (row[0],) + tuple(max(0, have - taken) for have, taken in zip(row[1:], part))
+def without(functions: List[Any], taken_out: Dict[int, List[Any]]) -> List[Any]:
+    """Return flat function rows less the parts that the agent itself called, without those that are nothing then."""
+    if not taken_out:
+        return functions
+    left: List[Any] = []
+    for at in range(0, len(functions), 5):
+        row = functions[at : at + 5]
+        part = taken_out.get(row[0])
+        if part is not None:
+            row[1:] = [max(0, row[1] - part[0]), max(0, row[2] - part[1])] + [
+                max(0.0, have - taken) for have, taken in zip(row[3:], part[2:])
+            ]
+        if row[1] > 0:
+            left += row
+    return left
 
 
 def thread_name(ident: int) -> str:

@@ -234,3 +234,53 @@ def busy_place(module):
     leaf(1)
     collector.disable()
     return {"said": said, "leaf": by_name(only_thread(collector)[5])["leaf"][1]}
+
+
+def displaced(module):
+    """Up to 3.11 another profile function takes the place: what is done then is no call's, in whichever thread."""
+    if NEW:  # nobody can
+        collector = module.Collector()
+        collector.enable()
+        sys.setprofile(lambda *event: None)
+        found = collector.displaced()
+        collector.disable()
+        return {"seen": [found]}
+    collectors, seen, go_on = {}, [], threading.Event()
+
+    def outer():
+        leaf(1)
+        sys.setprofile(lambda *event: None)
+        sys.setprofile(None)
+        for _ in range(50):
+            time.sleep(0.01)
+
+    def run(name):
+        collector = collectors[name] = module.Collector()
+        collector.enable()
+        outer()
+        seen.append(collector.displaced())
+        if name == "thread":
+            go_on.wait()
+        else:
+            collector.disable()
+            collector.enable()
+            leaf(1)
+            seen.append(collector.displaced())
+            collector.disable()
+
+    thread = threading.Thread(target=run, args=("thread",))
+    thread.start()
+    run("main")
+    while len(seen) < 3:
+        time.sleep(0.01)
+    read = {name: only_thread(collector) for name, collector in collectors.items()}
+    there = collectors["thread"].displaced()  # from another thread
+    go_on.set()
+    thread.join()
+    return {
+        "seen": sorted(seen),
+        "there": there,
+        "open": [len(thread[6]) for thread in read.values()],
+        "leaf": {name: by_name(thread[5])["leaf"][1] for name, thread in read.items()},
+        "charged": [sum(entry[4] for entry in thread[5]) for thread in read.values()],
+    }

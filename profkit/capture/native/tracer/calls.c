@@ -20,6 +20,12 @@ void calls_resynchronise(struct table *table, const void *key) {
     }
 }
 
+void calls_abandon_all(struct table *table) {
+    ranges_close_all(table, table->last);
+    while (table->top > table->stack)
+        call_closes(table, table->last);
+}
+
 void calls_close_all(struct table *table, bool own_thread) {
     if (table->top > table->stack)
         waiting_settle(table, own_thread);

@@ -18,6 +18,9 @@ void calls_resynchronise(struct table *table, const void *key);
 /* Close every open call of a thread: it is traced no longer. */
 void calls_close_all(struct table *table, bool own_thread);
 
+/* The same where it has not been traced since its last event: what it did later is no call's. */
+void calls_abandon_all(struct table *table);
+
 static inline void call_begins(struct table *table, const void *key, PyObject *object, PyObject *self) {
     struct function *caller = table->top->function;
     struct edge *edge = caller->last;

@@ -84,6 +84,12 @@ static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) 
     Py_RETURN_NONE;
 }
 
+static PyObject *collector_displaced(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    hook_look(collector);
+    return PyBool_FromLong(collector->enabled && collector->displaced);
+}
+
 static void free_snapshots(struct snapshot **snapshots, size_t n) {
     for (size_t i = 0; i < n; i++)
         snapshot_free(snapshots[i]);
@@ -104,6 +110,7 @@ static PyObject *as_list(struct snapshot **snapshots, size_t n) {
 
 static PyObject *collector_getstats(PyObject *self, PyObject *Py_UNUSED(nothing)) {
     struct collector *collector = (struct collector *)self;
+    hook_look(collector);
     pid_t own = kernel_thread_id();
     size_t n = collector->n_tables;
     struct snapshot **snapshots = calloc(n + 1, sizeof *snapshots);
@@ -163,6 +170,9 @@ static PyMethodDef methods[] = {
      "disable()\n--\n\nStop tracing, after closing the calls that are open at this moment."},
     {"detach", collector_detach, METH_NOARGS,
      "detach()\n--\n\nStop tracing, from any thread (from Python 3.10 on); calls that are open stay open."},
+    {"displaced", collector_displaced, METH_NOARGS,
+     "displaced()\n--\n\nWhether another profiler has the place, from any thread (up to Python 3.11): nothing was\n"
+     "traced since."},
     {"getstats", collector_getstats, METH_NOARGS,
      "getstats()\n--\n\nReturn what was traced so far, from any thread, while tracing goes on.\n\n"
      "A list with one tuple a thread, all of one instant: (native id, ident, ended, measured, lost, entries,\n"

@@ -9,6 +9,7 @@ struct collector {
     PyObject_HEAD
     unsigned long long serial; /* never used twice in a process */
     bool enabled;
+    bool displaced; /* enabled, and another profiler has taken the place; up to Python 3.11 only */
     struct table **tables; /* in order of the threads' first event; one only where a collector is a thread's */
     size_t n_tables, room;
 };

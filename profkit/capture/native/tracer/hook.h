@@ -11,6 +11,10 @@ int hook_start(void);
 int hook_enable(struct collector *collector);
 int hook_disable(struct collector *collector);
 
+/* See whether another profiler has taken the collector's place, and if so close the calls that are open, at the time
+ * of the last event. From any thread. */
+void hook_look(struct collector *collector);
+
 /* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
 int hook_detach(struct collector *collector);
 

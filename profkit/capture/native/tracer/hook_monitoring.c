@@ -190,6 +190,8 @@ int hook_disable(struct collector *collector) {
     return failed;
 }
 
+void hook_look(struct collector *collector) { (void)collector; /* nobody can take a tool's place */ }
+
 int hook_detach(struct collector *collector) {
     (void)collector;
     return unsubscribe();

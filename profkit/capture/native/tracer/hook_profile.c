@@ -53,6 +53,20 @@ static int refuse_other_thread(const struct collector *collector) {
     return 0;
 }
 
+void hook_look(struct collector *collector) {
+    if (!collector->enabled || collector->displaced || !collector->n_tables ||
+        collector_table_ended(collector->tables[0]))
+        return;
+    /* The GIL is held: no thread comes or goes, and none is in on_event(). */
+    PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
+    while (thread && thread->thread_id != collector->tables[0]->ident)
+        thread = PyThreadState_Next(thread);
+    if (thread && thread->c_profileobj != (PyObject *)collector) {
+        collector->displaced = true;
+        calls_abandon_all(collector->tables[0]);
+    }
+}
+
 int hook_enable(struct collector *collector) {
     if (refuse_other_thread(collector) < 0)
         return -1;
@@ -62,6 +76,7 @@ int hook_enable(struct collector *collector) {
     }
     kernel_last_table = collector->tables[0];
     PyEval_SetProfile(on_event, (PyObject *)collector);
+    collector->displaced = false;
     return PyErr_Occurred() ? -1 : 0; /* an audit hook may object */
 }
 
@@ -71,6 +86,8 @@ int hook_disable(struct collector *collector) {
     /* If another profiler has taken the place, it keeps it. */
     if (PyThreadState_Get()->c_profileobj == (PyObject *)collector)
         PyEval_SetProfile(NULL, NULL);
+    else
+        hook_look(collector);
     calls_close_all(collector->tables[0], true);
     return PyErr_Occurred() ? -1 : 0;
 }

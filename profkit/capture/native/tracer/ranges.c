@@ -154,7 +154,7 @@ void ranges_close_all(struct table *table, int64_t now) {
     if (!table->ranges)
         return;
     pthread_mutex_lock(&table->lock);
-    if (table->context)
+    if (table->context && now > table->charged_until)
         ranges_charge(table, table->top->function, now);
     table->context = NULL;
     table->ranges->n_open = table->ranges->deeper = 0;

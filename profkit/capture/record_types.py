@@ -1,0 +1,377 @@
+"""What a spool directory holds, as types: records of agents, of the sampler, and the launcher's facts.
+
+`profkit.capture.records` makes them of bytes and checks every field: what works on them need not. Numbers of
+functions are places in a record's `Codes`; times are seconds unless a name says otherwise. docs/format.md describes
+the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.capture.host import Reading
+from profkit.formats.codec import Within
+from profkit.model import Host, Notice, Series
+
+__all__ = [
+    "Codes",
+    "Folded",
+    "Launch",
+    "Notes",
+    "PoolRow",
+    "Record",
+    "Sampled",
+    "Sampling",
+    "SeenMachine",
+    "SeenProcess",
+    "SeenThread",
+    "Task",
+    "ThreadTable",
+]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+Count = Annotated[int, Within(0, 2**53)]
+#: Three centuries are more than any clock of a running machine shows.
+Seconds = Annotated[float, Within(0, 1e10)]
+Nanoseconds = Annotated[int, Within(0, 2**63 - 1)]
+#: Of a process or thread, from 1 on.
+Number = Annotated[int, Within(1, 2**31 - 1)]
+#: What the kernel counted: −1 where it does not.
+Counter = Annotated[int, Within(-1, 2**63 - 1)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codes:
+    """The functions of one record; `file` holds places in `files`, the other columns are as long."""
+
+    files: tuple[str, ...]
+    file: Ints
+    line: Ints
+    name: tuple[str, ...]
+    qualname: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Functions:
+    """Sums of the calls that returned, by function."""
+
+    function: Ints
+    calls: Ints
+    recursive: Ints
+    cumtime: Floats
+    tottime: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """The same, by caller and callee."""
+
+    caller: Ints
+    callee: Ints
+    calls: Ints
+    recursive: Ints
+    cumtime: Floats
+    tottime: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waiting:
+    """Time in the run queue and time off the CPU, by function."""
+
+    function: Ints
+    wait: Floats
+    cumwait: Floats
+    blocked: Floats
+    cumblocked: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """Calls that have not returned, outermost first, with their seconds so far."""
+
+    function: Ints
+    within: Floats
+    own: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contexts:
+    """Stacks of NVTX ranges that were open, by the collector's numbers; `parent` is an earlier row, or −1."""
+
+    parent: Ints
+    domain: Ints
+    name: Ints
+    opener: Ints
+    count: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inside:
+    """What ran while the ranges of a context were open, by function."""
+
+    context: Ints
+    function: Ints
+    calls: Ints
+    tottime: Floats
+    wait: Floats
+    blocked: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThreadTable:
+    """What one thread did."""
+
+    native: int | None
+    name: str
+    measured: bool
+    functions: Functions
+    edges: Edges
+    waiting: Waiting
+    open: Open
+    contexts: Contexts
+    inside: Inside
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The kernel's counters of a thread; the last four are in final records only."""
+
+    tid: Number
+    name: str
+    run_ns: Nanoseconds
+    wait_ns: Nanoseconds
+    timeslices: Count
+    user_s: Seconds | None = None
+    system_s: Seconds | None = None
+    voluntary: Count | None = None
+    involuntary: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """A thread pool as its library said: size (0 is one thread a CPU), CPUs that it saw, and its largest size."""
+
+    library: str
+    file: str
+    threads: Count | None
+    version: str
+    seen: Count | None
+    most: Count | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How waiting was sampled."""
+
+    samples: Count
+    rate: Seconds
+    cost_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a profiler of the target's own was on; `end` is ``None`` while it is."""
+
+    begin: Seconds
+    end: Seconds | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What an agent has to say of its own work; empty where nothing was unusual."""
+
+    agent_failed: str = ""
+    not_cpython: str = ""
+    write_failed: str = ""
+    displaced: bool = False
+    no_snapshots: bool = False
+    sampled: Sampling | None = None
+    sampling_failed: str = ""
+    nvtx_patched: bool = False
+    nvtx_unknown: bool = False
+    torch_nvtx: bool = False
+    emit_nvtx: bool = False
+    own_profiler: tuple[Span, ...] = ()
+    own_profiler_more: Count = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """One process image, up to its end or to its last snapshot."""
+
+    pid: Number
+    ppid: Count
+    born: Count | None
+    host: str
+    boot: str
+    version: str
+    stdlib: str
+    state: Literal["snapshot", "exited", "replaced"]
+    tracer: Literal["native", "cprofile"]
+    interval: Seconds
+    begin_time: Seconds
+    begin_perf: Seconds
+    time: Seconds
+    perf: Seconds
+    argv: tuple[str, ...]
+    cwd: str
+    path: tuple[str, ...]
+    environment: Mapping[str, str]
+    environment_at_start: Mapping[str, str]
+    rank: Count | None
+    world_size: Count | None
+    worker: str
+    cpus: Count | None
+    affinity: Count | None
+    affinity_cpus: tuple[Count, ...]
+    tasks: tuple[Task, ...]
+    agent_tids: tuple[Count, ...]
+    pools: tuple[PoolRow, ...] | None
+    notes: Notes
+    codes: Codes
+    threads: tuple[ThreadTable, ...]
+    cpu_s: Seconds | None = None
+    voluntary_switches: Count | None = None
+    involuntary_switches: Count | None = None
+    peak_memory_bytes: Count | None = None
+    page_faults: Count | None = None
+    read_bytes: Count | None = None
+    machine: tuple[Reading, Reading] | None = None
+    quota_cpus: Seconds | None = None
+
+    @property
+    def kernel(self) -> str:
+        """What identifies the running kernel under the process; containers share one."""
+        return self.boot or self.host
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds from the image's begin to the record."""
+        return self.perf - self.begin_perf
+
+    @property
+    def of_job(self) -> bool:
+        """Whether a launcher of ranks has started it."""
+        return (self.world_size or 1) > 1
+
+    @property
+    def python(self) -> tuple[int, int]:
+        """The interpreter's version."""
+        major, minor, _ = self.version.split(".")
+        return int(major), int(minor)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Threads that ended and were forgotten one by one: how many, and their sums."""
+
+    threads: Count
+    run_ns: Nanoseconds
+    wait_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenThread:
+    """A thread as the sampler saw it; `rows` are time, run and wait in ns, shape (n, 3)."""
+
+    tid: Number
+    name: str
+    run_ns: Counter
+    wait_ns: Counter
+    timeslices: Counter
+    user_s: Seconds | None
+    system_s: Seconds | None
+    voluntary: Count | None
+    involuntary: Count | None
+    rows: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenProcess:
+    """A process as the sampler saw it; `ns_pid` is its number as it knows it itself, in its container."""
+
+    pid: Number
+    ns_pid: Number
+    parent: Count
+    born: Count
+    command: tuple[str, ...]
+    cpu_s: Seconds
+    first_ns: Nanoseconds
+    last_ns: Nanoseconds
+    peak_threads: Count
+    alive: bool
+    folded: Folded
+    threads: tuple[SeenThread, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenMachine:
+    """The machine as the sampler saw it; `quota_cpus` is the least CPU quota of the target's cgroup."""
+
+    series: Series | None
+    quota_cpus: Seconds | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """What the sampler wrote.
+
+    Attributes
+    ----------
+    host, boot
+        Where it looked.
+    root
+        Number of the target's process.
+    period_s, samples, cpu_s, notes
+        Mean seconds between two samples, how many there were, what they cost, and what was not seen.
+    """
+
+    host: str
+    boot: str
+    root: Number
+    period_s: Seconds | None
+    samples: Count
+    cpu_s: Seconds
+    notes: tuple[Notice, ...]
+    machine: SeenMachine | None
+    processes: tuple[SeenProcess, ...]
+
+    @property
+    def kernel(self) -> str:
+        """As `Record.kernel`."""
+        return self.boot or self.host
+
+    @property
+    def series(self) -> Series | None:
+        """Readings of the machine, ``None`` where there are none."""
+        return self.machine.series if self.machine is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the launcher knows, ``launch.json``; it lacks what is known at the end where the launcher was killed."""
+
+    command: tuple[str, ...]
+    cwd: str
+    started: str
+    host: Host | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[Notice, ...] = ()
+    exit_status: int | None = None
+    killed: bool = False
+    wall_s: Seconds | None = None
+    tree_cpu_s: Seconds | None = None
+    readings: tuple[Reading, ...] = ()
+    clocks: Mapping[str, float] = field(default_factory=dict)
+    git: Mapping[str, Any] | None = None
+    job: Mapping[str, Any] | None = None

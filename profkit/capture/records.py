@@ -1,0 +1,390 @@
+"""The one place where bytes of a spool directory become `record_types`: every field is checked here, once.
+
+A spool may lie where others write, on a network file system, and a machine may stop in the middle of writing: a file
+of it is damaged until it has been read whole. Whatever the bytes are, reading ends in a record or in one `ValueError`
+whose message says what is wrong, takes memory in proportion to the file, and follows no link to a device or pipe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.capture import record_types as types
+from profkit.capture.agent import record_file, settings
+from profkit.capture.host import Reading
+from profkit.capture.record_types import Codes, Launch, Record, Sampled, SeenProcess, SeenThread, ThreadTable
+from profkit.formats.codec import Codec, MemberError, Reader, as_list, as_object
+from profkit.formats.plain_data import PlainDataError, read_columns, read_plain
+from profkit.formats.regular_file import read_regular
+from profkit.formats.run_json import decode
+from profkit.formats.run_notices import read_notices
+from profkit.model import Notice, ProfileError, Series
+
+__all__ = ["decode_launch", "decode_record", "decode_samples", "read_launch", "read_record", "read_samples"]
+
+#: Larger files are not ours: a record of 100 000 functions takes 20 MB, and a command line at most 2 MB.
+_MOST_BYTES = 2**30
+_MOST_LAUNCH_BYTES = 2**24
+
+#: Rows of a list, of which the longest is that of a process's threads, and processes, of which the sampler follows
+#: half as many: each becomes kilobytes in a run.
+_MOST_ROWS, _MOST_PROCESSES = 2**16, 10_000
+
+#: More calls than any process makes, and more than any sum of them.
+_MOST_CALLS, _MOST_SUM = 2**53, 2**62
+#: Seconds; three centuries.
+_MOST_SECONDS = 1e10
+_LAST_LINE = 2**31 - 1
+#: Numbers that the NVTX collector gives to names and domains are below this.
+_MOST_NUMBERS = 2**32
+
+#: What a record of the first format, which had no header, begins with: a dictionary, as `marshal` writes it.
+_FIRST_FORMAT = (b"{", b"\xfb")
+_OTHER_VERSION = (
+    "made by another version of profkit, in format {} where this one reads {}: merge it with that version"
+)
+
+_VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
+_SERIES_COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_MOST_SERIES_COLUMNS = 256
+
+_Ints = npt.NDArray[np.int64]
+_Array = npt.NDArray[Any]
+
+
+# Files
+
+
+def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
+    """Check the header, and return the data behind it."""
+    if data[:1] in _FIRST_FORMAT:
+        raise MemberError(_OTHER_VERSION.format(1, version))
+    if len(data) < record_file.HEADER_BYTES:
+        raise MemberError(f"torn: it ends in its header, after {len(data)} bytes")
+    if data[: len(magic)] != magic:
+        raise MemberError("not written by profkit")
+    found, checksum = (int.from_bytes(data[at : at + 4], "little") for at in (8, 12))
+    if found != version:
+        raise MemberError(_OTHER_VERSION.format(found, version))
+    size = int.from_bytes(data[16:24], "little")
+    body = memoryview(data)[record_file.HEADER_BYTES :]
+    if len(body) != size:
+        raise MemberError(f"torn: {len(body)} of {size} bytes are there")
+    if record_file.checksum(body) != checksum:
+        raise MemberError("damaged: its checksum is another")
+    return as_object("record", read_plain(body))
+
+
+# Tables of an agent
+
+
+class _Table:
+    """Checks of one table's columns; the message names both."""
+
+    def __init__(self, name: str, data: Any, record: type[Any], kinds: str, *, exact: bool) -> None:
+        if not isinstance(data, bytes):
+            raise MemberError(f"{name} is no table")
+        try:
+            columns = read_columns(data, kinds)
+        except PlainDataError as error:
+            raise MemberError(f"{name} {error}") from None
+        self.name = name
+        self._exact = exact
+        self.columns: dict[str, _Array] = dict(zip((f.name for f in fields(record)), columns, strict=True))
+        for column, kind in zip(self.columns, kinds, strict=True):
+            if kind == "f":
+                self.columns[column] = self._seconds(column)
+
+    def _seconds(self, column: str) -> _Array:
+        values = self.columns[column]
+        if not self._exact:
+            # cProfile's collector subtracts clock readings, of which some are a tick apart.
+            values = np.maximum(values, 0.0)
+        if not ((values >= 0.0) & (values <= _MOST_SECONDS)).all():  # not true of NaN
+            raise MemberError(f"{self.name}.{column} holds a time that cannot be")
+        return values
+
+    def within(self, column: str, bound: int, least: int = 0) -> None:
+        """Check that numbers name something that is there."""
+        values = self.columns[column]
+        if len(values) and not least <= int(values.min()) <= int(values.max()) < bound:
+            raise MemberError(f"{self.name}.{column} points outside its table")
+
+    def counts(self, *columns: str) -> None:
+        """Check that numbers count something."""
+        for column in columns:
+            values = self.columns[column]
+            if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
+                raise MemberError(f"{self.name}.{column} holds a count that cannot be")
+            if values.sum(dtype=np.float64) > _MOST_SUM:
+                raise MemberError(f"{self.name}.{column} holds counts that cannot be")
+
+
+def _table(name: str, value: Any, codes: Codes, *, exact: bool) -> ThreadTable:
+    """Return the table of one thread; `exact` is true of the native tracer's times, of which none is below zero."""
+    given = as_object(name, value)
+
+    def table(key: str, record: type[Any], kinds: str) -> _Table:
+        return _Table(f"{name}.{key}", given.get(key), record, kinds, exact=exact)
+
+    functions = table("functions", types.Functions, "iiiff")
+    edges = table("edges", types.Edges, "iiiiff")
+    waiting = table("waiting", types.Waiting, "iffff")
+    calls = table("open", types.Open, "iff")
+    contexts = table("contexts", types.Contexts, "iiiii")
+    inside = table("inside", types.Inside, "iiifff")
+    for of_function in (functions, waiting, calls, inside):
+        of_function.within("function", len(codes))
+    for column in ("caller", "callee"):
+        edges.within(column, len(codes))
+    for counted in (functions, edges):
+        counted.counts("calls", "recursive")
+    inside.counts("calls")
+    contexts.counts("count")
+    for column in ("domain", "name"):
+        contexts.within(column, _MOST_NUMBERS)
+    contexts.within("opener", len(codes), least=-1)
+    parent = contexts.columns["parent"]
+    if (parent < -1).any() or (parent >= np.arange(len(parent))).any():
+        raise MemberError(f"{contexts.name}.parent points to no earlier row")
+    inside.within("context", len(parent))
+    return ThreadTable(
+        **_TABLE_HEAD.read_fields(name, given),
+        functions=types.Functions(**functions.columns),
+        edges=types.Edges(**edges.columns),
+        waiting=types.Waiting(**waiting.columns),
+        open=types.Open(**calls.columns),
+        contexts=types.Contexts(**contexts.columns),
+        inside=types.Inside(**inside.columns),
+    )
+
+
+def _codes(name: str, value: Any) -> Codes:
+    given = as_object(name, value)
+    places = given.get("places")
+    if not isinstance(places, bytes):
+        raise MemberError(f"{name}.places is no table")
+    file, line = read_columns(places, "ii")
+    files = _texts(f"{name}.files", given.get("files"), len(places))
+    names = _texts(f"{name}.names", given.get("names"), 2 * len(file))
+    if len(names) != 2 * len(file):
+        raise MemberError(f"{name}.names is shorter than the table")
+    if len(file) and not 0 <= int(file.min()) <= int(file.max()) < len(files):
+        raise MemberError(f"{name}.places points outside its table")
+    # A line is what the compiler of the target's made of a template, which may be anything.
+    return Codes(tuple(files), file, np.clip(line, 0, _LAST_LINE), tuple(names[::2]), tuple(names[1::2]))
+
+
+def _texts(name: str, value: Any, most: int) -> list[str]:
+    """Return texts that each have a NUL behind them, at most so many."""
+    if not isinstance(value, str) or (value and not value.endswith("\0")):
+        raise MemberError(f"{name} is no list of texts")
+    if value.count("\0") > most:
+        raise MemberError(f"{name} is longer than the table")
+    return value.split("\0")[:-1]
+
+
+# Fields
+
+
+def _row(record: type[Any]) -> Reader:
+    """Return what reads a list with the fields of a record, of which the last may be missing."""
+    codec: Codec[Any] = Codec(record)
+    names = [field.name for field in fields(record)]
+
+    def read(name: str, value: Any) -> Any:
+        values = as_list(name, value)
+        if len(values) > len(names):
+            raise MemberError(f"{name} has more than {len(names)} values")
+        return codec.read(name, dict(zip(names, values, strict=False)))
+
+    return read
+
+
+def _many(read: Reader, most: int) -> Reader:
+    """Return what reads a list of so many at most."""
+
+    def reader(name: str, value: Any) -> Any:
+        items = as_list(name, value)
+        if len(items) > most:
+            raise MemberError(f"{name} are more than {most}")
+        return tuple([read(f"{name} {i}", item) for i, item in enumerate(items)])
+
+    return reader
+
+
+def _optional(read: Reader) -> Reader:
+    return lambda name, value: None if value is None else read(name, value)
+
+
+def _readings(name: str, value: Any) -> tuple[Reading, Reading] | None:
+    if value is None:
+        return None
+    pair = as_list(name, value)
+    if len(pair) != 2:
+        raise MemberError(f"{name} is no pair of readings")
+    begin, end = (_READING.read(f"{name} {i}", item) for i, item in enumerate(pair))
+    return begin, end
+
+
+def _version(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not _VERSION.fullmatch(value):
+        raise MemberError(f"{name} is no version of Python")
+    return value
+
+
+def _notices(name: str, value: Any) -> tuple[Notice, ...]:
+    try:
+        return read_notices(name, value)
+    except ValueError as error:
+        raise MemberError(str(error)) from None
+
+
+def _sample_rows(name: str, value: Any) -> _Ints:
+    if not isinstance(value, bytes) or len(value) % 24:
+        raise MemberError(f"{name} holds no rows of three numbers")
+    rows = np.frombuffer(value, np.int64).reshape(-1, 3)
+    if (rows < 0).any():
+        raise MemberError(f"{name} holds a time that cannot be")
+    return rows
+
+
+def _facts(name: str, value: Any) -> Mapping[str, Any] | None:
+    return None if value is None else as_object(name, value)
+
+
+def _machine(name: str, value: Any) -> types.SeenMachine | None:
+    if value is None:
+        return None
+    given = as_object(name, value)
+    columns = as_object(f"{name}.columns", given.get("columns"))
+    if len(columns) > _MOST_SERIES_COLUMNS:
+        raise MemberError(f"{name}.columns are more than {_MOST_SERIES_COLUMNS}")
+    if not all(map(_SERIES_COLUMN.fullmatch, columns)):
+        raise MemberError(f"{name}.columns has a column without a plain name")
+    series = Series(
+        _numbers(f"{name}.time_ns", given.get("time_ns"), np.dtype(np.int64)),
+        {
+            key: _numbers(f"{name}.columns.{key}", column, np.dtype(np.float64))
+            for key, column in columns.items()
+        },
+    )
+    try:
+        series.validate()
+    except ProfileError as error:
+        raise MemberError(str(error)) from None
+    known = _MACHINE.read_fields(name, given)
+    return types.SeenMachine(series=series if len(series.time_ns) else None, **known)
+
+
+def _numbers(name: str, value: Any, dtype: np.dtype[Any]) -> _Array:
+    if not isinstance(value, bytes) or len(value) % dtype.itemsize:
+        raise MemberError(f"{name} holds no numbers")
+    numbers = np.frombuffer(value, dtype)
+    if (numbers < 0).any() or np.isinf(numbers).any():
+        raise MemberError(f"{name} holds a reading that cannot be")
+    return numbers
+
+
+def _process(name: str, value: Any) -> SeenProcess:
+    process = _SEEN_PROCESS.read(name, value)
+    if process.last_ns < process.first_ns:
+        raise MemberError(f"{name} ends before it begins")
+    return process
+
+
+_READING = Codec(Reading)
+_MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
+_TABLE_HEAD = Codec(ThreadTable, elsewhere=("functions", "edges", "waiting", "open", "contexts", "inside"))
+_NOTES = Codec(
+    types.Notes,
+    readers={
+        "sampled": _optional(_row(types.Sampling)),
+        "own_profiler": _many(_row(types.Span), _MOST_ROWS),
+    },
+)
+_RECORD = Codec(
+    Record,
+    elsewhere=("codes", "threads"),
+    readers={
+        "version": _version,
+        "tasks": _many(_row(types.Task), _MOST_ROWS),
+        "pools": _optional(_many(_row(types.PoolRow), _MOST_ROWS)),
+        "notes": _NOTES.read,
+        "machine": _readings,
+    },
+)
+_SEEN_THREAD = Codec(SeenThread, readers={"rows": _sample_rows})
+_SEEN_PROCESS = Codec(
+    SeenProcess,
+    readers={
+        "folded": _row(types.Folded),
+        "threads": _many(_SEEN_THREAD.read, _MOST_ROWS),
+    },
+)
+_SAMPLED = Codec(
+    Sampled,
+    readers={
+        "notes": _notices,
+        "machine": _machine,
+        "processes": _many(_process, _MOST_PROCESSES),
+    },
+)
+_LAUNCH = Codec(Launch, readers={"warnings": _notices, "git": _facts, "job": _facts})
+
+
+# Whole records
+
+
+def read_record(path: Path) -> Record:
+    """Return what an agent wrote.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    ValueError
+        It is damaged, of another version of profkit, or no record at all; the message says which.
+    """
+    return decode_record(read_regular(path, _MOST_BYTES))
+
+
+def decode_record(data: bytes) -> Record:
+    """Return the record that a file's bytes stand for; errors are those of `read_record`."""
+    given = _body(data, record_file.MAGIC, settings.RECORD_FORMAT)
+    known = _RECORD.read_fields("record", given)
+    codes = _codes("record.codes", given.get("codes"))
+    exact = known["tracer"] == "native"
+    tables = _many(lambda name, value: _table(name, value, codes, exact=exact), _MOST_ROWS)
+    threads = tables("record.threads", given.get("threads"))
+    record = Record(**known, codes=codes, threads=threads)
+    if record.perf < record.begin_perf:
+        raise MemberError("record.perf is before record.begin_perf")
+    return record
+
+
+def read_samples(path: Path) -> Sampled:
+    """Return what the launcher's sampler wrote; errors are those of `read_record`."""
+    return decode_samples(read_regular(path, _MOST_BYTES))
+
+
+def decode_samples(data: bytes) -> Sampled:
+    """Return the samples that a file's bytes stand for; errors are those of `read_record`."""
+    return _SAMPLED.read("samples", _body(data, record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT))
+
+
+def read_launch(path: Path) -> Launch:
+    """Return the launcher's facts; errors are those of `read_record`."""
+    return decode_launch(read_regular(path, _MOST_LAUNCH_BYTES))
+
+
+def decode_launch(data: bytes) -> Launch:
+    """Return the facts that a file's bytes stand for; errors are those of `read_record`."""
+    return _LAUNCH.read("launch", decode("launch.json", data))

@@ -1,0 +1,183 @@
+"""Where a capture writes: what no run file can be written to is refused, and one capture at a time has a name.
+
+Both happen before the target is started. A name is taken by a lock on an empty file beside the output
+(``.run.prof.lock``), which the kernel gives up when the capture ends in whatever way: a killed one blocks nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+from profkit.errors import UsageError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["check_output", "free_name", "reserved", "spool_prefix"]
+
+
+def check_output(path: Path) -> None:
+    """Refuse what no run file can be written to.
+
+    Raises
+    ------
+    UsageError
+        It is a directory, a device, a pipe or a link to nothing, or its directory is missing or not writable.
+    """
+
+    # A file is renamed into its place: that would remove a device, such as /dev/null.
+    other = "is not a regular file; name the file to write"
+    if path.is_dir():
+        raise _refused(path, "is a directory; name the file to write")
+    if path.exists() and not path.is_file():
+        raise _refused(path, other)
+    named, file = _real(path.parent), _real(path)
+    if named == Path("/dev") or named.is_relative_to("/proc"):
+        raise _refused(path, other)  # /dev/stdout, where that is a file now
+    if path.is_symlink() and not path.exists():
+        raise _refused(
+            path, f"is a link to {os.readlink(path)}, which is not there; remove it, or name another file"
+        )
+    if not file.parent.is_dir():
+        raise _refused(path, "there is no such directory; make it, or name another file")
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        raise _refused(path, "its directory cannot be written to; name a file in another one")
+
+
+def _real(path: Path) -> Path:
+    """Return a path without links."""
+    try:
+        return Path(os.path.realpath(path))
+    except FileNotFoundError:
+        raise _refused(path, "the working directory was removed; name a file elsewhere") from None
+
+
+def spool_prefix(path: Path) -> str:
+    """Return what the names begin with of the directories that captures to this file keep their records in."""
+    return f".{path.name}.spool-"
+
+
+@contextlib.contextmanager
+def reserved(path: Path) -> Iterator[None]:
+    """Keep a name from other captures while the context lasts.
+
+    Raises
+    ------
+    UsageError
+        Another capture has it, or nothing can be written there.
+    """
+    lock = _lock_of(path)
+    handle = _take(path, lock)
+    if handle is None:
+        problem = (
+            f"another capture is writing it; wait for it, or name another file (if none runs, remove {lock})"
+        )
+        raise _refused(path, problem)
+    try:
+        yield
+    finally:
+        _give_back(lock, handle)
+
+
+@contextlib.contextmanager
+def free_name(path: Path) -> Iterator[Path]:
+    """Keep the first free name of ``run.prof``, ``run-2.prof`` and so on while the context lasts.
+
+    Not free is what exists, what another capture writes, and what a killed capture was to write: its records may be
+    merged yet.
+
+    Yields
+    ------
+    Path
+        That name.
+
+    Raises
+    ------
+    UsageError
+        Nothing can be written there.
+    """
+    for number in count(1):
+        name = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        lock = _lock_of(name)
+        if _is_used(name) or (handle := _take(name, lock)) is None:
+            continue
+        try:
+            if not _is_used(name):  # still, now that nobody else can take it
+                yield name
+                return
+        finally:
+            _give_back(lock, handle)
+
+
+def _is_used(path: Path) -> bool:
+    return os.path.lexists(path) or any(path.parent.glob(f"{spool_prefix(path)}*"))
+
+
+def _lock_of(path: Path) -> Path:
+    file = _real(path)
+    return file.with_name(f".{file.name}.lock")
+
+
+def _take(path: Path, lock: Path) -> int | None:
+    """Return a descriptor of the locked file, ``None`` where another process has it."""
+    while True:
+        made = True
+        try:
+            try:
+                handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileExistsError:
+                made = False
+                handle = os.open(lock, os.O_RDWR)
+        except FileNotFoundError as error:
+            if not made:
+                continue  # it was given back in between
+            raise _cannot(path, error) from None
+        except OSError as error:
+            raise _cannot(path, error) from None
+        if _is_locked(handle, made) and _is_at(lock, handle):
+            return handle
+        taken = _is_at(lock, handle)
+        os.close(handle)
+        if taken:
+            return None
+
+
+def _is_locked(handle: int, made: bool) -> bool:
+    """Whether the lock is ours now; on a file system without locks it is whose file it is."""
+    if fcntl is None:
+        return made
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return made
+    return True
+
+
+def _is_at(lock: Path, handle: int) -> bool:
+    """Whether the file is still under its name: who gives it back removes it."""
+    try:
+        return os.path.samestat(os.stat(lock), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _give_back(lock: Path, handle: int) -> None:
+    with contextlib.suppress(OSError):  # the target may have removed the directory
+        os.unlink(lock)
+    os.close(handle)
+
+
+def _cannot(path: Path, error: OSError) -> UsageError:
+    return _refused(path, f"cannot write there ({error.strerror}); choose another place")
+
+
+def _refused(path: Path, problem: str) -> UsageError:
+    return UsageError(problem, parameter="output", value=path)

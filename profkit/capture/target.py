@@ -1,0 +1,203 @@
+"""The target's process: its environment, its start, and what the launcher does beside it.
+
+What fails beside a running target is not raised before it has ended: nothing parts the launcher from its target, and
+what the target leaves is not lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from profkit.capture import host, nvtx
+from profkit.capture.agent import process_facts, settings
+from profkit.capture.provenance import git_state, job
+from profkit.capture.sampler import Sampler
+from profkit.capture.signal_forwarding import Signals
+from profkit.errors import ProfkitError, UsageError
+from profkit.formats.atomic import replacing
+
+__all__ = ["CommandNotFoundError", "Target"]
+
+
+class CommandNotFoundError(ProfkitError):
+    """The target cannot be started; the exit code is the shell's."""
+
+    def __init__(self, command: str, error: OSError) -> None:
+        self.exit_code = 127 if isinstance(error, FileNotFoundError) else 126
+        super().__init__(f"{command}: {error.strerror or error}")
+
+
+class Target:
+    """One target, from before its start until all is there that packing needs.
+
+    Parameters
+    ----------
+    command, environ
+        What is run, and the environment that it would have without profkit.
+    spool
+        Directory for the records.
+    signals
+        The launcher's.
+    nvtx_shim
+        Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA.
+
+    Raises
+    ------
+    UsageError
+        The directory cannot be written to.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        environ: Mapping[str, str],
+        spool: Path,
+        signals: Signals,
+        *,
+        nvtx_shim: bool,
+    ) -> None:
+        self._command = command
+        self._spool = spool
+        self._signals = signals
+        self._sampler: Sampler | None = None
+        self._failure: Exception | None = None
+        self._environment = dict(environ)
+        inject = str(Path(__file__).parent / "agent" / "inject")
+        self._environment["PYTHONPATH"] = _python_path(inject, self._environment.get("PYTHONPATH", ""))
+        self._environment[settings.SPOOL_VARIABLE] = str(spool)
+        nvtx_warnings = nvtx.inject(self._environment, torch_shim=nvtx_shim)
+        self._facts: dict[str, Any] = {
+            "command": command,
+            "cwd": _cwd(),
+            "environment": settings.thread_environment(environ),
+            "job": job(),
+            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
+            "clocks": {
+                "time": time.time(),
+                "perf_counter": time.perf_counter(),
+                "monotonic": time.monotonic(),
+            },
+            "exit_status": None,
+            "warnings": nvtx_warnings,
+        }
+        try:
+            (spool / settings.sampled_mark(process_facts.boot_id())).touch()
+            _write_facts(spool, self._facts)
+        except OSError as error:
+            raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
+        self._speed = host.probe_speed()  # before the target runs: it must not have to share a CPU with it
+        # Nor must a target that has one CPU queue for the tenth of a second that preparing takes.
+        self._preparation = threading.Thread(target=self._prepare, name="profkit-preparation", daemon=True)
+        self._beside = host.cpus_to_use() > 1
+        if not self._beside:
+            self._facts["git"] = git_state()
+
+    def start(self) -> None:
+        """Start it.
+
+        Raises
+        ------
+        CommandNotFoundError
+            It cannot be started.
+        """
+        self._begin = time.monotonic()
+        self._before = host.take_reading()
+        try:
+            # Descriptors stay open: shells (`<(…)`), make and MPI's process managers pass some on by number.
+            self._process = subprocess.Popen(
+                self._command, env=self._environment, preexec_fn=self._signals.release, close_fds=False
+            )
+        except OSError as error:
+            raise CommandNotFoundError(self._command[0], error) from None
+
+    def wait(self) -> int:
+        """Wait for its end; return its exit code, or ``-N`` when signal N ended it. Raises nothing."""
+        with self._kept():
+            self._sampler = Sampler(self._process.pid, self._spool)
+        if self._beside:
+            try:
+                self._preparation.start()
+            except RuntimeError:  # the user's limit on threads: it is done afterwards
+                self._beside = False
+        with self._kept():
+            self._signals.wait(self._process, ended=self._ended)
+        status = self._process.wait()
+        self._facts["tree_cpu_s"] = self._signals.tree_cpu_s
+        self._facts["killed"] = status < 0
+        self._facts["exit_status"] = status if status >= 0 else 128 - status
+        return status
+
+    def _ended(self) -> None:
+        with self._kept():
+            if self._sampler is not None:
+                self._sampler.finish()
+        with self._kept():
+            self._facts["wall_s"] = time.monotonic() - self._begin
+            self._facts["readings"] = [_as_dict(self._before), _as_dict(host.take_reading())]
+
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Keep what is raised until the target has ended: `prepared` raises it."""
+        try:
+            yield
+        except Exception as error:
+            self._failure = self._failure or error
+
+    def _prepare(self) -> None:
+        """Do what packing needs: while the target runs, where that is not on its CPU, so that it delays nothing."""
+        with self._kept():
+            if "git" not in self._facts:
+                self._facts["git"] = git_state()
+            self._facts["host"] = {**_as_dict(host.read_host()), **self._speed}
+            # numpy's BLAS must not start its pool of threads beside the target's.
+            os.environ["OPENBLAS_NUM_THREADS"] = "1"
+            import profkit.capture.packer
+            import profkit.formats.runfile  # noqa: F401
+
+    def prepared(self) -> None:
+        """See that all is there that packing needs, when the target has ended.
+
+        Raises
+        ------
+        Exception
+            Whatever has gone wrong beside the target.
+        """
+        if self._beside:
+            self._preparation.join()
+        else:
+            self._prepare()
+        with contextlib.suppress(OSError):  # disk full, directory gone: packing will fail, and say which
+            _write_facts(self._spool, self._facts)
+        if self._failure is not None:
+            raise self._failure
+
+
+def _python_path(inject: str, inherited: str) -> str:
+    """Put the agent's directory in front; an empty entry means the current directory, an empty path nothing."""
+    entries = [entry for entry in inherited.split(os.pathsep) if entry != inject] if inherited else []
+    return os.pathsep.join([inject, *entries])
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it was removed
+
+
+def _as_dict(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
+    with replacing(spool / "launch.json", durable=False) as file:  # it outlives profkit, not the machine
+        file.write(json.dumps(facts).encode("ascii"))

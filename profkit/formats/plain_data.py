@@ -1,0 +1,238 @@
+"""Plain data as `marshal` writes it in version 2, read without trusting a byte of it.
+
+`marshal.loads` believes the sizes and types in its input, and damaged bytes can crash the interpreter. Here nothing
+is allocated before its bytes are seen, and what is made is at most a few times as large as they are. Version 2 has no
+references: each object stands where it is used. Dumps of profiles, in all versions, are read by `pstats_objects`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["PlainDataError", "read_columns", "read_plain"]
+
+#: How deep lists and dictionaries may be in each other: a record's deepest are the spans of a note.
+_DEEPEST = 8
+#: Lists and dictionaries take more memory than the bytes that they are read from: there may be so many of them, and
+#: one more for so many bytes.
+_CONTAINERS, _BYTES_A_CONTAINER = 1_000, 24
+#: Numbers and texts that are read one by one; what is many stands in tables.
+_MOST_OBJECTS = 5_000_000
+#: Marshal's long integers have digits of 15 bits; 64 bits have five.
+_MOST_DIGITS = 5
+
+_END: Final = object()
+_CLOSED, _LIST, _TUPLE, _INT, _FLOAT = b"0[(ig"
+_SIZE = struct.Struct("<I")
+_INT32 = struct.Struct("<i")
+_FLOAT64 = struct.Struct("<d")
+
+Array = npt.NDArray[Any]
+
+_NO_ROWS: dict[str, Array] = {"i": np.zeros(0, np.int64), "f": np.zeros(0, np.float64)}
+
+
+class PlainDataError(ValueError):
+    """The bytes are no plain data; the message says what is wrong."""
+
+
+class _Reader:
+    """Reads one object after the other."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data = memoryview(data)
+        self.at = 0
+        self._containers = _CONTAINERS + len(data) // _BYTES_A_CONTAINER
+        self._objects = _MOST_OBJECTS
+
+    def _take(self, count: int) -> memoryview:
+        stop = self.at + count
+        if stop > len(self._data):
+            raise PlainDataError(f"ends in the middle of its data, after {len(self._data)} bytes")
+        chunk = self._data[self.at : stop]
+        self.at = stop
+        return chunk
+
+    def _size(self) -> int:
+        found: int = _SIZE.unpack(self._take(4))[0]
+        return found
+
+    def object(self, depth: int = 0) -> Any:
+        """Read one object; `_END` for the mark that closes a dictionary."""
+        kind = self._take(1)[0]
+        read = _READERS.get(kind)
+        if read is None:
+            raise PlainDataError(f"holds data of an unknown type at byte {self.at - 1}")
+        self._objects -= 1
+        if self._objects < 0:
+            raise PlainDataError(f"holds more than {_MOST_OBJECTS} objects")
+        return read(self, depth)
+
+    def text(self, depth: int) -> str:
+        """Read a string."""
+        try:
+            return str(self._take(self._size()), "utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise PlainDataError(f"holds a damaged text before byte {self.at}") from None
+
+    def bytes(self, depth: int) -> bytes:
+        """Read bytes."""
+        return bytes(self._take(self._size()))
+
+    def int32(self, depth: int) -> int:
+        """Read a whole number of 32 bits."""
+        found: int = _INT32.unpack(self._take(4))[0]
+        return found
+
+    def float64(self, depth: int) -> float:
+        """Read a number."""
+        found: float = _FLOAT64.unpack(self._take(8))[0]
+        return found
+
+    def digits(self, depth: int) -> int:
+        """Read a whole number that needs more than 32 bits."""
+        count = self.int32(depth)
+        if abs(count) > _MOST_DIGITS:
+            raise PlainDataError(f"holds a number of more than 64 bits at byte {self.at - 5}")
+        value = 0
+        for place, digit in enumerate(struct.unpack(f"<{abs(count)}H", self._take(2 * abs(count)))):
+            value += digit << 15 * place
+        return -value if count < 0 else value
+
+    def sequence(self, depth: int) -> list[Any]:
+        """Read a list or tuple."""
+        count = self._size()
+        self._open(depth)
+        if count > len(self._data) - self.at:
+            raise PlainDataError(f"holds a list longer than its data at byte {self.at - 5}")
+        values: list[Any] = [None] * count
+        for place in range(count):
+            values[place] = self.object(depth + 1)
+            if values[place] is _END:
+                raise PlainDataError(f"holds a damaged list before byte {self.at}")
+        return values
+
+    def pairs(self, depth: int) -> dict[str, Any]:
+        """Read a dictionary, whose keys are strings."""
+        self._open(depth)
+        found: dict[str, Any] = {}
+        while (key := self.object(depth + 1)) is not _END:
+            value = self.object(depth + 1)
+            if not isinstance(key, str) or value is _END:
+                raise PlainDataError(f"holds a damaged dictionary before byte {self.at}")
+            found[key] = value
+        return found
+
+    def _open(self, depth: int) -> None:
+        self._containers -= 1
+        if depth >= _DEEPEST or self._containers < 0:
+            raise PlainDataError(f"holds more lists than its size allows, or deeper ones, at byte {self.at}")
+
+
+_READERS: dict[int, Callable[[_Reader, int], Any]] = {
+    ord("N"): lambda r, _: None,
+    ord("T"): lambda r, _: True,
+    ord("F"): lambda r, _: False,
+    _INT: _Reader.int32,
+    ord("l"): _Reader.digits,
+    _FLOAT: _Reader.float64,
+    ord("u"): _Reader.text,
+    ord("s"): _Reader.bytes,
+    _LIST: _Reader.sequence,
+    _TUPLE: _Reader.sequence,
+    ord("{"): _Reader.pairs,
+    _CLOSED: lambda r, _: _END,
+}
+
+
+def read_plain(data: bytes | memoryview) -> Any:
+    """Return the object that these bytes stand for.
+
+    Returns
+    -------
+    object
+        ``None``, a bool, an int, a float, a str, bytes, a list (of a tuple too), or a dict with keys of type str; of
+        a number it is not known whether it is finite.
+
+    Raises
+    ------
+    PlainDataError
+        They are damaged, hold something else, or something behind the object.
+    """
+    reader = _Reader(data)
+    value = reader.object()
+    if value is _END:
+        raise PlainDataError("holds no data")
+    if reader.at != len(data):
+        raise PlainDataError(f"holds {len(data) - reader.at} bytes behind its data")
+    return value
+
+
+def read_columns(data: bytes, kinds: str) -> list[Array]:
+    """Return the columns of rows that stand in one flat list.
+
+    Parameters
+    ----------
+    data
+        A marshalled list of numbers; no bytes stand for no rows.
+    kinds
+        Type of each column: ``i`` for whole numbers, ``f`` for seconds.
+
+    Returns
+    -------
+    list of int64 or float64 arrays
+        One a column, of the same length.
+
+    Raises
+    ------
+    PlainDataError
+        The bytes are damaged, or the numbers have other types.
+    """
+    if not data:
+        return [_NO_ROWS[kind] for kind in kinds]
+    stride = sum(5 if kind == "i" else 9 for kind in kinds)
+    if len(data) >= 5 and data[0] == _LIST:
+        (count,) = _SIZE.unpack_from(data, 1)
+        if count % len(kinds) == 0 and len(data) == 5 + count // len(kinds) * stride:
+            found = _of_equal_rows(data, kinds)
+            if found is not None:
+                return found
+    return _of_any_rows(data, kinds)
+
+
+def _of_equal_rows(data: bytes, kinds: str) -> list[Array] | None:
+    """Return columns without a look at single numbers; ``None`` where rows are not all alike."""
+    fields: list[tuple[str, str]] = []
+    for place, kind in enumerate(kinds):
+        fields += [(f"type {place}", "u1"), (f"value {place}", "<i4" if kind == "i" else "<f8")]
+    rows = np.frombuffer(data, np.dtype(fields), offset=5)
+    for place, kind in enumerate(kinds):
+        if (rows[f"type {place}"] != (_INT if kind == "i" else _FLOAT)).any():
+            return None
+    return [
+        rows[f"value {place}"].astype(np.int64 if kind == "i" else np.float64)
+        for place, kind in enumerate(kinds)
+    ]
+
+
+def _of_any_rows(data: bytes, kinds: str) -> list[Array]:
+    """Return columns of which some numbers need more than 32 bits, or are whole where others are not."""
+    values = read_plain(data)
+    if not isinstance(values, list) or len(values) % len(kinds):
+        raise PlainDataError(f"holds no rows of {len(kinds)} numbers")
+    columns = []
+    for place, kind in enumerate(kinds):
+        column = values[place :: len(kinds)]
+        types = {int} if kind == "i" else {int, float}
+        if not types.issuperset(map(type, column)):
+            raise PlainDataError(f"holds something else than a number in column {place + 1}")
+        try:
+            columns.append(np.array(column, np.int64 if kind == "i" else np.float64))
+        except OverflowError:
+            raise PlainDataError(f"holds a number of more than 64 bits in column {place + 1}") from None
+    return columns

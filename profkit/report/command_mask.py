@@ -1,0 +1,292 @@
+"""A command line by an allow-list: what is known to be harmless is shown, everything else by its type and length.
+
+Shown are the base name of the program, names of options, numbers, known words (`known_words`), suffixes of files,
+the base names of files that the run profiled and the modules that it imported, and the pseudonyms of machines. A
+value that is not shown becomes a placeholder (`placeholders`): equal values of a report look alike, others do not, so
+that masked commands differ where the commands do. Knows strings only; what a run says is handed in by `safety`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from profkit.report.known_words import is_known, is_standard_module, suffix_of
+from profkit.report.placeholders import PLACEHOLDER, Placeholders
+from profkit.report.secrets import holds_password, holds_secret, looks_random, masked_by_rules
+
+__all__ = ["MOST_WORDS", "CommandMask", "is_number", "kind_of"]
+
+#: Words of a command that are shown; of a longer one it is said how many more there are.
+MOST_WORDS = 400
+#: Entries of a list of machines that are shown, and characters of a list of numbers.
+MOST_HOSTS = 32
+MOST_CHARACTERS = 160
+
+_SPACES = re.compile(r"\s")
+_NUMBER = (
+    r"[+-]?(?:\d{1,10}(?:[._]\d{1,10})?|\.\d{1,10})(?:[eE][+-]?\d{1,3})?"
+    r"(?:[kKMGTP]i?[bB]?|[gmb]b?|ms|us|ns|s|h|d|%|px|[GM]?[hH]z)?(?![A-Za-z0-9])"
+)
+_VERSION = r"\d{1,4}\.\d{1,4}\.\d{1,4}(?![\w.])"
+_SHAPE = r"\d{1,6}(?:x\d{1,6}){1,3}(?![A-Za-z0-9])"
+_HEX = r"0[xX][0-9a-fA-F]{1,8}(?![A-Za-z0-9])"
+#: What a shown value is made of: numbers, words, placeholders, and signs between them.
+_ATOM = re.compile(
+    rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<number>{_SHAPE}|{_VERSION}|{_HEX}|{_NUMBER})"
+    rf"|(?P<word>[A-Za-z_][A-Za-z0-9_.-]*)|(?P<sign>[,:;=|+*^()\[\]{{}}-])"
+)
+_NUMBER_ALONE = re.compile(rf"(?:{_SHAPE}|{_VERSION}|{_HEX}|{_NUMBER})")
+
+#: ``--name``, ``-x``, ``--trainer.max_epochs``; a key is no name of an option, whatever stands in front of it.
+_OPTION = re.compile(r"--?[A-Za-z][A-Za-z]*\d{0,3}(?:[-_.][A-Za-z]*\d{0,3})*")
+_PLAIN_OPTION = re.compile(r"--?[a-z]+(?:-[a-z]+)*")
+_MOST_OPTION = 60
+#: ``NAME=value`` of an environment, ``model.lr=value`` of a configuration.
+_ASSIGNED = re.compile(r"[+~]{0,2}[A-Za-z_]+\d{0,3}(?:[-_./][A-Za-z]*\d{0,3})*")
+_PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,40}")
+
+_EMAIL = re.compile(r"[^\s@:/]+@[^\s@:/]+\.[A-Za-z]{2,}")
+_ADDRESS = re.compile(
+    r"\[?[0-9a-fA-F:]*::?[0-9a-fA-F:.]*\]?(?::\d+)?|\d{1,3}(?:\.\d{1,3}){3}(?:[:/]\d+)?"
+    r"|[^\s@]+@[^\s@]+|[A-Za-z0-9.-]+\.[A-Za-z0-9-]+:\d{1,5}"
+)
+_HEX_DIGITS = re.compile(r"[0-9a-fA-F]{7,}")
+_PATH_LIKE = re.compile(r"[A-Za-z]:[\\/]|[~.]{0,2}[\\/]|[^\s=,;:'\"<>|{}()\[\]@]{1,255}[\\/]")
+
+#: Options whose value names machines.
+HOST_OPTION = re.compile(
+    r"-{0,2}(?:H|hosts?|w|nodelist|host-?names?|master[_-]addr(?:ess)?|rdzv[_-]endpoint|coordinator(?:[_-]address)?"
+    r"|(?:scheduler|server|head)[_-](?:address|host)|node[_-]ip[_-]address|ip)",
+    re.IGNORECASE,
+)
+_MODULE_OPTION = re.compile(r"-m|--module")
+
+
+def is_number(text: str) -> bool:
+    """Whether it is a number that may be shown: long rows of digits identify accounts, cards and telephones."""
+    return _NUMBER_ALONE.fullmatch(text) is not None
+
+
+def kind_of(text: str) -> str:
+    """Return the type of a value that is not shown."""
+    if "://" in text:
+        return "url"
+    if text[:1] in ("{", "["):
+        return "data"
+    if len(text) > 400 or _SPACES.search(text):
+        return "text"
+    if _EMAIL.fullmatch(text):
+        return "email"
+    if text.isdigit():
+        return "number"
+    if _ADDRESS.fullmatch(text):
+        return "address"
+    return "hex" if _HEX_DIGITS.fullmatch(text) else "text"
+
+
+class CommandMask:
+    """Shows the command lines of one report.
+
+    Parameters
+    ----------
+    placeholders
+        Of the report.
+    hosts
+        Pseudonym of each machine by its name.
+    files
+        Base names of the files that are shown anyway: those of profiled functions.
+    modules
+        Parts of the names of modules that are shown anyway.
+    place
+        Returns a directory as it is shown.
+    is_private
+        Whether a text holds what is known to be private: a user's name, a secret.
+    """
+
+    def __init__(
+        self,
+        placeholders: Placeholders,
+        hosts: Mapping[str, str],
+        files: Collection[str],
+        modules: Collection[str],
+        place: Callable[[str], str],
+        is_private: Callable[[str], bool],
+    ) -> None:
+        self._placeholders = placeholders
+        self._hosts = hosts
+        self._files = files
+        self._modules = modules
+        self._place = place
+        self._is_private = is_private
+        self._lines: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def words(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Return a command line as it may be shown, word by word, and how many words are left out."""
+        line = tuple(command)
+        known = self._lines.get(line)
+        if known is None:
+            known = self._lines[line] = self._words(line)
+        return known
+
+    def _words(self, line: tuple[str, ...]) -> tuple[str, ...]:
+        shown: list[str] = []
+        option = ""
+        for place, word in enumerate(line[:MOST_WORDS]):
+            masked, option = self._program(word) if not place else self._word(word, option)
+            shown.append(masked)
+        rest = line[MOST_WORDS:]
+        if rest:
+            shown.append(self._placeholders.left_out(len(rest), "words", rest))
+        return tuple(shown)
+
+    def _program(self, word: str) -> tuple[str, str]:
+        directory, slash, name = word.replace("\\", "/").rpartition("/")
+        if "=" in word or not _PROGRAM.fullmatch(name) or not self._is_harmless(name):
+            return self._word(word, "")
+        return (f"{self.directory(directory)}/{name}" if slash else name), ""
+
+    def _word(self, word: str, option: str) -> tuple[str, str]:
+        """Return a word as it is shown, and the option whose value the next one may be."""
+        name, sign, value = word.partition("=")
+        if not option or self._is_option_after(word, option):
+            if self._is_option(name):
+                return (f"{name}={self.value(value, name)}", "") if sign else (name, name)
+            if word.startswith("-") and not is_number(word):
+                return self._attached(word), ""
+            option = ""
+        if sign and value and not holds_secret(option, word) and self._is_variable(name):
+            return f"{name}={self.value(value, name)}", ""
+        return self.value(word, option), ""
+
+    def _is_variable(self, name: str) -> bool:
+        return len(name) <= _MOST_OPTION and _ASSIGNED.fullmatch(name) is not None and self._is_harmless(name)
+
+    def _is_option_after(self, word: str, option: str) -> bool:
+        """Whether a word behind an option is the next option: after one for a password, only if it looks like one."""
+        if not word.startswith("-") or is_number(word):
+            return False
+        return not holds_password(option) or _PLAIN_OPTION.fullmatch(word.partition("=")[0]) is not None
+
+    def _is_option(self, name: str) -> bool:
+        if len(name) > _MOST_OPTION or not _OPTION.fullmatch(name) or not self._is_harmless(name):
+            return False
+        # Behind one hyphen a value may follow the letter at once: -phunter2.
+        return name.startswith("--") or len(name) == 2 or is_known(name[1:])
+
+    def _attached(self, word: str) -> str:
+        """Show ``-j8`` and hide the rest of ``-phunter2`` and of what only begins like an option."""
+        if re.match(r"-[A-Za-z]", word):
+            rest = word[2:]
+            # ``-n=4``
+            sign = "=" if rest.startswith("=") else ""
+            return f"{word[:2]}{sign}{self.value(rest[len(sign) :], word[:2])}"
+        return f"-{self.value(word[1:])}" if len(word) > 1 else word
+
+    def _is_harmless(self, name: str) -> bool:
+        return (
+            not self._is_private(name)
+            and not looks_random(name)
+            and masked_by_rules(name, lambda _: "") == name
+        )
+
+    # Values ----------------------------------------------------------------------------------------------------
+
+    def value(self, text: str, option: str = "") -> str:
+        """Return the value of an option or variable as it may be shown; `option` is its name, with hyphens."""
+        if not text:
+            return text
+        if holds_secret(option, text) and not PLACEHOLDER.fullmatch(text) and text not in self._files:
+            return self._placeholders.secret(text)
+        if HOST_OPTION.fullmatch(option) and (hosts := self._host_list(text)):
+            return hosts
+        if _MODULE_OPTION.fullmatch(option) and self._is_module(text):
+            return text
+        return self.shown(text)
+
+    def shown(self, text: str) -> str:
+        """Return a text that stands alone as it may be shown."""
+        if text in self._files or text in ("~", ".", "..") or self.is_shown(text):
+            return text
+        if (known := self._host(text)) is not None:
+            return known
+        # What was masked before may hold a space.
+        bare = PLACEHOLDER.sub("_", text) if "<" in text else text
+        is_path = _PATH_LIKE.match(bare) is not None or bool(suffix_of(bare))
+        if is_path and "://" not in text and len(text) <= 4096 and not _SPACES.search(bare):
+            return self.path(text)
+        return self._placeholders.of(kind_of(text), text, len(text))
+
+    def is_shown(self, text: str) -> bool:
+        """Whether a value consists of numbers, known words and placeholders alone."""
+        if len(text) > MOST_CHARACTERS or text.count(":") > 3:
+            return False
+        at, before, joined = 0, "", 0
+        for atom in _ATOM.finditer(text):
+            kind = atom.lastgroup or ""
+            # Two in a row without a sign between them are something else.
+            if atom.start() != at or (before not in ("", "sign") and kind != "sign"):
+                return False
+            if kind == "word" and not is_known(atom.group()):
+                return False
+            if kind == "number":
+                joined += atom.group().startswith("-") and before != ""
+            joined += atom.group() == "-"
+            at, before = atom.end(), kind
+        # One hyphen is a range; several divide the digits of a card or of a telephone.
+        return at == len(text) and (joined <= 1 or "," in text)
+
+    def _is_module(self, name: str) -> bool:
+        return (
+            re.fullmatch(r"[A-Za-z_][\w.]{0,200}", name) is not None
+            and all(
+                part in self._modules or is_known(part) or part.startswith("__")
+                for part in name.split(".")[1:]
+            )
+            and ((top := name.partition(".")[0]) in self._modules or is_known(top) or is_standard_module(top))
+        )
+
+    def _host(self, text: str) -> str | None:
+        """Return ``host-a:29500`` for a known machine with or without a port."""
+        name, sign, port = text.partition(":")
+        known = self._hosts.get(name)
+        if known is None or (sign and not (port.isdigit() and len(port) <= 5)):
+            return None
+        return f"{known}{sign}{port}"
+
+    def _host_list(self, text: str) -> str:
+        """Return a list of machines by their pseudonyms, empty if it is something else."""
+        parts = text.split(",")
+        shown = [self._host(part) or (part if self.is_shown(part) else "") for part in parts[:MOST_HOSTS]]
+        if not all(shown):
+            return ""
+        rest = tuple(parts[MOST_HOSTS:])
+        return ",".join(shown + ([self._placeholders.left_out(len(rest), "hosts", rest)] if rest else []))
+
+    # Paths -----------------------------------------------------------------------------------------------------
+
+    def path(self, text: str) -> str:
+        """Return a path as it may be shown: ``<dir>/<file>.yaml``, ``<project>/train.py``."""
+        directory, slash, name = text.replace("\\", "/").rpartition("/")
+        return f"{self.directory(directory)}/{self.file_name(name)}" if slash else self.file_name(name)
+
+    def file_name(self, name: str) -> str:
+        """Return the last part of a path as it may be shown."""
+        if not name or name in self._files or name in (".", "..", "~") or self.is_shown(name):
+            return name
+        suffix = suffix_of(name)
+        stem = name[: len(name) - len(suffix)]
+        if PLACEHOLDER.fullmatch(stem):
+            return name
+        if suffix and self.is_shown(stem):
+            return name
+        return f"{self._placeholders.of('file', stem)}{suffix}"
+
+    def directory(self, directory: str) -> str:
+        """Return a directory as it may be shown; empty is the root of the file system."""
+        parts = directory.split("/")
+        if all(
+            part in ("", ".", "..", "~") or PLACEHOLDER.fullmatch(part) or is_known(part) for part in parts
+        ):
+            return directory
+        return self._place(directory)

@@ -1,0 +1,170 @@
+"""What the string fields of runs and results hold, and so how each is masked: the one table of declarations.
+
+A field that is not here is shown by its type and length alone, and so is every new one until it is declared.
+`tests/unit/test_safety.py` plants a secret into every string of a run. Kinds say what a text may be; none of them
+lets a text through unseen but `OWN`, which is for identifiers that profkit computes and that no file holds.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+
+__all__ = ["FORMS", "Kind", "declared"]
+
+
+class Kind(enum.Enum):
+    """What a string field holds."""
+
+    UNDECLARED = enum.auto()
+    #: An identifier or a number of profkit's own: of a result, never of a file.
+    OWN = enum.auto()
+    #: A word that must have the form in `FORMS`.
+    FORM = enum.auto()
+    #: A name from a program: of a function, a range, a thread, a library. Shown but for what is known to be private
+    #: and what has the form of a secret.
+    NAME = enum.auto()
+    #: A file that the user named: its base name, likewise.
+    FILE = enum.auto()
+    #: A directory of the machine.
+    PLACE = enum.auto()
+    #: A machine.
+    HOST = enum.auto()
+    #: The words of a command line.
+    COMMAND = enum.auto()
+    #: Environment variables by name, or ``NAME=value``.
+    ENVIRONMENT = enum.auto()
+    #: A sentence of another program, such as an error.
+    MESSAGE = enum.auto()
+    #: A version of a distribution, with where it is from behind an ``@``.
+    VERSION = enum.auto()
+    #: A launcher's identity of a job.
+    JOB = enum.auto()
+
+
+#: Forms of words, by the type and the field that hold them; of a mapping, of its keys.
+FORMS: Mapping[str, re.Pattern[str]] = {
+    "Process.role": re.compile(r"main|rank|worker|child"),
+    "ProcessNeed.role": re.compile(r"main|rank|worker|child"),
+    "Process.exit": re.compile(r"exited|killed|replaced|running|ended"),
+    "Process.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
+    "SideSummary.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
+    "Host.probe": re.compile(r"zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"),
+    "Pool.origin": re.compile(r"variable|default|program"),
+    "Manifest.schema": re.compile(r"profkit\.run/\d{1,3}"),
+    "Manifest.profkit": re.compile(
+        r"\d{1,4}(?:\.\d{1,4}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,4})?(?:\+[0-9a-f]{1,12})?"
+    ),
+    "Manifest.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
+    "Manifest.git": re.compile(r"revision|dirty"),
+    "Manifest.job": re.compile(r"id|rank|ranks|world_size"),
+    "Manifest.clocks": re.compile(r"[a-z_]*(?:time|clock|counter|monotonic|boottime)[a-z_]*"),
+    "Manifest.sampler": re.compile(r"period_s|samples|cpu_s|notes"),
+    "Series.columns": re.compile(
+        r"(?:cgroup_)?(?:busy|steal|psi_(?:io_|memory_|cpu_)?(?:some|full)|throttled)_s|throttled_periods|periods"
+        r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
+    ),
+    "Profile.source_hash": re.compile(r"[0-9a-f]{0,64}"),
+    "git.revision": re.compile(r"[0-9a-f]{7,64}"),
+}
+
+_RUN: Mapping[str, Kind] = {
+    "Run.path": Kind.FILE,
+    "Run.machines": Kind.HOST,
+    "Process.role": Kind.FORM,
+    "Process.command": Kind.COMMAND,
+    "Process.exit": Kind.FORM,
+    "Process.python": Kind.FORM,
+    "Process.environment": Kind.ENVIRONMENT,
+    "Thread.name": Kind.NAME,
+    "RangeCalls.strings": Kind.NAME,
+    "Ranges.strings": Kind.NAME,
+    "Host.name": Kind.HOST,
+    "Host.system": Kind.NAME,
+    "Host.cpu_model": Kind.NAME,
+    "Host.probe": Kind.FORM,
+    "Pool.library": Kind.NAME,
+    "Pool.origin": Kind.FORM,
+    "Pool.variable": Kind.ENVIRONMENT,
+    "Pool.version": Kind.VERSION,
+    "Pool.file": Kind.FILE,
+    "Manifest.schema": Kind.FORM,
+    "Manifest.profkit": Kind.FORM,
+    "Manifest.command": Kind.COMMAND,
+    "Manifest.cwd": Kind.PLACE,
+    "Manifest.started": Kind.FORM,
+    "Manifest.environment": Kind.ENVIRONMENT,
+    "Manifest.packages": Kind.VERSION,
+    "Manifest.git": Kind.FORM,
+    "Manifest.job": Kind.FORM,
+    "Manifest.clocks": Kind.FORM,
+    "Manifest.sampler": Kind.FORM,
+    "Series.columns": Kind.FORM,
+}
+
+_OWN: Mapping[str, str] = {
+    "Verdict": "cause rule kind",
+    "Evidence": "signal unit reading",
+    "Advice": "kind cures",
+    "Finding": "rule cause bucket kind",
+    "Checked": "rule part reading operator unit threshold_id",
+    "Account": "merged basis",
+    "Bucket": "name",
+    "Part": "kind",
+    "Ranking": "by",
+    "DiffTable": "match",
+    "FunctionKey": "root",
+    "IterationModel": "why_left_out bound batch_from",
+    "Setting": "kind",
+}
+
+_RESULTS: Mapping[str, Kind] = {
+    "SideSummary.label": Kind.FILE,
+    "SideSummary.files": Kind.FILE,
+    "SideSummary.host": Kind.HOST,
+    "SideSummary.python": Kind.FORM,
+    "SideSummary.command": Kind.COMMAND,
+    "SideSummary.environment": Kind.ENVIRONMENT,
+    "Inventory.environment": Kind.ENVIRONMENT,
+    "ProcessNeed.role": Kind.FORM,
+    "ProcessNeed.host": Kind.HOST,
+    "HostNeed.name": Kind.HOST,
+    "Verdict.subject": Kind.NAME,
+    "Verdict.numbers": Kind.NAME,
+    "Evidence.baseline": Kind.NAME,
+    "Evidence.candidate": Kind.NAME,
+    "Evidence.subject": Kind.NAME,
+    "Evidence.numbers": Kind.NAME,
+    "Advice.argv": Kind.COMMAND,
+    "Advice.env": Kind.ENVIRONMENT,
+    "Advice.files": Kind.FILE,
+    "Advice.subject": Kind.NAME,
+    "Advice.numbers": Kind.NAME,
+    "Finding.subject": Kind.NAME,
+    "Finding.numbers": Kind.NAME,
+    "Checked.value": Kind.NAME,
+    "Part.name": Kind.NAME,
+    "DiffTable.name": Kind.NAME,
+    "RangeKey.name": Kind.NAME,
+    "RangeKey.domain": Kind.NAME,
+    "IterationModel.thread": Kind.NAME,
+    "IterationModel.iteration": Kind.NAME,
+    "IterationModel.loads": Kind.NAME,
+    "IterationModel.computes": Kind.NAME,
+    "IterationModel.waits": Kind.NAME,
+    "Setting.name": Kind.NAME,
+    "Setting.baseline": Kind.NAME,
+    "Setting.candidate": Kind.NAME,
+}
+
+_DECLARED: Mapping[str, Kind] = {
+    **_RUN,
+    **_RESULTS,
+    **{f"{owner}.{field}": Kind.OWN for owner, names in _OWN.items() for field in names.split()},
+}
+
+
+def declared(owner: str, field: str) -> Kind:
+    """Return what a field of a type holds; `Kind.UNDECLARED` for what is not in the table."""
+    return _DECLARED.get(f"{owner}.{field}", Kind.UNDECLARED)

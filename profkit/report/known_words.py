@@ -1,0 +1,84 @@
+"""Words that a masked report may show: the lists of ``assets/known-words.txt`` as sets.
+
+A command line and a message are shown by an allow-list, and this is its vocabulary. What is done with a word that is
+not in it is decided in `command_mask` and `safety`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from importlib import resources
+
+__all__ = ["is_known", "is_said", "suffix_of"]
+
+#: Parts of a compound, such as ``use-hwthread-cpus`` and ``site-packages``: each must be known by itself.
+_PARTS = re.compile(r"[._-]+")
+_SMALL_NUMBER = re.compile(r"\d{1,4}")
+_PYTHON = re.compile(r"python\d?(?:\.\d{1,2})?t?", re.IGNORECASE)
+#: Sections whose words are no value of an option.
+_APART = ("suffixes", "messages")
+
+
+@cache
+def _sections() -> dict[str, frozenset[str]]:
+    text = (resources.files("profkit.report") / "assets" / "known-words.txt").read_text(encoding="utf-8")
+    found: dict[str, set[str]] = {}
+    words: set[str] = set()
+    for line in text.splitlines():
+        if line.startswith("["):
+            words = found.setdefault(line.strip("[]"), set())
+        elif not line.startswith("#"):
+            words.update(line.lower().split())
+    return {name: frozenset(listed) for name, listed in found.items()}
+
+
+@cache
+def _values() -> frozenset[str]:
+    return frozenset().union(*(words for name, words in _sections().items() if name not in _APART))
+
+
+@cache
+def _said() -> frozenset[str]:
+    return _values() | _sections()["messages"]
+
+
+def is_known(word: str) -> bool:
+    """Whether a command line may show this word: a known one, or several that are joined by hyphens or dots."""
+    return _is_in(word, _values())
+
+
+def is_said(word: str) -> bool:
+    """Whether a message may show this word."""
+    return _is_in(word, _said())
+
+
+def _is_in(word: str, known: frozenset[str]) -> bool:
+    lower = word.lower()
+    if lower in known or _PYTHON.fullmatch(word) is not None:
+        return True
+    if len(word) > 60 or lower.isalpha():
+        return False
+    parts = _PARTS.split(lower)
+    # A number alone among the parts is a size or a version; a word of nothing but signs and numbers is none.
+    return (
+        len(parts) > 1
+        and all(not part or part in known or _SMALL_NUMBER.fullmatch(part) for part in parts)
+        and any(part in known and len(part) > 1 for part in parts)
+    )
+
+
+def suffix_of(name: str) -> str:
+    """Return the known suffix of a file's name with its dot, of ``x.tar.gz`` both; empty without one."""
+    stem, dot, last = name.rpartition(".")
+    if not (stem and dot and last.lower() in _sections()["suffixes"]):
+        return ""
+    inner = stem.rpartition(".")
+    more = f".{inner[2]}" if inner[0] and inner[2].lower() in _sections()["suffixes"] else ""
+    return f"{more}.{last}"
+
+
+def is_standard_module(name: str) -> bool:
+    """Whether a top-level module is of the standard library of this Python."""
+    return name in sys.stdlib_module_names

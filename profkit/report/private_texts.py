@@ -1,0 +1,117 @@
+"""Texts that are known to be private, by their letters: secrets of commands, machines, users; found in any text.
+
+What a run says once of a person or a machine is looked for in all its other strings. A text is searched in one pass
+whose time does not depend on how many private texts are known: its rows of letters and digits are looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+__all__ = ["HOME", "PrivateTexts"]
+
+#: What stands for a user's name, and for a home.
+HOME = "~"
+
+_ROW = re.compile(r"[^\W_]+")
+_ENDS = re.compile(r"^[\W_]+|[\W_]+$")
+#: Characters that a private text has at most, and lengths that one first row leads to: longer ones and more come from
+#: no command that people type, and the allow-list hides them where they stand.
+_MOST_LENGTH = 4096
+_MOST_LENGTHS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Private:
+    #: Empty for a secret.
+    shown: str
+    #: Found as a word only, since it may be one: a machine called ``train``.
+    word: bool
+    user: bool
+
+
+class PrivateTexts:
+    """Finds what is private, and puts in its place what may be shown.
+
+    Parameters
+    ----------
+    secret
+        Returns what stands for a secret.
+    """
+
+    def __init__(self, secret: Callable[[str], str]) -> None:
+        self._secret = secret
+        self._known: dict[str, _Private] = {}
+        self._lengths: dict[str, list[int]] = {}
+
+    def add_secret(self, text: str) -> None:
+        """Look for a secret; of one that begins or ends with signs, for what is between them."""
+        self._add(_ENDS.sub("", text), _Private("", False, False))
+
+    def add_host(self, name: str, shown: str) -> None:
+        """Look for a machine: one like ``gpu-node17`` also in the name of a file."""
+        distinct = re.search(r"[\d.-]", name) is not None or len(name) >= 10
+        self._add(name, _Private(shown, not distinct, False))
+
+    def add_user(self, name: str) -> None:
+        """Look for a user's name, in paths and as a word."""
+        self._add(name, _Private(HOME, True, True))
+
+    def _add(self, text: str, private: _Private) -> None:
+        first = _ROW.match(text)
+        if first is None or len(text) > _MOST_LENGTH or text in self._known:
+            return
+        lengths = self._lengths.setdefault(first.group(), [])
+        if len(text) not in lengths:
+            if len(lengths) == _MOST_LENGTHS:
+                return
+            lengths.append(len(text))
+            lengths.sort(reverse=True)
+        self._known[text] = private
+
+    def may_be_in(self, texts: Iterable[str]) -> bool:
+        """Whether any of many texts can hold one; False for most tables of names."""
+        return not self._lengths.keys().isdisjoint(_ROW.findall("\n".join(texts)))
+
+    def replaced(self, text: str, *, users: bool = True) -> str:
+        """Return a text without what is private; names of users stay where `users` is false."""
+        if not self._lengths:
+            return text
+        parts: list[str] = []
+        done = 0
+        for row in _ROW.finditer(text):
+            begin = row.start()
+            if begin < done:
+                continue
+            for length in self._lengths.get(row.group(), ()):
+                end = begin + length
+                private = self._known.get(text[begin:end]) if end <= len(text) else None
+                if private is not None and (users or not private.user) and _stands(text, begin, end, private):
+                    parts += (text[done:begin], private.shown or self._secret(text[begin:end]))
+                    done = end
+                    break
+        return "".join((*parts, text[done:])) if parts else text
+
+
+def _stands(text: str, begin: int, end: int, private: _Private) -> bool:
+    """Whether a private text stands there by itself, and is not the part of a word."""
+    before, after, behind = (
+        text[begin - 1 : begin] if begin else "",
+        text[end : end + 1],
+        text[end + 1 : end + 2],
+    )
+    if not private.word:
+        return not after.isalnum()
+    if (
+        private.user
+        and before in tuple("\\/_=:@")
+        and (after in tuple("\\/@:'\"") or not after or after.isspace())
+    ):
+        return True
+    word_before = before in tuple("_./-") or before.isalnum()
+    word_after = (
+        after in tuple("_/-") or after.isalnum() or (after == "." and (behind.isalnum() or behind == "_"))
+    )
+    return not (word_before and before) and not (word_after and after)

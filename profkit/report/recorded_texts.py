@@ -1,0 +1,105 @@
+"""What a run says that masking learns from: its commands, machines, files and paths.
+
+Only gathers texts; what is private in them is decided in `text_mask`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from profkit.identity.keys import infer_roots
+from profkit.model import Notice, Profile, Roots, Run
+
+__all__ = ["assigned", "commands_of", "files_of", "host_names", "paths_of", "roots_of"]
+
+
+def commands_of(run: Run) -> list[tuple[str, ...]]:
+    """Every command line of a run, each once, the captured one first."""
+    commands = [run.manifest.command] if run.manifest is not None else []
+    return list(
+        dict.fromkeys(tuple(c) for c in (*commands, *(process.command for process in run.processes)) if c)
+    )
+
+
+def assigned(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Every name and value that a command line assigns; what is behind an option may be its value."""
+    option = ""
+    for word in words:
+        if option and not word.startswith("--"):
+            yield option, word
+        name, sign, value = word.partition("=")
+        if sign and len(name) <= 100:
+            yield name, value
+        option = word if word[:1] == "-" and not sign and len(word) <= 100 else ""
+        if not word.startswith("--") and len(word) > 2 and word[:1] == "-":
+            yield word[:2], word[2:]
+            if word[:2] == "-u":
+                yield "password", word[2:].partition(":")[2]
+
+
+def host_names(run: Run) -> Iterator[str]:
+    """The machines of a run, as they call themselves."""
+    if run.manifest is not None:
+        yield run.manifest.host.name
+    for process in run.processes:
+        if process.host is not None:
+            yield process.host.name
+    yield from run.machines
+
+
+def files_of(profiles: Sequence[Profile]) -> list[str]:
+    """The files of some profiles' functions, each once, in the order of their tables."""
+    files: dict[str, None] = {}
+    for profile in profiles:
+        files.update(dict.fromkeys(profile.strings[at] for at in np.unique(profile.file).tolist()))
+    return list(files)
+
+
+def paths_of(run: Run) -> list[str]:
+    """Every text of a run that may hold a path, files of a whole table in one text."""
+    texts = [run.path, *_texts(run.warnings)]
+    if run.manifest is not None:
+        texts += [run.manifest.cwd, *run.manifest.environment.values()]
+    for process in run.processes:
+        roots = process.roots
+        texts += [
+            *roots.stdlib,
+            *roots.site,
+            *roots.project,
+            *_texts(process.notes),
+            *process.environment.values(),
+        ]
+    # One text, in which a search is quicker than in each; what is behind a line break begins a word.
+    texts += [
+        "\n".join(word for word in command if "/" in word or "\\" in word) for command in commands_of(run)
+    ]
+    files = files_of([thread.profile for process in run.processes for thread in process.threads])
+    # A home is a directory, and many files share one.
+    directories = {file.rpartition("/")[0] + "/" if "/" in file else file for file in files}
+    return [*texts, "\n".join(directories)]
+
+
+def _texts(notices: Iterable[Notice]) -> Iterator[str]:
+    """Every text in some notices."""
+    for notice in notices:
+        yield notice.subject
+        for value in notice.numbers.values():
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, str):
+                    yield item
+
+
+def roots_of(run: Run) -> Roots:
+    """The directories of all processes of a run; its project's are inferred where it recorded none."""
+    known = [process.roots for process in run.processes]
+    project = [directory for roots in known for directory in roots.project]
+    if not project:
+        profiles = [thread.profile for process in run.processes for thread in process.threads]
+        project = [directory for profile in profiles for directory in infer_roots(profile).project]
+    return Roots(
+        tuple(dict.fromkeys(directory for roots in known for directory in roots.stdlib)),
+        tuple(dict.fromkeys(directory for roots in known for directory in roots.site)),
+        tuple(dict.fromkeys(project)),
+    )

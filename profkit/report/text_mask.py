@@ -1,0 +1,530 @@
+"""Texts as they may be shown: names, messages, paths, machines, versions, each masked in its own way.
+
+Learns from the runs of a report what is private in all its texts (`recorded_texts`, `private_texts`). Which field
+holds which kind of text is not known here, but in `declared`; `safety` puts both together. Reads no environment.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.identity.paths import normalise, rooted
+from profkit.model import GENERATED, PROJECT, SITE, STDLIB, Roots, Run
+from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kind_of
+from profkit.report.known_words import is_known, is_said, suffix_of
+from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters
+from profkit.report.private_texts import HOME, PrivateTexts
+from profkit.report.recorded_texts import assigned, commands_of, files_of, host_names, paths_of, roots_of
+from profkit.report.secrets import SecretRule, holds_secret, masked_by_rules, suspects
+
+__all__ = ["HOME", "ROOT_NAMES", "Owner", "TextMask", "base_name", "is_absolute"]
+
+_SEPARATOR = r"[\\/]+"
+_NAME = r"[^\\/\s'\":;,<>|*?“”()]+"
+#: Directories that are some user's home, by their form: the user's name is the last part.
+_HOMES = re.compile(
+    rf"(?:(?<![\w.~-])(?:[A-Za-z]:|/mnt/[a-z]|/(?:cygdrive/)?[a-z])?{_SEPARATOR}(?:Users|Documents and Settings)"
+    rf"|(?<![\w.~-])(?:/(?:export|nfs|net|mnt|usr|var|data|gpfs|lustre|scratch|storage|cluster|remote)[\w.-]*)?/home\d*"
+    rf"|(?<![\w.~-])/afs/[\w.-]+/(?:user|home)/\w)"
+    rf"{_SEPARATOR}(?P<user>{_NAME})",
+)
+_ROOT_HOME = re.compile(r"(?<![\w.~-])/(?:var/)?root(?=[/\s'\":;,]|$)")
+#: Names in the place of a user's that belong to no person.
+_NOBODY = frozenset("root user users shared public default guest admin ubuntu debian runner".split())  # noqa: SIM905
+_HOST_IN_LIST = re.compile(r"[A-Za-z0-9][\w-]*(?:\.[\w-]+)*")
+_SPACE = re.compile(r"\s")
+_BEHIND_HOST = re.compile(r"(?::\d{1,5})?(?:/.*)?", re.DOTALL)
+_IPV4 = re.compile(r"(?<![\w.])(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
+#: A host in front of a path, as Windows and automounters have it.
+_HOST_OF_PATH = re.compile(r"(?:^|(?<=[\s'\"]))(?:\\\\|//|/net/)(?P<host>[A-Za-z][\w.-]*)[\\/]", re.MULTILINE)
+_LOCAL = frozenset(("localhost", "localhost.localdomain", "127.0.0.1", "0.0.0.0", "::1"))
+_HOST_PSEUDONYM = re.compile(r"host-[a-z]{1,4}")
+_JOB_PSEUDONYM = re.compile(r"job-[a-z]{1,4}")
+ROOT_NAMES = {STDLIB: "<stdlib>", SITE: "<site>", PROJECT: "<project>"}
+#: A path of a machine in a name: of a directory that systems have, or of a Windows drive.
+_PATH_IN_NAME = re.compile(
+    r"(?<![\w.~<>/-])(?:/(?:home|users|scratch|data|mnt|nfs|net|var|tmp|opt|usr|root|etc|srv|gpfs|lustre|beegfs|work"
+    r"|projects?|proj|storage|cluster|afs|export|private|volumes|media|workspaces?|run|dev|proc|sys|app)"
+    r"|[A-Za-z]:|\\\\[\w.-]+)[\\/][^\s'\":;,<>|*?“”()]*",
+    re.IGNORECASE,
+)
+#: What remains of the file of a generated function: from where its form begins.
+_GENERATED_FILE = re.compile(
+    r"(?P<kernel>ipykernel_\d+/[^/]+)$|torchinductor_[^/]+/(?P<inductor>.+)$"
+    r"|(?P<autograph>__autograph_generated_file[^/]*\.py)$|(?P<temporary>(?:tmp|temp|T)/tmp[^/]*)$",
+    re.IGNORECASE,
+)
+#: Characters of a message that are shown, and of a name.
+_MOST_MESSAGE = 4096
+_VERSION = re.compile(r"v?\d{1,9}(?:[.!-]?(?:\d{1,9}|a|b|rc|post|dev|alpha|beta|pre|r)){0,12}", re.IGNORECASE)
+_LOCAL_VERSION = re.compile(r"(?:cu|cpu|rocm|cxx|git|g|xpu|ubuntu|mkl|nv|abi)?[0-9a-f.]{0,16}", re.IGNORECASE)
+#: A word of a message between the signs around it.
+_MESSAGE_WORD = re.compile(
+    r"(?P<open>[\"'“”‘’`({\[]*)(?P<core>.*?)(?P<close>[\"'“”‘’`)}\]]*[.,:;!?…]*[\"'“”‘’`)}\]]*)", re.DOTALL
+)
+#: Words and what is between them; a placeholder may hold a space.
+_MESSAGE_WORDS = re.compile(rf"(?:{PLACEHOLDER.pattern}|\S)+|\s+")
+_PLAIN_NAME = re.compile(r"-{0,2}[A-Za-z][\w-]{0,60}")
+_ASSIGNED = re.compile(r"(?P<name>-{0,2}[A-Za-z_][\w.-]{0,60})(?P<sign>[=:])(?P<value>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose machine the report is made on; empty where it is not known."""
+
+    home: str = ""
+    user: str = ""
+    host: str = ""
+
+
+class TextMask:
+    """Masks the texts of one report.
+
+    One masker serves one report: the same machine has the same pseudonym everywhere in it (``host-a``,
+    ``host-b`` in the order of the runs), and two machines have two. The same holds for every text that is masked.
+
+    Parameters
+    ----------
+    runs
+        All runs of the report, the baseline's first: what they say of hosts, homes and commands is looked for
+        in every text.
+    owner
+        The same of the machine that makes the report.
+    """
+
+    def __init__(self, runs: Iterable[Run] = (), owner: Owner | None = None) -> None:
+        owner = owner or Owner()
+        self._placeholders = Placeholders()
+        self._private = PrivateTexts(self._placeholders.secret)
+        self._hosts: dict[str, str] = {}
+        self._host_count = 0
+        self._jobs: dict[str, str] = {}
+        self._homes: list[str] = []
+        self._prefixes: dict[tuple[str, str], str] = {}
+        #: Masked words of commands, and whole commands by the text that joins their words.
+        self._words: dict[str, str] = {}
+        self._joined: dict[str, str] = {}
+        self._names: dict[tuple[str, bool], str] = {}
+        self._messages: dict[str, str] = {}
+        #: Base names of profiled files, parts of what they are relative to their root, and what was in front of that.
+        self._files: set[str] = set()
+        self._parts: set[str] = set()
+        self._lost: set[str] = set()
+        gathered = list(runs)
+        for run in gathered:
+            self._learn_what_is_masked(run)
+        for run in gathered:
+            self._learn_machines_and_users(run)
+        self._learn_host(owner.host)
+        self._learn_user(owner.user)
+        if len(owner.home.strip("/\\")) > 1:
+            self._homes.append(owner.home.rstrip("/\\"))
+            self._learn_user(re.split(_SEPARATOR, owner.home.rstrip("/\\"))[-1])
+        self._compile_homes()
+        for run in gathered:
+            self._learn_files(run)
+        self._lost -= self._parts
+        self._lost = {part for part in self._lost if not is_known(part)}
+        for run in gathered:
+            self._learn_secrets(run)
+        self._commands = CommandMask(
+            self._placeholders,
+            self._hosts,
+            self._files,
+            self._parts,
+            self._place,
+            lambda text: self._private.replaced(text) != text,
+        )
+        for command in dict.fromkeys(command for run in gathered for command in commands_of(run)):
+            masked = self.words(command)
+            for word, shown in zip(command, masked, strict=False):
+                if word not in self._words or shown != word:
+                    self._words[word] = shown
+            for join in (shlex.join, " ".join):
+                self._joined.setdefault(join(command), join(masked))
+
+    # What the runs say -----------------------------------------------------------------------------------
+
+    def _learn_what_is_masked(self, run: Run) -> None:
+        """Give away no pseudonym that a run has already, which was masked before."""
+        texts = [word for command in commands_of(run) for word in command[:1000]]
+        texts += paths_of(run)
+        self._placeholders.keep("\n".join(text for text in texts if "<" in text or "***" in text))
+        for name in host_names(run):
+            if _HOST_PSEUDONYM.fullmatch(name):
+                self._hosts[name] = name
+                self._host_count = max(self._host_count, _place_of(name) + 1)
+        job = run.manifest.job if run.manifest is not None else None
+        identity = str((job or {}).get("id") or "")
+        if _JOB_PSEUDONYM.fullmatch(identity):
+            self._jobs[identity] = identity
+
+    def _learn_machines_and_users(self, run: Run) -> None:
+        for name in host_names(run):
+            self._learn_host(name)
+        for command in commands_of(run):
+            self._learn_hosts_of(command)
+            for word in command[:1000]:
+                if " " in word:
+                    self._learn_hosts_of(word[:10_000].split())
+        for text in paths_of(run):
+            for home in _HOMES.finditer(text):
+                self._learn_user(home["user"])
+            for host in _HOST_OF_PATH.finditer(text):
+                self._learn_host(host["host"])
+
+    def _learn_host(self, name: str) -> None:
+        name = name.strip()
+        if not name or name.lower() in _LOCAL or name in self._hosts:
+            return
+        numeric = _IPV4.fullmatch(name)
+        short = name.partition(".")[0]
+        pseudonym = None if numeric else self._hosts.get(short)
+        if pseudonym is None:
+            pseudonym = f"host-{letters(self._host_count)}"
+            self._host_count += 1
+        self._hosts[name] = pseudonym
+        self._private.add_host(name, pseudonym)
+        if not numeric and short not in self._hosts:
+            self._hosts[short] = pseudonym
+            self._private.add_host(short, pseudonym)
+
+    def _learn_hosts_of(self, words: Sequence[str]) -> None:
+        for place, word in enumerate(words):
+            if word.count(".") > 2:
+                for address in _IPV4.findall(word):
+                    self._learn_host(address)
+            if word[:1] == "-" or "=" in word:
+                option, sign, value = word.partition("=")
+                if not HOST_OPTION.fullmatch(option) or not (sign or word[:1] == "-"):
+                    continue
+                if not sign and place + 1 < len(words):
+                    value = words[place + 1]
+                # A header of a request, which follows -H too, has spaces.
+                for part in () if _SPACE.search(value) else re.split("[,;]", value.rpartition("://")[2]):
+                    self._learn_host_of(part)
+
+    def _learn_host_of(self, part: str) -> None:
+        """Learn a machine of a list; a number, a path, a file or a word of another meaning is none."""
+        found = _HOST_IN_LIST.match(part)
+        if found is None or part[0].isdigit() or not _BEHIND_HOST.fullmatch(part, found.end()):
+            return
+        if not is_said(found.group()) and not suffix_of(found.group()):
+            self._learn_host(found.group())
+
+    def _learn_user(self, name: str) -> None:
+        if len(name) >= 3 and name.lower() not in _NOBODY and name not in (HOME, "..."):
+            self._private.add_user(name)
+
+    def _compile_homes(self) -> None:
+        homes = sorted(self._homes, key=len, reverse=True)
+        self._home = (
+            re.compile("|".join(rf"{re.escape(home)}(?![\w.-])" for home in homes)) if homes else None
+        )
+
+    def _learn_files(self, run: Run) -> None:
+        """Find which names of files and modules are shown with the functions, and what of their paths is not."""
+        if run.manifest is not None:
+            self._parts.update(re.sub(r"[-.]+", "_", name) for name in run.manifest.packages)
+        profiles = [thread.profile for process in run.processes for thread in process.threads]
+        roots = roots_of(run)
+        for file in files_of(profiles):
+            root, inside = rooted(file, roots)
+            if root in ROOT_NAMES and not file.endswith(">"):
+                if not is_absolute(inside):
+                    self._prefix(root, normalise(file).removesuffix(inside))
+                parts = normalise(file).split("/")
+                shown = 1 if is_absolute(inside) else inside.count("/") + 1
+                self._files.add(parts[-1])
+                self._parts.update(part.partition(".")[0] for part in parts[-shown:])
+                self._lost.update(parts[:-shown])
+
+    def _learn_secrets(self, run: Run) -> None:
+        """Find the secrets of commands and environments, to look for them elsewhere."""
+        lines: list[Sequence[str]] = [*commands_of(run)]
+        environments = [process.environment for process in run.processes]
+        if run.manifest is not None:
+            environments.append(run.manifest.environment)
+        lines += [[f"{name}={value}" for name, value in environment.items()] for environment in environments]
+        for words in lines:
+            for name, value in assigned(words):
+                if holds_secret(name, value):
+                    self._learn_secret(value)
+            text = "\n".join(words)
+            for rule in suspects((text,)):
+                for found in rule.pattern.finditer(text):
+                    self._learn_secret(
+                        found["secret"] if "secret" in rule.pattern.groupindex else found.group()
+                    )
+
+    def _learn_secret(self, value: str) -> None:
+        """Look for a secret everywhere: not for a short one or for a word, which occur by chance."""
+        if (
+            len(value) >= 6
+            and not is_said(value)
+            and not is_number(value)
+            and not PLACEHOLDER.fullmatch(value)
+        ):
+            self._private.add_secret(value)
+
+    # Strings ---------------------------------------------------------------------------------------------
+
+    def words(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Mask a command line word by word."""
+        return self._commands.words(words)
+
+    def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
+        """Mask a name from a program, which is shown but for what is private in it.
+
+        Parameters
+        ----------
+        text
+            Name of a range, a thread, a function.
+        users
+            Whether users' names are private: functions may be called like one.
+        among
+            The forms of secrets that can be in it, all by default.
+        """
+        if not text:
+            return text
+        known = self._names.get((text, users))
+        if known is None:
+            # Forms first: what is private in them, such as a host, is a part of what makes them known.
+            known = masked_by_rules(text, self._placeholders.secret, among)
+            known = self._private.replaced(known, users=users)
+            if "/" in known or "\\" in known:
+                known = self._without_homes(known)
+                known = _PATH_IN_NAME.sub(lambda found: self.outside(found.group()), known)
+            self._names[text, users] = known
+        return known
+
+    def name_mask(self, texts: Sequence[str], *, users: bool = True) -> Callable[[str], str]:
+        """Return what masks the names of a large table as `name` does, having looked at all of them at once.
+
+        Parameters
+        ----------
+        texts
+            The names, and whatever else is in the table.
+        users
+            As for `name`.
+        """
+        among = suspects(texts)
+        quiet = not among and not self._private.may_be_in(texts)
+        places = quiet and self._may_hold_places("\n".join(text for text in texts if "/" in text or "\\" in text))
+
+        def masked(text: str) -> str:
+            if quiet and not (places and ("/" in text or "\\" in text)):
+                return text
+            return self.name(text, users=users, among=among)
+
+        return masked
+
+    def _may_hold_places(self, text: str) -> bool:
+        """Whether there is a home or an absolute path in any line of a text."""
+        patterns = (_HOMES, _ROOT_HOME, _PATH_IN_NAME, *([self._home] if self._home is not None else []))
+        return any(pattern.search(text) for pattern in patterns)
+
+    def _without_homes(self, text: str) -> str:
+        if self._home is not None:
+            text = self._home.sub(HOME, text)
+        return _ROOT_HOME.sub(HOME, _HOMES.sub(HOME, text))
+
+    def message(self, text: str) -> str:
+        """Mask a sentence of another program by the words that messages have."""
+        known = self._joined.get(text) or self._messages.get(text)
+        if known is None:
+            known = self._messages[text] = self._message(text)
+        return known
+
+    def _message(self, text: str) -> str:
+        cut = text[:_MOST_MESSAGE]
+        cut = self._private.replaced(masked_by_rules(cut, self._placeholders.secret))
+        if "/" in cut or "\\" in cut:
+            cut = self._without_homes(cut)
+        shown = []
+        option = ""
+        for word in _MESSAGE_WORDS.findall(cut):
+            if word.isspace():
+                shown.append(word)
+                continue
+            shown.append(self._message_word(word, option))
+            name = word.strip("\"'“”:=,")
+            named = name[:1] == "-" or (word[-1] in ":=" and _PLAIN_NAME.fullmatch(name) is not None)
+            option = name if named else ""
+        if len(text) > _MOST_MESSAGE:
+            rest = text[_MOST_MESSAGE:]
+            shown.append(f"… {self._placeholders.of('text', rest, len(rest))}")
+        return "".join(shown)
+
+    def _message_word(self, word: str, option: str) -> str:
+        """Mask one word of a message behind `option`, the word that may say what it is."""
+        around = _MESSAGE_WORD.fullmatch(word)
+        assert around is not None
+        core = around["core"]
+        if not core or PLACEHOLDER.fullmatch(core):
+            return word
+        if option and holds_secret(option, core):
+            masked = self._placeholders.secret(core)
+        elif is_said(core) or is_number(core) or (core.startswith("-") and self.words(("", core))[1] == core):
+            return word
+        elif (assigned := _ASSIGNED.fullmatch(core)) and "://" not in core and core[1:3] not in (":\\", ":/"):
+            name = assigned["name"]
+            kept = is_said(name) or name.startswith("-") or re.fullmatch(r"[A-Z][A-Z_]{2,40}", name)
+            said = name if kept else self._commands.shown(name)
+            masked = f"{said}{assigned['sign']}{self._message_word(assigned['value'], name)}"
+        else:
+            masked = self._commands.shown(core)
+        return f"{around['open']}{masked}{around['close']}"
+
+    def file(self, file: str, roots: Roots, among: Sequence[SecretRule] | None = None) -> str:
+        """Name a source file by its root: ``<site>/numpy/linalg/_linalg.py``.
+
+        A second directory of the same kind is ``<site-2>``, so that two copies of a module stay two. `among` is as
+        for `name`.
+        """
+        root, inside = rooted(file, roots)
+        if root == GENERATED and not file.endswith(">"):
+            return self._generated(file)
+        placeholder = ROOT_NAMES.get(root)
+        if placeholder is None or file.endswith(">"):
+            return self.name(file, among=among)
+        if is_absolute(inside):
+            return self.outside(file)
+        return f"{self._prefix(root, normalise(file).removesuffix(inside))}/{self.name(inside, among=among)}"
+
+    def _prefix(self, root: str, prefix: str) -> str:
+        """Return what stands for a directory of a kind."""
+        known = self._prefixes.get((root, prefix))
+        if known is None:
+            number = 1 + sum(kind == root for kind, _ in self._prefixes)
+            known = ROOT_NAMES[root] if number == 1 else f"{ROOT_NAMES[root][:-1]}-{number}>"
+            self._prefixes[root, prefix] = known
+        return known
+
+    def module(self, text: str, among: Sequence[SecretRule] | None = None) -> str:
+        """Name a module without what its file's path does not show."""
+        text = masked_by_rules(text, self._placeholders.secret, among)
+        if "/" in text or "\\" in text:
+            return self.outside(text)
+        parts = [
+            self._placeholders.of("name", part) if part in self._lost else part for part in text.split(".")
+        ]
+        return self.name(".".join(parts), among=among)
+
+    def _generated(self, file: str) -> str:
+        """Name the file of a generated function by what makes it one: the directories before are somebody's."""
+        found = _GENERATED_FILE.search(normalise(file))
+        if found is None:
+            return self.outside(file)
+        kept = found[found.lastgroup or 0]
+        return self.name(f"torchinductor_{HOME}/{kept}" if found.lastgroup == "inductor" else kept)
+
+    def outside(self, path: str) -> str:
+        """Mask a path below no known root: every directory by itself, so that what two paths share stays shared."""
+        parts = normalise(self._without_homes(self._private.replaced(path))).split("/")
+        shown = [self._part(part) for part in parts[:-1]]
+        return "/".join((*shown, self.name(parts[-1])))
+
+    def _part(self, part: str) -> str:
+        if part in ("", ".", "..", HOME) or is_known(part) or PLACEHOLDER.fullmatch(part) or part[1:] == ":":
+            return part
+        return self._placeholders.of("dir", part)
+
+    def _place(self, directory: str) -> str:
+        """Return a directory in a command or of a manifest: by the root that it is, if it is one."""
+        directory = directory.rstrip("/")
+        for (root, prefix), known in self._prefixes.items():
+            if root == PROJECT and prefix and f"{directory}/".startswith(prefix):
+                inside = directory[len(prefix) :].split("/") if len(directory) > len(prefix) else []
+                return "/".join((known, *map(self._part, inside)))
+        # An absolute path remains one: what a machine puts in front of a file is not compared.
+        return ("/" if directory.startswith("/") else "") + self._placeholders.of("dir", directory)
+
+    def place(self, directory: str) -> str:
+        """Mask a directory of the machine."""
+        return self._commands.directory(normalise(directory).rstrip("/"))
+
+    def key_path(self, path: str) -> str:
+        """Mask the path of a `FunctionKey`."""
+        return self.key_paths((path,))[path]
+
+    def key_paths(self, paths: Iterable[str]) -> dict[str, str]:
+        """Mask the paths of many `FunctionKey`."""
+        every = list(dict.fromkeys(paths))
+        masked = self.name_mask([path for path in every if not is_absolute(path)])
+        return {path: self.outside(path) if is_absolute(path) else masked(path) for path in every}
+
+    def user_file(self, path: str) -> str:
+        """Mask the path of a file that the user named: its base name."""
+        return self.name(base_name(path))
+
+    def host(self, name: str) -> str:
+        """Return the pseudonym of a machine."""
+        self._learn_host(name)
+        return self._hosts.get(name.strip(), name if name.lower() in _LOCAL else "")
+
+    def version(self, text: str) -> str:
+        """Mask where a distribution was installed from, and what only its builder knows of its version."""
+        number, _, origin = text.partition(" @ ")
+        public, sign, local = number.partition("+")
+        shown = public if _VERSION.fullmatch(public) else self.hidden(public)
+        if sign:
+            parts = [
+                part if _LOCAL_VERSION.fullmatch(part) or is_known(part) else self.hidden(part)
+                for part in re.split(r"[._-]", local)
+            ]
+            shown += "+" + ".".join(parts)
+        return f"{shown} @ {self.hidden(origin)}" if origin else shown
+
+    def hidden(self, text: str) -> str:
+        """Return what is shown of a text of which nothing is known: its type and its length."""
+        if not text or PLACEHOLDER.fullmatch(text):
+            return text
+        return self._placeholders.of(kind_of(text), text, len(text))
+
+    def formed(self, text: str, form: re.Pattern[str]) -> str:
+        """Mask a text that has not the form that it should have."""
+        return text if form.fullmatch(text) else self.hidden(text)
+
+    def variable(self, name: str, value: str) -> str:
+        """Mask the value of an environment variable."""
+        if name not in THREAD_VARIABLES:
+            return self._placeholders.secret(value) if value and not PLACEHOLDER.fullmatch(value) else value
+        if " " in value:
+            words = [word for word in _MESSAGE_WORDS.findall(value) if not word.isspace()]
+            return " ".join(self.words(("env", *words))[1:])
+        return self._commands.value(value, name)
+
+    def _job(self, identity: str) -> str:
+        """Schedulers put hosts and users into it; ranks of one job need only to have the same."""
+        known = self._jobs.get(identity)
+        if known is None:
+            taken = set(self._jobs.values())
+            known = next(
+                name for number in range(len(taken) + 1) if (name := f"job-{letters(number)}") not in taken
+            )
+            self._jobs[identity] = known
+        return known
+
+
+def _place_of(pseudonym: str) -> int:
+    """Return the number of a pseudonym such as ``host-b``: the inverse of `letters`."""
+    place = 0
+    for letter in pseudonym.rpartition("-")[2]:
+        place = place * 26 + ord(letter) - ord("a") + 1
+    return place - 1
+
+
+def base_name(path: str) -> str:
+    """Return the last part of a path of any system; of ``a.prof and 2 more`` too."""
+    parts = [part for part in re.split(_SEPARATOR, path) if part]
+    return parts[-1] if parts else path
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path, masked or not, begins at a root of a file system or at a home."""
+    return path.startswith(("/", "\\", f"{HOME}/")) or path[1:2] == ":"

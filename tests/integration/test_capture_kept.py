@@ -1,0 +1,542 @@
+"""No end of a capture loses its run: a spool directory goes when the run file is there, and not before.
+
+What decides are races between signals and a program that ends, so each is tried several times, at several moments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from tests.integration.capturing import PROGRAMS, ROOT, environment, profkit_command, run_capture
+from tests.integration.nvtx_ranges import require_collector
+from tests.requirements import require
+
+BUSY = "print('ready', flush=True)\nwhile True:\n    sum(range(1000))\n"
+
+
+def start(
+    directory: Path, *command: str, before: tuple[str, ...] = (), options: tuple[str, ...] = ()
+) -> subprocess.Popen[str]:
+    """Start a capture in a process group of its own."""
+    directory.mkdir(exist_ok=True)
+    return subprocess.Popen(
+        [*before, *profkit_command("capture", "-o", "run.prof", *options, "--", *command)],
+        cwd=directory,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def left(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def spool_of(directory: Path) -> Path:
+    (spool,) = directory.glob(".run.prof.spool-*")
+    return spool
+
+
+def merged(directory: Path, said: str) -> subprocess.CompletedProcess[str]:
+    """Run the command that a message about kept records names."""
+    words = shlex.split(said[said.index("run profkit merge") :].splitlines()[0])[2:]
+    done = subprocess.run(
+        profkit_command(*words), cwd=directory, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def send(process: subprocess.Popen[str], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_two_interrupts_in_a_row(tmp_path: Path, pinned: bool) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    for number in range(4):
+        directory = tmp_path / str(number)
+        before = ("taskset", "-c", str(cpu)) if pinned else ()
+        launcher = start(directory, sys.executable, "-c", BUSY, before=before)
+        assert first_line(launcher) == "ready\n"
+        send(launcher, signal.SIGINT)
+        time.sleep(0.05)
+        send(launcher, signal.SIGINT)
+        _, err = launcher.communicate(timeout=60)
+        assert launcher.returncode == -signal.SIGINT, err
+        assert left(directory) == ["run.prof"], err
+        assert err.count("KeyboardInterrupt") <= 1, "a traceback that is not the target's"
+
+
+def test_an_interrupt_within_the_first_moments(tmp_path: Path) -> None:
+    for number in range(8):
+        directory = tmp_path / str(number)
+        launcher = start(directory, sys.executable, "-c", BUSY)
+        assert first_line(launcher) == "ready\n"
+        time.sleep(0.012 * number)
+        send(launcher, signal.SIGINT)
+        _, err = launcher.communicate(timeout=60)
+        assert launcher.returncode == -signal.SIGINT, err
+        assert left(directory) == ["run.prof"], err
+
+
+def test_a_program_that_signals_the_launcher_and_its_group(tmp_path: Path) -> None:
+    for number in range(5):
+        directory = tmp_path / str(number)
+        launcher = start(directory, sys.executable, "-c", BUSY, before=("timeout", "-s", "INT", "2"))
+        _, err = launcher.communicate(timeout=60)
+        assert launcher.returncode == 124
+        assert left(directory) == ["run.prof"], err
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_before_and_while_the_target_starts(tmp_path: Path, name: str) -> None:
+    """Nothing was run and nothing is left, or it was run and is kept."""
+    for number in range(10):
+        directory = tmp_path / str(number)
+        launcher = start(directory, "sleep", "60")
+        time.sleep(0.03 * number)
+        send(launcher, getattr(signal, name))
+        _, err = launcher.communicate(timeout=60)
+        assert launcher.returncode in (-getattr(signal, name), 130), err
+        assert left(directory) in ([], ["run.prof"]), err
+
+
+class Packing:
+    """A capture that was stopped (SIGSTOP) while it packs."""
+
+    def __init__(self, directory: Path, status: int = 0) -> None:
+        for _ in range(10):
+            directory.mkdir()
+            program = str(PROGRAMS / "many_functions.py")
+            self.launcher = start(directory, sys.executable, program, str(status))
+            while not self._has_ended(directory):
+                time.sleep(0.001)
+            self.launcher.send_signal(signal.SIGSTOP)
+            if left(directory) != ["run.prof"]:
+                return
+            self.let_go()  # it was faster; once more
+            self.launcher.communicate(timeout=60)
+            directory = directory.with_name(directory.name + "-again")
+        raise AssertionError("packing was never seen")
+
+    @staticmethod
+    def _has_ended(directory: Path) -> bool:
+        for path in directory.glob(".run.prof.spool-*/launch.json"):
+            with contextlib.suppress(OSError):
+                return json.loads(path.read_text())["exit_status"] is not None
+        return (directory / "run.prof").exists()
+
+    def let_go(self) -> None:
+        self.launcher.send_signal(signal.SIGCONT)
+
+    def ended(self) -> tuple[int, str]:
+        self.let_go()
+        _, err = self.launcher.communicate(timeout=60)
+        return self.launcher.returncode, err
+
+
+@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1"])
+def test_a_signal_while_packing_does_not_stop_it(tmp_path: Path, name: str, status: int) -> None:
+    packing = Packing(tmp_path / "work", status)
+    packing.launcher.send_signal(getattr(signal, name))
+    code, err = packing.ended()
+    assert code == status
+    assert err.count("a second signal stops that") == (name != "SIGUSR1")
+    run = load_run(tmp_path / "work" / "run.prof")
+    assert run.manifest is not None
+    assert run.manifest.exit_status == status
+    assert left(tmp_path / "work") == ["run.prof"]
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 128 + signal.SIGTERM), (3, 3)])
+def test_a_second_signal_stops_packing_and_keeps_the_records(tmp_path: Path, status: int, code: int) -> None:
+    work = tmp_path / "work"
+    for _ in range(5):
+        packing = Packing(work, status)
+        packing.launcher.send_signal(signal.SIGINT)
+        packing.let_go()
+        assert packing.launcher.stderr is not None
+        line = packing.launcher.stderr.readline()
+        packing.launcher.send_signal(signal.SIGSTOP)
+        assert "a second signal stops that" in line
+        time.sleep(0.6)  # a wish of its own, and no echo of the first
+        packing.launcher.send_signal(signal.SIGTERM)
+        returned, err = packing.ended()
+        if not (work / "run.prof").exists():
+            break
+        work = work.with_name(work.name + "x")  # it was done before it could be stopped; once more
+    assert returned == code
+    assert err.count("\n") == 1
+    assert "interrupted by SIGTERM" in err
+    assert left(work) == [spool_of(work).name]
+    said = merged(work, err)
+    assert f"rm -r {spool_of(work)}" in said.stderr, "who merges is not told that the records are still there"
+    assert load_run(work / "run.prof").manifest.exit_status == status  # type: ignore[union-attr]
+
+
+WITHOUT_NUMPY = "import sys; sys.modules['numpy'] = None\n"
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 2), (3, 3), (-9, -9)])
+def test_packing_that_fails_keeps_records_and_status(tmp_path: Path, status: int, code: int) -> None:
+    """A numpy that cannot be imported is noticed while the target runs; it runs on, and is waited for."""
+    start_up, *words = profkit_command("capture", "-o", "run.prof", "--")[1:]
+    end = f"os.kill(os.getpid(), {-status})" if status < 0 else f"sys.exit({status})"
+    program = f"import os, sys, time\ntime.sleep(1)\nprint('done', flush=True)\n{end}"
+    command = [sys.executable, start_up, WITHOUT_NUMPY + words[0], *words[1:], sys.executable, "-c", program]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (code, "done\n"), done.stderr
+    assert done.stderr.startswith("profkit: error: run.prof: not written (ModuleNotFoundError")
+    assert done.stderr.count("\n") == 1
+    merged(tmp_path, done.stderr)
+    assert load_run(tmp_path / "run.prof").processes[0].profiled
+
+
+def test_an_output_that_became_a_directory(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, sys.executable, "-c", "import os; os.mkdir('run.prof'); os._exit(4)")
+    assert done.returncode == 4
+    assert "cannot be written (Is a directory)" in done.stderr
+    (tmp_path / "run.prof").rmdir()
+    merged(tmp_path, done.stderr)
+    assert load_run(tmp_path / "run.prof").processes[0].profiled
+
+
+def hostile(directory: Path) -> Path:
+    """A directory of modules that no launcher survives: a project's, and packages of another Python."""
+    directory.mkdir()
+    for name in ("secrets", "typing", "tempfile", "statistics", "click", "rich"):
+        (directory / f"{name}.py").write_text(f"raise RuntimeError('{name} of the project')\n")
+    (directory / "numpy").mkdir()
+    (directory / "numpy" / "__init__.py").write_text("raise ImportError('numpy of another Python')\n")
+    return directory
+
+
+def as_installed(directory: Path, modules: Path) -> subprocess.CompletedProcess[str]:
+    program = "import os, sys; print(os.environ['PYTHONPATH']); import secrets"
+    return subprocess.run(
+        profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", program),
+        cwd=directory,
+        env=environment(PYTHONPATH=f"{modules}:"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_target_s_modules_are_not_the_launcher_s(tmp_path: Path) -> None:
+    modules = hostile(tmp_path / "modules")
+    done = as_installed(tmp_path, modules)
+    inject, _, inherited = done.stdout.strip().partition(":")
+    assert inject == str(ROOT / "profkit" / "capture" / "agent" / "inject"), done.stderr
+    assert inherited == f"{modules}:", "the target has another PYTHONPATH than without profkit"
+    assert "RuntimeError: secrets of the project" in done.stderr, "the target's own modules were not its own"
+    assert done.returncode == 1
+    assert load_run(tmp_path / "run.prof").processes[0].profiled
+
+
+def test_a_checkout_on_pythonpath_and_a_script_s_directory(tmp_path: Path) -> None:
+    """``python -m profkit`` in a project, with profkit found through ``PYTHONPATH``."""
+    project = hostile(tmp_path / "project")
+    (project / "typing.py").unlink()  # `python -m` itself would import it
+    (project / "tempfile.py").unlink()
+    done = subprocess.run(
+        [sys.executable, "-m", "profkit", "capture", "-o", "run.prof", "--", "echo", "ran"],
+        cwd=project,
+        env=environment(PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+    assert (project / "run.prof").exists()
+
+
+def test_profkit_and_what_it_needs_in_one_directory_on_pythonpath(tmp_path: Path) -> None:
+    """As ``pip install --target`` makes it, and with what it needs in another one."""
+    import click
+    import numpy
+    import rich
+
+    only = (
+        "import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]\n"
+        "from profkit.cli import main; main()"
+    )
+    needed = tmp_path / "needed"
+    needed.mkdir()
+    for module in (click, rich, numpy):
+        site = Path(module.__file__ or "").parents[1]
+        for entry in site.iterdir():
+            with contextlib.suppress(FileExistsError):
+                (needed / entry.name).symlink_to(entry)
+    together = tmp_path / "together"
+    together.mkdir()
+    (together / "profkit").symlink_to(ROOT / "profkit")
+    for entry in needed.iterdir():
+        with contextlib.suppress(FileExistsError):
+            (together / entry.name).symlink_to(entry)
+    for path in (str(together), f"{ROOT}:{needed}"):
+        done = subprocess.run(
+            [sys.executable, "-c", only, "capture", "-o", "run.prof", "--", "echo", "ran"],
+            cwd=tmp_path,
+            env=environment(PYTHONPATH=path),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
+def test_a_parent_that_ignores_the_end_of_its_children(tmp_path: Path) -> None:
+    program = "import signal, sys; print(signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN); sys.exit(3)"
+    target = f"{shlex.quote(sys.executable)} -c {shlex.quote(program)}"
+    launcher = shlex.join(profkit_command("capture", "-o", "run.prof", "--quiet", "--"))
+    for command in (target, f"{launcher} {target}"):
+        done = subprocess.run(
+            ["bash", "-c", f"trap '' CHLD HUP; exec {command}"],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (3, "True\n"), done.stderr
+    manifest = load_run(tmp_path / "run.prof").manifest
+    assert manifest is not None
+    assert manifest.exit_status == 3
+
+
+def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    """As under ``nohup``."""
+    program = (
+        "import signal, time\n"
+        "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, flush=True)\n"
+        "time.sleep(0.5)\n"
+    )
+    launcher = start(tmp_path / "work", sys.executable, "-c", program, before=("env", "--ignore-signal=HUP"))
+    assert first_line(launcher) == "True\n"
+    send(launcher, signal.SIGHUP)
+    _, err = launcher.communicate(timeout=60)
+    assert launcher.returncode == 0, err
+    assert left(tmp_path / "work") == ["run.prof"]
+
+
+def test_captures_at_once_have_names_of_their_own(tmp_path: Path) -> None:
+    for repetition in (1, 2):
+        captures = [
+            subprocess.Popen(
+                profkit_command("capture", "--quiet", "--", "true"), cwd=tmp_path, env=environment()
+            )
+            for _ in range(8)
+        ]
+        assert [capture.wait(timeout=120) for capture in captures] == [0] * 8
+        names = ["run.prof", *(f"run-{number}.prof" for number in range(2, 8 * repetition + 1))]
+        assert left(tmp_path) == sorted(names)
+
+
+@pytest.mark.parametrize("series", [False, True])
+def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bool) -> None:
+    options = ("--repeat", "2") if series else ()
+    program = "import os; print('ready', flush=True); os.read(0, 1)"
+    first = subprocess.Popen(
+        profkit_command("capture", "-o", "run.prof", *options, "--", sys.executable, "-c", program),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert first.stdout is not None
+    assert first.stdout.readline() == "ready\n"
+    (tmp_path / "link.prof").symlink_to("run.prof")
+    for name in ["run.prof", str(tmp_path / "run.prof")]:
+        second = subprocess.run(
+            profkit_command("capture", "-o", name, *options, "--", "echo", "ran"),
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (second.returncode, second.stdout) == (2, "")
+        assert second.stderr.startswith(f"profkit: error: -o {name}: another capture is writing it")
+        assert second.stderr.count("\n") == 1
+    _, err = first.communicate("..", timeout=60)
+    assert first.returncode == 0, err
+    (tmp_path / "link.prof").unlink()
+    assert left(tmp_path) == (["run-1.prof", "run-2.prof"] if series else ["run.prof"])
+
+
+def test_a_capture_that_was_killed_keeps_no_name(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    killed = start(work, sys.executable, "-c", BUSY)
+    assert first_line(killed) == "ready\n"
+    time.sleep(0.3)
+    send(killed, signal.SIGKILL)
+    killed.communicate(timeout=60)
+    spool = spool_of(work)
+    done = run_capture(work, "echo", "ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+    assert left(work) == sorted([spool.name, "run.prof"])
+
+
+def make_link(path: Path) -> str:
+    path.symlink_to("missing")
+    return "is a link to missing, which is not there"
+
+
+def make_pipe(path: Path) -> str:
+    os.mkfifo(path)
+    return "is not a regular file"
+
+
+def make_directory(path: Path) -> str:
+    path.mkdir()
+    return "is a directory"
+
+
+@pytest.mark.parametrize("make", [make_link, make_pipe, make_directory])
+def test_outputs_that_are_refused_before_the_run(tmp_path: Path, make: Callable[[Path], str]) -> None:
+    why = make(tmp_path / "run.prof")
+    done = run_capture(tmp_path, "echo", "ran")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"profkit: error: -o run.prof: {why}")
+    assert done.stderr.count("\n") == 1
+    assert left(tmp_path) == ["run.prof"]
+
+
+@pytest.mark.parametrize(
+    "name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/sys/run.prof", "no/run.prof"]
+)
+@pytest.mark.parametrize("to_file", [False, True])
+def test_streams_and_places_that_are_refused_before_the_run(tmp_path: Path, name: str, to_file: bool) -> None:
+    ran, output = tmp_path / "ran", tmp_path / "output"
+    with output.open("w") if to_file else contextlib.nullcontext(subprocess.PIPE) as stdout:
+        done = subprocess.run(
+            profkit_command("capture", "-o", name, "--", "touch", str(ran)),
+            cwd=tmp_path,
+            env=environment(),
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"profkit: error: -o {name}: ")
+    assert done.stderr.count("\n") == 1
+    assert not ran.exists()
+    assert not list(Path("/dev").glob(".*.spool-*"))
+
+
+def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
+    name = "a\x1b]0;owned\x07\x1b[31m.prof"
+    for words in (
+        ("capture", "-o", name, "--", "true"),
+        ("merge", name, "-o", f"b{name}"),
+        ("capture", "-o", f"no/{name}", "--", "true"),
+        ("show", name, "--format", "md", "--ticket", "-o", f"{name}.md"),
+    ):
+        done = subprocess.run(
+            profkit_command(*words),
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "a\\x1b]0;owned\\x07" in done.stderr
+        assert not set(done.stdout + done.stderr) & {"\x1b", "\x07"}
+    assert (tmp_path / name).exists()
+    assert (tmp_path / f"b{name}").exists()
+
+
+def test_nvtx_in_little_address_space(tmp_path: Path) -> None:
+    """The limit of a batch system: what is read takes what it is large, and not what it may be."""
+    require_collector()
+    require("shell", Path("/bin/bash").exists(), "no bash")
+    program = "import nvtx\nfor i in range(100):\n    with nvtx.annotate('step'): pass\n"
+    launcher = shlex.join(profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", program))
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -v 4000000; exec {launcher}"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    ranges = load_run(tmp_path / "run.prof").processes[0].ranges
+    assert ranges is not None
+    assert len(ranges) == 100
+
+
+def test_an_interrupt_ends_the_repetitions(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    program = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, lambda *_: sys.exit(0))\n"
+        "print('ready', flush=True)\n"
+        "signal.pause()\n"
+    )
+    launcher = start(work, sys.executable, "-c", program, options=("--repeat", "3"))
+    assert first_line(launcher) == "ready\n"
+    send(launcher, signal.SIGINT)
+    out, err = launcher.communicate(timeout=60)
+    assert (launcher.returncode, out) == (0, ""), err
+    assert "profkit: stopped at run 1 of 3\n" in err
+    assert left(work) == ["run-1.prof"]
+
+
+#: Starts a command once for each of two ranks, and waits for both.
+JOB = """
+import os, signal, subprocess, sys
+ranks = [subprocess.Popen(sys.argv[1:], env={**os.environ, "RANK": str(r), "WORLD_SIZE": "2"}) for r in (0, 1)]
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print([rank.wait() for rank in ranks])
+"""
+
+
+def test_ranks_that_are_interrupted_twice(tmp_path: Path) -> None:
+    """Each rank's launcher keeps the run of its rank."""
+    rank = profkit_command("capture", "--quiet", "-o", "run.prof", "--", sys.executable, "-c", BUSY)
+    job = subprocess.Popen(
+        [sys.executable, "-c", JOB, *rank],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert job.stdout is not None
+    assert [job.stdout.readline() for _ in range(2)] == ["ready\n", "ready\n"]
+    send(job, signal.SIGINT)
+    time.sleep(0.05)
+    send(job, signal.SIGINT)
+    out, err = job.communicate(timeout=60)
+    assert out == f"[{-signal.SIGINT}, {-signal.SIGINT}]\n", err
+    assert left(tmp_path) == ["run-rank0.prof", "run-rank1.prof"]

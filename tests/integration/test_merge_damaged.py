@@ -1,0 +1,112 @@
+"""``profkit merge`` of spools that a hostile or broken writer left: one line, and memory in proportion to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.capture.agent import record_file
+from tests.records import packed_codes, record_bytes, samples_bytes, table
+
+LAUNCH = {"command": ["python"], "cwd": "/work", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}
+#: Bytes that any merge may take, and times the size of what it reads.
+BASE, FACTOR = 500 * 10**6, 20
+
+
+def _many_threads(size: int) -> bytes:
+    one = table(native=1, name="t", measured=True, functions=[(0, 1, 0, 1.0, 1.0)])
+    return record_bytes(threads=[one] * (size // 640))
+
+
+def _many_names(size: int) -> bytes:
+    codes = packed_codes([("/x.py", 1, "ab", "cd")])
+    return record_bytes(codes={**codes, "names": "ab\0" * (size // 3)})
+
+
+def _many_processes(size: int) -> bytes:
+    seen = {
+        "pid": 10,
+        "ns_pid": 10,
+        "parent": 1,
+        "born": 7,
+        "command": ["x"],
+        "cpu_s": 0.0,
+        "first_ns": 1,
+        "last_ns": 2,
+    }
+    seen.update(peak_threads=1, alive=False, folded=[0, 0, 0], threads=[])
+    return samples_bytes([{**seen, "pid": 100 + i, "ns_pid": 100 + i} for i in range(9_000)])
+
+
+SPOOLS: dict[str, tuple[str, Callable[[int], bytes]]] = {
+    "a list of nothing": ("a.record", lambda size: record_bytes(agent_tids=[None] * size)),
+    "texts": ("a.record", lambda size: record_bytes(argv=["ab"] * (size // 7))),
+    "dictionaries": ("a.record", lambda size: record_bytes(notes={str(i): {} for i in range(size // 12)})),
+    "names": ("a.record", _many_names),
+    "threads": ("a.record", _many_threads),
+    "tasks": ("a.record", lambda _: record_bytes(tasks=[[i + 1, "", 0, 0, 0] for i in range(20_000)])),
+    "long counts": (
+        "a.record",
+        lambda size: record_bytes(threads=[table(functions=[(0, 2**40, 0, 1.0, 1.0)] * (size // 36))]),
+    ),
+    "processes": ("sampler.samples", _many_processes),
+    "brackets": ("launch.json", lambda size: b'{"command": ' + b"[" * size),
+    "facts": ("launch.json", lambda size: json.dumps({**LAUNCH, "x": [[]] * (size // 4)}).encode()),
+    "events": ("host-10-1.nvtx", lambda size: b"PFKNVTXE\1\0\0\0\x60\0\0\0\x20\0\0\0" + b"\2" * size),
+}
+
+
+@pytest.mark.parametrize("name", SPOOLS)
+def test_memory_in_proportion_to_the_file(tmp_path: Path, name: str) -> None:
+    file, make = SPOOLS[name]
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH))
+    (tmp_path / "b.record").write_bytes(record_bytes(pid=11))
+    data = make(4_000_000)
+    (tmp_path / file).write_bytes(data)
+    with (tmp_path / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "profkit", "merge", tmp_path, "-o", tmp_path / "run.prof"], stderr=said
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    text = (tmp_path / "said").read_text()
+    assert process.returncode in (0, 2), text
+    assert all(line.startswith("profkit: ") for line in text.splitlines()), text
+    assert process.returncode == 0 or text.count("\n") == 1, text
+    assert usage.ru_maxrss * 1024 < BASE + FACTOR * len(data)
+
+
+def test_a_disk_that_lost_a_page_costs_one_process(tmp_path: Path) -> None:
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH))
+    whole = record_bytes(pid=11, argv=["python", "x" * 9_000])
+    (tmp_path / "a.record").write_bytes(whole[:4096] + bytes(4096) + whole[8192:])
+    (tmp_path / "b.record").write_bytes(record_bytes(pid=12))
+    merge = [sys.executable, "-m", "profkit", "merge", str(tmp_path), "-o", str(tmp_path / "run.prof")]
+    subprocess.run(merge, check=True, capture_output=True)
+    show = [sys.executable, "-m", "profkit", "show", "--format", "json", str(tmp_path / "run.prof")]
+    shown: dict[str, Any] = json.loads(subprocess.run(show, check=True, capture_output=True).stdout)
+    assert [process["pid"] for process in shown["processes"]] == [12]
+    (said,) = (warning for warning in shown["warnings"] if warning["code"] == "record-unreadable")
+    assert said["subject"] == "a.record"
+    assert "checksum" in said["text"]
+
+
+def test_what_a_checksum_costs_is_no_import() -> None:
+    """The agent's writer must import nothing that an interpreter has not imported by itself."""
+    program = (
+        "import sys, marshal; before = set(sys.modules); sys.path.insert(0, sys.argv[1]); import record_file; "
+        "record_file.encode(record_file.MAGIC, 2, {'a': [1, 2.0, 'x', b'y']}); "
+        "print(sorted(set(sys.modules) - before - {'__future__'}))"
+    )
+    where = str(Path(record_file.__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program, where], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "['record_file']\n"

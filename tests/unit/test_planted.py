@@ -1,0 +1,404 @@
+"""Nothing that was planted is in any output, and nothing harmless is missing.
+
+One pair of runs holds some three thousand planted texts (`tests.planted`): every form in every place of a command,
+and in every other string that a run file has room for. Every format of every command is searched for each.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.cli import main
+from profkit.formats import load_run, write_run
+from profkit.model import Host, Manifest, Notice, Pool, Process, Roots, Run, Series, Thread
+from profkit.report.renderers import RENDERERS
+from tests import builders
+from tests import report_builders as build
+from tests.planted import FORMED, FORMS, Plant, plants
+
+#: Every place of a command that a text can stand in, by the words that it becomes.
+PLACES = {
+    "value": lambda plant, at: [f"--option-{at}={plant.text}"],
+    "next": lambda plant, at: [f"--option-{at}", plant.text],
+    "alone": lambda plant, at: [plant.text],
+    "attached": lambda plant, at: [f"-{'pPuwDI'[at % 6]}{plant.text}"],
+    "assigned": lambda plant, at: [f"SETTING_{at % 10}={plant.text}"],
+    "configured": lambda plant, at: [f"+trainer.option_{at % 10}={plant.text}"],
+    "quoted": lambda plant, at: [f"--cfg={json.dumps({'key': plant.text, 'n': at})}"],
+    "header": lambda plant, at: ["-H", f"X-Key: {plant.text}"],
+    "secret": lambda plant, at: [
+        ("--password", "--pw", "--creds", "--key", "--tokens", "--proxy-user")[at % 6],
+        plant.text,
+    ],
+    "secret-value": lambda plant, at: [
+        f"{('PGPASSWORD', '--dbPassword', 'API_KEY', '--auth')[at % 4]}={plant.text}"
+    ],
+}
+
+#: What must be readable in the masked report: of commands, of functions and ranges, and of all else.
+HARMLESS_WORDS = (
+    *(
+        "mpirun",
+        "-np",
+        "4",
+        "--bind-to",
+        "core",
+        "--map-by",
+        "slot:PE=2",
+        "-x",
+        "OMP_NUM_THREADS=8",
+        "python3.11",
+    ),
+    *(
+        "-m",
+        "torch.distributed.run",
+        "--nproc_per_node=4",
+        "--rdzv-backend",
+        "c10d",
+        "train.py",
+        "fit",
+        "--batch-size",
+    ),
+    *(
+        "64",
+        "--workers",
+        "8",
+        "--lr=3e-4",
+        "--betas",
+        "0.9,0.999",
+        "--epochs=90",
+        "--optimizer",
+        "adamw",
+        "--dtype",
+    ),
+    *(
+        "bf16",
+        "--device",
+        "cuda:0",
+        "--backend",
+        "nccl",
+        "--shape",
+        "3x224x224",
+        "--no-shuffle",
+        "--amp",
+        "--seed",
+    ),
+    *(
+        "1234567",
+        "--warmup=0.1",
+        "trainer.max_epochs=3",
+        "--format",
+        "json",
+        "--loss",
+        "cross-entropy",
+        "--compile",
+    ),
+    *(
+        "max-autotune",
+        "--max-tokens",
+        "512",
+        "--pin-memory",
+        "true",
+        "-j8",
+        "--scheduler=cosine",
+        "--log-level",
+        "INFO",
+    ),
+    *("--time", "01:30:00", "--mem=16G", "data/train.csv", "/usr/bin/env", "--start-method", "forkserver"),
+)
+HARMLESS_NAMES = (
+    *(
+        "step 3",
+        "forward@train",
+        "epoch 1/90",
+        "load batch",
+        "aten::conv2d",
+        "Trainer.step",
+        "<lambda>",
+        "<listcomp>",
+    ),
+    *(
+        "Optimizer.step#AdamW.step",
+        "_ZN2at6native29vectorized_elementwise_kernelILi4EEE",
+        "MainThread",
+        "Thread-1 (run)",
+    ),
+    *("QueueFeederThread", "pin_memory", "TransformerEncoderLayer2", "model.layers.0.attn", "backward (2/3)"),
+    *("openblas", "2.13.0+cpu", "AMD EPYC 7763 64-Core Processor", "Linux 6.1.0-18-amd64", "3.11.7", "numpy"),
+    *(
+        "<project>/train.py",
+        "<project>/model/blocks.py",
+        "<site>/numpy/linalg/_linalg.py",
+        "<stdlib>/json/decoder.py",
+    ),
+    *("No space left on device", "[Errno 28]", "host-a", "0123456789abcdef0123456789abcdef01234567"),
+)
+
+
+def line_of(place: str, made: Iterable[Plant]) -> tuple[str, ...]:
+    """Build the command that has each plant at this place."""
+    return (
+        "python",
+        "train.py",
+        *(word for at, plant in enumerate(made) for word in PLACES[place](plant, at)),
+    )
+
+
+def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
+    """Build a run with plants in all its strings, and say where each is."""
+    first = 5000 * side
+    everything: list[tuple[str, Plant]] = []
+
+    def some(where: str, forms: dict[str, object]) -> list[Plant]:
+        nonlocal first
+        made = list(plants(forms, first))  # type: ignore[arg-type]
+        first += len(made)
+        everything.extend((where, plant) for plant in made)
+        return made
+
+    lines = [line_of(place, some(place, FORMS)) for place in PLACES]
+    notes = [Notice("agent-failed", f"could not use {plant.text} here") for plant in some("notice", FORMS)]
+    notes += [
+        Notice("record-unreadable", "x", {"problem": f"OSError: {plant.text}"})
+        for plant in some("number", FORMS)
+    ]
+    notes += [Notice("of-a-later-version", plant.text, {plant.text: 1}) for plant in some("later", FORMS)]
+    names = [plant.text for plant in some("function", FORMED)]
+    modules = [plant.text for plant in some("module", FORMED)]
+    told = [plant.text for plant in some("range", FORMED)]
+    threads = [plant.text for plant in some("thread", FORMED)]
+    # Paths whose directories are a user's or a customer's.
+    places = [
+        plant.text
+        for plant in some("file", {k: FORMS[k] for k in ("home", "scratch", "data", "windows-home")})
+    ]
+    rows = [
+        ("/data/qzbproject/job/train.py", "Trainer.step", 10, 100, 1.0 + side, 3.0),
+        ("/data/qzbproject/job/model/blocks.py", "TransformerEncoderLayer2", 20, 100, 2.0, 2.0),
+        ("/opt/venv/lib/python3.11/site-packages/numpy/linalg/_linalg.py", "<listcomp>", 30, 10, 1.5, 1.5),
+        ("/opt/python/lib/python3.11/json/decoder.py", "<lambda>", 332, 10, 0.5, 0.5),
+        *((f"{place}/mod{at}.py", f"outside{at}", 5, 10, 0.1, 0.1) for at, place in enumerate(places)),
+        *(("/data/qzbproject/job/train.py", name, 100 + at, 1, 0.01, 0.01) for at, name in enumerate(names)),
+    ]
+    profile = build.profile(rows, traced=True)
+    strings = (*profile.strings, *modules, "data.qzbproject.job.train", "nobody names qzbunused")
+    column = np.resize(np.arange(len(profile.strings), len(strings) - 1), len(rows)).astype(np.int32)
+    profile = replace(profile, strings=strings, module=column)
+    harmless = HARMLESS_NAMES[:17]
+    ranges = builders.ranges(
+        [builders.Told(name, begin=10 * at, end=10 * at + 5) for at, name in enumerate([*harmless, *told])]
+    )
+    hosts = [plant.text for plant in some("host", {k: FORMS[k] for k in ("word", "host", "ipv4")})]
+    (cwd,) = some("cwd", {"scratch": FORMS["scratch"]})
+    (origin, remote, job, flag, version) = (
+        *some("package", {"url": FORMS["url"]}),
+        *some("remote", {"git-remote": FORMS["git-remote"]}),
+        *some("job", {"word": FORMS["word"]}),
+        *some("environment", {"word": FORMS["word"]}),
+        *some("version", {"word": FORMS["word"]}),
+    )
+    environment = {
+        "OMP_NUM_THREADS": "8",
+        "XLA_FLAGS": f"--xla_dump_to=/x/{flag.text} --n=3",
+        "SECRET": flag.text,
+    }
+    host = Host(hosts[0], "Linux 6.1.0-18-amd64", "AMD EPYC 7763 64-Core Processor", 8, 8)
+    manifest = Manifest(
+        *("profkit.run/2", "0.1.0", HARMLESS_WORDS, cwd.text, 0, "2026-01-01T00:00:00Z", 9.0 + side),
+        host=host,
+        environment=environment,
+        packages={"numpy": "2.4.6", "acme": f"0.1 @ {origin.text}", "other": f"1.0+{version.text}"},
+        git={"revision": "0123456789abcdef0123456789abcdef01234567", "dirty": True, "remote": remote.text},
+        job={"id": job.text, "rank": 0, "world_size": 1},
+        sampler={"period_s": 0.1, "samples": 3, "cpu_s": 0.1, "notes": tuple(notes[:20])},
+    )
+    roots = Roots(
+        ("/opt/python/lib/python3.11",),
+        ("/opt/venv/lib/python3.11/site-packages",),
+        ("/data/qzbproject/job",),
+    )
+    pools = (Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8", "2.13.0+cpu", "libopenblas.so"),)
+    main_process = Process(
+        *(4242, 1, "main", None, HARMLESS_WORDS, "exited", "3.11.7", 9.0, 8.0, 0.1),
+        threads=(
+            Thread(profile, 4242, "MainThread", 8.0, 0.1),
+            *(Thread(type(profile).empty(), 5000 + at, name, 0.1, 0.0) for at, name in enumerate(threads)),
+        ),
+        roots=roots,
+        host=host,
+        environment=environment,
+        notes=(Notice("agent-failed", "OSError: [Errno 28] No space left on device"), *notes),
+        ranges=ranges,
+        pools=pools,
+    )
+    others = [
+        Process(
+            *(6000 + at, 4242, "child", None, line, "exited", "3.11.7", 1.0, 0.5, 0.0),
+            threads=(Thread(type(profile).empty(), 6000 + at, "python", 0.5, 0.0),),
+            host=Host(hosts[at % len(hosts)]),
+        )
+        for at, line in enumerate(lines)
+    ]
+    # The command of the run itself is compared: one plant is where the sides differ.
+    (own,) = some("own", {"word": FORMS["word"]})
+    manifest = replace(manifest, command=(*HARMLESS_WORDS, "--model", own.text))
+    series = Series(np.arange(2) * 10**9, {"busy_s": np.arange(2.0), f"{own.text}_x": np.arange(2.0)})
+    run = Run("", (main_process, *others), manifest, None, tuple(notes[20:40]), series)
+    return run, everything
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[tuple[str, Plant]]]:
+    directory = tmp_path_factory.mktemp("planted")
+    paths, everything = [], []
+    for side, name in enumerate(("before.prof", "after.prof")):
+        run, made = planted_run(side)
+        paths.append(directory / name)
+        write_run(paths[-1], run)
+        everything += made
+    return paths, everything
+
+
+def cli(*arguments: object) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert ended.value.code == 0
+
+
+def spelled(text: str) -> str:
+    """Undo what outputs do to the letters of a text: markup, escapes, breaks of lines."""
+    text = html.unescape(text.replace("<span></span>", "").replace("\\u003c", "<"))
+    return re.sub(r"\s+", "", text.replace("\\n", "").replace("\\\\", "\\").replace('\\"', '"'))
+
+
+def found(text: str, everything: list[tuple[str, Plant]]) -> list[tuple[str, str, str]]:
+    """Say which plants are in a text, by where they were and by their form."""
+    text = spelled(text)
+    return [
+        (where, plant.form, part)
+        for where, plant in everything
+        for part in plant.looked_for
+        if re.sub(r"\s+", "", part) in text
+    ] + [("project", "word", word) for word in ("qzbproject", "qzbunused") if word in text]
+
+
+def members(archive: Path | io.BytesIO) -> dict[str, str]:
+    """Read every member of an archive as text, those of the run files in it too: JSON, and columns with numpy."""
+    texts = {}
+    with zipfile.ZipFile(archive) as packed:
+        for name in packed.namelist():
+            data = packed.read(name)
+            if name.endswith(".prof"):
+                texts |= {f"{name}/{inner}": text for inner, text in members(io.BytesIO(data)).items()}
+                texts[f"{name}, its beginning"] = data.decode("latin-1") + data.decode("utf-8", "ignore")
+            elif name.endswith((".npy", ".npz")):
+                loaded = np.load(io.BytesIO(data), allow_pickle=False)
+                arrays = [loaded] if isinstance(loaded, np.ndarray) else [loaded[key] for key in loaded.files]
+                texts[name] = "\n".join(array.tobytes().decode("utf-8", "ignore") for array in arrays)
+            else:
+                texts[name] = data.decode("utf-8", "replace")
+    return texts
+
+
+def test_there_is_enough_to_find(planted: tuple[list[Path], list[tuple[str, Plant]]]) -> None:
+    paths, everything = planted
+    assert len(FORMS) >= 60
+    parts = {part for _, plant in everything for part in plant.looked_for}
+    assert len(parts) >= 300
+    assert len({*HARMLESS_WORDS, *HARMLESS_NAMES}) >= 60
+    # All of it is in the files, and would be found.
+    texts = "\n".join(repr(load_run(path)) for path in paths)
+    there = {part for _, _, part in found(texts + "\n".join(map(str, strings_of(paths))), everything)}
+    assert len(parts - there) <= 0.02 * len(parts)
+
+
+def strings_of(paths: list[Path]) -> list[str]:
+    return [
+        string
+        for path in paths
+        for process in load_run(path).processes
+        for thread in process.threads
+        for string in thread.profile.strings
+    ] + [s for path in paths for p in load_run(path).processes if p.ranges for s in p.ranges.strings]
+
+
+@pytest.mark.parametrize("command", ["diff", "show"])
+@pytest.mark.parametrize("format", [renderer.name for renderer in RENDERERS])
+def test_nothing_of_the_planted_is_in_any_report(
+    planted: tuple[list[Path], list[tuple[str, Plant]]], tmp_path: Path, format: str, command: str
+) -> None:
+    paths, everything = planted
+    output = tmp_path / "report"
+    arguments = (
+        command,
+        *paths[: 2 if command == "diff" else 1],
+        "--format",
+        format,
+        "--limit",
+        "0",
+        "-o",
+        output,
+    )
+    cli(*arguments)
+    assert found(output.read_text(encoding="utf-8"), everything) == []
+    cli(*arguments, "--full-paths")
+    if (format, command) == ("svg", "diff"):
+        return  # it names what moved, and nothing of that was planted
+    # The same report without the mask has them: what is looked for can be found. A picture shows few names.
+    full = found(output.read_text(encoding="utf-8"), everything)
+    assert len(full) >= {"svg": 1}.get(format, 10)
+
+
+@pytest.mark.parametrize("command", ["diff", "show"])
+def test_nothing_of_the_planted_is_in_a_ticket(
+    planted: tuple[list[Path], list[tuple[str, Plant]]], tmp_path: Path, command: str
+) -> None:
+    paths, everything = planted
+    cli(command, *paths[: 2 if command == "diff" else 1], "--ticket", "-o", tmp_path / "t.md")
+    assert found((tmp_path / "t.md").read_text(encoding="utf-8"), everything) == []
+    texts = members(tmp_path / "t.zip")
+    assert len(texts) > 10
+    for name, text in texts.items():
+        assert found(text, everything) == [], name
+    with zipfile.ZipFile(tmp_path / "t.zip") as packed:
+        packed.extractall(tmp_path)
+    runs = [load_run(path) for path in sorted(tmp_path.glob("*.prof"))]
+    assert found("\n".join(map(repr, runs)), everything) == []
+    assert found("\n".join(strings_of(sorted(tmp_path.glob("*.prof")))), everything) == []
+
+
+@pytest.mark.parametrize("to", ["perfetto", "speedscope"])
+def test_nothing_of_the_planted_is_in_an_export(
+    planted: tuple[list[Path], list[tuple[str, Plant]]], tmp_path: Path, to: str
+) -> None:
+    paths, everything = planted
+    output = tmp_path / "out.json"
+    cli("export", paths[0], "--to", to, "-o", output)
+    assert found(output.read_text(encoding="utf-8"), everything) == []
+    assert "forward@train" in output.read_text(encoding="utf-8")
+    cli("export", paths[0], "--to", to, "-o", output, "--full-paths")
+    assert len(found(output.read_text(encoding="utf-8"), everything)) >= 10
+
+
+def test_what_is_harmless_is_shown(
+    planted: tuple[list[Path], list[tuple[str, Plant]]], tmp_path: Path
+) -> None:
+    paths, _ = planted
+    cli("show", paths[0], "--ticket", "-o", tmp_path / "t.md")
+    with zipfile.ZipFile(tmp_path / "t.zip") as packed:
+        packed.extractall(tmp_path)
+    run = load_run(tmp_path / "run.prof")
+    assert run.manifest is not None
+    assert run.manifest.command[: len(HARMLESS_WORDS)] == HARMLESS_WORDS
+    texts = repr(run) + "\n".join(strings_of([tmp_path / "run.prof"]))
+    assert [name for name in HARMLESS_NAMES if name not in texts] == []

@@ -1,0 +1,521 @@
+"""Records, samples and the launcher's facts, damaged in every way: refused with a clear word, or read and packed."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import os
+import random
+import subprocess
+import sys
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profkit.capture import records
+from profkit.capture.agent import process_facts, record_file, settings
+from profkit.capture.packer import pack_spool
+from profkit.capture.sampler import Sampler
+from profkit.cli import main
+from profkit.formats import load_run, plain_data
+from profkit.formats.plain_data import PlainDataError, read_columns, read_plain
+from profkit.formats.runfile import write_run
+from tests.records import record, record_bytes, samples_bytes, table
+
+AGENT = Path(record_file.__file__).parent
+PROGRAM = """
+import threading
+def walk(n): return walk(n - 1) + 1 if n else 0
+threads = [threading.Thread(target=walk, args=(5,)) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+walk(20)
+"""
+#: What a field may be replaced by: every type, and the ends of their ranges.
+VALUES: tuple[Any, ...] = (
+    *(
+        None,
+        True,
+        -1,
+        0,
+        2**31,
+        2**53,
+        2**63 - 1,
+        2**70,
+        -(2**63),
+        1e308,
+        -1.0,
+        5e-324,
+        float("nan"),
+        float("inf"),
+    ),
+    *("", "x", "\0", "\ud800", "a\0" * 5, b"", b"x", b"[\0\0\0\0", b"[\xff\xff\xff\xff"),
+    *([], {}, [[]], {"a": 1}, [1], [None], ["x"], [1, 2]),
+)
+LAUNCH = {
+    "command": ["python", "a.py"],
+    "cwd": "/work",
+    "started": "2026-01-01T00:00:00+00:00",
+    "wall_s": 1.0,
+    "exit_status": 0,
+    "environment": {"OMP_NUM_THREADS": "2"},
+    "clocks": {"time": 1.0, "monotonic": 2.0},
+    "readings": [{"time_s": 0.0, "busy_s": 1.0}, {"time_s": 1.0, "busy_s": 1.5}],
+    "tree_cpu_s": 0.5,
+    "git": {"revision": "abc", "dirty": False},
+    "job": {"id": "7", "rank": 0, "world_size": 2},
+    "host": {"name": "here", "cpus": 2, "affinity_cpus": [0, 1]},
+    "warnings": [{"code": "nvtx-disabled", "subject": "0"}],
+}
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A spool with what an agent and the sampler really wrote."""
+    spool = tmp_path_factory.mktemp("spool")
+    (spool / settings.sampled_mark(process_facts.boot_id())).touch()
+    environment = {**os.environ, "PYTHONPATH": str(AGENT / "inject"), settings.SPOOL_VARIABLE: str(spool)}
+    target = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment)
+    sampler = Sampler(target.pid, spool)
+    assert target.wait() == 0
+    sampler.finish()
+    (spool / "launch.json").write_text(json.dumps(LAUNCH))
+    return spool
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    (tmp_path / "launch.json").write_text(json.dumps(LAUNCH))
+    return tmp_path
+
+
+def of_agent(spool: Path) -> bytes:
+    (path,) = spool.glob("*" + settings.RECORD_SUFFIX)
+    return path.read_bytes()
+
+
+def sealed(body: bytes, magic: bytes = record_file.MAGIC, version: int = settings.RECORD_FORMAT) -> bytes:
+    """Return data behind a header that fits it: what no checksum finds."""
+    numbers = version.to_bytes(4, "little") + record_file.checksum(body).to_bytes(4, "little")
+    return magic + numbers + len(body).to_bytes(8, "little") + body
+
+
+def problem_of(data: bytes) -> str:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the message is what is tested
+        records.decode_record(data)
+    return str(refused.value)
+
+
+def packed(spool: Path) -> set[str]:
+    """Pack a spool, write the run, read it back, and return the codes of its notices."""
+    run = pack_spool(spool)
+    write_run(spool / "run.prof", run)
+    load_run(spool / "run.prof")
+    return {notice.code for notice in run.warnings}
+
+
+def merged(spool: Path) -> object:
+    """Run the command on a spool, and return its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(["merge", str(spool), "-o", str(spool / "run.prof")])
+    return ended.value.code
+
+
+# What real ones hold
+
+
+def test_a_real_record_is_read(real: Path) -> None:
+    found = records.decode_record(of_agent(real))
+    assert (found.state, found.pid > 0, found.wall_s > 0) == ("exited", True, True)
+    assert found.python == sys.version_info[:2]
+    main_thread = found.threads[0]
+    calls = dict(
+        zip(
+            [found.codes.name[i] for i in main_thread.functions.function],
+            main_thread.functions.calls,
+            strict=True,
+        )
+    )
+    assert calls["walk"] == 21
+    codes = packed(real)
+    assert "record-unreadable" not in codes
+    assert "samples-unreadable" not in codes
+
+
+def test_counts_of_more_than_32_bits_and_times_that_are_whole() -> None:
+    rows = [(1, 2**40, 2**33, 4.0, 0), (0, 1, 0, 2, 1)]
+    functions = record(threads=[table(functions=rows)]).threads[0].functions
+    assert functions.calls.tolist() == [2**40, 1]
+    assert functions.recursive.tolist() == [2**33, 0]
+    assert functions.tottime.tolist() == [0.0, 1.0]
+    assert functions.cumtime.dtype == np.float64
+
+
+def test_names_may_be_anything() -> None:
+    names = ["a\0b", "", "\ud800", "naïve"]
+    codes = record_file.pack_codes(["f\0"], [0, 1, 0, -5], names)
+    found = record(codes=codes).codes
+    assert (found.files, found.name, found.qualname) == (("f ",), ("a b", "\ud800"), ("", "naïve"))
+    assert found.line.tolist() == [1, 0], "a template engine's compiler may put any line"
+
+
+# Damage that the header shows
+
+
+def test_a_record_that_ends_early_is_torn(real: Path) -> None:
+    data = of_agent(real)
+    for size in (*range(32), *range(32, len(data), 97), len(data) - 1):
+        assert problem_of(data[:size]).startswith("torn: ")
+    assert problem_of(data + b"\0").startswith("torn: ")
+
+
+def test_every_flipped_bit_shows(real: Path) -> None:
+    data = of_agent(real)
+    rng = random.Random(7)
+    places = [*range(24), *(rng.randrange(24, len(data)) for _ in range(200))]
+    for place in places:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << rng.randrange(8)
+        assert problem_of(bytes(damaged))
+    zeroed = bytearray(data)
+    zeroed[1024:1536] = bytes(512)
+    assert problem_of(bytes(zeroed)) == "damaged: its checksum is another"
+
+
+def test_chunks_that_change_places_show() -> None:
+    data = bytearray(random.Random(0).randbytes(1 << 16))
+    before = record_file.checksum(data)
+    half = 1 << 15
+    assert record_file.checksum(data[half:] + data[:half]) != before
+    data[0] ^= 1
+    assert record_file.checksum(data) != before
+
+
+def test_another_version_s_record_is_named_as_such(spool: Path) -> None:
+    first = marshal.dumps({"format": 1, "pid": 1}, 4)
+    assert problem_of(first) == (
+        "made by another version of profkit, in format 1 where this one reads 2: merge it with that version"
+    )
+    assert "in format 9 where" in problem_of(sealed(b"N", version=9))
+    assert problem_of(b"x" * 100) == "not written by profkit"
+    (spool / "a.record").write_bytes(first)
+    (spool / "b.record").write_bytes(record_bytes())
+    run = pack_spool(spool)
+    assert [process.pid for process in run.processes] == [10], "the rest of the run is packed"
+    assert [n.subject for n in run.warnings if n.code == "record-unreadable"] == ["a.record"]
+
+
+# Damage that only the fields show
+
+
+def test_bytes_behind_a_good_checksum_are_not_trusted(real: Path, spool: Path) -> None:
+    body = of_agent(real)[record_file.HEADER_BYTES :]
+    rng = random.Random(11)
+    for number in range(600):
+        damaged = bytearray(body)
+        for _ in range(rng.choice((1, 1, 3))):
+            at, size = rng.randrange(len(body)), rng.randrange(1, 40)
+            change = rng.randrange(4)
+            if change == 0:
+                damaged[at] ^= 1 << rng.randrange(8)
+            elif change == 1:
+                del damaged[at : at + size]
+            elif change == 2:
+                damaged[at : at + 4] = rng.choice(
+                    (b"\xff\xff\xff\x7f", b"\0\0\0\0", b"{0{0", b"((((", b"NNNN")
+                )
+            else:
+                other = rng.randrange(len(body))
+                damaged[at : at + size] = body[other : other + size]
+        try:
+            records.decode_record(sealed(bytes(damaged)))
+        except ValueError:
+            continue
+        if number % 12 == 0:
+            (spool / "a.record").write_bytes(sealed(bytes(damaged)))
+            packed(spool)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to everything in plain data, to the first two items of a list."""
+    if path:
+        yield path
+    items: Any = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list | tuple):
+        items = list(enumerate(value))[:2]
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = changed(value[path[0]], path[1:], new)
+    return copy
+
+
+RECORD: dict[str, Any] = {
+    "tasks": [[10, "python", 5, 6, 7, 0.1, 0.2, 3, 4], [11, "worker", 5, 6, 7]],
+    "pools": [["openblas", "libopenblas.so", 4, "0.3", 4, None]],
+    "notes": {
+        "sampled": [100, 48.0, 0.01],
+        "own_profiler": [[1.0, 2.0], [3.0, None]],
+        "own_profiler_more": 2,
+        "agent_failed": "OSError()",
+        "displaced": True,
+    },
+    "machine": [{"time_s": 1.0, "busy_s": 2.0}, {"time_s": 3.0, "busy_s": 4.0, "runnable": 3}],
+    "boot": "elsewhere",
+    "quota_cpus": 2.0,
+    "cpu_s": 1.5,
+    "voluntary_switches": 5,
+    "read_bytes": 100,
+    "rank": 1,
+    "world_size": 4,
+    "threads": [
+        table(
+            native=10,
+            name="MainThread",
+            measured=True,
+            functions=[(1, 10, 2, 4.0, 3.0), (2, 5, 0, 1.0, 1.0)],
+            edges=[(1, 2, 5, 0, 1.0, 1.0)],
+            open=[(0, 7.0, 0.5), (1, 2.0, 0.25)],
+            waiting=[(1, 0.1, 0.1, 0.0, 0.0)],
+            contexts=[(-1, 0, 3, 0, 1), (0, 0, 4, 1, 1)],
+            inside=[(1, 1, 2, 0.5, 0.0, 0.0)],
+        )
+    ],
+}
+THREAD = {
+    "tid": 10,
+    "name": "python",
+    "run_ns": 5,
+    "wait_ns": 6,
+    "timeslices": 7,
+    "user_s": 0.1,
+    "system_s": 0.1,
+    "voluntary": 1,
+    "involuntary": 2,
+    "rows": array("q", [1, 2, 3, 4, 5, 6]).tobytes(),
+}
+SEEN = {
+    "pid": 10,
+    "ns_pid": 10,
+    "parent": 1,
+    "born": 77,
+    "command": ["python", "a.py"],
+    "cpu_s": 1.0,
+    "first_ns": 1,
+    "last_ns": 9,
+    "peak_threads": 2,
+    "alive": False,
+    "folded": [1, 2, 3],
+    "threads": [THREAD],
+}
+SAMPLES: dict[str, Any] = {
+    "notes": [{"code": "samples-thinned", "numbers": {"times": 2}}],
+    "machine": {
+        "time_ns": array("q", [1, 2]).tobytes(),
+        "columns": {"busy_s": array("d", [0.0, 1.0]).tobytes(), "load": array("d", [0.5, 0.5]).tobytes()},
+        "quota_cpus": 2.0,
+    },
+}
+
+
+def test_every_field_of_a_record_with_every_value(spool: Path) -> None:
+    whole = marshal.loads(record_bytes(**RECORD)[record_file.HEADER_BYTES :])
+    said = []
+    for number, path in enumerate(places(whole)):
+        for value in VALUES:
+            data = sealed(marshal.dumps(changed(whole, path, value), 2))
+            try:
+                records.decode_record(data)
+            except ValueError as error:
+                said.append(str(error))
+                continue
+            if (number + VALUES.index(value)) % 24 == 0:
+                (spool / "a.record").write_bytes(data)
+                assert "record-unreadable" not in packed(spool)
+    assert len(said) > 2000
+    assert all(0 < len(problem) < 200 for problem in said)
+
+
+def test_every_field_of_the_samples_with_every_value(spool: Path) -> None:
+    whole = marshal.loads(samples_bytes([SEEN], **SAMPLES)[record_file.HEADER_BYTES :])
+    (spool / "a.record").write_bytes(record_bytes(**{**RECORD, "boot": "boot"}))
+    magic, version = record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT
+    said = []
+    for number, path in enumerate(places(whole)):
+        for value in VALUES:
+            data = sealed(marshal.dumps(changed(whole, path, value), 2), magic, version)
+            try:
+                records.decode_samples(data)
+            except ValueError as error:
+                said.append(str(error))
+                continue
+            if (number + VALUES.index(value)) % 12 == 0:
+                (spool / "sampler.samples").write_bytes(data)
+                assert "samples-unreadable" not in packed(spool)
+    assert len(said) > 700
+    assert all(0 < len(problem) < 200 for problem in said)
+
+
+def test_every_field_of_the_launcher_s_facts_with_every_value(
+    spool: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (spool / "a.record").write_bytes(record_bytes(**RECORD))
+    statuses = set()
+    for number, path in enumerate(places(LAUNCH)):
+        for value in VALUES:
+            if isinstance(value, bytes) or (number + VALUES.index(value)) % 3:
+                continue
+            (spool / "launch.json").write_text(json.dumps(changed(LAUNCH, path, value)))
+            status = merged(spool)
+            said = capsys.readouterr().err
+            assert status in (0, 2)
+            assert status == 0 or ("launch.json: is damaged (" in said and said.count("\n") == 1)
+            statuses.add(status)
+    assert statuses == {0, 2}
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ({"functions": [(3, 1, 0, 0.0, 0.0)]}, "functions.function points outside its table"),
+        ({"functions": [(-1, 1, 0, 0.0, 0.0)]}, "functions.function points outside its table"),
+        ({"functions": [(0, -1, 0, 0.0, 0.0)]}, "functions.calls holds a count that cannot be"),
+        ({"functions": [(0, 2**60, 0, 0.0, 0.0)]}, "functions.calls holds a count that cannot be"),
+        ({"functions": [(0, 1, 0, -1.0, 0.0)]}, "functions.cumtime holds a time that cannot be"),
+        ({"functions": [(0, 1, 0, float("nan"), 0.0)]}, "functions.cumtime holds a time that cannot be"),
+        ({"functions": [(0, 1, 0, 0.0, float("inf"))]}, "functions.tottime holds a time that cannot be"),
+        ({"functions": [(0.5, 1, 0, 0.0, 0.0)]}, "functions holds something else than a number in column 1"),
+        ({"edges": [(0, 3, 1, 0, 0.0, 0.0)]}, "edges.callee points outside its table"),
+        ({"open": [(7, 0.0, 0.0)]}, "open.function points outside its table"),
+        ({"waiting": [(0, 1.0, 1.0, 1.0, 1e300)]}, "waiting.cumblocked holds a time that cannot be"),
+        ({"contexts": [(0, 0, 0, 0, 0)]}, "contexts.parent points to no earlier row"),
+        ({"contexts": [(-1, 2**40, 0, 0, 0)]}, "contexts.domain points outside its table"),
+        ({"inside": [(0, 0, 1, 0.0, 0.0, 0.0)]}, "inside.context points outside its table"),
+    ],
+)
+def test_tables_are_checked(rows: dict[str, Any], problem: str) -> None:
+    assert problem_of(record_bytes(threads=[table(**rows)])) == f"record.threads 0.{problem}"
+
+
+def test_a_tick_below_zero_of_cprofile_s_collector_is_none() -> None:
+    rows = {"functions": [(0, 1, 0, 1.0, -1e-9)]}
+    found = record(tracer="cprofile", threads=[table(**rows)]).threads[0].functions
+    assert found.tottime.tolist() == [0.0]
+
+
+def test_swapped_columns_are_refused() -> None:
+    swapped = {
+        **table(functions=[(1, 10, 2, 4.0, 3.0)]),
+        "edges": table(functions=[(1, 1, 0, 1.0, 1.0)])["functions"],
+    }
+    assert "edges holds" in problem_of(record_bytes(threads=[swapped]))
+    backwards = table(functions=[(4.0, 3.0, 1, 10, 2)])
+    assert "functions holds" in problem_of(record_bytes(threads=[backwards]))
+
+
+# Plain data
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        2**31 - 1,
+        -(2**31),
+        2**31,
+        2**63,
+        -(2**63),
+        0.5,
+        "naïve\ud800",
+        b"\0\xff",
+        [1, [2.0, {}]],
+    ],
+)
+def test_plain_data_comes_back(value: Any) -> None:
+    assert read_plain(marshal.dumps(value, 2)) == value
+    assert read_plain(marshal.dumps({"a": (value,)}, 2)) == {"a": [value]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"0", b"[", b"[\xff\xff\xff\x7f", b"i\0\0", b"u\5\0\0\0abc", b"u\1\0\0\0\xff", b"l\x7f\0\0\0"),
+        *(
+            b"l\0\0\0\x80",
+            b"{i\1\0\0\0N0",
+            b"{u\1\0\0\0a",
+            b"{u\1\0\0\0a0",
+            b"[\1\0\0\x000",
+            b"NN",
+            b"c",
+            b"r\0\0\0\0",
+        ),
+        *(b"\xe9\1\0\0\0", b"[\1\0\0\0" * 20 + b"N", b"(\1\0\0\0" * 100_000),
+        b"[\xa0\x86\1\0" + b"{0" * 100_000,
+    ],
+    ids=lambda data: data[:12].hex(),
+)
+def test_what_is_no_plain_data(data: bytes) -> None:
+    with pytest.raises(PlainDataError):
+        read_plain(data)
+
+
+def test_objects_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_data, "_MOST_OBJECTS", 100)
+    assert read_plain(marshal.dumps([None] * 99, 2)) == [None] * 99
+    with pytest.raises(PlainDataError, match="more than 100 objects"):
+        read_plain(marshal.dumps([None] * 100, 2))
+
+
+def test_columns_of_a_list() -> None:
+    one, two = read_columns(marshal.dumps([1, 0.5, -2, 1.5], 2), "if")
+    assert (one.tolist(), two.tolist()) == ([1, -2], [0.5, 1.5])
+    assert [column.tolist() for column in read_columns(b"", "if")] == [[], []]
+    for wrong in (b"N", marshal.dumps([1], 2), marshal.dumps([1, "x"], 2), marshal.dumps([2**64, 1.0], 2)):
+        with pytest.raises(PlainDataError):
+            read_columns(wrong, "if")
+
+
+# The command
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "device", "too large"])
+def test_a_record_that_is_no_file_keeps_nothing_waiting(spool: Path, kind: str) -> None:
+    path = spool / "a.record"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with path.open("wb") as file:
+            file.truncate(2**40)
+    (spool / "b.record").write_bytes(record_bytes())
+    assert merged(spool) == 0
+    run = load_run(spool / "run.prof")
+    assert [process.pid for process in run.processes] == [10]
+    assert [n.subject for n in run.warnings if n.code == "record-unreadable"] == ["a.record"]
+
+
+def test_source_files_that_a_record_names_are_no_pipes(spool: Path) -> None:
+    os.mkfifo(spool / "pipe")
+    files = [str(spool / "pipe"), "/dev/zero", "/dev/stdin", "a\ud800", str(spool)]
+    names = ["f", ""] * len(files)
+    codes = record_file.pack_codes(files, [n for i in range(len(files)) for n in (i, 1)], names)
+    rows = [(i, 1, 0, 1.0, 1.0) for i in range(len(files))]
+    (spool / "a.record").write_bytes(record_bytes(codes=codes, threads=[table(functions=rows)]))
+    assert "record-unreadable" not in packed(spool)
