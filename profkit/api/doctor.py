@@ -43,7 +43,9 @@ class Doctor(Reported):
         if full_paths:
             return DoctorReport(self._diagnosis, self._command, self._problem)
         mask = masker(())
-        return DoctorReport(mask.value(self._diagnosis), mask.words(self._command), mask.text(self._problem))
+        return DoctorReport(
+            mask.value(self._diagnosis), mask.words(self._command), mask.message(self._problem)
+        )
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`: an archive has none."""

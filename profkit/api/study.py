@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -217,7 +216,7 @@ def _pair(directory: Path, plan: Plan, study: Results) -> tuple[str, str] | None
 
 def _compared(directory: Path, plan: Plan, study: Results) -> tuple[str, ...]:
     pair = _pair(directory, plan, study)
-    return () if pair is None else (f"profkit diff {shlex.quote(pair[0])} {shlex.quote(pair[1])}",)
+    return () if pair is None else ("profkit", "diff", *pair)
 
 
 def _runs(
@@ -242,10 +241,7 @@ def _runs(
 
 
 def _masked(report: Any, runs: Iterable[model.Run]) -> Any:
-    mask = masker(runs)
-    space = report.space
-    masked = mask.value(report)
-    return replace(masked, space=replace(masked.space, command=mask.words(space.command)))
+    return masker(runs).value(report)
 
 
 def check_objective(objective: Objective, profiled: bool) -> None:

@@ -96,4 +96,9 @@ def sweep(
         )
     from profkit.api.study import read_sweep
 
-    goal.write(read_sweep(directory, baseline=baseline), limit=None, full_paths=full_paths, explain=False)
+    goal.write(
+        read_sweep(directory, baseline=baseline),
+        limit=None,
+        full_paths=full_paths or output is None,
+        explain=False,
+    )

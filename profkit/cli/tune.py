@@ -138,7 +138,12 @@ def tune(
             again = confirm(directory, runner, [default, *best], repeat=repeat, progress=progress)
     except (Interrupted, KeyboardInterrupt):
         raise stopped(directory) from None
-    goal.write(Tuned(space, _figures(search), again), limit=None, full_paths=full_paths, explain=False)
+    goal.write(
+        Tuned(space, _figures(search), again),
+        limit=None,
+        full_paths=full_paths or output is None,
+        explain=False,
+    )
 
 
 def make_runs(directory: Path) -> Path:

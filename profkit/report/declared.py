@@ -66,6 +66,7 @@ FORMS: Mapping[str, re.Pattern[str]] = {
         r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
     ),
     "Profile.source_hash": re.compile(r"[0-9a-f]{0,64}"),
+    "Member.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
     "git.revision": re.compile(r"[0-9a-f]{7,64}"),
 }
 
@@ -117,6 +118,17 @@ _OWN: Mapping[str, str] = {
     "FunctionKey": "root",
     "IterationModel": "why_left_out bound batch_from",
     "Setting": "kind",
+    "Parameter": "scale",
+    "Cell": "cause kind",
+    "Objective": "kind",
+    "Straggler": "kind",
+    "Limits": "quota_view",
+    "Library": "name packages starts per files",
+    "Honours": "library version quota views python source",
+    "Variable": "name cap",
+    "Size": "origin variable",
+    "Crew": "role",
+    "Own": "kind",
 }
 
 _RESULTS: Mapping[str, Kind] = {
@@ -158,9 +170,47 @@ _RESULTS: Mapping[str, Kind] = {
     "Setting.candidate": Kind.NAME,
 }
 
+#: Results of studies: of settings, of the processes of a job, of a machine.
+_STUDIES: Mapping[str, Kind] = {
+    "Parameter.name": Kind.NAME,
+    "Parameter.values": Kind.COMMAND,
+    "Cell.setting": Kind.COMMAND,
+    "Cell.problem": Kind.MESSAGE,
+    "Objective.text": Kind.MESSAGE,
+    "Objective.what": Kind.MESSAGE,
+    "Objective.file": Kind.FILE,
+    "Space.command": Kind.COMMAND,
+    "Space.listed": Kind.COMMAND,
+    "SweepReport.compared": Kind.COMMAND,
+    "TuneReport.compared": Kind.COMMAND,
+    "Member.label": Kind.FILE,
+    "Member.path": Kind.FILE,
+    "Member.host": Kind.HOST,
+    "Member.command": Kind.COMMAND,
+    "Member.started": Kind.FORM,
+    "Member.projects": Kind.PLACE,
+    "RankStudy.slow_host": Kind.HOST,
+    "Deviation.range": Kind.NAME,
+    "RangeRow.domain": Kind.NAME,
+    "RangeRow.name": Kind.NAME,
+    "Limits.slurm": Kind.NAME,
+    "Limits.container": Kind.NAME,
+    "Ranks.launcher": Kind.NAME,
+    "Ranks.policy": Kind.NAME,
+    "Python.path": Kind.PLACE,
+    "Python.version": Kind.NAME,
+    "Size.packages": Kind.NAME,
+    "Size.unseen": Kind.NAME,
+    "Own.name": Kind.NAME,
+    "Diagnosis.advice": Kind.NAME,
+    "DoctorReport.command": Kind.COMMAND,
+    "DoctorReport.problem": Kind.MESSAGE,
+}
+
 _DECLARED: Mapping[str, Kind] = {
     **_RUN,
     **_RESULTS,
+    **_STUDIES,
     **{f"{owner}.{field}": Kind.OWN for owner, names in _OWN.items() for field in names.split()},
 }
 

@@ -51,7 +51,7 @@ class SweepReport:
     space
         What was varied in which command.
     compared
-        Commands that compare the advised setting with the baseline.
+        Words of the command that compares the advised setting with the baseline.
     """
 
     study: Results
@@ -63,7 +63,7 @@ class SweepReport:
         study = self.study
         sections = [Section("", (study_verdict(study),)), *_settings(study, rows)]
         if study.advised is not None and study.advised != study.baseline:
-            commands = (_shell(self.space, study.cells[study.advised].setting), *self.compared)
+            commands = _next(self.space, study.cells[study.advised].setting, self.compared)
             sections.append(Section("What to do next", (Bullets(commands, commands=True),), role="advice"))
         return Document("profkit sweep", tuple(sections))
 
@@ -88,7 +88,7 @@ class TuneReport:
     account
         Where the seconds that the default takes more than the advised setting go; ``None`` without profiles of both.
     compared
-        Commands that compare the two.
+        Words of the command that compares the two.
     """
 
     study: Results
@@ -114,7 +114,7 @@ class TuneReport:
             sections.append(Section(title, (_table(self.confirmed, rows),), role="account"))
         sections += _settings(self.study, rows)
         if better and last.advised is not None:
-            commands = (_shell(self.space, last.cells[last.advised].setting), *self.compared)
+            commands = _next(self.space, last.cells[last.advised].setting, self.compared)
             sections.append(Section("What to do next", (Bullets(commands, commands=True),), role="advice"))
         return Document("profkit tune", tuple(sections))
 
@@ -180,6 +180,11 @@ def _cell_json(study: Results, cell: Cell) -> dict[str, object]:
 
 def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _next(space: Space, setting: tuple[str, ...], compared: tuple[str, ...]) -> tuple[str, ...]:
+    command = _shell(space, setting)
+    return (command, shlex.join(compared)) if compared else (command,)
 
 
 def _shell(space: Space, setting: tuple[str, ...]) -> str:

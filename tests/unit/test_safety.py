@@ -22,10 +22,14 @@ from profkit.model import Host, Manifest, Notice, Process, Profile, Roots, Run, 
 from profkit.report import secrets as secrets_module
 from profkit.report.command_mask import MOST_WORDS
 from profkit.report.declared import Kind, declared
+from profkit.report.doctordoc import DoctorReport
 from profkit.report.placeholders import MASK
+from profkit.report.ranksdoc import RanksReport
 from profkit.report.renderers import RENDERERS
 from profkit.report.safety import Masker, Owner
+from profkit.report.scalingdoc import ScalingReport
 from profkit.report.secrets import holds_secret, looks_random, masked_by_rules, rules
+from profkit.report.sweepdoc import SweepReport, TuneReport
 from profkit.verdict import types as verdict_types
 from profkit.verdict.comparison import diff as compare
 from profkit.verdict.types import Diff, RunVerdict
@@ -553,6 +557,14 @@ def test_every_string_of_a_result_is_declared() -> None:
     }
     # Masked with the keys of their table.
     assert undeclared == {"FunctionKey.path", "FunctionKey.qualname", "DiffTable.file"}
+
+
+@pytest.mark.parametrize("report", [SweepReport, TuneReport, RanksReport, DoctorReport, ScalingReport])
+def test_every_string_of_a_study_is_declared(report: type) -> None:
+    known = {f"{type_.__name__}.{field}" for type_, field in strings_of(report, set())}
+    undeclared = {name for name in known if declared(*name.split(".")) is Kind.UNDECLARED}
+    # Masked by what they are; a scheduler's job id may hold anything.
+    assert undeclared <= {"Notice.code", "Notice.subject", "Notice.numbers", "Member.job"}
 
 
 def result_types(type_: Any, names: dict[str, Any]) -> Iterator[tuple[type, list[str]]]:
