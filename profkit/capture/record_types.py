@@ -22,6 +22,7 @@ __all__ = [
     "Codes",
     "Folded",
     "Launch",
+    "Launcher",
     "Notes",
     "PoolRow",
     "Record",
@@ -30,6 +31,7 @@ __all__ = [
     "SeenMachine",
     "SeenProcess",
     "SeenThread",
+    "TargetEnd",
     "Task",
     "ThreadTable",
 ]
@@ -218,7 +220,6 @@ class Record:
     stdlib: str
     state: Literal["snapshot", "exited", "replaced"]
     tracer: Literal["native", "cprofile"]
-    interval: Seconds
     begin_time: Seconds
     begin_perf: Seconds
     time: Seconds
@@ -298,7 +299,11 @@ class SeenThread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenProcess:
-    """A process as the sampler saw it; `ns_pid` is its number as it knows it itself, in its container."""
+    """A process as the sampler saw it.
+
+    `ns_pid` is its number as it knows it itself, in its container; `gone_ns` is when it was first seen to have
+    ended, 0 before.
+    """
 
     pid: Number
     ns_pid: Number
@@ -308,10 +313,17 @@ class SeenProcess:
     cpu_s: Seconds
     first_ns: Nanoseconds
     last_ns: Nanoseconds
+    gone_ns: Nanoseconds
     peak_threads: Count
     alive: bool
     folded: Folded
     threads: tuple[SeenThread, ...]
+
+    @property
+    def all_cpu_s(self) -> float:
+        """CPU seconds when it was seen last; those of its threads may be newer than those of the whole."""
+        ran_ns = sum(max(0, thread.run_ns) for thread in self.threads) + self.folded.run_ns
+        return max(self.cpu_s, ran_ns / 1e9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,6 +370,29 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
+class Launcher:
+    """The process of the launcher."""
+
+    boot: str
+    host: str
+    pid: Number
+    born: Count | None
+
+    @property
+    def kernel(self) -> str:
+        """As `Record.kernel`."""
+        return self.boot or self.host
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEnd:
+    """The target's number, and when the launcher was notified of its end."""
+
+    pid: Number
+    ended_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """What the launcher knows, ``launch.json``; it lacks what is known at the end where the launcher was killed."""
 
@@ -375,3 +410,12 @@ class Launch:
     clocks: Mapping[str, float] = field(default_factory=dict)
     git: Mapping[str, Any] | None = None
     job: Mapping[str, Any] | None = None
+    launcher: Launcher | None = None
+    target: TargetEnd | None = None
+
+    @property
+    def status(self) -> int | None:
+        """The target's exit code, or ``-N`` for signal N; ``None`` if the launcher did not write it."""
+        if self.exit_status is None:
+            return None
+        return 128 - self.exit_status if self.killed else self.exit_status

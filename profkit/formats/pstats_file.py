@@ -62,13 +62,14 @@ class PstatsFile:
 
 
 def _where_it_is(path: str | os.PathLike[str]) -> str:
-    """Say where what a capture has recorded is, if it was killed before it wrote this file."""
+    """Say where what a capture has recorded is, if it did not come to write this file."""
     folder, name = os.path.split(os.fspath(path))
     left = glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.spool-*", "launch.json"))
     if not left:
         return "check the path"
     spool = shlex.quote(os.path.dirname(max(left, key=os.path.getmtime)))
-    return f"a capture to it still runs, or was killed; then run profkit merge {spool} -o {shlex.quote(str(path))}"
+    command = f"profkit merge {spool} -o {shlex.quote(str(path))}"
+    return f"a capture to it still runs, or ended without writing it; then run {command}"
 
 
 def read_padded(path: str | os.PathLike[str]) -> Bytes:

@@ -245,9 +245,9 @@ class Process:
     command
         Its own command line.
     exit
-        ``exited``, ``killed`` (its last state is a periodic snapshot), ``replaced`` (by exec),
-        ``running`` (still alive when the run was packed) or ``ended`` (how is unknown: it was only seen from
-        outside); empty for foreign files.
+        ``exited``, ``killed`` (by a signal), ``replaced`` (by exec), ``running`` (still alive when the run was
+        packed), ``ended`` (it is gone, how is not known) or ``unknown`` (nor whether it is gone); empty for foreign
+        files.
     python
         ``3.11.7``, or empty.
     run_queue_wait_s

@@ -45,9 +45,7 @@ TEXTS = ("file", "name", "qualname", "module", "source_hash")
 EDGE_COLUMNS = tuple(field.name for field in dataclasses.fields(Edges))
 WARNINGS = (
     Notice("threads-in-one-stack", "", {"python": "3.12", "pids": (10, 20)}),
-    Notice(
-        "process-killed", "", {"lost_s": 0.25, "idle_lost_s": 1.5, "pids": (10, 11, 12, 13), "pids_total": 9}
-    ),
+    Notice("ended-unrecorded", "", {"lost_s": 0.25, "cpu_s": 1.5, "pids": (10, 11, 12, 13), "pids_total": 9}),
 )
 
 
@@ -188,7 +186,7 @@ def test_what_is_written_is_read(path: Path, edges: bool) -> None:
 
 
 def test_run_without_manifest_or_profiles(tmp_path: Path) -> None:
-    run = Run("x", (Process(role="child"),), warnings=(Notice("no-python-process"),))
+    run = Run("x", (Process(role="child"),), warnings=(Notice("no-record"),))
     write_run(tmp_path / "bare.prof", run)
     same(load_run(tmp_path / "bare.prof"), run)
 
