@@ -314,7 +314,9 @@ class TextMask:
         """
         among = suspects(texts)
         quiet = not among and not self._private.may_be_in(texts)
-        places = quiet and self._may_hold_places("\n".join(text for text in texts if "/" in text or "\\" in text))
+        places = quiet and self._may_hold_places(
+            "\n".join(text for text in texts if "/" in text or "\\" in text)
+        )
 
         def masked(text: str) -> str:
             if quiet and not (places and ("/" in text or "\\" in text)):

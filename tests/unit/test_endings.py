@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from profkit.capture import endings, remains
 from profkit.capture.agent import reserve
 from profkit.capture.endings import Ending, Known, LastRecord, LeftEnd, ending
 from profkit.capture.record_types import Launch, Record
+from profkit.model import Notice, Process
+from profkit.report.safety import Masker
 from tests import records
 
 #: The record was read at second 10, with 4 CPU seconds; the process had ended by second 16, with 9.
@@ -193,6 +196,27 @@ def test_what_an_agent_left_belongs_to_the_image_that_ran_then() -> None:
     # A record that was written after all is newer than what was left.
     (recovered,) = of_records(record(11, 6, 13), left=(LeftEnd("h", 11, "exited", errno.EFBIG, 12.0, 2.5),))
     assert recovered.state == "ended"
+
+
+def test_a_report_shows_how_a_process_ended() -> None:
+    """It is not masked: neither the state nor the signal nor the system's error."""
+    masker = Masker()
+    for known in {ending(record, known, NOW).state for record, known in EVERY}:
+        assert masker.value(Process(exit=known)).exit == known
+    for number in signal.Signals:
+        killed = Ending("killed", False, status=-number)
+        assert masker.value(Notice("killed-by-signal", killed.signal)).subject == number.name
+    for error in (
+        errno.ENOSPC,
+        errno.EFBIG,
+        errno.EDQUOT,
+        errno.EACCES,
+        errno.EMFILE,
+        errno.ENOENT,
+        errno.EROFS,
+    ):
+        text = endings.error_text(error)
+        assert masker.value(Notice("last-record-failed", text)).subject == text
 
 
 def test_words_that_an_agent_left(tmp_path: Path) -> None:
