@@ -1,0 +1,65 @@
+"""The targets in C: how they are built, and where they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+__all__ = ["ENVIRONMENT", "QUICK", "TARGETS", "command", "compiler"]
+
+FOLDER = Path(__file__).resolve().parent
+SOURCES = FOLDER.parents[1] / "profkit" / "capture" / "native"
+BUILT = FOLDER.parents[1] / ".fuzz" / "native"
+
+#: Targets in C, and inputs of each in a bounded run.
+TARGETS = ("nvtx", "tracer")
+QUICK = 30_000
+
+#: What a target is run with: a leak is a finding as well, and nothing goes on after undefined behaviour.
+ENVIRONMENT = {
+    "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:allocator_may_return_null=1:handle_abort=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "LSAN_OPTIONS": f"suppressions={FOLDER / 'leaks.txt'}:print_suppressions=0",
+    "PYTHONMALLOC": "malloc",
+}
+
+_FLAGS = ("-std=c11", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", "-Wall", "-Wextra")
+
+
+def compiler() -> str | None:
+    """Return clang, which has libFuzzer; ``None`` where there is none."""
+    return shutil.which(os.environ.get("FUZZ_CC", "clang"))
+
+
+def command(name: str) -> list[str]:
+    """Build a target where its sources are newer, and return how it is called.
+
+    Raises
+    ------
+    SystemExit
+        There is no clang.
+    """
+    clang = compiler()
+    if clang is None:
+        sys.exit(f"{name}: clang is not installed (Debian: apt install clang)")
+    program = BUILT / name
+    sources = [FOLDER / f"{name}.c", *sorted((SOURCES / name).glob("*.[ch]")), *FOLDER.glob("*.h")]
+    if not program.exists() or program.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        BUILT.mkdir(parents=True, exist_ok=True)
+        build(name, [clang, "-fsanitize=fuzzer,address,undefined"], program)
+    return [str(program)]
+
+
+def build(name: str, compiler_: list[str], program: Path) -> None:
+    """Compile a target together with the sources that it tests."""
+    words = [*compiler_, *_FLAGS, "-I", str(SOURCES / name), str(FOLDER / f"{name}.c"), "-o", str(program)]
+    if name == "tracer":
+        places = sysconfig.get_paths()
+        library = sysconfig.get_config_var("LIBDIR")
+        version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        words += ["-I", places["include"], f"-L{library}", f"-Wl,-rpath,{library}", f"-l{version}", "-ldl", "-lm"]
+    subprocess.run([*words, "-pthread"], check=True)
