@@ -95,7 +95,7 @@ def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick
         command = [sys.executable, "-m", "fuzz.engine", name, str(findings), *flags, *places]
     environment = {
         **os.environ,
-        **native.ENVIRONMENT,
+        **(native.environment(name) if name in native.TARGETS else {}),
         "TMPDIR": str(scratch),
         "PYTHONHASHSEED": "0",
         "OPENBLAS_NUM_THREADS": "1",
@@ -273,4 +273,12 @@ def minimise() -> int:
                 home = SEEDS / _INPUTS_OF.get(name, name)
                 shutil.copy(path, home / f"found-{path.name[:12]}")
         print(f"{name}: {kept} inputs added")
+    for name in native.TARGETS:
+        folder, home = FOLDER / "corpus" / name, SEEDS / name
+        if folder.is_dir():
+            before = len(list(home.iterdir()))
+            flags = ["-merge=1", "-use_counters=0", str(home), str(folder)]
+            environment = {**os.environ, **native.environment(name)}
+            subprocess.run([*native.command(name), *flags], env=environment, stderr=subprocess.DEVNULL, check=True)
+            print(f"{name}: {len(list(home.iterdir())) - before} inputs added")
     return 0
