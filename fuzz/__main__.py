@@ -14,10 +14,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="fuzz targets, one after the other")
-    run.add_argument("targets", nargs="*", help=f"{', '.join(TARGETS)}, or nvtx and tracer, which are in C; all")
+    run.add_argument(
+        "targets", nargs="*", help=f"{', '.join(TARGETS)}, or nvtx and tracer, which are in C; all"
+    )
     run.add_argument("--seconds", type=int, default=60, help="for each target [60]")
-    run.add_argument("--runs", type=int, default=0, help="inputs of each target; 0 is as many as the time allows")
-    run.add_argument("--quick", action="store_true", help="a fixed number of inputs from the committed ones alone")
+    run.add_argument(
+        "--runs", type=int, default=0, help="inputs of each target; 0 is as many as the time allows"
+    )
+    run.add_argument(
+        "--quick", action="store_true", help="a fixed number of inputs from the committed ones alone"
+    )
     run.add_argument("--seed", type=int, default=1, help="of the random generator [1]")
     replay = commands.add_parser("replay", help="check files, or all committed inputs of a target")
     replay.add_argument("target", choices=TARGETS)

@@ -37,8 +37,8 @@ def main(name: str, folder: Path, flags: list[str]) -> None:
     """Fuzz until the engine ends the process."""
     _instrumented()
     target = load(name)
-    counter = open(folder / "inputs", "r+b")
-    count = mmap.mmap(counter.fileno(), 8)
+    with open(folder / "inputs", "r+b") as counter:
+        count = mmap.mmap(counter.fileno(), 8)
     done = 0
 
     def check(data: bytes) -> None:
@@ -51,7 +51,9 @@ def main(name: str, folder: Path, flags: list[str]) -> None:
         known = folder / finding.signature
         if not known.exists() or len(data) < known.stat().st_size:
             known.write_bytes(data)
-            known.with_name(known.name + ".txt").write_text(finding.text, encoding="utf-8", errors="backslashreplace")
+            known.with_name(known.name + ".txt").write_text(
+                finding.text, encoding="utf-8", errors="backslashreplace"
+            )
 
     def mutate(data: bytes, most: int, seed: int) -> bytes:
         mutation = Mutation(random.Random(seed), lambda part, room: atheris.Mutate(part, max(1, room)))

@@ -19,7 +19,25 @@ from typing import Any
 
 __all__ = ["FLOATS", "INTEGERS", "TEXTS", "Mutation", "packed", "unpacked"]
 
-INTEGERS = (0, 1, -1, 2, 7, 127, 255, 256, 65535, 2**31 - 1, 2**31, -(2**31), 2**32, 2**53, 2**62, 2**63 - 1, -(2**63))
+INTEGERS = (
+    0,
+    1,
+    -1,
+    2,
+    7,
+    127,
+    255,
+    256,
+    65535,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    2**32,
+    2**53,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-9, 0.5, 5e-324, 1e-300, 1e9, 1e15, 1e18, 1e300, 1.7e308, -1e300)
 #: Numbers that JSON writers of other languages leave, and that float64 holds.
 ODD_FLOATS = (float("nan"), float("inf"), float("-inf"))

@@ -34,7 +34,11 @@ def check_text(text: str) -> None:
     """No character that a terminal obeys, or that cannot be encoded."""
     for char in set(text) - {"\n"}:
         category = unicodedata.category(char)
-        if category in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(char) in _BIDI or char in _HIDING:
+        if (
+            category in ("Cc", "Cs", "Zl", "Zp")
+            or unicodedata.bidirectional(char) in _BIDI
+            or char in _HIDING
+        ):
             raise Wrong(f"a control character is printed: {char!r} in {_around(text, char)!r}")
 
 
@@ -121,7 +125,9 @@ class _Page(html.parser.HTMLParser):
         for name, value in attrs:
             if name.startswith("on"):
                 raise Wrong(f"a string of the run is a handler in the page: {tag} {name}={value!r}")
-            if name in ("href", "src", "action", "formaction") and not (value or "").startswith(("#", "data:")):
+            if name in ("href", "src", "action", "formaction") and not (value or "").startswith(
+                ("#", "data:")
+            ):
                 raise Wrong(f"a string of the run is a link in the page: {tag} {name}={value!r}")
         known = dict(attrs)
         if tag == "script":
@@ -155,7 +161,9 @@ def check_html(text: str) -> None:
     for kind, body in page.scripts:
         if kind == "application/json":
             check_json(body)
-        elif allowed is None or base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() != allowed[1]:
+        elif (
+            allowed is None or base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() != allowed[1]
+        ):
             raise Wrong(f"a string of the run is a script of the page: {body[:100]!r}")
     for tag in ("table", "section", "details", "div", "script", "style", "code"):
         if page.depth[tag]:

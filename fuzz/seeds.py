@@ -2,8 +2,8 @@
 
     .venv/bin/python -m fuzz seeds
 
-The sample profiles of the repository are the runs; what they have not (dumps of other Pythons and profilers, the spool
-of a killed capture, NVTX logs) is recorded here, with small programs. Names of this machine are replaced.
+The sample profiles of the repository are the runs; what they have not (dumps of other Pythons and profilers, the
+spool of a killed capture, NVTX logs) is recorded here, with small programs. Names of this machine are replaced.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import cProfile
 import json
 import marshal
-import os
 import profile as pure_profile
 import shutil
 import socket
@@ -187,7 +186,9 @@ def _shrunk_thread(thread: Thread) -> Thread:
         kept = {name: getattr(edges, name)[links] for name in column_dtypes(type(edges))}
         kept["caller"], kept["callee"] = place[kept["caller"]], place[kept["callee"]]
         edges = type(edges)(**kept)
-    strings, columns = _strings(profile.strings, columns, ("file", "name", "qualname", "module", "source_hash"))
+    strings, columns = _strings(
+        profile.strings, columns, ("file", "name", "qualname", "module", "source_hash")
+    )
     calls = thread.range_calls
     return replace(
         thread,
@@ -221,11 +222,14 @@ def _shrunk_ranges(ranges: Ranges) -> Ranges:
 def _shrunk_calls(calls: RangeCalls, place: np.ndarray[Any, Any], functions: int) -> RangeCalls:
     contexts = min(_RANGES, len(calls.parent))
     rows = (calls.context < contexts) & (place[calls.function] >= 0)
-    columns = {name: getattr(calls, name)[:contexts] for name in ("parent", "name", "domain", "opener", "count")}
+    columns = {
+        name: getattr(calls, name)[:contexts] for name in ("parent", "name", "domain", "opener", "count")
+    }
     columns["opener"] = place[columns["opener"]]
     strings, columns = _strings(calls.strings, columns, ("name", "domain"))
     sums = {
-        name: getattr(calls, name)[rows] for name in ("context", "function", "ncalls", "tottime", "wait", "blocked")
+        name: getattr(calls, name)[rows]
+        for name in ("context", "function", "ncalls", "tottime", "wait", "blocked")
     }
     sums["function"] = place[sums["function"]]
     return RangeCalls(strings=strings, **columns, **sums).validate(functions)
@@ -248,7 +252,9 @@ def _captured(directory: Path) -> Path:
     (spool,) = folder.glob(".killed.prof.spool-*")
     quiet = program.read_text(encoding="utf-8").replace("os.kill(os.getppid(), signal.SIGKILL)", "sys.exit()")
     program.write_text(quiet, encoding="utf-8")
-    subprocess.run([*capture, "run.prof", "--", sys.executable, program, "0"], cwd=folder, timeout=60, check=True)
+    subprocess.run(
+        [*capture, "run.prof", "--", sys.executable, program, "0"], cwd=folder, timeout=60, check=True
+    )
     spool.rename(folder / "spool")
     return folder
 
@@ -334,7 +340,9 @@ def _shrunk_record(record: dict[str, Any]) -> dict[str, Any]:
             if row[0] in chosen and row[1] in chosen
         ]
         changed["open"] = [(number(row[0]), *row[1:]) for row in table["open"]]
-        changed["waiting"] = [(number(row[0]), *row[1:]) for row in table.get("waiting", ()) if row[0] in chosen]
+        changed["waiting"] = [
+            (number(row[0]), *row[1:]) for row in table.get("waiting", ()) if row[0] in chosen
+        ]
         changed["inside"] = [
             (
                 [(domain, name, number(opener) if opener in chosen else -1) for domain, name, opener in path],
@@ -417,4 +425,7 @@ def _reports(directory: Path) -> Iterator[tuple[str, bytes]]:
 def _sources(directory: Path) -> Iterator[tuple[str, bytes]]:
     for name in ("profkit/errors.py", "profkit/report/text.py", "profkit/formats/atomic.py"):
         yield Path(name).stem, (ROOT / name).read_bytes()[:1800]
-    yield "decorated", b"@d(\n  1)\nasync def f(x, y=')'):\n\t'''a\nb'''\n\treturn [\n1]\n\nclass C:\n  def g(self): pass # x\n"
+    yield (
+        "decorated",
+        b"@d(\n  1)\nasync def f(x, y=')'):\n\t'''a\nb'''\n\treturn [\n1]\n\nclass C:\n  def g(self): pass # x\n",
+    )

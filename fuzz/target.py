@@ -1,8 +1,8 @@
 """What a target is, and the oracle that every input of every target has to pass.
 
-A target checks one input: it calls profkit, lets the errors of profkit pass (`ProfkitError`, or what the target names)
-and raises `Wrong` where a property does not hold. Whatever else comes out of it is a finding: an exception, a warning,
-more memory than 500 MB and 20 times the input, more than 10 s of CPU time.
+A target checks one input: it calls profkit, lets the errors of profkit pass (`ProfkitError`, or what the target
+names) and raises `Wrong` where a property does not hold. Whatever else comes out of it is a finding: an exception, a
+warning, more memory than 500 MB and 20 times the input, more than 10 s of CPU time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).resolve().parent
 #: Inputs that are committed: small real files, and every input that was a finding once.
 SEEDS, CRASHES = FOLDER / "seeds", FOLDER / "crashes"
 
-#: Bytes of address space that an input may take beyond what the process has: so many, and so many for each of its own.
+#: Bytes of address space that an input may take beyond what the process has: so many, and for each of its own.
 MOST_MEMORY, MOST_MEMORY_PER_BYTE = 500 << 20, 20
 #: Seconds of CPU time that an input may take.
 MOST_SECONDS = 10.0
@@ -50,7 +50,7 @@ TARGETS = (
 )
 
 
-class Wrong(AssertionError):
+class Wrong(AssertionError):  # noqa: N818 - it is said in sentences: wrong, and why
     """A property that must hold for every input does not."""
 
 

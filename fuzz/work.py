@@ -57,7 +57,9 @@ def run(targets: Sequence[str], seconds: int, runs: int, seed: int, *, quick: bo
     """
     unknown = set(targets) - {*TARGETS, *native.TARGETS}
     if unknown:
-        sys.exit(f"no such target: {', '.join(sorted(unknown))}; there are {', '.join((*TARGETS, *native.TARGETS))}")
+        sys.exit(
+            f"no such target: {', '.join(sorted(unknown))}; there are {', '.join((*TARGETS, *native.TARGETS))}"
+        )
     found = 0
     with tempfile.TemporaryDirectory(prefix="profkit-fuzz-", dir=_fast()) as scratch:
         for name in targets or (*TARGETS, *native.TARGETS):
@@ -89,9 +91,11 @@ def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick
         command = [*native.command(name), *flags, *places]
     else:
         target = load(name)
-        words = scratch / f"{name}.words"
-        words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words), encoding="ascii")
-        flags += [f"-max_len={target.most_bytes}", f"-dict={words}", "-len_control=20"]
+        flags.append(f"-max_len={target.most_bytes}")
+        if target.words:
+            words = scratch / f"{name}.words"
+            words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words), encoding="ascii")
+            flags.append(f"-dict={words}")
         command = [sys.executable, "-m", "fuzz.engine", name, str(findings), *flags, *places]
     environment = {
         **os.environ,
@@ -101,7 +105,9 @@ def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick
         "OPENBLAS_NUM_THREADS": "1",
         "COLUMNS": "100",
     }
-    ended = subprocess.run(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, errors="replace")
+    ended = subprocess.run(
+        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
+    )
     took = time.monotonic() - began
     done = struct.unpack("<q", (findings / "inputs").read_bytes())[0]
     if not done and (said := _DONE.search(ended.stderr)):
@@ -221,13 +227,19 @@ def coverage(*, everything: bool) -> int:
         if inside[:2] == ("capture", "agent") or inside[0] in ("demo", "__main__", "__init__"):
             continue
         mine = Counter({count: known["summary"][count] for count in counts})
-        rows = ["/".join(inside)] if inside[0] in ("formats", "capture") and known["summary"]["covered_lines"] else []
+        rows = (
+            ["/".join(inside)]
+            if inside[0] in ("formats", "capture") and known["summary"]["covered_lines"]
+            else []
+        )
         for row in (*rows, f"**{inside[0]}**"):
             rooms.setdefault(row, Counter()).update(mine)
     print("| module | statements | run | branches | taken |\n|---|--:|--:|--:|--:|")
     for row in sorted(rooms, key=lambda row: (row.strip("*").split("/")[0], not row.startswith("*"), row)):
         run_, statements, taken, branches = (rooms[row][count] for count in counts)
-        print(f"| {row} | {statements:,} | {_share(run_, statements)} | {branches:,} | {_share(taken, branches)} |")
+        print(
+            f"| {row} | {statements:,} | {_share(run_, statements)} | {branches:,} | {_share(taken, branches)} |"
+        )
     return 0
 
 
@@ -279,6 +291,8 @@ def minimise() -> int:
             before = len(list(home.iterdir()))
             flags = ["-merge=1", "-use_counters=0", str(home), str(folder)]
             environment = {**os.environ, **native.environment(name)}
-            subprocess.run([*native.command(name), *flags], env=environment, stderr=subprocess.DEVNULL, check=True)
+            subprocess.run(
+                [*native.command(name), *flags], env=environment, stderr=subprocess.DEVNULL, check=True
+            )
             print(f"{name}: {len(list(home.iterdir())) - before} inputs added")
     return 0

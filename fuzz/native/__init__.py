@@ -66,10 +66,25 @@ def build(name: str, program: Path, *compiler_: str) -> None:
     subprocess.CalledProcessError
         The compiler refuses it, and has said why.
     """
-    words = [*compiler_, *_FLAGS, f"-I{SOURCES / name}", f"-I{FOLDER}", str(FOLDER / f"{name}.c"), f"-o{program}"]
+    words = [
+        *compiler_,
+        *_FLAGS,
+        f"-I{SOURCES / name}",
+        f"-I{FOLDER}",
+        str(FOLDER / f"{name}.c"),
+        f"-o{program}",
+    ]
     if name == "tracer":
         places = sysconfig.get_paths()
         library = sysconfig.get_config_var("LIBDIR")
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        words += ["-I", places["include"], f"-L{library}", f"-Wl,-rpath,{library}", f"-l{version}", "-ldl", "-lm"]
+        words += [
+            "-I",
+            places["include"],
+            f"-L{library}",
+            f"-Wl,-rpath,{library}",
+            f"-l{version}",
+            "-ldl",
+            "-lm",
+        ]
     subprocess.run([*words, "-pthread"], check=True)

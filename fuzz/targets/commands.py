@@ -65,7 +65,8 @@ def _trace(output: Path, printed: str) -> None:
 
 def _plain(output: Path, printed: str) -> None:
     load_run(output)
-    pstats.Stats(str(output))
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints what it thinks of the numbers
+        pstats.Stats(str(output))
 
 
 def _run(output: Path, printed: str) -> None:
@@ -169,7 +170,11 @@ def check(data: bytes, thorough: bool) -> None:
     for command, check_output in chosen:
         words = [str(places.get(word, word)).replace("OUT", str(work / "out")) for word in command.split()]
         if not thorough and words[0] in ("show", "diff") and chance.random() < 0.25:
-            words.append(chance.choice((*_OPTIONS, f"--iteration={chance.choice(TEXTS)}", "--process=" + chance.choice(TEXTS))))
+            words.append(
+                chance.choice(
+                    (*_OPTIONS, f"--iteration={chance.choice(TEXTS)}", "--process=" + chance.choice(TEXTS))
+                )
+            )
         for old in work.glob("out*"):
             old.unlink()
         code, printed, _ = _called(words)

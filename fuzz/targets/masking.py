@@ -34,7 +34,9 @@ _MANIFEST = Manifest(
     wall_s=1.0,
     host=Host(name="gpu-node17.corp.example"),
 )
-_ROOTS = Roots(("/usr/lib/python3.11",), ("/usr/lib/python3.11/site-packages",), ("/home/zeldaquist/project",))
+_ROOTS = Roots(
+    ("/usr/lib/python3.11",), ("/usr/lib/python3.11/site-packages",), ("/home/zeldaquist/project",)
+)
 
 #: Characters of the text that is repeated to see whether time grows faster than length, and seconds that it may take.
 _LONG, _MOST_SECONDS = 50_000, 5.0
@@ -54,14 +56,19 @@ def check(data: bytes, thorough: bool) -> None:
     # Apart from what stands around it: a word in the middle of another one is no word.
     said = masker.text(f"{before} {planted} {after}")
     if secret in said and secret not in text:
-        raise Wrong(f"a planted secret comes out of the mask: {planted!r} in {before[-60:]!r} … {after[:60]!r}")
+        raise Wrong(
+            f"a planted secret comes out of the mask: {planted!r} in {before[-60:]!r} … {after[:60]!r}"
+        )
     shown = masker.words((*words, planted, "--token", "t0psecretvalue"))
     if ("t0psecretvalue" in shown[-1] and "t0psecretvalue" not in text) or (
         secret in " ".join(shown[len(words) :]) and secret not in text
     ):
         raise Wrong(f"a planted secret comes out of a masked command: {planted!r} behind {words[-3:]!r}")
     masker.path(text)
-    if "zeldaquist" in masker.file("/home/zeldaquist/project/" + text.strip("/"), _ROOTS) and "zeldaquist" not in text:
+    if (
+        "zeldaquist" in masker.file("/home/zeldaquist/project/" + text.strip("/"), _ROOTS)
+        and "zeldaquist" not in text
+    ):
         raise Wrong("a user comes out of a masked path")
     if thorough or zlib.crc32(data) % 64 == 0:
         _check_time(text)
@@ -88,12 +95,32 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
     at = random.randint(0, len(text))
     part = random.choice(("", " ", "=", "'", '"', "/", "@", ":", ",")) + mutation.text()
     changed = (text[:at] + part + text[at:]).encode("utf-8", "surrogatepass")
-    return bytes(random.randrange(256) for _ in range(2)) + changed[: TARGET.most_bytes - 3] + bytes([random.randrange(256)])
+    return (
+        bytes(random.randrange(256) for _ in range(2))
+        + changed[: TARGET.most_bytes - 3]
+        + bytes([random.randrange(256)])
+    )
 
 
 TARGET = Target(
     check,
     mutate,
     512,
-    (b"/home/", b"--token", b"=", b"@", b"://", b"-p", b"password", b"KEY", b"'", b'"', b"eyJ", b"ghp_", b"host", b"-H ", b"10.0.0.1"),
+    (
+        b"/home/",
+        b"--token",
+        b"=",
+        b"@",
+        b"://",
+        b"-p",
+        b"password",
+        b"KEY",
+        b"'",
+        b'"',
+        b"eyJ",
+        b"ghp_",
+        b"host",
+        b"-H ",
+        b"10.0.0.1",
+    ),
 )

@@ -93,7 +93,9 @@ def _changed_records(events: bytes, mutation: Mutation) -> bytes:
         elif kind == 3:
             records[at:at] = records[random.randrange(len(records)) :][: random.randint(1, 20)]
         else:
-            place, width = random.choice(((0, 8), (8, 1), (8, 1), (9, 1), (10, 2), (12, 4), (16, 4), (20, 4), (24, 8)))
+            place, width = random.choice(
+                ((0, 8), (8, 1), (8, 1), (9, 1), (10, 2), (12, 4), (16, 4), (20, 4), (24, 8))
+            )
             old = int.from_bytes(records[at][place : place + width], "little")
             new = random.randrange(9) if place in (8, 9) else mutation.integer(old)
             field = (new & (1 << 8 * width) - 1).to_bytes(width, "little")

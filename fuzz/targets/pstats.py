@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import marshal
 import pstats
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +33,9 @@ def _padded(data: bytes) -> np.ndarray[Any, Any]:
 def _keys(strings: tuple[str, ...], table: Any) -> list[Key]:
     return [
         (strings[file], line, strings[name])
-        for file, line, name in zip(table.file.tolist(), table.line.tolist(), table.name.tolist(), strict=True)
+        for file, line, name in zip(
+            table.file.tolist(), table.line.tolist(), table.name.tolist(), strict=True
+        )
     ]
 
 
@@ -103,8 +108,8 @@ def check(data: bytes, thorough: bool) -> None:
 def _compare_with_library(data: bytes, profile: Profile) -> None:
     """Where the standard library reads the same file, it has the same rows."""
     try:
-        stats = marshal.loads(data)
-        library: Any = pstats.Stats(_Statistics(stats)).stats  # type: ignore[arg-type]
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints what it thinks of the numbers
+            library: Any = pstats.Stats(_Statistics(marshal.loads(data))).stats  # type: ignore[arg-type]
     except Exception:  # it refuses what older versions wrote, in many ways
         return
     keys = _keys(profile.strings, profile)
@@ -142,11 +147,15 @@ def _check_written(profile: Profile) -> None:
     """What is written of it is read again, by us and by the standard library, with the same totals."""
     written = write_pstats(profile)
     again = parse_pstats("y.prof", _padded(written)).profile
-    library: Any = pstats.Stats(_Statistics(marshal.loads(written))).stats  # type: ignore[arg-type]
+    with contextlib.redirect_stdout(io.StringIO()):
+        library: Any = pstats.Stats(_Statistics(marshal.loads(written))).stats  # type: ignore[arg-type]
     if set(_keys(again.strings, again)) != set(library):
         raise Wrong("a written profile has other rows for the standard library")
     for name in ("tottime", "ncalls"):
-        before, after = getattr(profile, name).sum(dtype=np.float64), getattr(again, name).sum(dtype=np.float64)
+        before, after = (
+            getattr(profile, name).sum(dtype=np.float64),
+            getattr(again, name).sum(dtype=np.float64),
+        )
         if not np.isclose(before, after, rtol=1e-6, atol=1e-300):
             raise Wrong(f"a written profile has another sum of {name}: {before} {after}")
 
@@ -157,7 +166,7 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
     if not data or random.random() < 0.4:
         return mutation.bytes_of(data, TARGET.most_bytes)
     starts = [*token_starts(_padded(data)).tolist(), len(data)]
-    tokens = [data[start:stop] for start, stop in zip(starts, starts[1:], strict=False)]
+    tokens = [data[start:stop] for start, stop in pairwise(starts)]
     for _ in range(random.choice((1, 1, 2, 4))):
         at = random.randrange(len(tokens))
         kind = random.randrange(8)
@@ -191,8 +200,24 @@ def _token(token: bytes, mutation: Mutation) -> bytes:
         return code + len(text).to_bytes(4, "little") + text
     if kind in (b"r", b"R") and len(token) == 5:
         return code + mutation.random.randrange(40).to_bytes(4, "little")
-    scalars = (b"N", b"T", b"F", b"0", b"i\1\0\0\0", b"l\2\0\0\0\1\0\1\0", b"I" + b"\1" * 8, b"f\x0310.", b")\0", b"{0")
+    scalars = (
+        b"N",
+        b"T",
+        b"F",
+        b"0",
+        b"i\1\0\0\0",
+        b"l\2\0\0\0\1\0\1\0",
+        b"I" + b"\1" * 8,
+        b"f\x0310.",
+        b")\0",
+        b"{0",
+    )
     return mutation.random.choice(scalars)
 
 
-TARGET = Target(check, mutate, 4096, (b"\xe9", b"\xfa\x01~", b"__sampled__", b"{", b"0", b")\x05", b")\x03", b"r\x00\x00\x00\x00"))
+TARGET = Target(
+    check,
+    mutate,
+    4096,
+    (b"\xe9", b"\xfa\x01~", b"__sampled__", b"{", b"0", b")\x05", b")\x03", b"r\x00\x00\x00\x00"),
+)

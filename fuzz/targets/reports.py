@@ -34,8 +34,15 @@ def document(data: bytes) -> tuple[int, Document]:
     def text(number: int) -> str:
         return texts[number % count]
 
-    columns = (Column(text(0), "name"), Column(text(1), "prose"), Column("n", "count", 1), Column(text(2), "path", 2))
-    rows = tuple(Row((text(i), text(i + 1), i, text(i + 2)), marked=i % 3 == 0) for i in range(min(40, count + 3)))
+    columns = (
+        Column(text(0), "name"),
+        Column(text(1), "prose"),
+        Column("n", "count", 1),
+        Column(text(2), "path", 2),
+    )
+    rows = tuple(
+        Row((text(i), text(i + 1), i, text(i + 2)), marked=i % 3 == 0) for i in range(min(40, count + 3))
+    )
     steps = (Step(text(3), 0.5, 0.1, 0.9, 0.5, True, text(4)), Step(text(5), -0.1, -0.2, 0.0, 0.1, False))
     blocks = (
         VerdictBlock(text(0), text(1), 0.5, text(2), "bad"),
@@ -46,7 +53,9 @@ def document(data: bytes) -> tuple[int, Document]:
         Note(text(8)),
     )
     commands = Section("What to do next", (Bullets(tuple(texts[:3]), commands=True),), role="advice")
-    return width, Document(text(0), (Section("", blocks), commands, Section(text(1), blocks[3:], detail=True)))
+    return width, Document(
+        text(0), (Section("", blocks), commands, Section(text(1), blocks[3:], detail=True))
+    )
 
 
 def check(data: bytes, thorough: bool) -> None:
@@ -65,10 +74,17 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
         return mutation.bytes_of(data, TARGET.most_bytes)
     parts = data[1:].split(_SEPARATOR)
     at = random.randrange(len(parts))
-    parts[at] = mutation.text(text_of(parts[at])).encode("utf-8", "surrogatepass") * random.choice((1, 1, 1, 40))
+    parts[at] = mutation.text(text_of(parts[at])).encode("utf-8", "surrogatepass") * random.choice(
+        (1, 1, 1, 40)
+    )
     if random.random() < 0.3:
         parts.insert(at, random.choice(parts))
     return (bytes([random.randrange(256)]) + _SEPARATOR.join(parts))[: TARGET.most_bytes]
 
 
-TARGET = Target(check, mutate, 128 << 10, (b"\xff", b"```", b"</code>", b"<img src=x>", b"|", b"\\", b"@", b"#1", b"http://"))
+TARGET = Target(
+    check,
+    mutate,
+    128 << 10,
+    (b"\xff", b"```", b"</code>", b"<img src=x>", b"|", b"\\", b"@", b"#1", b"http://"),
+)

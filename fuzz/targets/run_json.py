@@ -55,4 +55,6 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
     return mutation.json_bytes(data)
 
 
-TARGET = Target(check, mutate, 8192, (b'{"":', b"1e999", b"-0", b"NaN", b"[[", b"\\ud800", b"9223372036854775808"))
+TARGET = Target(
+    check, mutate, 8192, (b'{"":', b"1e999", b"-0", b"NaN", b"[[", b"\\ud800", b"9223372036854775808")
+)

@@ -6,7 +6,16 @@ from fuzz.mutate import Mutation
 from fuzz.oracles import check_text
 from fuzz.target import Target, Wrong
 from profkit.cli import printable
-from profkit.report.text import cell_width, clean, pad, shorten_middle, shorten_start, unbroken, wrap, wrap_some
+from profkit.report.text import (
+    cell_width,
+    clean,
+    pad,
+    shorten_middle,
+    shorten_start,
+    unbroken,
+    wrap,
+    wrap_some,
+)
 
 
 def text_of(data: bytes) -> str:
@@ -48,4 +57,9 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
     return data[:1] + mutation.text(text_of(data[1:])).encode("utf-8", "surrogatepass")[: TARGET.most_bytes]
 
 
-TARGET = Target(check, mutate, 1024, ("\u202e".encode(), b"\x1b[", "中".encode(), "e\u0301".encode(), "5 ms".encode(), "\ufeff".encode()))
+TARGET = Target(
+    check,
+    mutate,
+    1024,
+    ("\u202e".encode(), b"\x1b[", "中".encode(), "e\u0301".encode(), b"5 ms", "\ufeff".encode()),
+)

@@ -33,4 +33,9 @@ def check(data: bytes, thorough: bool) -> None:
             raise Wrong("token starts differ from those of a walk from token to token")
 
 
-TARGET = Target(check, None, 2048, (b"\xe9", b"\xfa\x01~", b"{0", b")\x05", b"\xda\x04main", b"s\x00\x10\x00\x00", b"u\x01\x10\x00\x00"))
+TARGET = Target(
+    check,
+    None,
+    2048,
+    (b"\xe9", b"\xfa\x01~", b"{0", b")\x05", b"\xda\x04main", b"s\x00\x10\x00\x00", b"u\x01\x10\x00\x00"),
+)

@@ -1,4 +1,4 @@
-"""The fuzzers' committed inputs for what takes longer: all commands, spools, and the targets in C under sanitizers."""
+"""The fuzzers' committed inputs for what takes longer: all commands, spools, and the C targets under sanitizers."""
 
 from __future__ import annotations
 
@@ -35,13 +35,19 @@ def test_native_inputs(name: str, tmp_path: Path) -> None:
     probe = tmp_path / "probe.c"
     probe.write_text("int main(void) { return 0; }\n")
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    compiles = subprocess.run([COMPILER, *flags, str(probe), "-o", str(tmp_path / "probe")], capture_output=True)
+    compiles = subprocess.run(
+        [COMPILER, *flags, str(probe), "-o", str(tmp_path / "probe")], capture_output=True
+    )
     require("sanitizer", compiles.returncode == 0, "the compiler has no AddressSanitizer")
     native.build(name, tmp_path / name, COMPILER, *flags, str(native.FOLDER / "replay.c"))
     inputs = [path for folder in (SEEDS, CRASHES) for path in sorted((folder / name).glob("*"))]
     assert inputs
     environment = {**os.environ, **native.environment(name), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [str(tmp_path / name), *map(str, inputs)], env=environment, capture_output=True, text=True, timeout=300
+        [str(tmp_path / name), *map(str, inputs)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-5000:]

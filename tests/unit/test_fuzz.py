@@ -84,7 +84,11 @@ def test_the_oracle_sees(check: object, signature: str) -> None:
         (oracles.check_html, "<p><img src=x></p>", "<p>&lt;img src=x&gt;</p>"),
         (oracles.check_html, "<script>alert(1)</script>", "<p>alert(1)</p>"),
         (oracles.check_html, "<p onclick=a>", "<p>onclick=a"),
-        (oracles.check_html, '<script type="application/json">[inf]</script>', '<script type="application/json">[1]</script>'),
+        (
+            oracles.check_html,
+            '<script type="application/json">[inf]</script>',
+            '<script type="application/json">[1]</script>',
+        ),
         (oracles.check_svg, "<svg><a/></svg>", "<svg><g/></svg>"),
         (oracles.check_svg, "<svg>\x00</svg>", "<svg>x</svg>"),
     ],
