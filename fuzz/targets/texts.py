@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 from fuzz.mutate import Mutation
 from fuzz.oracles import check_text
 from fuzz.target import Target, Wrong
@@ -18,6 +20,10 @@ from profkit.report.text import (
 )
 
 
+#: Characters of the texts that are repeated, to see whether time grows with their length.
+_LONG = 200_000
+
+
 def text_of(data: bytes) -> str:
     """Return bytes as a string that may hold surrogates, as those of paths and of JSON do."""
     return data.decode("utf-8", "surrogateescape")
@@ -26,6 +32,8 @@ def text_of(data: bytes) -> str:
 def check(data: bytes, thorough: bool) -> None:
     """See `fuzz.target.Target`."""
     width, text = 2 + (data[0] if data else 0) % 100, text_of(data[1:])
+    if text and (thorough or zlib.crc32(data) % 256 == 0):
+        text *= max(1, _LONG // len(text))
     said = clean(text)
     check_text(said)
     if "\n" in said:
