@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 import zlib
+from dataclasses import replace
 
 from fuzz.mutate import Mutation
 from fuzz.target import Target, Wrong
 from fuzz.targets.texts import text_of
-from profkit.model import Manifest, Process, Roots, Run
-from profkit.model.run import Host
+from profkit.model import Host, Manifest, Notice, Process, Run
 from profkit.report.safety import Masker, Owner
 
 _OWNER = Owner("/home/zeldaquist", "zeldaquist", "gpu-node17.corp.example")
@@ -34,12 +34,21 @@ _MANIFEST = Manifest(
     wall_s=1.0,
     host=Host(name="gpu-node17.corp.example"),
 )
-_ROOTS = Roots(
-    ("/usr/lib/python3.11",), ("/usr/lib/python3.11/site-packages",), ("/home/zeldaquist/project",)
-)
 
 #: Characters of the text that is repeated to see whether time grows faster than length, and seconds that it may take.
 _LONG, _MOST_SECONDS = 50_000, 5.0
+
+
+def _run(words: tuple[str, ...], text: str) -> Run:
+    """Return a run that has a command and a text wherever people and programs bring them in."""
+    process = Process(command=words, environment={"OMP_NUM_THREADS": text})
+    notice = Notice("record-unreadable", text, {"problem": text})
+    return Run("/home/zeldaquist/run.prof", (process,), replace(_MANIFEST, command=words), warnings=(notice,))
+
+
+def _masked(run: Run) -> str:
+    masked = Masker((run,), _OWNER).run(run)
+    return f"{masked.path} {masked.manifest} {masked.processes} {masked.warnings}"
 
 
 def check(data: bytes, thorough: bool) -> None:
@@ -49,38 +58,25 @@ def check(data: bytes, thorough: bool) -> None:
     text = text_of(data[2:])
     at = data[0] * len(text) // 255
     planted, secret = _PLANTED[data[-1] % len(_PLANTED)]
-    before, after = text[:at], text[at:]
-    words = tuple(text.split(" "))
-    run = Run("/home/zeldaquist/run.prof", (Process(command=words),), _MANIFEST)
-    masker = Masker((run,), _OWNER)
     # Apart from what stands around it: a word in the middle of another one is no word.
-    said = masker.text(f"{before} {planted} {after}")
-    if secret in said and secret not in text:
-        raise Wrong(
-            f"a planted secret comes out of the mask: {planted!r} in {before[-60:]!r} … {after[:60]!r}"
-        )
-    shown = masker.words((*words, planted, "--token", "t0psecretvalue"))
-    if ("t0psecretvalue" in shown[-1] and "t0psecretvalue" not in text) or (
-        secret in " ".join(shown[len(words) :]) and secret not in text
-    ):
-        raise Wrong(f"a planted secret comes out of a masked command: {planted!r} behind {words[-3:]!r}")
-    masker.path(text)
-    if (
-        "zeldaquist" in masker.file("/home/zeldaquist/project/" + text.strip("/"), _ROOTS)
-        and "zeldaquist" not in text
-    ):
-        raise Wrong("a user comes out of a masked path")
-    if thorough or zlib.crc32(data) % 64 == 0:
+    before, after = text[:at], text[at:]
+    words = (*before.split(" "), planted, "--token", "t0psecretvalue", *after.split(" "))
+    said = _masked(_run(words, f"{before} {planted} {after}"))
+    for word in (secret, "t0psecretvalue"):
+        if word in said and word not in text:
+            found = said.index(word)
+            raise Wrong(
+                f"a planted secret comes out of the mask: {planted!r} in {said[max(0, found - 200) : found + 60]!r}"
+            )
+    if text and (thorough or zlib.crc32(data) % 64 == 0):
         _check_time(text)
 
 
 def _check_time(text: str) -> None:
     """A text of some length is masked at once: programs put whole files into their command lines."""
-    if not text:
-        return
-    began = time.process_time()
     long = text * (_LONG // len(text))
-    Masker((Run("x", (Process(command=("python", long)),), _MANIFEST),), _OWNER).text(long)
+    began = time.process_time()
+    _masked(_run(("python", long), long))
     took = time.process_time() - began
     if took > _MOST_SECONDS:
         raise Wrong(f"masking is slow: {took:.1f} s for {len(long)} characters of {text[:80]!r}")

@@ -85,6 +85,6 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
 TARGET = Target(
     check,
     mutate,
-    128 << 10,
+    16 << 10,
     (b"\xff", b"```", b"</code>", b"<img src=x>", b"|", b"\\", b"@", b"#1", b"http://"),
 )

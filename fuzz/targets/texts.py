@@ -19,7 +19,6 @@ from profkit.report.text import (
     wrap_some,
 )
 
-
 #: Characters of the texts that are repeated, to see whether time grows with their length.
 _LONG = 200_000
 
