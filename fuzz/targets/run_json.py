@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fuzz.mutate import Mutation
@@ -9,11 +11,17 @@ from fuzz.oracles import check_text
 from fuzz.target import Target, Wrong
 from profkit.formats import run_json
 from profkit.formats.codec import Codec, MemberError
-from profkit.model import Notice
+from profkit.model import Manifest, Notice, Process, Profile, Run, Thread
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 
-_CODECS: tuple[Codec[Any], ...] = (run_json.MANIFEST, run_json.RUN, run_json.PROCESS, run_json.THREAD)
+#: Codecs, and what makes the record of the fields that they read.
+_RECORDS: tuple[tuple[Codec[Any], Callable[..., Any]], ...] = (
+    (run_json.MANIFEST, Manifest),
+    (run_json.RUN, partial(Run, "x", ())),
+    (run_json.PROCESS, Process),
+    (run_json.THREAD, partial(Thread, Profile.empty())),
+)
 
 
 def check(data: bytes, thorough: bool) -> None:
@@ -23,11 +31,11 @@ def check(data: bytes, thorough: bool) -> None:
     except MemberError:
         return
     for value in document if isinstance(document, list) else [document]:
-        for codec in _CODECS:
-            _check_record(codec, value)
+        for codec, record in _RECORDS:
+            _check_record(codec, record, value)
 
 
-def _check_record(codec: Codec[Any], value: Any) -> None:
+def _check_record(codec: Codec[Any], record: Callable[..., Any], value: Any) -> None:
     try:
         fields = codec.read_fields("input", value)
     except MemberError:
@@ -38,16 +46,10 @@ def _check_record(codec: Codec[Any], value: Any) -> None:
                 check_text(clean(notice_text(notice)))
     if type(value) is not dict:
         raise Wrong("a record is read from what is no object")
-    written = {name: _written(codec, name, item) for name, item in fields.items()}
-    again = codec.read_fields("input", run_json.decode("again.json", run_json.encode(written)))
-    if again != fields:
+    written = run_json.encode(codec.write(record(**fields)))
+    again = codec.read_fields("input", run_json.decode("again.json", written))
+    if any(again[name] != item for name, item in fields.items()):
         raise Wrong("a record is read as another one after it was written")
-
-
-def _written(codec: Codec[Any], name: str, item: Any) -> Any:
-    from profkit.formats.codec import _plain
-
-    return _plain(item)
 
 
 def mutate(data: bytes, mutation: Mutation) -> bytes:
