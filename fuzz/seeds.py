@@ -28,6 +28,7 @@ import numpy as np
 
 from fuzz.mutate import TEXTS, packed, unpacked
 from fuzz.target import SEEDS
+from profkit.capture.agent.record_file import WIDTHS
 from profkit.formats import load_run, write_run
 from profkit.model import Profile, RangeCalls, Ranges, Run, Thread
 from profkit.model.columns import column_dtypes
@@ -107,6 +108,7 @@ def make(only: str = "") -> None:
         "run_json": _documents,
         "nvtx_log": _logs,
         "spool": _spools,
+        "records": _records,
         "texts": _texts,
         "masking": _masked,
         "reports": _reports,
@@ -302,14 +304,16 @@ def _logs(directory: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _spools(directory: Path) -> Iterator[tuple[str, bytes]]:
+    from fuzz.targets.records import bytes_of, tree_of
+
     spool = _captured(directory) / "spool"
     members: dict[str, bytes] = {}
     for path in sorted(spool.iterdir()):
         data = path.read_bytes()
         if path.suffix == ".record":
-            data = marshal.dumps(_neutral_tree(_shrunk_record(marshal.loads(data))))
+            data = bytes_of(data[:8], _neutral_tree(_shrunk_record(tree_of(data))))
         elif path.suffix == ".samples":
-            data = marshal.dumps(_neutral_tree(marshal.loads(data)))
+            data = bytes_of(data[:8], _neutral_tree(tree_of(data)))
         elif path.suffix == ".json":
             data = json.dumps(_neutral_tree(json.loads(data))).encode()
         else:
@@ -322,38 +326,54 @@ def _spools(directory: Path) -> Iterator[tuple[str, bytes]]:
     yield "one-record.zip", packed(b"", launch)
 
 
+def _records(directory: Path) -> Iterator[tuple[str, bytes]]:
+    for name, data in _spools(directory):
+        found = unpacked(data)
+        assert found is not None
+        if name == "killed.zip":
+            for member, content in found[1].items():
+                if member.endswith((".record", ".samples", ".json")):
+                    yield Path(member).suffix[1:] + f"-{len(content)}", content
+
+
 def _shrunk_record(record: dict[str, Any]) -> dict[str, Any]:
-    """Keep a few functions of each thread, with new numbers."""
+    """Keep a few functions of each thread, with new numbers; `record` has the tables of threads as lists."""
     used: dict[int, int] = {}
-    threads = []
-    for table in record["threads"][:_THREADS]:
-        chosen = {row[0] for row in table["functions"][:_FUNCTIONS]} | {row[0] for row in table["open"]}
+    threads = [_shrunk_table(table, used) for table in record["threads"][:_THREADS]]
+    codes = record["codes"]
+    files, names = (codes[key].split("\0")[:-1] for key in ("files", "names"))
+    places = [codes["places"][2 * old : 2 * old + 2] for old in used]
+    kept = list(dict.fromkeys(file for file, _ in places))
+    shrunk_codes = {
+        "files": "".join(files[file] + "\0" for file in kept),
+        "places": [value for file, line in places for value in (kept.index(file), line)],
+        "names": "".join(text + "\0" for old in used for text in names[2 * old : 2 * old + 2]),
+    }
+    return {**record, "threads": threads, "codes": shrunk_codes}
 
-        def number(old: int) -> int:
-            return used.setdefault(old, len(used))
 
-        changed = dict(table)
-        changed["functions"] = [(number(row[0]), *row[1:]) for row in table["functions"] if row[0] in chosen]
-        changed["edges"] = [
-            (number(row[0]), number(row[1]), *row[2:])
-            for row in table["edges"]
-            if row[0] in chosen and row[1] in chosen
-        ]
-        changed["open"] = [(number(row[0]), *row[1:]) for row in table["open"]]
-        changed["waiting"] = [
-            (number(row[0]), *row[1:]) for row in table.get("waiting", ()) if row[0] in chosen
-        ]
-        changed["inside"] = [
-            (
-                [(domain, name, number(opener) if opener in chosen else -1) for domain, name, opener in path],
-                count,
-                [(number(row[0]), *row[1:]) for row in rows if row[0] in chosen],
-            )
-            for path, count, rows in table.get("inside", ())[:_RANGES]
-        ]
-        threads.append(changed)
-    codes = [record["codes"][old] for old in used]
-    return {**record, "threads": threads, "codes": codes}
+def _shrunk_table(table: Mapping[str, Any], used: dict[int, int]) -> dict[str, Any]:
+    def rows(name: str) -> list[list[Any]]:
+        values, width = table[name] or [], WIDTHS[name]
+        return [values[at : at + width] for at in range(0, len(values), width)]
+
+    def number(old: int) -> int:
+        return used.setdefault(old, len(used))
+
+    chosen = {row[0] for row in [*rows("functions")[:_FUNCTIONS], *rows("open")]}
+    places = {"functions": (0,), "edges": (0, 1), "waiting": (0,), "open": (0,), "inside": (1,)}
+    changed = dict(table)
+    for name, columns in places.items():
+        kept = [row for row in rows(name) if all(row[column] in chosen for column in columns)]
+        for row in kept:
+            for column in columns:
+                row[column] = number(row[column])
+        changed[name] = [value for row in kept for value in row]
+    contexts = rows("contexts")
+    for row in contexts:
+        row[3] = number(row[3]) if row[3] in chosen else -1
+    changed["contexts"] = [value for row in contexts for value in row]
+    return changed
 
 
 def _names() -> dict[str, str]:

@@ -45,6 +45,7 @@ TARGETS = (
     "masking",
     "reports",
     "sources",
+    "records",
     "spool",
     "commands",
 )

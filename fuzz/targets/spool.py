@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import marshal
 
 from fuzz.mutate import Mutation, packed, unpacked
 from fuzz.scratch import emptied
 from fuzz.target import Target
-from fuzz.targets import commands, nvtx_log
+from fuzz.targets import commands, nvtx_log, records
 from profkit.capture.packer import pack_spool
 from profkit.errors import FormatError
 from profkit.formats import load_run
@@ -44,7 +43,7 @@ def _changed_file(name: str, data: bytes, mutation: Mutation) -> bytes:
     if name.endswith(".json"):
         return mutation.json_bytes(data)
     if name.endswith((".record", ".samples")):
-        return marshal.dumps(mutation.tree(marshal.loads(data)))
+        return records.mutate(data, mutation)
     if name.endswith(".nvtx"):
         return nvtx_log.parted(nvtx_log.mutate(nvtx_log.joined(data, b""), mutation))[0]
     return mutation.bytes_of(data, len(data) + 64)
