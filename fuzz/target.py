@@ -77,7 +77,7 @@ class Target:
     mutate: Callable[[bytes, Mutation], bytes] | None = None
     most_bytes: int = 4096
     words: tuple[bytes, ...] = ()
-    quick: int = 3000
+    quick: int = 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ BUILT = FOLDER.parents[1] / ".fuzz" / "native"
 
 #: Targets in C, and inputs of each in a bounded run.
 TARGETS = ("nvtx", "tracer")
-QUICK = 30_000
+QUICK = 10_000
 
 
 def environment(name: str) -> dict[str, str]:

@@ -203,4 +203,4 @@ def _check_view(run: Path) -> None:
             raise Wrong("a string of the run can end the script of the page of profkit view")
 
 
-TARGET = Target(check, run_file.mutate, 64 << 10)
+TARGET = Target(check, run_file.mutate, 64 << 10, quick=250)

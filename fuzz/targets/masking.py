@@ -119,4 +119,5 @@ TARGET = Target(
         b"-H ",
         b"10.0.0.1",
     ),
+    quick=600,
 )

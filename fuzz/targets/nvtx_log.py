@@ -103,4 +103,4 @@ def _changed_records(events: bytes, mutation: Mutation) -> bytes:
     return head + b"".join(records)
 
 
-TARGET = Target(check, mutate, 16 << 10, (b"PFKNVTXE", b"PFKNVTXD", b"\1\0\0\0", b"\5\0\0\0"))
+TARGET = Target(check, mutate, 16 << 10, (b"PFKNVTXE", b"PFKNVTXD", b"\1\0\0\0", b"\5\0\0\0"), quick=1500)

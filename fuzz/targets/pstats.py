@@ -220,4 +220,5 @@ TARGET = Target(
     mutate,
     4096,
     (b"\xe9", b"\xfa\x01~", b"__sampled__", b"{", b"0", b")\x05", b")\x03", b"r\x00\x00\x00\x00"),
+    quick=1500,
 )

@@ -85,4 +85,10 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
         return mutation.bytes_of(data, TARGET.most_bytes)
 
 
-TARGET = Target(check, mutate, 32 << 10, (b"PFKRECRD", b"PFKSAMPL", b"[\x01\x00\x00\x00", b"i\xff\xff\xff\x7f", b"g\x00"))
+TARGET = Target(
+    check,
+    mutate,
+    32 << 10,
+    (b"PFKRECRD", b"PFKSAMPL", b"[\x01\x00\x00\x00", b"i\xff\xff\xff\x7f", b"g\x00"),
+    quick=2000,
+)

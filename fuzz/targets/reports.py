@@ -87,4 +87,5 @@ TARGET = Target(
     mutate,
     16 << 10,
     (b"\xff", b"```", b"</code>", b"<img src=x>", b"|", b"\\", b"@", b"#1", b"http://"),
+    quick=150,
 )

@@ -62,4 +62,4 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
     return packed(front, members)
 
 
-TARGET = Target(check, mutate, 64 << 10)
+TARGET = Target(check, mutate, 64 << 10, quick=800)

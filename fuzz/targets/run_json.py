@@ -58,5 +58,9 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
 
 
 TARGET = Target(
-    check, mutate, 8192, (b'{"":', b"1e999", b"-0", b"NaN", b"[[", b"\\ud800", b"9223372036854775808")
+    check,
+    mutate,
+    8192,
+    (b'{"":', b"1e999", b"-0", b"NaN", b"[[", b"\\ud800", b"9223372036854775808"),
+    quick=5000,
 )

@@ -58,4 +58,4 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
     return packed(front, mutation.members(members, lambda name, old: _changed_file(name, old, mutation)))
 
 
-TARGET = Target(check, mutate, 64 << 10)
+TARGET = Target(check, mutate, 64 << 10, quick=150)

@@ -38,4 +38,5 @@ TARGET = Target(
     None,
     2048,
     (b"\xe9", b"\xfa\x01~", b"{0", b")\x05", b"\xda\x04main", b"s\x00\x10\x00\x00", b"u\x01\x10\x00\x00"),
+    quick=1500,
 )
