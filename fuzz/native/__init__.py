@@ -25,7 +25,7 @@ def environment(name: str) -> dict[str, str]:
     # An interpreter never gives back all that it takes: the tracer's target counts references instead.
     leaks = f"detect_leaks={int(name != 'tracer')}"
     return {
-        "ASAN_OPTIONS": f"handle_abort=1:{leaks}",
+        "ASAN_OPTIONS": f"handle_abort=1:quarantine_size_mb=16:{leaks}",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
         "PYTHONMALLOC": "malloc",  # so that each of its objects is seen
     }
