@@ -1,12 +1,12 @@
 """How much of everything a file may hold, in proportion to its size: the one place that decides it.
 
-A compressed archive may claim a thousand times its own size, and two bytes of JSON may become an object of sixty. What
-a file holds is therefore weighed before it is made, by the memory that the costliest command takes for it, and
+A compressed archive may claim a thousand times its own size, and two bytes of JSON may become an object of sixty.
+What a file holds is therefore weighed before it is made, by the memory that the costliest command takes for it, and
 refused where that is more than `FLOOR` and `FACTOR` times the size of the file. Time goes with memory.
 
 The weights were measured with files of one kind of content each (``tests/hostile_files.py`` makes such): the peak of
 the costliest of all commands, less that of an empty run, by what the file holds. That command is nearly always
-``diff --ticket``, which has two runs, their masked copies and the new archives in memory; half of it is a file's own.
+``diff --ticket``, which has two runs, their masked copies and the new archives in memory; half is a file's own.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 __all__ = ["FACTOR", "FLOOR", "WEIGHTS", "Budget", "LimitError", "json_weight"]
 
-#: Bytes of memory that any file may take. Twice this, for the two sides of a comparison, and 60 MB for the interpreter
-#: and numpy are less than the 500 MB that a command may need for the smallest files.
+#: Bytes of memory that any file may take. Twice this, for the two sides of a comparison, and 60 MB for the
+#: interpreter and numpy are less than the 500 MB that a command may need for the smallest files.
 FLOOR = 200_000_000
 #: Bytes of memory for a byte of the file. Columns of measured numbers compress to a half or a fifth.
 FACTOR = 20

@@ -11,7 +11,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,11 @@ class Arrays:
         profkit.formats.limits.LimitError
             Their names are more than the file may hold.
         """
+        if rows.start == rows.stop and (links is None or links.start == links.stop):
+            # A run may have thousands of threads without functions, of which there is nothing to check.
+            return replace(
+                Profile.empty(), strings=self.strings, edges=None if links is None else Edges.empty()
+            )
         columns = {name: self.functions[name][rows] for name in FUNCTION_COLUMNS}
         edges = None
         if links is not None:

@@ -47,14 +47,13 @@ def column_dtypes(record: type, *, optional: bool = False) -> Mapping[str, np.dt
 
 
 @functools.cache
-def _column_types(record: type) -> Mapping[str, Any]:
-    """Return the types of a record's columns, with what they say of the numbers."""
+def _column_types(record: type) -> Mapping[str, tuple[np.dtype[Any], Bounds | None, bool]]:
+    """Return the dtype of each of a record's columns, what its numbers can be, and whether it may be ``None``."""
     types = get_type_hints(record, include_extras=True)
     return {
-        name: next(
-            t for t in (get_args(types[name]) if _is_union(types[name]) else (types[name],)) if t != NoneType
-        )
+        name: (*_type_of(next(t for t in alternatives if t is not NoneType)), NoneType in alternatives)
         for name in (*column_dtypes(record), *column_dtypes(record, optional=True))
+        for alternatives in [get_args(types[name]) if _is_union(types[name]) else (types[name],)]
     }
 
 
@@ -78,20 +77,21 @@ def check_columns(record: object, n: int, what: str, names: Iterable[str] | None
         A column has another dtype or length, or holds a number that it cannot.
     """
     kind: Any = type(record)
-    types, optional = _column_types(kind), column_dtypes(kind, optional=True)
+    types = _column_types(kind)
     for name in types if names is None else names:
+        dtype, bounds, optional = types[name]
         values = getattr(record, name)
-        if values is not None or name not in optional:
-            check_values(f"{what}: {name}", values, n, types[name])
+        if values is not None or not optional:
+            _check(what, name, values, n, dtype, bounds)
 
 
-def check_values(name: str, values: npt.NDArray[Any], n: int, type_: Any) -> None:
-    """Check dtype, length and numbers of one column; errors are those of `check_columns`.
+def check_values(what: str, name: str, values: npt.NDArray[Any], n: int, type_: Any) -> None:
+    """Check a column that is no field of a record; errors are those of `check_columns`.
 
     Parameters
     ----------
-    name
-        Of the column, for the message.
+    what, name
+        What it belongs to, and its name, for the message.
     values
         The column.
     n
@@ -99,15 +99,19 @@ def check_values(name: str, values: npt.NDArray[Any], n: int, type_: Any) -> Non
     type_
         What it has to be: an array type, or one of `bounds`.
     """
-    dtype, bounds = _type_of(type_)
+    _check(what, name, values, n, *_type_of(type_))
+
+
+def _check(
+    what: str, name: str, values: npt.NDArray[Any], n: int, dtype: np.dtype[Any], bounds: Bounds | None
+) -> None:
     if values.dtype != dtype or values.shape != (n,):
-        raise ProfileError(f"{name} is not a column of {n} {dtype.name}")
+        raise ProfileError(f"{what}: {name} is not a column of {n} {dtype.name}")
     problem = bounds.problem_in(values) if bounds is not None else ""
     if problem:
-        raise ProfileError(f"{name} {problem}")
+        raise ProfileError(f"{what}: {name} {problem}")
 
 
-@functools.cache
 def _type_of(type_: Any) -> tuple[np.dtype[Any], Bounds | None]:
     """Return the dtype of an array type, and what its numbers can be."""
     array = _resolved(get_args(type_)[0] if get_origin(type_) is Annotated else type_)

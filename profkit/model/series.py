@@ -46,7 +46,7 @@ class Series:
         """
         check_columns(self, len(self.time_ns), "series")
         for name, column in self.columns.items():
-            check_values(f"series: {name}", column, len(self.time_ns), Readings)
+            check_values("series", name, column, len(self.time_ns), Readings)
         if (np.diff(self.time_ns) < 0).any():
             raise ProfileError("the readings of a series run backwards in time")
         return self
