@@ -1,8 +1,8 @@
 """Every command over one file, in this process: what a hostile file must not break, wherever it is used.
 
 `all_commands` runs each command that reads a run file, as the command line does, and holds what all of them promise:
-exit code 0, 1 or 2; of 2 one line on stderr that names the problem, and of the others no traceback; and output that its
-readers can read: strict JSON and XML, plain pstats data, run files that load. A warning of Python or numpy is a
+exit code 0, 1 or 2; of 2 one line on stderr that names the problem, and of the others no traceback; and output that
+its readers can read: strict JSON and XML, plain pstats data, run files that load. A warning of Python or numpy is a
 failure: users would see it on stderr.
 """
 

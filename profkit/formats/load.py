@@ -54,10 +54,14 @@ def load_run(path: StrPath, *, edges: bool = True) -> Run:
     read = read_pstats(path, edges=edges)
     python = "" if read.python is None else ".".join(map(str, read.python))
     process = Process(python=python, threads=(Thread(read.profile),))
+    return _validated(Run(os.fspath(path), (process,), warnings=read.warnings))
+
+
+def _validated(run: Run) -> Run:
     try:
-        return Run(os.fspath(path), (process,), warnings=read.warnings).validate()
+        return run.validate()
     except ProfileError as error:
-        raise FormatError(path, str(error), "give a file that cProfile, pstats or profkit wrote") from None
+        raise FormatError(run.path, str(error), "its numbers are damaged; profile again") from None
 
 
 def _tail_is_zip(path: StrPath) -> bool:
@@ -204,6 +208,8 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     ------
     ValueError
         There is no run.
+    FormatError
+        Their calls add up to more than a run can make.
     """
     if not runs:
         raise ValueError("no runs to join")
@@ -229,15 +235,17 @@ def join_ranks(runs: Sequence[Run]) -> Run:
         )
     processes = tuple(process for run in ordered for process in _of_rank(run))
     path = first.path if len(ordered) == 1 else f"{first.path} and {len(ordered) - 1} more"
-    return Run(
-        path,
-        processes,
-        manifest,
-        _machine(first, ordered),
-        tuple(warnings),
-        # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
-        first.series,
-        _machines(ordered),
+    return _validated(
+        Run(
+            path,
+            processes,
+            manifest,
+            _machine(first, ordered),
+            tuple(warnings),
+            # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
+            first.series,
+            _machines(ordered),
+        )
     )
 
 

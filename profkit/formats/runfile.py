@@ -33,7 +33,7 @@ from profkit.formats.run_series import (
     read_samples,
     read_series,
 )
-from profkit.model import Manifest, Process, ProfileError, Run, Thread
+from profkit.model import Manifest, Process, ProfileError, Run, Sampler, Thread
 from profkit.model.merge import merge_profiles
 
 __all__ = ["SCHEMA", "read_run", "write_run"]
@@ -241,7 +241,7 @@ class _Archive:
         processes = self.json(_PROCESSES)
         if not isinstance(processes, list) or not processes:
             raise MemberError(f"{_PROCESSES} is not a list of processes")
-        return Run(
+        run = Run(
             path,
             tuple(
                 _process(f"process {i}", value, arrays, ranges, samples, inside, edges)
@@ -251,6 +251,23 @@ class _Archive:
             series=read_series(members),
             **run_json.RUN.read_fields("manifest", document),
         ).validate()
+        _spend_texts(self.budget, run)
+        return run
+
+
+def _spend_texts(budget: Budget, run: Run) -> None:
+    """Weigh what every report goes through one by one, however small it is in the file."""
+    notices = len(run.warnings) + sum(len(process.notes) for process in run.processes)
+    words = sum(
+        len(process.command) + len(process.environment) + len(process.pools or ())
+        for process in run.processes
+    )
+    manifest = run.manifest
+    if manifest is not None:
+        words += len(manifest.command) + len(manifest.environment) + len(manifest.packages)
+        notices += len((manifest.sampler or Sampler()).get("notes", ()))
+    budget.spend("words, variables and packages", words)
+    budget.spend("notices", notices)
 
 
 def _check_schema(schema: Any) -> None:
