@@ -13,10 +13,9 @@ import gc
 import io
 import json
 import pstats
-import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -181,14 +180,3 @@ def _viewed(file: Path) -> Ended:
     for script in scripts:
         strict_json(script.encode())
     return Ended("view {file}", 0, name, "")
-
-
-def each(folder: Path) -> Iterator[Path]:
-    """Yield the run files of a folder and of those in it."""
-    yield from sorted(folder.rglob("*.prof"))
-
-
-if __name__ == "__main__":
-    _file, _good, _folder = map(Path, sys.argv[1:4])
-    for _ended in all_commands(_file, _good, _folder):
-        print(_ended.code, _ended.command, _ended.errors.strip())

@@ -94,7 +94,8 @@ def test_rows_belong_to_one_thread_or_process(path: Path, group: str, of: str | 
     if of is not None:
         document[0][of] += document[0][of]
     else:
-        document += [{**process, "threads": []} for process in document]
+        others = dict.fromkeys({"ranges", "samples"} - {group})
+        document += [{**process, **others, "threads": []} for process in document]
     rewritten(path, {"processes.json": json.dumps(document).encode()})
     with pytest.raises(FormatError, match=f"{group}.* has rows that belong to others"):
         load_run(path)
