@@ -7,8 +7,8 @@ not have are ignored: a later version may add some.
 
 The types are ``str``, ``int`` (of 64 bits), ``float`` (finite), these two with bounds, ``bool``, ``X | None``,
 ``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings, dataclasses, and ``TypedDict`` with keys that may be
-absent. A dataclass with a method ``as_json()`` and a class method ``from_json(value)``, which raises `ValueError` with
-what is wrong, decides by itself what stands for it.
+absent. A dataclass with a method ``as_json()`` and a class method ``from_json(value)``, which raises `ValueError`
+with what is wrong, decides by itself what stands for it.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Bounds:
         if value != value:
             return "" if self.nan else "is not a number"
         if not self.least <= value <= self.most:
-            return f"is {value:g}, which is not between {self.least:g} and {self.most:g}"
+            return f"is {value:g}, not between {self.least:g} and {self.most:g}"
         return f"is {value:g}, too small to be measured" if 0 < abs(value) < self.tiny else ""
 
     def problem_in(self, values: npt.NDArray[Any]) -> str:
