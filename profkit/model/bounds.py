@@ -29,6 +29,7 @@ __all__ = [
     "Moment",
     "MomentNs",
     "Moments",
+    "PrimitiveCounts",
     "Rank",
     "Readings",
     "Seconds",
@@ -44,9 +45,9 @@ EXACT = 1 << 53
 LAST_NS = 1 << 61
 #: Most seconds that anything lasts, 30 000 years: no sum of them is infinite, nor are products of a few.
 _MOST_S = 1e12
-#: Smallest number that is not 0. What is left of a subtraction of times is 1e-9 × 2**-53 = 1e-25 at least; a smaller
-#: one is no measurement, and one divided by it may be infinite.
-_TINY = 1e-30
+#: Smallest number that is not 0. What is left of a subtraction of times is 1e-9 × 2**-53 = 1e-25 at least, and a
+#: share of it hardly less than its square. Products of four ratios of such times are finite.
+_TINY = 1e-60
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,9 @@ ExitStatus = Annotated[int, Bounds(-(1 << 31), 1 << 32)]
 
 #: Counts of a column.
 Counts = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
+#: Calls that were not recursive. cProfile takes the recursive ones off all calls; where it sees several threads in
+#: one stack (from Python 3.12 on), it takes off too many.
+PrimitiveCounts = Annotated[npt.NDArray[np.int64], Bounds(-EXACT, EXACT)]
 #: Numbers of threads.
 Ids = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
 #: Seconds of a column, which may be negative as well.

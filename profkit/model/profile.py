@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.bounds import Counts, Times
+from profkit.model.bounds import Counts, PrimitiveCounts, Times
 from profkit.model.columns import ProfileError, check_columns, check_indices
 
 __all__ = ["Edges", "Profile", "ProfileError"]
@@ -40,7 +40,7 @@ class Edges:
     caller: Index
     callee: Index
     ncalls: Counts
-    primitive_calls: Counts
+    primitive_calls: PrimitiveCounts
     tottime: Times
     cumtime: Times
 
@@ -88,7 +88,7 @@ class Profile:
     module: Index
     source_hash: Index
     ncalls: Counts
-    primitive_calls: Counts
+    primitive_calls: PrimitiveCounts
     tottime: Times
     cumtime: Times
     edges: Edges | None = None

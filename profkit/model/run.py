@@ -403,7 +403,7 @@ class Run:
             [part.ncalls for part in inside],
             [part.count for part in inside],
         ):
-            if sum(float(column.sum(dtype=np.float64)) for column in counts) > EXACT:
+            if sum(float(np.abs(column).sum(dtype=np.float64)) for column in counts) > EXACT:
                 raise ProfileError("its calls add up to more than any run can make")
         return self
 
