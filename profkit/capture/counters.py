@@ -20,7 +20,7 @@ from profkit.capture import sampler
 from profkit.capture.agent import process_facts
 from profkit.capture.proc_files import read_stat
 from profkit.capture.record_types import Folded, Launch, Record, Sampled, SeenProcess, SeenThread, Task
-from profkit.model import Host, Machine, Notice, Process, Profile, Thread, ThreadSamples
+from profkit.model import Host, Machine, Notice, Process, Profile, Sampler, Thread, ThreadSamples
 
 __all__ = ["attach", "is_alive", "known", "of_task", "read_sampled", "summary", "unseen"]
 
@@ -46,16 +46,16 @@ def read_sampled(spool: Path) -> tuple[Sampled | None, list[Notice]]:
         return None, [Notice("samples-unreadable", str(error))]
 
 
-def summary(sampled: Sampled | None, unseen: Notice | None) -> dict[str, Any] | None:
+def summary(sampled: Sampled | None, unseen: Notice | None) -> Sampler | None:
     """Return ``Manifest.sampler``, with a notice more if there is one."""
     if sampled is None:
         return None
-    return {
-        "period_s": sampled.period_s,
-        "samples": sampled.samples,
-        "cpu_s": sampled.cpu_s,
-        "notes": sampled.notes if unseen is None else (*sampled.notes, unseen),
-    }
+    return Sampler(
+        period_s=sampled.period_s,
+        samples=sampled.samples,
+        cpu_s=sampled.cpu_s,
+        notes=sampled.notes if unseen is None else (*sampled.notes, unseen),
+    )
 
 
 def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.host import Reading
-from profkit.formats.codec import Within
-from profkit.model import Host, Notice, Series
+from profkit.model import Git, Host, Job, Notice, Series
+from profkit.model.bounds import Bounds
 
 __all__ = [
     "Codes",
@@ -39,14 +39,14 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-Count = Annotated[int, Within(0, 2**53)]
+Count = Annotated[int, Bounds(0, 2**53)]
 #: Three centuries are more than any clock of a running machine shows.
-Seconds = Annotated[float, Within(0, 1e10)]
-Nanoseconds = Annotated[int, Within(0, 2**63 - 1)]
+Seconds = Annotated[float, Bounds(0, 1e10)]
+Nanoseconds = Annotated[int, Bounds(0, 2**63 - 1)]
 #: Of a process or thread, from 1 on.
-Number = Annotated[int, Within(1, 2**31 - 1)]
+Number = Annotated[int, Bounds(1, 2**31 - 1)]
 #: What the kernel counted: −1 where it does not.
-Counter = Annotated[int, Within(-1, 2**63 - 1)]
+Counter = Annotated[int, Bounds(-1, 2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -408,8 +408,8 @@ class Launch:
     tree_cpu_s: Seconds | None = None
     readings: tuple[Reading, ...] = ()
     clocks: Mapping[str, float] = field(default_factory=dict)
-    git: Mapping[str, Any] | None = None
-    job: Mapping[str, Any] | None = None
+    git: Git | None = None
+    job: Job | None = None
     launcher: Launcher | None = None
     target: TargetEnd | None = None
 
