@@ -187,14 +187,14 @@ def check(data: bytes, thorough: bool) -> None:
 
 def _check_view(run: Path) -> None:
     """What ``profkit view`` makes of the run, without the server."""
-    from profkit.cli.view import _page_of
+    from profkit.cli.view import page_of
     from profkit.errors import ProfkitError
 
     try:
         profile, _ = select_profile(load_run(run), "main")
         if not len(profile):
             return
-        _, rows, tree = _page_of(profile, run.name)
+        _, rows, tree = page_of(profile, run.name)
     except ProfkitError:
         return
     for part in (rows, tree):

@@ -14,6 +14,7 @@ import numpy as np
 from fuzz.mutate import Mutation
 from fuzz.target import Target, Wrong
 from profkit.errors import FormatError
+from profkit.formats.limits import Budget, LimitError
 from profkit.formats.marshal_scan import PADDING, token_starts
 from profkit.formats.pstats_columns import Columns, parse_columns
 from profkit.formats.pstats_file import parse_pstats
@@ -82,7 +83,9 @@ def check(data: bytes, thorough: bool) -> None:
     fast = parse_columns(padded, edges=True)
     if fast is not None:
         try:
-            slow = decode_columns(memoryview(data), edges=True)
+            slow = decode_columns(memoryview(data), Budget(len(data)), edges=True)
+        except LimitError:
+            return  # its objects take more than the columns of the fast reader
         except MalformedError as error:
             raise Wrong(f"the fast reader takes what the general one refuses: {error}") from None
         if _rows(fast) != _rows(slow):
