@@ -4,6 +4,7 @@
 #   make demo       profile a small training run twice, pinned and oversubscribed, and show the difference
 #   make test       the default tests                   (ARGS="-k name" is passed to pytest)
 #   make coverage   the same with the lines and branches of the package that they run
+#   make fuzz       fuzz every target for a few seconds  (ARGS="pstats --seconds 600" is passed to fuzz/)
 #   make lint       ruff check, ruff format --check, mypy --strict
 #   make wheel      build dist/profkit-*.whl
 #   make clean      remove the environment and what tools left behind
@@ -13,7 +14,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test coverage lint wheel clean
+.PHONY: help demo test coverage fuzz lint wheel clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -41,6 +42,9 @@ coverage: $(TEST_READY)
 	@status=0; $(BIN)/coverage run -m pytest $(ARGS) || status=$$?; \
 	$(BIN)/coverage combine --quiet && $(BIN)/python .ci/coverage && exit $$status
 
+fuzz: $(VENV)/.ready-fuzz
+	@$(BIN)/python -m fuzz run $(or $(ARGS),--quick)
+
 lint: $(VENV)/.ready-lint
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -52,7 +56,7 @@ wheel: $(VENV)/.ready
 	@ls dist
 
 clean:
-	rm -rf $(VENV) build dist profkit-demo .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) build dist profkit-demo .fuzz .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A new pyproject.toml starts from an empty environment, so that what it no longer names is gone.
@@ -66,6 +70,11 @@ $(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard profkit/capture/native/
 $(TEST_READY): $(VENV)/.ready
 	@echo "Installing what the tests need ($(TEST_EXTRAS))."
 	@extras=$$($(BIN)/python .ci/extras $(TEST_EXTRAS)) && $(PIP) install --quiet $$extras
+	@touch $@
+
+$(VENV)/.ready-fuzz: $(VENV)/.ready
+	@echo "Installing what fuzzing needs."
+	@extras=$$($(BIN)/python .ci/extras test fuzz) && $(PIP) install --quiet $$extras
 	@touch $@
 
 $(VENV)/.ready-lint: $(VENV)/.ready

@@ -61,7 +61,6 @@ def raw_record(**changes: Any) -> dict[str, Any]:
         "stdlib": "/usr/lib/python3.11",
         "state": "exited",
         "tracer": "native",
-        "interval": 0.1,
         "begin_time": 1_700_000_000.0,
         "begin_perf": 0.0,
         "time": 1_700_000_010.0,

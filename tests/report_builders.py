@@ -679,7 +679,7 @@ def captured_run() -> Run:
         ranks,
         manifest,
         machine,
-        (Notice("process-killed", "", {"lost_s": 1.5, "pids": (4250,)}),),
+        (Notice("killed-by-signal", "SIGKILL", {"lost_s": 1.5, "cpu_s": 1.25, "pids": (4250,)}),),
     )
 
 

@@ -20,7 +20,7 @@ from profkit.capture import sampler
 from profkit.capture.agent import process_facts
 from profkit.capture.proc_files import read_stat
 from profkit.capture.record_types import Folded, Launch, Record, Sampled, SeenProcess, SeenThread, Task
-from profkit.model import Host, Machine, Notice, Process, Profile, Thread, ThreadSamples
+from profkit.model import Host, Machine, Notice, Process, Profile, Sampler, Thread, ThreadSamples
 
 __all__ = ["attach", "is_alive", "known", "of_task", "read_sampled", "summary", "unseen"]
 
@@ -46,22 +46,38 @@ def read_sampled(spool: Path) -> tuple[Sampled | None, list[Notice]]:
         return None, [Notice("samples-unreadable", str(error))]
 
 
-def summary(sampled: Sampled | None, unseen: Notice | None) -> dict[str, Any] | None:
+def summary(sampled: Sampled | None, unseen: Notice | None) -> Sampler | None:
     """Return ``Manifest.sampler``, with a notice more if there is one."""
     if sampled is None:
         return None
-    return {
-        "period_s": sampled.period_s,
-        "samples": sampled.samples,
-        "cpu_s": sampled.cpu_s,
-        "notes": sampled.notes if unseen is None else (*sampled.notes, unseen),
-    }
+    return Sampler(
+        period_s=sampled.period_s,
+        samples=sampled.samples,
+        cpu_s=sampled.cpu_s,
+        notes=sampled.notes if unseen is None else (*sampled.notes, unseen),
+    )
 
 
-def is_alive(kernel: str, pid: int, born: int | None) -> bool:
-    """Whether a process runs on this machine, as itself and not as another with its number."""
+def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
+    """Whether a process runs, as itself and not as another with its number; ``None`` where that is not known.
+
+    Parameters
+    ----------
+    kernel
+        As `Record.kernel` names it; of another one than runs here, nothing is known.
+    pid, born
+        The process's number, and its start in clock ticks since boot.
+    """
     if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
-        return False
+        return None
+    if not os.path.exists("/proc/self/stat"):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            pass
+        return None  # some process has its number
     try:
         _, fields = read_stat(f"/proc/{pid}/stat")
         return int(fields[19]) == born and fields[0] not in (b"Z", b"X")
@@ -148,7 +164,8 @@ def _with_seen(
             samples=_between(samples, begin, end),
             peak_threads=max(1, seen.peak_threads - bool(hidden)),
         )
-        found[index] = _merged(image, _in_image(seen, begin, end), hidden)
+        final = records[index].state != "snapshot"
+        found[index] = _merged(image, _in_image(seen, begin, end), hidden, final=final)
     if not later:
         return []
     rest = _unprofiled(_in_image(seen, replaced_ns, _FOREVER), sampled, launch, "child", found[last].host)
@@ -167,8 +184,11 @@ def _in_image(seen: SeenProcess, begin_ns: int, end_ns: int) -> SeenProcess:
     return replace(seen, threads=tuple(threads))
 
 
-def _merged(process: Process, seen: SeenProcess, hidden: set[int]) -> Process:
-    """Return a profiled process with the greater of its own and the sampler's counters."""
+def _merged(process: Process, seen: SeenProcess, hidden: set[int], *, final: bool) -> Process:
+    """Return a profiled process with the greater of its own and the sampler's counters.
+
+    CPU time of the process as a whole is that of a final record, where there is one.
+    """
     by_tid: dict[int, list[SeenThread]] = {}
     for thread in seen.threads:
         if thread.tid not in hidden:
@@ -184,9 +204,7 @@ def _merged(process: Process, seen: SeenProcess, hidden: set[int]) -> Process:
     return replace(
         process,
         threads=tuple(threads),
-        cpu_s=max(process.cpu_s or 0.0, seen.cpu_s)
-        if process.exit in ("killed", "running")
-        else process.cpu_s,
+        cpu_s=process.cpu_s if final else max(process.cpu_s or 0.0, seen.cpu_s),
         run_queue_wait_s=sum(waits) if waits else process.run_queue_wait_s,
     )
 
@@ -269,12 +287,13 @@ def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, 
     threads = _listed(counted, seen.folded)
     waits = known(thread.run_queue_wait_s for thread in threads)
     wall = launch.wall_s if root else (seen.last_ns - seen.first_ns) / 1e9
-    if seen.alive and is_alive(sampled.kernel, seen.pid, seen.born):
+    alive = is_alive(sampled.kernel, seen.pid, seen.born) if seen.alive else False
+    if alive:
         state = "running"
     elif root and launch.exit_status is not None:
         state = "killed" if launch.killed else "exited"
     else:
-        state = "ended"
+        state = "unknown" if alive is None else "ended"
     return Process(
         pid=seen.pid,
         parent=seen.parent,
@@ -282,7 +301,7 @@ def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, 
         command=_command(seen, launch.command if root else ()),
         exit=state,
         wall_s=wall or None,
-        cpu_s=max(seen.cpu_s, sum(known(thread.run_s for thread in threads))),
+        cpu_s=seen.all_cpu_s,
         run_queue_wait_s=sum(waits) if waits else None,
         voluntary_switches=_sum(thread.voluntary_switches for thread in threads),
         involuntary_switches=_sum(thread.involuntary_switches for thread in threads),

@@ -12,7 +12,6 @@ import contextlib
 import errno
 import os
 import shlex
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 from profkit.capture import signal_forwarding
 from profkit.capture.agent import settings
 from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
+from profkit.capture.spool import remove_spool
 from profkit.capture.target import Target
 from profkit.errors import ProfkitError, UsageError
 
@@ -192,7 +192,7 @@ def _capture_once(series: _Series, path: Path) -> int:
         return status
     finally:
         if removed:
-            shutil.rmtree(spool, ignore_errors=True)
+            remove_spool(spool)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -218,8 +218,8 @@ def _not_written(error: BaseException, spool: Path, path: Path, status: int) -> 
     """Return the one line that says where the records are and what makes a run file of them."""
     if not spool.is_dir():
         return NotWrittenError(
-            f"{path}: nothing to write: the command (which ended with status {status}) removed {spool}, where "
-            "profkit kept its records; choose another place with -o",
+            f"{path}: nothing to write: the command ended with status {status}, and {spool}, where profkit kept its "
+            "records, is not there any more; choose another place with -o",
             status,
         )
     exit_code, first = 2, ""

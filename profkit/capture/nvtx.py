@@ -194,7 +194,7 @@ def _unprofiled(log: NvtxLog, role: str) -> Process:
         parent=log.parent,
         role=role,
         command=log.command,
-        exit="not profiled",
+        exit="unknown",
         threads=tuple(Thread(empty, tid) for tid in log.thread_names),
         profiled=False,
     )

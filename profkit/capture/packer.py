@@ -6,14 +6,15 @@ source, finds each process's role, and notes what is not as a reader would expec
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from profkit import __version__
-from profkit.capture import counters, machines, nvtx, record_notices, records
+from profkit.capture import counters, endings, machines, nvtx, record_notices, records, remains
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.packages import installed_packages
@@ -48,25 +49,37 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     launch = _read_launch(spool)
     reader = _Reader(spool)
     found = reader.read()
-    if wait_for_stragglers and _any_running(found):
-        deadline = time.monotonic() + _STRAGGLER_WAIT
-        while time.monotonic() < deadline and _any_running(found):
-            time.sleep(0.02)
-            found = reader.read()
-    found.sort(key=lambda record: (record.begin_time, record.pid))
+    sampled, of_samples = counters.read_sampled(spool)
+    # In another PID namespace a process knows itself by another number than it has here.
+    seen = () if sampled is None else sampled.processes
+    numbers: dict[tuple[int, int | None], int] = {(p.ns_pid, p.born): p.pid for p in seen}
+    deadline = time.monotonic() + (_STRAGGLER_WAIT if wait_for_stragglers else 0.0)
+    while time.monotonic() < deadline and any(
+        _alive(record, numbers) for record in found if record.state == "snapshot"
+    ):
+        time.sleep(0.02)
+        found = reader.read()
+    # The clock of the day may be set back between two records; there is another only across machines.
+    one_clock = len({record.kernel for record in found}) == 1
+    found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
     machine_host = launch.host or host_facts.read_host()
     tables = ThreadTables()
     cores = host_facts.physical_cores()
-    processes = [_process(record, machine_host, tables, cores) for record in found]
+    alive = [_alive(record, numbers) for record in found]
+    left = remains.left_ends(spool)
+    ends = endings.of_records(found, alive, launch, sampled, left, time.perf_counter())
+    processes = [
+        _process(record, end, machine_host, tables, cores) for record, end in zip(found, ends, strict=True)
+    ]
     processes = _with_roles(processes, found)
+    unrecorded = remains.unrecorded(spool, reader.files)
     warnings = [
         *reader.damaged,
-        *record_notices.of_launch(launch, found),
-        *record_notices.of_processes(found, processes),
+        *record_notices.of_launch(launch, _launcher_alive(launch), found, unrecorded, reader.damaged),
+        *record_notices.of_processes(found, processes, ends),
     ]
     processes, thread_names, of_ranges = nvtx.attach(spool, found, processes)
     warnings += of_ranges
-    sampled, of_samples = counters.read_sampled(spool)
     warnings += of_samples
     processes = counters.attach(sampled, launch, found, processes, machine_host)
     processes = nvtx.with_thread_names(processes, thread_names)
@@ -90,7 +103,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     return Run(
         path=str(spool),
         processes=tuple(_primary_first(processes))
-        or (Process(command=manifest.command, exit="not profiled", profiled=False),),
+        or (Process(command=manifest.command, exit=_state_of_target(launch), profiled=False),),
         manifest=manifest,
         machine=machine,
         warnings=tuple(dict.fromkeys(warnings)),
@@ -116,28 +129,42 @@ class _Reader:
     ----------
     damaged
         What was wrong at the last reading.
+    files
+        Names of the files that were read then, without their suffix: one for each process image.
     """
 
     def __init__(self, spool: Path) -> None:
         self._spool = spool
         self._known: dict[str, tuple[tuple[int, ...], Record | Notice]] = {}
         self.damaged: list[Notice] = []
+        self.files: set[str] = set()
 
     def read(self) -> list[Record]:
         """Return the records that are whole, as they are now."""
-        found = []
+        found: dict[str, Record | Notice] = {}
         for path in sorted(self._spool.glob("*" + settings.RECORD_SUFFIX)):
-            try:
-                about = path.stat()
-                state = (about.st_ino, about.st_size, about.st_mtime_ns)
-            except OSError:
-                continue  # replaced by its next snapshot while the directory was listed
-            before = self._known.get(path.name)
-            if before is None or before[0] != state:
-                self._known[path.name] = state, _read_record(path)
-            found.append(self._known[path.name][1])
-        self.damaged = [notice for notice in found if isinstance(notice, Notice)]
-        return [record for record in found if isinstance(record, Record)]
+            read = self._read(path)
+            if read is not None:
+                found[path.stem] = read
+        for path in remains.kept_records(self._spool):
+            kept, before = self._read(path), found.get(path.stem)
+            # A kept file that is not whole: the process ended while it wrote, and the record before this one stands.
+            if isinstance(kept, Record) and (not isinstance(before, Record) or kept.perf > before.perf):
+                found[path.stem] = kept
+        self.files = set(found)
+        self.damaged = [notice for notice in found.values() if isinstance(notice, Notice)]
+        return [record for record in found.values() if isinstance(record, Record)]
+
+    def _read(self, path: Path) -> Record | Notice | None:
+        try:
+            about = path.stat()
+            state = (about.st_ino, about.st_size, about.st_mtime_ns)
+        except OSError:
+            return None  # replaced by its next snapshot while the directory was listed
+        before = self._known.get(path.name)
+        if before is None or before[0] != state:
+            self._known[path.name] = state, _read_record(path)
+        return self._known[path.name][1]
 
 
 def _read_record(path: Path) -> Record | Notice:
@@ -150,30 +177,41 @@ def _read_record(path: Path) -> Record | Notice:
     return Notice("record-unreadable", path.name, {"problem": problem})
 
 
-def _any_running(found: Sequence[Record]) -> bool:
-    return any(_alive(record) for record in found if record.state == "snapshot")
+def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> bool | None:
+    """Whether the process of a record runs; `numbers` has those under which the sampler saw processes."""
+    number = numbers.get((record.pid, record.born), record.pid)
+    return counters.is_alive(record.kernel, number, record.born)
 
 
-def _alive(record: Record) -> bool:
-    """Whether the process of a record runs on this host, as itself and not as another with its number."""
-    return counters.is_alive(record.kernel, record.pid, record.born)
+def _launcher_alive(launch: Launch) -> bool | None:
+    """Whether the launcher runs, whose spool this is; ``None`` where that is not known."""
+    own = launch.launcher
+    return None if own is None else counters.is_alive(own.kernel, own.pid, own.born)
+
+
+def _state_of_target(launch: Launch) -> str:
+    return "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
 
 
 def _span(found: Sequence[Record]) -> float:
-    """Seconds from the first record's beginning to the last one's end: for a launcher that was killed."""
-    if not found:
-        return 0.0
-    return max(0.0, max(record.time for record in found) - min(record.begin_time for record in found))
+    """Seconds from the first record's beginning to the last one's end: for a launcher that was killed.
+
+    Each machine by its clock that cannot be set; of several, the longest.
+    """
+    spans: dict[str, tuple[float, float]] = {}
+    for record in found:
+        begin, end = spans.get(record.kernel, (math.inf, -math.inf))
+        spans[record.kernel] = min(begin, record.begin_perf), max(end, record.perf)
+    return max((end - begin for begin, end in spans.values()), default=0.0)
 
 
 # Processes
 
 
-def _process(record: Record, launch_host: Host, tables: ThreadTables, cores: int | None) -> Process:
+def _process(
+    record: Record, end: endings.Ending, launch_host: Host, tables: ThreadTables, cores: int | None
+) -> Process:
     tasks = {task.tid: task for task in record.tasks}
-    state: str = record.state
-    if state == "snapshot":
-        state = "running" if _alive(record) else "killed"
     threads = []
     for index, table in enumerate(record.threads):
         profile, open_calls, inside = tables.profile(record, table)
@@ -200,9 +238,9 @@ def _process(record: Record, launch_host: Host, tables: ThreadTables, cores: int
         role="child",
         rank=record.rank,
         command=record.argv,
-        exit=state,
+        exit=end.state,
         python=record.version,
-        wall_s=record.wall_s,
+        wall_s=record.wall_s + (end.lost_s or 0.0),  # to its end, as its CPU time is
         cpu_s=record.cpu_s,
         run_queue_wait_s=sum(task.wait_ns for task in record.tasks) / 1e9 if record.tasks else None,
         voluntary_switches=record.voluntary_switches,

@@ -267,6 +267,8 @@ class ProcessTree:
     def _describe(self, process: WatchedProcess, fields: list[bytes]) -> None:
         """Read what a process is and has used as a whole, the threads that ended included."""
         process.zombie = fields[0] in (b"Z", b"X")
+        if process.zombie:
+            process.gone_ns = process.gone_ns or time.monotonic_ns()
         process.cpu_ticks = max(process.cpu_ticks, int(fields[11]) + int(fields[12]))
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"{_PROC}/{process.pid}/cmdline", "rb") as file:
@@ -293,6 +295,7 @@ class ProcessTree:
         for thread in list(process.threads.values()):
             self._end_thread(process, thread)
         process.alive = False
+        process.gone_ns = process.gone_ns or time.monotonic_ns()
         if self._members.pop(process.pid, None) is not None:
             self._gone.append(process)
         self._known.discard(process.pid)

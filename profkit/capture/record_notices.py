@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from profkit.capture.agent import settings
+from profkit.capture.endings import Ending, Unrecorded
 from profkit.capture.record_types import Launch, Notes, Record
 from profkit.model import Notice, Process
 from profkit.model.notices import Number, grouped, missing_ranks
@@ -65,21 +65,34 @@ def _own_profiler(said: Notes, begin_perf: float) -> Iterable[Notice]:
         yield Notice("own-cprofile", "", numbers)
 
 
-def of_launch(facts: Launch, records: Sequence[Record]) -> Iterable[Notice]:
+def of_launch(
+    facts: Launch,
+    launcher_alive: bool | None,
+    records: Sequence[Record],
+    unrecorded: Sequence[Unrecorded],
+    damaged: Sequence[Notice],
+) -> Iterable[Notice]:
     """Yield what limits the run as a whole.
 
     Parameters
     ----------
     facts
         The launcher's, with its own notices.
+    launcher_alive
+        Whether it runs, ``None`` where that is not known.
     records
         What agents wrote.
+    unrecorded
+        Processes whose agent began and wrote nothing.
+    damaged
+        What is said of records that cannot be read.
     """
     yield from facts.warnings
     if facts.wall_s is None:
-        yield Notice("launcher-killed")
-    if not records:
-        yield Notice("no-python-process")
+        yield Notice("capture-running") if launcher_alive else Notice("capture-unfinished")
+    if not (records or unrecorded or damaged):
+        yield Notice("no-record")
+    yield from grouped((process.pid, Notice("process-unrecorded", process.error)) for process in unrecorded)
     expected = {r.world_size for r in records if r.world_size is not None and r.of_job}
     if len(expected) == 1 and not facts.job:
         missing = missing_ranks("rank-missing", (r.rank for r in records), expected.pop())
@@ -87,46 +100,70 @@ def of_launch(facts: Launch, records: Sequence[Record]) -> Iterable[Notice]:
             yield missing
 
 
-def of_processes(records: Sequence[Record], found: Sequence[Process]) -> Iterable[Notice]:
+def of_processes(
+    records: Sequence[Record], found: Sequence[Process], ends: Sequence[Ending]
+) -> Iterable[Notice]:
     """Yield what limits single processes, once for all of which it is true.
 
     Parameters
     ----------
-    records, found
-        What agents wrote and what was made of it, in the same order.
+    records, found, ends
+        What agents wrote, what was made of it, and how each ended, in the same order.
     """
-    yield from _killed(records, found)
+    yield from _of_ends(records, found, ends)
     said: list[tuple[int | None, Notice]] = []
     for record, process in zip(records, found, strict=True):
         version = record.python
         if version >= (3, 12) and record.tracer == "cprofile" and _ran_threads(record):
             python = {"python": f"{version[0]}.{version[1]}"}
             said.append((process.pid, Notice("threads-in-one-stack", "", python)))
-    said += [(process.pid, Notice("process-running")) for process in found if process.exit == "running"]
     said += [(process.pid, note) for process in found for note in process.notes if note.code not in _HARMLESS]
     yield from grouped(said)
 
 
-def _killed(records: Sequence[Record], found: Sequence[Process]) -> Iterable[Notice]:
-    killed = [(r, p) for r, p in zip(records, found, strict=True) if p.exit == "killed"]
-    workers = [(r, p.pid) for r, p in killed if p.role == "worker"]
-    if workers:
-        lost = _most_lost([record for record, _ in workers])
-        yield Notice("worker-ended", "", lost).at(pids=[pid for _, pid in workers])
-    others = [(r, p.pid) for r, p in killed if p.role != "worker"]
-    if others:
-        lost = _most_lost([record for record, _ in others])
-        estimated = sum(record.tracer == "cprofile" for record, _ in others)
+def _of_ends(records: Sequence[Record], found: Sequence[Process], ends: Sequence[Ending]) -> Iterable[Notice]:
+    """Yield what no record holds of each end: one notice for all processes that ended in the same way."""
+    alike: dict[Notice, list[int]] = {}
+    for index, (process, end) in enumerate(zip(found, ends, strict=True)):
+        if not end.complete:
+            alike.setdefault(_of_end(process, end), []).append(index)
+    for notice, which in alike.items():
+        numbers = {**notice.numbers, **_most_lost([ends[index] for index in which])}
+        estimated = sum(
+            records[index].tracer == "cprofile" and records[index].state == "snapshot" for index in which
+        )
         if estimated:
-            lost["estimated"] = estimated
-        yield Notice("process-killed", "", lost).at(pids=[pid for _, pid in others])
+            numbers["estimated"] = estimated
+        yield Notice(notice.code, notice.subject, numbers).at(pids=[found[index].pid for index in which])
 
 
-def _most_lost(records: Sequence[Record]) -> dict[str, Number]:
-    """Return what a killed process may miss at most: one that does nothing is read at the longest interval only."""
-    interval = max(record.interval for record in records)
-    longest = settings.LONGEST_INTERVAL
-    return {"lost_s": interval, **({"idle_lost_s": longest} if interval < longest else {})}
+def _of_end(process: Process, end: Ending) -> Notice:
+    """Return how a process ended whose newest record is not its last."""
+    if end.error:
+        return Notice("last-record-failed", end.error)
+    if end.status is not None:
+        if end.signal:
+            return Notice("killed-by-signal", end.signal)
+        return Notice("exited-unrecorded", "", {"status": end.status})
+    if end.state == "running":
+        return Notice("process-running")
+    if end.state == "replaced":
+        return Notice("replaced-unrecorded")
+    if end.state == "unknown":
+        return Notice("end-unknown")
+    return Notice("worker-unrecorded") if process.role == "worker" else Notice("ended-unrecorded")
+
+
+def _most_lost(ends: Sequence[Ending]) -> dict[str, Number]:
+    """Return the most time that one of them lost, and the CPU seconds that all did; neither unless all are known."""
+    numbers: dict[str, Number] = {}
+    lost = [end.lost_s for end in ends if end.lost_s is not None]
+    if len(lost) == len(ends):
+        numbers["lost_s"] = max(lost)
+        cpu = [end.lost_cpu_s for end in ends if end.lost_cpu_s is not None]
+        if len(cpu) == len(ends):
+            numbers["cpu_s"] = sum(cpu)
+    return numbers
 
 
 def _ran_threads(record: Record) -> bool:

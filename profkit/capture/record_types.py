@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.host import Reading
-from profkit.formats.codec import Within
-from profkit.model import Host, Notice, Series
+from profkit.model import Git, Host, Job, Notice, Series
+from profkit.model.bounds import Bounds
 
 __all__ = [
     "Codes",
     "Folded",
     "Launch",
+    "Launcher",
     "Notes",
     "PoolRow",
     "Record",
@@ -30,6 +31,7 @@ __all__ = [
     "SeenMachine",
     "SeenProcess",
     "SeenThread",
+    "TargetEnd",
     "Task",
     "ThreadTable",
 ]
@@ -37,14 +39,14 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-Count = Annotated[int, Within(0, 2**53)]
+Count = Annotated[int, Bounds(0, 2**53)]
 #: Three centuries are more than any clock of a running machine shows.
-Seconds = Annotated[float, Within(0, 1e10)]
-Nanoseconds = Annotated[int, Within(0, 2**63 - 1)]
+Seconds = Annotated[float, Bounds(0, 1e10)]
+Nanoseconds = Annotated[int, Bounds(0, 2**63 - 1)]
 #: Of a process or thread, from 1 on.
-Number = Annotated[int, Within(1, 2**31 - 1)]
+Number = Annotated[int, Bounds(1, 2**31 - 1)]
 #: What the kernel counted: −1 where it does not.
-Counter = Annotated[int, Within(-1, 2**63 - 1)]
+Counter = Annotated[int, Bounds(-1, 2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +220,6 @@ class Record:
     stdlib: str
     state: Literal["snapshot", "exited", "replaced"]
     tracer: Literal["native", "cprofile"]
-    interval: Seconds
     begin_time: Seconds
     begin_perf: Seconds
     time: Seconds
@@ -298,7 +299,11 @@ class SeenThread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenProcess:
-    """A process as the sampler saw it; `ns_pid` is its number as it knows it itself, in its container."""
+    """A process as the sampler saw it.
+
+    `ns_pid` is its number as it knows it itself, in its container; `gone_ns` is when it was first seen to have
+    ended, 0 before.
+    """
 
     pid: Number
     ns_pid: Number
@@ -308,10 +313,17 @@ class SeenProcess:
     cpu_s: Seconds
     first_ns: Nanoseconds
     last_ns: Nanoseconds
+    gone_ns: Nanoseconds
     peak_threads: Count
     alive: bool
     folded: Folded
     threads: tuple[SeenThread, ...]
+
+    @property
+    def all_cpu_s(self) -> float:
+        """CPU seconds when it was seen last; those of its threads may be newer than those of the whole."""
+        ran_ns = sum(max(0, thread.run_ns) for thread in self.threads) + self.folded.run_ns
+        return max(self.cpu_s, ran_ns / 1e9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,6 +370,29 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
+class Launcher:
+    """The process of the launcher."""
+
+    boot: str
+    host: str
+    pid: Number
+    born: Count | None
+
+    @property
+    def kernel(self) -> str:
+        """As `Record.kernel`."""
+        return self.boot or self.host
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEnd:
+    """The target's number, and when the launcher was notified of its end."""
+
+    pid: Number
+    ended_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """What the launcher knows, ``launch.json``; it lacks what is known at the end where the launcher was killed."""
 
@@ -373,5 +408,14 @@ class Launch:
     tree_cpu_s: Seconds | None = None
     readings: tuple[Reading, ...] = ()
     clocks: Mapping[str, float] = field(default_factory=dict)
-    git: Mapping[str, Any] | None = None
-    job: Mapping[str, Any] | None = None
+    git: Git | None = None
+    job: Job | None = None
+    launcher: Launcher | None = None
+    target: TargetEnd | None = None
+
+    @property
+    def status(self) -> int | None:
+        """The target's exit code, or ``-N`` for signal N; ``None`` if the launcher did not write it."""
+        if self.exit_status is None:
+            return None
+        return 128 - self.exit_status if self.killed else self.exit_status

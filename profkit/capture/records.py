@@ -8,7 +8,6 @@ whose message says what is wrong, takes memory in proportion to the file, and fo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -256,10 +255,6 @@ def _sample_rows(name: str, value: Any) -> _Ints:
     return rows
 
 
-def _facts(name: str, value: Any) -> Mapping[str, Any] | None:
-    return None if value is None else as_object(name, value)
-
-
 def _machine(name: str, value: Any) -> types.SeenMachine | None:
     if value is None:
         return None
@@ -337,7 +332,7 @@ _SAMPLED = Codec(
         "processes": _many(_process, _MOST_PROCESSES),
     },
 )
-_LAUNCH = Codec(Launch, readers={"warnings": _notices, "git": _facts, "job": _facts})
+_LAUNCH = Codec(Launch, readers={"warnings": _notices})
 
 
 # Whole records

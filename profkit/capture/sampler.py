@@ -62,6 +62,7 @@ class Sampler:
         self._cpu_s = 0.0
         self._begin = time.monotonic()
         self._thread: threading.Thread | None = None
+        self._unsaved = ""
         if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
             self._notes.append({"code": "sampler-no-proc"})
             self._save(None)
@@ -74,12 +75,21 @@ class Sampler:
             self._notes.append({"code": "sampler-not-started", "subject": str(error)})
             self._save(None)
 
-    def finish(self) -> None:
-        """Look for the last time, write everything down and end; more calls do nothing."""
+    def finish(self) -> list[dict[str, Any]]:
+        """Look for the last time, write everything down and end; more calls do nothing.
+
+        Returns
+        -------
+        list of dict
+            Notices, as JSON has them, of what could not be written down.
+        """
         if self._thread is not None:
             self._stop.set()
             self._thread.join(_LAST_LOOK)
+            if self._thread.is_alive():
+                self._unsaved = f"not done after {_LAST_LOOK:g} s"
             self._thread = None
+        return [{"code": "samples-not-saved", "subject": self._unsaved}] if self._unsaved else []
 
     def _run(self) -> None:
         watch = None
@@ -137,9 +147,14 @@ class Sampler:
             "machine": watch.meters.as_record() if watch is not None else None,
             "processes": watch.tree.as_records() if watch is not None else [],
         }
-        # Disk full, directory gone: the launcher will say so itself. A slow disk must not keep the sampler waiting.
-        with contextlib.suppress(OSError), replacing(self._spool / SAMPLES_NAME, durable=False) as file:
-            file.writelines(record_file.encode(record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT, record))
+        self._unsaved = ""
+        try:  # a slow disk must not keep the sampler waiting
+            with replacing(self._spool / SAMPLES_NAME, durable=False) as file:
+                file.writelines(
+                    record_file.encode(record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT, record)
+                )
+        except OSError as error:
+            self._unsaved = error.strerror or str(error)
 
 
 class _Watch:

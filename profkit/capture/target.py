@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import os
 import subprocess
 import threading
@@ -22,8 +21,8 @@ from profkit.capture.agent import process_facts, settings
 from profkit.capture.provenance import git_state, job
 from profkit.capture.sampler import Sampler
 from profkit.capture.signal_forwarding import Signals
+from profkit.capture.spool import reserve_facts, write_facts
 from profkit.errors import ProfkitError, UsageError
-from profkit.formats.atomic import replacing
 
 __all__ = ["CommandNotFoundError", "Target"]
 
@@ -88,10 +87,12 @@ class Target:
             },
             "exit_status": None,
             "warnings": nvtx_warnings,
+            "launcher": _this_process(),
         }
         try:
             (spool / settings.sampled_mark(process_facts.boot_id())).touch()
-            _write_facts(spool, self._facts)
+            write_facts(spool, self._facts)
+            reserve_facts(spool, self._facts)
         except OSError as error:
             raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
         self._speed = host.probe_speed()  # before the target runs: it must not have to share a CPU with it
@@ -137,9 +138,11 @@ class Target:
         return status
 
     def _ended(self) -> None:
+        # Before the last look, which takes its time: what of the target no record holds is counted up to here.
+        self._facts["target"] = {"pid": self._process.pid, "ended_ns": time.monotonic_ns()}
         with self._kept():
             if self._sampler is not None:
-                self._sampler.finish()
+                self._facts["warnings"] += self._sampler.finish()
         with self._kept():
             self._facts["wall_s"] = time.monotonic() - self._begin
             self._facts["readings"] = [_as_dict(self._before), _as_dict(host.take_reading())]
@@ -176,7 +179,7 @@ class Target:
         else:
             self._prepare()
         with contextlib.suppress(OSError):  # disk full, directory gone: packing will fail, and say which
-            _write_facts(self._spool, self._facts)
+            write_facts(self._spool, self._facts, last=True)
         if self._failure is not None:
             raise self._failure
 
@@ -198,6 +201,7 @@ def _as_dict(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 
-def _write_facts(spool: Path, facts: dict[str, Any]) -> None:
-    with replacing(spool / "launch.json", durable=False) as file:  # it outlives profkit, not the machine
-        file.write(json.dumps(facts).encode("ascii"))
+def _this_process() -> dict[str, Any]:
+    """What tells whether the launcher still runs, for who merges its spool."""
+    own = process_facts.identity()
+    return {key: own[key] for key in ("boot", "host", "pid", "born")}

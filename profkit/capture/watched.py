@@ -95,6 +95,7 @@ class WatchedProcess:
         "folded_run",
         "folded_threads",
         "folded_wait",
+        "gone_ns",
         "last_ns",
         "name",
         "ns_pid",
@@ -111,6 +112,7 @@ class WatchedProcess:
         self.command: list[str] = []
         self.cpu_ticks = 0
         self.first_ns = self.last_ns = 0
+        self.gone_ns = 0  # when it was first seen to have ended
         self.peak_threads = 0
         self.alive = True
         self.zombie = False
@@ -138,6 +140,7 @@ def process_record(process: WatchedProcess) -> dict[str, Any]:
         "cpu_s": process.cpu_ticks / TICKS,
         "first_ns": process.first_ns,
         "last_ns": process.last_ns,
+        "gone_ns": process.gone_ns,
         "peak_threads": process.peak_threads,
         "alive": process.alive and not process.zombie,
         "folded": [process.folded_threads, process.folded_run, process.folded_wait],

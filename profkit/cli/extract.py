@@ -22,6 +22,7 @@ def extract(run: Path, output: Path, process: str | None) -> None:
     Nothing in it is masked: paths and names are as they were recorded. To post a run, use --ticket or export.
     """
     from profkit.api.files import keep_inputs, write_file
+    from profkit.errors import UsageError
     from profkit.formats import load_run, write_pstats
     from profkit.measure.select import select_profile
 
@@ -29,4 +30,6 @@ def extract(run: Path, output: Path, process: str | None) -> None:
     loaded = load_run(run)
     keep_inputs((loaded.path,), output)
     profile, _ = select_profile(loaded, process or "main")
+    if not len(profile):
+        raise UsageError(f"{run}: this process has no function to write; profkit show lists the others")
     write_file((write_pstats(profile),), output)

@@ -22,7 +22,7 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:
     from profkit.model import Profile
 
-__all__ = ["view"]
+__all__ = ["page_of", "view"]
 
 _MISSING = "snakeviz is not installed here, run: pip install 'profkit[view]'  (or: pip install snakeviz)"
 
@@ -48,7 +48,7 @@ def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
     profile, _ = select_profile(loaded, process or "main")
     if not len(profile):
         raise UsageError(f"{run}: this process has no function to show; profkit show lists the others")
-    serve(_page_of(profile, run.name), port, browser=not no_browser)
+    serve(page_of(profile, run.name), port, browser=not no_browser)
 
 
 class _Statistics:
@@ -61,7 +61,7 @@ class _Statistics:
         """Do nothing: they are there."""
 
 
-def _page_of(profile: Profile, name: str) -> tuple[str, str, str]:
+def page_of(profile: Profile, name: str) -> tuple[str, str, str]:
     """Return the name, the rows and the call tree as snakeviz's page takes them."""
     import json
     import pstats

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from profkit.formats.timeline import as_json, as_microseconds, formatted
+from profkit.formats.timeline import CHUNK_ROWS, as_json, as_microseconds, formatted
 from profkit.model import Series, ThreadSamples
 
 __all__ = ["of_series", "of_threads"]
@@ -61,8 +61,7 @@ def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
             time, numbers = _rates(time, numbers)
         else:
             name, unit = _LEVELS.get(column, (column, "value"))
-        if len(time):
-            yield _counters(name, pid, time, {unit: numbers})
+        yield from _counters(name, pid, time, {unit: numbers})
 
 
 def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
@@ -87,9 +86,8 @@ def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift
         tid = int(samples.tid[rows[0]])
         time, running = _rates(samples.time_ns[rows] + shift_ns, run)
         _, queued = _rates(samples.time_ns[rows] + shift_ns, wait)
-        if len(time):
-            name = f"{names.get(tid) or 'thread'} {tid} on a CPU"
-            yield _counters(name, pid, time, {"running": running, "queued": queued})
+        name = f"{names.get(tid) or 'thread'} {tid} on a CPU"
+        yield from _counters(name, pid, time, {"running": running, "queued": queued})
 
 
 def _rates(time: Ints, values: Floats) -> tuple[Ints, Floats]:
@@ -102,9 +100,11 @@ def _rates(time: Ints, values: Floats) -> tuple[Ints, Floats]:
     return time, np.append(rate, rate[-1])
 
 
-def _counters(name: str, pid: int, time: Ints, values: Mapping[str, Floats]) -> bytes:
+def _counters(name: str, pid: int, time: Ints, values: Mapping[str, Floats]) -> Iterator[bytes]:
     head = f'{{"ph":"C","pid":{pid},"tid":0,"name":{as_json(name)},"ts":'
     fields = ",".join(f"{as_json(unit)}:%.6g" for unit in values)
-    tails = formatted(',"args":{' + fields + "}}", tuple(values.values()))
-    texts = as_microseconds(time, head)
-    return "".join([f",\n{text}{tail}" for text, tail in zip(texts, tails, strict=True)]).encode()
+    for start in range(0, len(time), CHUNK_ROWS):
+        part = slice(start, start + CHUNK_ROWS)
+        tails = formatted(',"args":{' + fields + "}}", [column[part] for column in values.values()])
+        texts = as_microseconds(time[part], head)
+        yield "".join([f",\n{text}{tail}" for text, tail in zip(texts, tails, strict=True)]).encode()

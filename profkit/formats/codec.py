@@ -1,13 +1,14 @@
 """Dataclasses as JSON objects and back, both derived from the types of their fields.
 
 A field that is added to a dataclass is written and read without any other change. What is read is not trusted: a
-value of another type than its field's ends in one `MemberError` that names the field. Fields that an object lacks get
-their defaults, and fields that the dataclass does not have are ignored: a later version may add some.
+value of another type than its field's, or a number that its type (`model.bounds`) does not allow, ends in one
+`MemberError` that names the field. Fields that an object lacks get their defaults, and fields that the dataclass does
+not have are ignored: a later version may add some.
 
-The types are ``str``, ``int`` (of 64 bits), ``float`` (finite), ``bool``, ``Any`` (not checked), ``X | None``,
-``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings and dataclasses. ``Annotated[X, Within(least, most)]``
-is a number between two others. A dataclass with a method ``as_json()`` and a class method
-``from_json(value)``, which raises `ValueError` with what is wrong, decides by itself what stands for it.
+The types are ``str``, ``int`` (of 64 bits), ``float`` (finite), these two with bounds, ``bool``, ``X | None``,
+``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings, dataclasses, and ``TypedDict`` with keys that may be
+absent. A dataclass with a method ``as_json()`` and a class method ``from_json(value)``, which raises `ValueError`
+with what is wrong, decides by itself what stands for it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,24 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
-__all__ = ["Codec", "MemberError", "Within", "as_list", "as_object", "whole"]
+from profkit.model.bounds import bounds_of
+
+__all__ = ["Codec", "MemberError", "as_list", "as_object", "whole"]
 
 Record = TypeVar("Record")
 #: From a field's name, for the message, and a value of a document to the value of the field.
@@ -28,14 +42,6 @@ Reader = Callable[[str, Any], Any]
 
 class MemberError(ValueError):
     """A document does not hold what it should; the message names the field."""
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """Of an annotated type: the least and the greatest number that a field may hold."""
-
-    least: float
-    most: float
 
 
 def whole(name: str, value: Any) -> int:
@@ -69,10 +75,6 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _anything(name: str, value: Any) -> Any:
-    return value
-
-
 def as_object(name: str, value: Any) -> dict[str, Any]:
     """Check an object."""
     if not isinstance(value, dict):
@@ -88,12 +90,12 @@ def as_list(name: str, value: Any) -> list[Any]:
 
 
 class Codec(Generic[Record]):
-    """Writer and reader of one dataclass.
+    """Writer and reader of one dataclass or ``TypedDict``.
 
     Parameters
     ----------
     record
-        The dataclass.
+        The class.
     elsewhere
         Names of its fields that are not in the object.
     readers
@@ -114,11 +116,14 @@ class Codec(Generic[Record]):
     ) -> None:
         self._record = record
         types = get_type_hints(record, include_extras=True)
-        stored = [field for field in fields(record) if field.name not in elsewhere]  # type: ignore[arg-type]
+        known: Any = record
+        stored = [] if is_typeddict(record) else [f for f in fields(known) if f.name not in elsewhere]
+        names = list(types) if is_typeddict(record) else [field.name for field in stored]
+        self._types = {name: types[name] for name in names}
         own = dict(readers or {})
         self._readers = {
-            field.name: own.get(field.name) or _reader(types[field.name], f"{record.__name__}.{field.name}")
-            for field in stored
+            name: own.get(name) or _reader(type_, f"{record.__name__}.{name}")
+            for name, type_ in self._types.items()
         }
         self._required = [
             field.name for field in stored if field.default is MISSING and field.default_factory is MISSING
@@ -127,9 +132,14 @@ class Codec(Generic[Record]):
     def write(self, record: Record) -> dict[str, Any]:
         """Return the object that stands for a record.
 
-        A number that JSON does not have (NaN, infinite) is not known: it is null there, and left out of a mapping.
+        A number that its type does not allow, or that JSON does not have (NaN, infinite), is not known: it is null
+        where the type has that, and left out of a mapping.
         """
-        return {name: _plain(getattr(record, name)) for name in self._readers}
+        if isinstance(record, Mapping):
+            return {
+                name: _plain(type_, record[name]) for name, type_ in self._types.items() if name in record
+            }
+        return {name: _plain(type_, getattr(record, name)) for name, type_ in self._types.items()}
 
     def read(self, name: str, value: Any) -> Record:
         """Return the record that an object stands for; all fields must be in the object.
@@ -165,25 +175,44 @@ def _nested(record: type[Any]) -> Codec[Any]:
     return Codec(record)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items() if not _is_odd(item)}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+def _plain(type_: Any, value: Any) -> Any:
+    """Return what stands for a value of a type."""
+    if value is None:
+        return None
+    type_, optional = _without_none(type_)
+    origin, arguments = get_origin(type_), get_args(type_)
+    if origin is Mapping:
+        return {
+            str(key): _plain(arguments[1], item)
+            for key, item in value.items()
+            if not _is_odd(arguments[1], item)
+        }
+    if origin is tuple:
+        return [_plain(arguments[0], item) for item in value]
     if hasattr(value, "as_json"):
         return value.as_json()
-    if is_dataclass(value):
-        record: Any = type(value)
-        return _nested(record).write(value)
-    return None if _is_odd(value) else value
+    if is_typeddict(type_) or is_dataclass(type_):
+        return _nested(type_).write(value)
+    return None if optional and _is_odd(type_, value) else value
 
 
-def _is_odd(value: Any) -> bool:
-    """Whether it is a number that JSON does not have; such a counter is not known."""
+def _is_odd(type_: Any, value: Any) -> bool:
+    """Whether it is a number that its type or JSON does not have; such a counter is not known."""
+    bounds = bounds_of(type_)
+    if bounds is not None:
+        return bool(bounds.problem(value))
     return isinstance(value, float) and not math.isfinite(value)
 
 
-_SCALARS: Mapping[Any, Reader] = {str: _text, int: whole, float: _number, bool: _flag, Any: _anything}
+def _without_none(type_: Any) -> tuple[Any, bool]:
+    """Return the type without its None, and whether it had one."""
+    arguments = get_args(type_)
+    if get_origin(type_) in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
+        return next(a for a in arguments if a is not NoneType), True
+    return type_, False
+
+
+_SCALARS: Mapping[Any, Reader] = {str: _text, int: whole, float: _number, bool: _flag}
 
 
 def _reader(type_: Any, where: str) -> Reader:
@@ -191,16 +220,19 @@ def _reader(type_: Any, where: str) -> Reader:
     if type_ in _SCALARS:
         return _SCALARS[type_]
     origin, arguments = get_origin(type_), get_args(type_)
-    if origin in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
-        return _optional(_reader(next(a for a in arguments if a is not NoneType), where))
-    if origin is Annotated and len(arguments) == 2 and isinstance(arguments[1], Within):
-        return _within(_reader(arguments[0], where), arguments[1])
+    known, optional = _without_none(type_)
+    if optional:
+        return _optional(_reader(known, where))
+    if origin is Annotated:
+        return _bounded(_reader(arguments[0], where), type_)
     if origin is Literal and all(isinstance(word, str) for word in arguments):
         return _one_of(arguments)
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         return _tuple_of(_reader(arguments[0], where))
     if origin is Mapping and arguments[0] is str:
         return _map_of(_reader(arguments[1], where))
+    if is_typeddict(type_):
+        return _nested(type_).read
     if isinstance(type_, type) and is_dataclass(type_):
         return _own_reader(type_) if hasattr(type_, "from_json") else _nested(type_).read
     raise TypeError(f"{where}: there is no JSON for {type_}")
@@ -210,14 +242,17 @@ def _optional(read: Reader) -> Reader:
     return lambda name, value: None if value is None else read(name, value)
 
 
-def _within(read: Reader, bounds: Within) -> Reader:
-    def reader(name: str, value: Any) -> Any:
+def _bounded(read: Reader, type_: Any) -> Reader:
+    bounds = bounds_of(type_)
+
+    def checked(name: str, value: Any) -> Any:
         number = read(name, value)
-        if not bounds.least <= number <= bounds.most:
-            raise MemberError(f"{name} is {number:g}, not between {bounds.least:g} and {bounds.most:g}")
+        problem = bounds.problem(number) if bounds is not None else ""
+        if problem:
+            raise MemberError(f"{name} {problem}")
         return number
 
-    return reader
+    return checked
 
 
 def _one_of(words: Collection[str]) -> Reader:

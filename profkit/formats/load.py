@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from profkit.errors import FormatError
 from profkit.formats.pstats_file import read_pstats
-from profkit.model import Machine, Manifest, Notice, Process, Run, RunSet, Thread
+from profkit.model import Job, Machine, Manifest, Notice, Process, ProfileError, Run, RunSet, Sampler, Thread
 from profkit.model.notices import MOST_RANKS, missing_ranks
 
 __all__ = ["files_of", "join_ranks", "load_run", "load_side", "ranks_joined"]
@@ -55,7 +54,14 @@ def load_run(path: StrPath, *, edges: bool = True) -> Run:
     read = read_pstats(path, edges=edges)
     python = "" if read.python is None else ".".join(map(str, read.python))
     process = Process(python=python, threads=(Thread(read.profile),))
-    return Run(os.fspath(path), (process,), warnings=read.warnings)
+    return _validated(Run(os.fspath(path), (process,), warnings=read.warnings))
+
+
+def _validated(run: Run) -> Run:
+    try:
+        return run.validate()
+    except ProfileError as error:
+        raise FormatError(run.path, str(error), "its numbers are damaged; profile again") from None
 
 
 def _tail_is_zip(path: StrPath) -> bool:
@@ -142,13 +148,12 @@ def files_of(spec: StrPath) -> tuple[list[str], bool]:
     return [text], False
 
 
-def _job_of(run: Run) -> Mapping[str, Any]:
-    return run.manifest.job or {} if run.manifest is not None else {}
+def _job_of(run: Run) -> Job:
+    return (run.manifest.job if run.manifest is not None else None) or Job()
 
 
 def _rank_of(run: Run) -> int | None:
-    rank = _job_of(run).get("rank")
-    return rank if type(rank) is int else None
+    return _job_of(run).get("rank")
 
 
 def ranks_joined(runs: Sequence[Run]) -> list[Run]:
@@ -163,8 +168,7 @@ def ranks_joined(runs: Sequence[Run]) -> list[Run]:
         if run.manifest is not None and _rank_of(run) is not None:
             job = _job_of(run)
             # A launcher that names no job still says which rank of how many; the command is then the job.
-            name = job.get("id")
-            key = (str(name) if name else run.manifest.command, str(job.get("world_size")))
+            key = (job.get("id") or run.manifest.command, job.get("world_size"))
         groups.setdefault(key, []).append(run)
     result = []
     for group in groups.values():
@@ -204,6 +208,8 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     ------
     ValueError
         There is no run.
+    FormatError
+        Their calls add up to more than a run can make.
     """
     if not runs:
         raise ValueError("no runs to join")
@@ -217,26 +223,29 @@ def join_ranks(runs: Sequence[Run]) -> Run:
         known = [run.manifest for run in ordered if run.manifest is not None]
         statuses = [m.exit_status for m in known]
         ranks = [rank for run in ordered if (rank := _rank_of(run)) is not None]
-        job = {key: value for key, value in _job_of(first).items() if key != "rank"}
+        job = _job_of(first).copy()
+        job.pop("rank", None)
         manifest = replace(
             manifest,
             wall_s=max(m.wall_s for m in known),
             exit_status=next((status for status in statuses if status), statuses[0]),
             # Without a rank of its own, the joined file is not taken for rank 0 when it is read again.
-            job={**job, "ranks": ranks} if job or ranks else None,
+            job={**job, "ranks": tuple(ranks)} if job or ranks else None,
             sampler=_samplers(known),
         )
     processes = tuple(process for run in ordered for process in _of_rank(run))
     path = first.path if len(ordered) == 1 else f"{first.path} and {len(ordered) - 1} more"
-    return Run(
-        path,
-        processes,
-        manifest,
-        _machine(first, ordered),
-        tuple(warnings),
-        # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
-        first.series,
-        _machines(ordered),
+    return _validated(
+        Run(
+            path,
+            processes,
+            manifest,
+            _machine(first, ordered),
+            tuple(warnings),
+            # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
+            first.series,
+            _machines(ordered),
+        )
     )
 
 
@@ -266,17 +275,16 @@ def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
     return found if len(found) > 1 else {}
 
 
-def _samplers(manifests: Sequence[Manifest]) -> dict[str, Any] | None:
+def _samplers(manifests: Sequence[Manifest]) -> Sampler | None:
     """Return the first rank's sampler, with the CPU time that all of them took and what any of them missed."""
     known = [manifest.sampler for manifest in manifests if manifest.sampler is not None]
     if not known:
         return None
-    times = [each.get("cpu_s") for each in known]
-    notes = [note for each in known for note in each.get("notes") or ()]
+    notes = dict.fromkeys(note for each in known for note in each.get("notes", ()))
     return {
         **known[0],
-        "cpu_s": sum(time for time in times if isinstance(time, int | float)),
-        "notes": tuple(dict.fromkeys(notes)),
+        "cpu_s": sum(each.get("cpu_s") or 0.0 for each in known),
+        "notes": tuple(notes),
     }
 
 
@@ -301,6 +309,6 @@ def _doubts(runs: Sequence[Run]) -> list[Notice]:
     if repeated:
         listed = tuple(repeated[:MOST_RANKS])
         doubts.append(Notice("rank-repeated", "", {"ranks": listed, "repeated": len(repeated)}))
-    sizes = [size for run in runs if type(size := _job_of(run).get("world_size")) is int]
-    missing = missing_ranks("rank-file-missing", ranks, max(sizes, default=0)) if ranks else None
+    size = max((_job_of(run).get("world_size") or 0 for run in runs), default=0)
+    missing = missing_ranks("rank-file-missing", ranks, size) if ranks else None
     return doubts if missing is None else [*doubts, missing]

@@ -19,9 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
+from profkit.formats.limits import Budget, LimitError
 from profkit.formats.marshal_scan import PADDING, Bytes
 from profkit.formats.pstats_columns import Columns, parse_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
+from profkit.formats.run_columns import names_of, spend_names, text_sizes
 from profkit.model import Edges, Notice, Profile, ProfileError
 from profkit.model.versions import python_of_paths
 
@@ -62,13 +64,14 @@ class PstatsFile:
 
 
 def _where_it_is(path: str | os.PathLike[str]) -> str:
-    """Say where what a capture has recorded is, if it was killed before it wrote this file."""
+    """Say where what a capture has recorded is, if it did not come to write this file."""
     folder, name = os.path.split(os.fspath(path))
     left = glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.spool-*", "launch.json"))
     if not left:
         return "check the path"
     spool = shlex.quote(os.path.dirname(max(left, key=os.path.getmtime)))
-    return f"a capture to it still runs, or was killed; then run profkit merge {spool} -o {shlex.quote(str(path))}"
+    command = f"profkit merge {spool} -o {shlex.quote(str(path))}"
+    return f"a capture to it still runs, or ended without writing it; then run {command}"
 
 
 def read_padded(path: str | os.PathLike[str]) -> Bytes:
@@ -136,11 +139,14 @@ def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> PstatsFi
 
 def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = True) -> PstatsFile:
     """Parse what `read_padded` returned; parameters, result and errors are those of `read_pstats`."""
+    budget = Budget(len(padded) - PADDING)
     columns = parse_columns(padded, edges=edges)
     if columns is None:
         data = padded.data[: len(padded) - PADDING]
         try:
-            columns = decode_columns(data, edges=edges)
+            columns = decode_columns(data, budget, edges=edges)
+        except LimitError as error:
+            raise FormatError(path, str(error), _NOT_A_PROFILE) from None
         except MalformedError as error:
             hint = "it was cut short: " + _CAPTURE_AGAIN if error.truncated else _NOT_A_PROFILE
             raise FormatError(path, str(error), hint) from None
@@ -156,7 +162,8 @@ def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = T
         )
     try:
         profile = _profile(columns, edges).validate()
-    except ProfileError as error:
+        spend_names(budget, text_sizes(profile.strings), names_of(profile))
+    except (ProfileError, LimitError) as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
     python = python_of_paths([profile.strings[i] for i in set(profile.file.tolist())])
     return PstatsFile(profile, python, columns.sampled, _warnings(columns, profile, python))

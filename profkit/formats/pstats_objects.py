@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from profkit.formats.limits import Budget
 from profkit.formats.pstats_columns import Columns, decode_text
 
 __all__ = ["MalformedError", "decode_columns"]
@@ -58,8 +59,9 @@ class _Pairs(list[tuple[Any, Any]]):
 class _Reader:
     """Plain marshal data, read from the front; nothing is allocated before its bytes are seen."""
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, budget: Budget) -> None:
         self.data = data
+        self.budget = budget
         self.at = 0
         self.references: list[Any] = []
         self.interned: list[str] = []  # Python 2's string references count these alone
@@ -146,17 +148,20 @@ class _Reader:
         if count > _LONGEST_TUPLE and not self.in_code:
             raise MalformedError(f"holds a tuple longer than those of a profile, before byte {self.at}")
         values = tuple([self.object(depth + 1) for _ in range(count)])
+        self.budget.spend("objects of pstats data", 1 + count)
         if _END in values:
             raise MalformedError(f"is damaged before byte {self.at}")
         return values
 
     def pairs(self, depth: int) -> _Pairs:
         """Read a dictionary."""
+        self.budget.spend("dictionaries of pstats data", 1)
         pairs = _Pairs()
         while (key := self.object(depth + 1)) is not _END:
             value = self.object(depth + 1)
             if value is _END:
                 raise MalformedError(f"is damaged before byte {self.at}")
+            self.budget.spend("objects of pstats data", 3)
             pairs.append((key, value))
         return pairs
 
@@ -282,13 +287,15 @@ class _Rows:
         return self.strings.setdefault(text, len(self.strings))
 
 
-def decode_columns(data: memoryview, *, edges: bool) -> Columns:
+def decode_columns(data: memoryview, budget: Budget, *, edges: bool) -> Columns:
     """Read any pstats dump.
 
     Parameters
     ----------
     data
         The file's bytes.
+    budget
+        What they may hold.
     edges
         Whether callers are wanted.
 
@@ -301,8 +308,10 @@ def decode_columns(data: memoryview, *, edges: bool) -> Columns:
     ------
     MalformedError
         The data is no profile, or is damaged.
+    profkit.formats.limits.LimitError
+        It holds more than the file may.
     """
-    reader = _Reader(data)
+    reader = _Reader(data, budget)
     top = reader.object()
     if not isinstance(top, _Pairs):
         raise MalformedError("is not a profile")

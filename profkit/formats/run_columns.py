@@ -11,13 +11,15 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.formats.codec import MemberError
+from profkit.formats.limits import Budget
+from profkit.formats.run_json import Rows
 from profkit.model import Edges, Profile
 from profkit.model.columns import column_dtypes
 
@@ -29,12 +31,15 @@ __all__ = [
     "gather",
     "gather_group",
     "joined_strings",
+    "names_of",
     "no_rows",
     "read_arrays",
     "read_column",
     "read_group",
     "read_strings",
+    "spend_names",
     "text_arrays",
+    "text_sizes",
 ]
 
 Array = npt.NDArray[Any]
@@ -47,11 +52,6 @@ WAIT_COLUMNS = column_dtypes(Profile, optional=True)
 EDGE_COLUMNS = column_dtypes(Edges)
 _TEXT_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
 
-#: Most rows that are read from one file: hundreds of ranks with 100 000 functions each. A compressed member
-#: can claim a thousand times the file's own size.
-MOST_ROWS = 1 << 26
-#: Most bytes of all names together.
-MOST_TEXT = 1 << 30
 #: Most bytes of an array's header; numpy pads it to 128.
 _MOST_HEADER = 1024
 #: What numpy writes before a one-dimensional array of numbers (format 1.0).
@@ -71,12 +71,19 @@ class Members:
     ----------
     read
         Returns a member's bytes, given its name and the most bytes it may have.
-    present
-        Names of all members.
+    sizes
+        The bytes that each member claims to have, by name.
+    budget
+        What the file may hold.
     """
 
     read: Callable[[str, int], bytes]
-    present: frozenset[str]
+    sizes: Mapping[str, int]
+    budget: Budget
+
+    def most(self, name: str, dtype: np.dtype[Any]) -> int:
+        """Return the most numbers that a column can have; `name` is its member's, without the suffix."""
+        return self.sizes.get(f"{name}.npy", 0) // dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,18 +94,23 @@ class Arrays:
     ----------
     strings : tuple of str
         The one string table.
+    sizes : int64 array
+        Lengths of the strings.
     functions, edges : mapping of str to array
         By column name; ``edges`` is empty where they were not asked for.
+    rows, links
+        Their rows, which belong to one thread each.
+    budget
+        Of the file.
     """
 
     strings: tuple[str, ...]
+    sizes: Array
     functions: Mapping[str, Array]
     edges: Mapping[str, Array]
-
-    @property
-    def n_functions(self) -> int:
-        """Rows of the function columns."""
-        return len(self.functions["file"])
+    rows: Rows
+    links: Rows
+    budget: Budget
 
     def profile(self, rows: slice, links: slice | None) -> Profile:
         """Return one thread's profile.
@@ -112,13 +124,22 @@ class Arrays:
         ------
         profkit.model.ProfileError
             The columns contradict each other.
+        profkit.formats.limits.LimitError
+            Their names are more than the file may hold.
         """
+        if rows.start == rows.stop and (links is None or links.start == links.stop):
+            # A run may have thousands of threads without functions, of which there is nothing to check.
+            return replace(
+                Profile.empty(), strings=self.strings, edges=None if links is None else Edges.empty()
+            )
         columns = {name: self.functions[name][rows] for name in FUNCTION_COLUMNS}
         edges = None
         if links is not None:
             edges = Edges(**{name: self.edges[name][links] for name in EDGE_COLUMNS})
         measured: dict[str, Any] = {name: self._measured(name, rows) for name in WAIT_COLUMNS}
-        return Profile(self.strings, **columns, edges=edges, **measured).validate()
+        profile = Profile(self.strings, **columns, edges=edges, **measured).validate()
+        spend_names(self.budget, self.sizes, names_of(profile))
+        return profile
 
     def _measured(self, name: str, rows: slice) -> Array | None:
         """Return a thread's rows of an optional column, ``None`` where it has no number in any."""
@@ -126,6 +147,14 @@ class Arrays:
             return None
         values: Array = self.functions[name][rows]
         return None if np.isnan(values).all() else values
+
+
+def names_of(profile: Profile) -> list[Array]:
+    """Return the columns of names that a viewer's format has: of each function, and of each caller."""
+    found: list[Array] = [profile.file, profile.name, profile.qualname]
+    if profile.edges is not None:
+        found += [profile.file[profile.edges.caller], profile.name[profile.edges.caller]]
+    return found
 
 
 def _encode_text(text: str) -> bytes:
@@ -246,13 +275,15 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     return values
 
 
-def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int = MOST_ROWS) -> Array:
+def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) -> Array:
     """Read one column of at most so many numbers; `name` is its member's, without the suffix."""
     member = f"{name}.npy"
     return _array(member, members.read(member, most * dtype.itemsize + _MOST_HEADER), dtype, most)
 
 
-def read_group(members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
+def read_group(
+    members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]], what: str
+) -> dict[str, Array]:
     """Read columns that belong together, as `gather_group` wrote them.
 
     Parameters
@@ -263,14 +294,21 @@ def read_group(members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]]
         What the members are in.
     dtypes
         Columns, and what they hold.
+    what
+        What the rows are, a key of `limits.WEIGHTS`.
 
     Raises
     ------
     profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
+    profkit.formats.limits.LimitError
+        There are more rows than the file may hold.
     """
+    first, dtype = next(iter(dtypes.items()))
+    most = members.most(f"{group}/{first}", dtype)
+    members.budget.spend(what, most)
     columns = {
-        name: read_column(members, f"{group}/{name}", dtype.newbyteorder("<"))
+        name: read_column(members, f"{group}/{name}", dtype.newbyteorder("<"), most)
         for name, dtype in dtypes.items()
     }
     if len({len(values) for values in columns.values()}) > 1:
@@ -284,9 +322,39 @@ def no_rows(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
 
 
 def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
-    """Read the string table that `text_arrays` wrote under a prefix."""
-    raw = read_column(members, f"{prefix}strings", np.dtype(np.uint8), MOST_TEXT)
-    return _strings(raw, read_column(members, f"{prefix}string_offsets", COUNT))
+    """Read the string table that `text_arrays` wrote under a prefix; errors are those of `read_group`."""
+    text, offsets = f"{prefix}strings", f"{prefix}string_offsets"
+    size, count = members.most(text, np.dtype(np.uint8)), members.most(offsets, COUNT)
+    members.budget.spend("bytes of strings", size)
+    members.budget.spend("strings", count)
+    return _strings(
+        read_column(members, text, np.dtype(np.uint8), size), read_column(members, offsets, COUNT, count)
+    )
+
+
+def text_sizes(strings: Sequence[str]) -> Array:
+    """Return the length of each string of a table."""
+    return np.fromiter(map(len, strings), np.int64, len(strings))
+
+
+def spend_names(budget: Budget, sizes: Array, columns: Iterable[Array]) -> None:
+    """Weigh the texts that columns refer to, as often as they do: formats of viewers hold each once a row.
+
+    Parameters
+    ----------
+    budget
+        Of the file.
+    sizes
+        What `text_sizes` returned for the string table.
+    columns
+        Indices into the table, checked before.
+
+    Raises
+    ------
+    profkit.formats.limits.LimitError
+        They are more than the file may hold.
+    """
+    budget.spend("bytes of names", sum(int(sizes[column].sum()) for column in columns))
 
 
 def read_arrays(members: Members, *, edges: bool) -> Arrays:
@@ -304,12 +372,19 @@ def read_arrays(members: Members, *, edges: bool) -> Arrays:
     profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
-    waits = {
-        name: dtype for name, dtype in WAIT_COLUMNS.items() if f"functions/{name}.npy" in members.present
-    }
-    functions = read_group(members, "functions", {**FUNCTION_COLUMNS, **waits})
-    links = read_group(members, "edges", EDGE_COLUMNS) if edges else {}
-    return Arrays(read_strings(members), functions, links)
+    waits = {name: dtype for name, dtype in WAIT_COLUMNS.items() if f"functions/{name}.npy" in members.sizes}
+    functions = read_group(members, "functions", {**FUNCTION_COLUMNS, **waits}, "functions")
+    links = read_group(members, "edges", EDGE_COLUMNS, "caller–callee sums") if edges else {}
+    strings = read_strings(members)
+    return Arrays(
+        strings,
+        text_sizes(strings),
+        functions,
+        links,
+        Rows(len(functions["file"])),
+        Rows(len(links["caller"]) if links else 0),
+        members.budget,
+    )
 
 
 def _strings(raw: Array, offsets: Array) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from profkit.formats.codec import Codec, MemberError, as_list, as_object, whole
+from profkit.formats.codec import Codec, MemberError, as_list, whole
 from profkit.formats.run_notices import read_notices
-from profkit.model import Manifest, Notice, Process, Run, Thread
+from profkit.model import Manifest, Notice, Process, Run, Sampler, Thread
 
-__all__ = ["MANIFEST", "PROCESS", "RUN", "THREAD", "decode", "encode", "row_range"]
+__all__ = ["MANIFEST", "PROCESS", "RUN", "THREAD", "Rows", "decode", "encode"]
 
 
 def _notices(name: str, value: Any) -> tuple[Notice, ...]:
@@ -23,11 +23,11 @@ def _notices(name: str, value: Any) -> tuple[Notice, ...]:
         raise MemberError(str(error)) from None
 
 
-def _sampler(name: str, value: Any) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    known = as_object(name, value)
-    return {**known, "notes": _notices(f"{name}.notes", known["notes"])} if "notes" in known else known
+SAMPLER = Codec(Sampler, readers={"notes": _notices})
+
+
+def _sampler(name: str, value: Any) -> Sampler | None:
+    return None if value is None else SAMPLER.read(name, value)
 
 
 MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
@@ -37,12 +37,34 @@ PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"), readers={"n
 THREAD = Codec(Thread, elsewhere=("profile", "range_calls"))
 
 
-def row_range(name: str, value: Any, rows: int) -> slice:
-    """Check a ``[start, stop]`` pair against the number of rows there are."""
-    pair = as_list(name, value)
-    if len(pair) != 2 or not 0 <= whole(name, pair[0]) <= whole(name, pair[1]) <= rows:
-        raise MemberError(f"{name} is not a range of its {rows} rows")
-    return slice(pair[0], pair[1])
+class Rows:
+    """The rows of a group of columns, each of which belongs to one process or thread.
+
+    Parameters
+    ----------
+    count
+        How many there are.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._left = count
+
+    def take(self, name: str, value: Any) -> slice:
+        """Return the rows that a ``[start, stop]`` pair names.
+
+        Raises
+        ------
+        MemberError
+            It is none, there are no such rows, or more have been taken than there are.
+        """
+        pair = as_list(name, value)
+        if len(pair) != 2 or not 0 <= whole(name, pair[0]) <= whole(name, pair[1]) <= self.count:
+            raise MemberError(f"{name} is not a range of its {self.count} rows")
+        self._left -= pair[1] - pair[0]
+        if self._left < 0:
+            raise MemberError(f"{name} has rows that belong to others")
+        return slice(pair[0], pair[1])
 
 
 def encode(document: Any) -> bytes:

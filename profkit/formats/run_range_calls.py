@@ -20,7 +20,7 @@ from profkit.formats.run_columns import (
     read_strings,
     text_arrays,
 )
-from profkit.formats.run_json import row_range
+from profkit.formats.run_json import Rows
 from profkit.model import RangeCalls
 
 __all__ = ["RangeCallArrays", "gather_range_calls", "read_range_calls"]
@@ -53,6 +53,7 @@ class RangeCallArrays:
         self._strings = strings
         self._contexts = contexts
         self._rows = rows
+        self._of_contexts, self._of_rows = Rows(len(contexts["parent"])), Rows(len(rows["context"]))
 
     def calls(self, name: str, value: Any, functions: int) -> RangeCalls | None:
         """Return the sums that a thread's field describes, ``None`` where it has none.
@@ -67,8 +68,8 @@ class RangeCallArrays:
         if value is None:
             return None
         fields = as_object(name, value)
-        contexts = row_range(f"{name}.contexts", fields.get("contexts"), len(self._contexts["parent"]))
-        rows = row_range(f"{name}.functions", fields.get("functions"), len(self._rows["context"]))
+        contexts = self._of_contexts.take(f"{name}.contexts", fields.get("contexts"))
+        rows = self._of_rows.take(f"{name}.functions", fields.get("functions"))
         columns: dict[str, Any] = {key: column[contexts] for key, column in self._contexts.items()}
         columns.update((key, column[rows]) for key, column in self._rows.items())
         return RangeCalls(self._strings, **columns).validate(functions)
@@ -83,10 +84,10 @@ def read_range_calls(members: Members) -> RangeCallArrays:
         A column is missing, is no array of its type, or has another length than the others.
     """
     contexts, rows = RangeCalls.columns()
-    if f"{_CONTEXTS}/parent.npy" not in members.present:
+    if f"{_CONTEXTS}/parent.npy" not in members.sizes:
         return RangeCallArrays(("",), no_rows(contexts), no_rows(rows))
     return RangeCallArrays(
         read_strings(members, f"{_CONTEXTS}/"),
-        read_group(members, _CONTEXTS, contexts),
-        read_group(members, _FUNCTIONS, rows),
+        read_group(members, _CONTEXTS, contexts, "range contexts"),
+        read_group(members, _FUNCTIONS, rows, "functions inside ranges"),
     )

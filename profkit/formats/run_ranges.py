@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from profkit.formats.codec import Codec
+from profkit.formats.limits import Budget
 from profkit.formats.run_columns import (
     Array,
     Members,
@@ -18,9 +19,11 @@ from profkit.formats.run_columns import (
     no_rows,
     read_group,
     read_strings,
+    spend_names,
     text_arrays,
+    text_sizes,
 )
-from profkit.formats.run_json import row_range
+from profkit.formats.run_json import Rows
 from profkit.model.columns import column_dtypes
 from profkit.model.ranges import Ranges
 
@@ -55,9 +58,12 @@ def range_document(ranges: Ranges, row: int) -> dict[str, Any]:
 class RangeArrays:
     """Columns of all processes' ranges."""
 
-    def __init__(self, strings: tuple[str, ...], columns: dict[str, Array]) -> None:
+    def __init__(self, strings: tuple[str, ...], columns: dict[str, Array], budget: Budget) -> None:
         self._strings = strings
+        self._sizes = text_sizes(strings)
         self._columns = columns
+        self._rows = Rows(len(columns["name"]))
+        self._budget = budget
 
     def ranges(self, name: str, value: Any) -> Ranges | None:
         """Return the ranges that a process's field describes, ``None`` where it has none.
@@ -68,13 +74,17 @@ class RangeArrays:
             The field is not what it should be.
         profkit.model.ProfileError
             The columns contradict each other.
+        profkit.formats.limits.LimitError
+            Their names are more than the file may hold.
         """
         if value is None:
             return None
         fields = _CODEC.read_fields(name, value)
-        rows = row_range(f"{name}.rows", value.get("rows"), len(self._columns["name"]))
+        rows = self._rows.take(f"{name}.rows", value.get("rows"))
         columns: dict[str, Any] = {key: column[rows] for key, column in self._columns.items()}
-        return Ranges(self._strings, **columns, **fields).validate()
+        ranges = Ranges(self._strings, **columns, **fields).validate()
+        spend_names(self._budget, self._sizes, (ranges.name, ranges.domain, ranges.category))
+        return ranges
 
 
 def read_ranges(members: Members) -> RangeArrays:
@@ -85,7 +95,7 @@ def read_ranges(members: Members) -> RangeArrays:
     profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
-    if "ranges/name.npy" not in members.present:
-        return RangeArrays(("",), no_rows(_COLUMNS))
-    columns = read_group(members, "ranges", _COLUMNS)
-    return RangeArrays(read_strings(members, "ranges/"), columns)
+    if "ranges/name.npy" not in members.sizes:
+        return RangeArrays(("",), no_rows(_COLUMNS), members.budget)
+    columns = read_group(members, "ranges", _COLUMNS, "NVTX ranges")
+    return RangeArrays(read_strings(members, "ranges/"), columns, members.budget)

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.formats.codec import MemberError
 from profkit.formats.run_columns import Array, Members, gather_group, no_rows, read_column, read_group
-from profkit.formats.run_json import row_range
+from profkit.formats.run_json import Rows
 from profkit.model import Series, ThreadSamples
 from profkit.model.columns import column_dtypes
 
@@ -24,11 +23,6 @@ _COUNT, _VALUE = np.dtype("<i8"), np.dtype("<f8")
 _SAMPLE_COLUMNS = column_dtypes(ThreadSamples)
 _SERIES_TIME = "series/time_ns"
 _SERIES_MEMBER = re.compile(r"series/([a-z][a-z0-9_]{0,63})\.npy")
-
-#: Most columns of a series that are read; there are about fifteen.
-MOST_COLUMNS = 256
-#: Most readings of a series: a sampler keeps 16 384.
-MOST_READINGS = 1 << 22
 
 
 def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
@@ -57,20 +51,15 @@ def read_series(members: Members) -> Series | None:
     profkit.model.ProfileError
         The columns contradict each other.
     """
-    if f"{_SERIES_TIME}.npy" not in members.present:
+    if f"{_SERIES_TIME}.npy" not in members.sizes:
         return None
-    names = sorted(match[1] for member in members.present if (match := _SERIES_MEMBER.fullmatch(member)))
-    if len(names) > MOST_COLUMNS:
-        raise MemberError(f"a series has more than {MOST_COLUMNS} columns")
+    names = sorted(match[1] for member in members.sizes if (match := _SERIES_MEMBER.fullmatch(member)))
+    most = members.most(_SERIES_TIME, _COUNT)
+    members.budget.spend("readings of the machine", most * len(names))
     columns = {
-        name: read_column(members, f"series/{name}", _VALUE, MOST_READINGS)
-        for name in names
-        if name != "time_ns"
+        name: read_column(members, f"series/{name}", _VALUE, most) for name in names if name != "time_ns"
     }
-    for name, column in columns.items():
-        if np.isinf(column).any():
-            raise MemberError(f"series/{name} has an infinite reading")
-    return Series(read_column(members, _SERIES_TIME, _COUNT, MOST_READINGS), columns).validate()
+    return Series(read_column(members, _SERIES_TIME, _COUNT, most), columns).validate()
 
 
 class SampleArrays:
@@ -78,6 +67,7 @@ class SampleArrays:
 
     def __init__(self, columns: dict[str, Array]) -> None:
         self._columns = columns
+        self._rows = Rows(len(columns["tid"]))
 
     def samples(self, name: str, value: Any) -> ThreadSamples | None:
         """Return the samples that a process's ``[start, stop]`` names, ``None`` where it has none.
@@ -91,7 +81,7 @@ class SampleArrays:
         """
         if value is None:
             return None
-        rows = row_range(name, value, len(self._columns["tid"]))
+        rows = self._rows.take(name, value)
         return ThreadSamples(**{key: column[rows] for key, column in self._columns.items()}).validate()
 
 
@@ -103,6 +93,6 @@ def read_samples(members: Members) -> SampleArrays:
     profkit.formats.codec.MemberError
         A column is missing, is no array of its type, or has another length than the others.
     """
-    if "samples/tid.npy" not in members.present:
+    if "samples/tid.npy" not in members.sizes:
         return SampleArrays(no_rows(_SAMPLE_COLUMNS))
-    return SampleArrays(read_group(members, "samples", _SAMPLE_COLUMNS))
+    return SampleArrays(read_group(members, "samples", _SAMPLE_COLUMNS, "samples of threads"))

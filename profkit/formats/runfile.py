@@ -21,9 +21,9 @@ from profkit.errors import FormatError
 from profkit.formats import run_json
 from profkit.formats.atomic import replacing
 from profkit.formats.codec import MemberError, as_list, as_object
+from profkit.formats.limits import Budget, LimitError, json_weight
 from profkit.formats.pstats_write import write_pstats
 from profkit.formats.run_columns import Arrays, Members, array_bytes, gather, read_arrays
-from profkit.formats.run_json import row_range
 from profkit.formats.run_range_calls import RangeCallArrays, gather_range_calls, read_range_calls
 from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
 from profkit.formats.run_series import (
@@ -33,7 +33,7 @@ from profkit.formats.run_series import (
     read_samples,
     read_series,
 )
-from profkit.model import Manifest, Process, ProfileError, Run, Thread
+from profkit.model import Manifest, Process, ProfileError, Run, Sampler, Thread
 from profkit.model.merge import merge_profiles
 
 __all__ = ["SCHEMA", "read_run", "write_run"]
@@ -44,8 +44,6 @@ _MANIFEST, _PROCESSES = "manifest.json", "processes.json"
 
 #: Level 6 takes three times as long as this for a tenth less (100 000 functions).
 _COMPRESSION_LEVEL = 1
-#: Most bytes of a JSON member that are read.
-_MOST_JSON = 1 << 28
 #: Modification time of all members, so that equal runs are equal files.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _CHUNK = 1 << 20
@@ -176,6 +174,8 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True) -> Run:
         raise FormatError(
             path, f"was written as {error}, this profkit reads {SCHEMA}", "use a newer profkit"
         ) from None
+    except LimitError as error:
+        raise FormatError(path, str(error), "profkit does not write such files") from None
     except (MemberError, ProfileError, *_ZIP_ERRORS) as error:
         problem = " ".join(str(error).split())[:120] or type(error).__name__
         raise FormatError(
@@ -194,6 +194,7 @@ class _Archive:
         self.archive = archive
         self.file_size = file_size
         self.members = {info.filename: info for info in archive.infolist()}
+        self.budget = Budget(file_size)
 
     def read(self, member: str, most: int) -> bytes:
         """Return a member's bytes; it may claim any size, but gets no more memory than it has data."""
@@ -213,24 +214,34 @@ class _Archive:
             raise MemberError(f"{member} has another size than it claims")
         return data
 
+    def json(self, member: str) -> Any:
+        """Return a JSON member's document, weighed before it is made."""
+        info = self.members.get(member)
+        size = 0 if info is None else info.file_size
+        self.budget.spend("bytes of JSON", size)
+        text = self.read(member, size)
+        self.budget.spend("values of JSON", json_weight(text))
+        return run_json.decode(member, text)
+
     def run(self, path: str, edges: bool) -> Run:
         """Read everything."""
         if _MANIFEST not in self.members:
             raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
-        document = as_object(_MANIFEST, run_json.decode(_MANIFEST, self.read(_MANIFEST, _MOST_JSON)))
+        document = as_object(_MANIFEST, self.json(_MANIFEST))
         _check_schema(document.get("schema"))
         manifest: Manifest | None = None
         if document.get("captured", True) is not False:
             manifest = run_json.MANIFEST.read("manifest", document)
-        members = Members(self.read, frozenset(self.members))
+        sizes = {name: info.file_size for name, info in self.members.items()}
+        members = Members(self.read, sizes, self.budget)
         arrays = read_arrays(members, edges=edges)
         ranges = read_ranges(members)
         samples = read_samples(members)
         inside = read_range_calls(members)
-        processes = run_json.decode(_PROCESSES, self.read(_PROCESSES, _MOST_JSON))
+        processes = self.json(_PROCESSES)
         if not isinstance(processes, list) or not processes:
             raise MemberError(f"{_PROCESSES} is not a list of processes")
-        return Run(
+        run = Run(
             path,
             tuple(
                 _process(f"process {i}", value, arrays, ranges, samples, inside, edges)
@@ -239,7 +250,24 @@ class _Archive:
             manifest,
             series=read_series(members),
             **run_json.RUN.read_fields("manifest", document),
-        )
+        ).validate()
+        _spend_texts(self.budget, run)
+        return run
+
+
+def _spend_texts(budget: Budget, run: Run) -> None:
+    """Weigh what every report goes through one by one, however small it is in the file."""
+    notices = len(run.warnings) + sum(len(process.notes) for process in run.processes)
+    words = sum(
+        len(process.command) + len(process.environment) + len(process.pools or ())
+        for process in run.processes
+    )
+    manifest = run.manifest
+    if manifest is not None:
+        words += len(manifest.command) + len(manifest.environment) + len(manifest.packages)
+        notices += len((manifest.sampler or Sampler()).get("notes", ()))
+    budget.spend("words, variables and packages", words)
+    budget.spend("notices", notices)
 
 
 def _check_schema(schema: Any) -> None:
@@ -276,11 +304,11 @@ def _process(
 
 def _thread(name: str, value: Any, arrays: Arrays, inside: RangeCallArrays, edges: bool) -> Thread:
     fields = run_json.THREAD.read_fields(name, value)
-    rows = row_range(f"{name}.functions", value.get("functions"), arrays.n_functions)
+    rows = arrays.rows.take(f"{name}.functions", value.get("functions"))
     n = rows.stop - rows.start
     links = None
     if edges and value.get("edges") is not None:
-        links = row_range(f"{name}.edges", value["edges"], len(arrays.edges["caller"]))
+        links = arrays.links.take(f"{name}.edges", value["edges"])
     if any(not 0 <= call.function < n for call in fields.get("open_calls", ())):
         raise MemberError(f"{name}.open_calls points outside its {n} rows")
     return Thread(

@@ -254,8 +254,8 @@ def _grouped(
                 names=len(names[i]),
                 count=int(count[i]),
                 total_s=float(total[i]) if timed else 0.0,
-                median_s=float(np.median(ended)) if timed else None,
-                p95_s=float(np.percentile(ended, 95)) if timed else None,
+                median_s=_quantile(ended, 0.5) if timed else None,
+                p95_s=_quantile(ended, 0.95) if timed else None,
                 parent=None if outer is None else keys[outer],
                 share_of_parent=None if outer is None or total[outer] <= 0 else float(inside / total[outer]),
                 unbalanced=int(unbalanced[i]),
@@ -336,9 +336,9 @@ def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
     x, y = a.durations, b.durations
     median = p95 = slower = None
     if len(x) and len(y):
-        median = _ratio(np.median(x), np.median(y))
+        median = _ratio(_quantile(x, 0.5), _quantile(y, 0.5))
         if min(len(x), len(y)) >= MIN_P95:
-            p95 = _ratio(np.percentile(x, 95), np.percentile(y, 95))
+            p95 = _ratio(_quantile(x, 0.95), _quantile(y, 0.95))
         if min(len(x), len(y)) >= MIN_SHIFT:
             below, upto = np.searchsorted(x, y, "left"), np.searchsorted(x, y, "right")
             slower = float((below + upto).mean() / (2 * len(x)))
@@ -346,5 +346,13 @@ def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
     return RangeChange(key, a.row, b.row, median, p95, total, slower)
 
 
-def _ratio(baseline: float | np.floating, candidate: float | np.floating) -> float | None:
+def _quantile(ordered: Floats, part: float) -> float:
+    """Return a quantile of values in ascending order, as `numpy.quantile`, which takes 200 µs for it."""
+    at = part * (len(ordered) - 1)
+    below = int(at)
+    low = float(ordered[below])
+    return low + (float(ordered[min(below + 1, len(ordered) - 1)]) - low) * (at - below)
+
+
+def _ratio(baseline: float, candidate: float) -> float | None:
     return float(candidate / baseline) if baseline > 0 else None

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from profkit.model import Host, Pool, Process, Run, RunSet
+from profkit.model import Git, Host, Pool, Process, Run, RunSet
 
 __all__ = ["Setting", "differences", "set_by_hand"]
 
@@ -81,12 +81,9 @@ def _facts(run: Run) -> Iterator[dict[str, str]]:
     yield set_by_hand(run.manifest.environment)
     yield _pools(first.pools or ())
     yield dict(run.manifest.packages)
-    git = run.manifest.git or {}
-    yield (
-        {"revision": f"{str(git['revision'])[:12]}{' +' if git.get('dirty') else ''}"}
-        if git.get("revision")
-        else {}
-    )
+    git = run.manifest.git or Git()
+    revision = git.get("revision", "")
+    yield {"revision": f"{revision[:12]}{' +' if git.get('dirty') else ''}"} if revision else {}
 
 
 def _machine(host: Host) -> dict[str, str]:

@@ -6,7 +6,9 @@ from profkit.model.profile import Edges, Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.run import (
+    Git,
     Host,
+    Job,
     Machine,
     Manifest,
     OpenCall,
@@ -14,6 +16,7 @@ from profkit.model.run import (
     Process,
     Run,
     RunSet,
+    Sampler,
     Thread,
 )
 from profkit.model.series import Series, ThreadSamples
@@ -27,7 +30,9 @@ __all__ = [
     "STDLIB",
     "Edges",
     "FunctionKey",
+    "Git",
     "Host",
+    "Job",
     "Machine",
     "Manifest",
     "Notice",
@@ -41,6 +46,7 @@ __all__ = [
     "Roots",
     "Run",
     "RunSet",
+    "Sampler",
     "Series",
     "Thread",
     "ThreadSamples",

@@ -1,20 +1,27 @@
 """Which fields of a record are columns, and what they hold: as the types of the fields say.
 
 A record of columns is a dataclass whose arrays have one row for each function, range, sample …; their types, such as
-``npt.NDArray[np.int64]``, are the one place that says their dtypes.
+`bounds.Counts`, are the one place that says their dtypes and what their numbers can be.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
-__all__ = ["column_dtypes"]
+from profkit.model.bounds import Bounds, bounds_of
+
+__all__ = ["ProfileError", "check_columns", "check_indices", "check_values", "column_dtypes"]
+
+
+class ProfileError(ValueError):
+    """The columns contradict each other, or hold what cannot be; the message names the column."""
 
 
 @functools.cache
@@ -32,13 +39,102 @@ def column_dtypes(record: type, *, optional: bool = False) -> Mapping[str, np.dt
     found = {}
     for field in fields(record):
         type_ = types[field.name]
-        alternatives = get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,)
+        alternatives = get_args(type_) if _is_union(type_) else (type_,)
         arrays = [array for array in map(_resolved, alternatives) if get_origin(array) is np.ndarray]
         if arrays and optional == (NoneType in alternatives):
-            _, dtype = get_args(arrays[0])
-            (scalar,) = get_args(dtype)
-            found[field.name] = np.dtype(scalar)
+            found[field.name] = _type_of(arrays[0])[0]
     return MappingProxyType(found)
+
+
+@functools.cache
+def _column_types(record: type) -> Mapping[str, tuple[np.dtype[Any], Bounds | None, bool]]:
+    """Return the dtype of each of a record's columns, what its numbers can be, and whether it may be ``None``."""
+    types = get_type_hints(record, include_extras=True)
+    return {
+        name: (*_type_of(next(t for t in alternatives if t is not NoneType)), NoneType in alternatives)
+        for name in (*column_dtypes(record), *column_dtypes(record, optional=True))
+        for alternatives in [get_args(types[name]) if _is_union(types[name]) else (types[name],)]
+    }
+
+
+def check_columns(record: object, n: int, what: str, names: Iterable[str] | None = None) -> None:
+    """Check dtype, length and numbers of a record's columns.
+
+    Parameters
+    ----------
+    record
+        The dataclass; optional columns may be ``None``.
+    n
+        How many rows they have.
+    what
+        What the columns belong to, for the message.
+    names
+        Only these columns.
+
+    Raises
+    ------
+    ProfileError
+        A column has another dtype or length, or holds a number that it cannot.
+    """
+    kind: Any = type(record)
+    types = _column_types(kind)
+    for name in types if names is None else names:
+        dtype, bounds, optional = types[name]
+        values = getattr(record, name)
+        if values is not None or not optional:
+            _check(what, name, values, n, dtype, bounds)
+
+
+def check_values(what: str, name: str, values: npt.NDArray[Any], n: int, type_: Any) -> None:
+    """Check a column that is no field of a record; errors are those of `check_columns`.
+
+    Parameters
+    ----------
+    what, name
+        What it belongs to, and its name, for the message.
+    values
+        The column.
+    n
+        How many rows it has.
+    type_
+        What it has to be: an array type, or one of `bounds`.
+    """
+    _check(what, name, values, n, *_type_of(type_))
+
+
+def _check(
+    what: str, name: str, values: npt.NDArray[Any], n: int, dtype: np.dtype[Any], bounds: Bounds | None
+) -> None:
+    if values.dtype != dtype or values.shape != (n,):
+        raise ProfileError(f"{what}: {name} is not a column of {n} {dtype.name}")
+    problem = bounds.problem_in(values) if bounds is not None else ""
+    if problem:
+        raise ProfileError(f"{what}: {name} {problem}")
+
+
+def _type_of(type_: Any) -> tuple[np.dtype[Any], Bounds | None]:
+    """Return the dtype of an array type, and what its numbers can be."""
+    array = _resolved(get_args(type_)[0] if get_origin(type_) is Annotated else type_)
+    (scalar,) = get_args(get_args(array)[1])
+    return np.dtype(scalar), bounds_of(type_)
+
+
+def check_indices(record: object, what: str, names: Iterable[str], rows: int, least: int = 0) -> None:
+    """Check columns that are rows of a table of so many, from `least` on, which stands for none where it is −1.
+
+    Raises
+    ------
+    ProfileError
+        One points outside the table.
+    """
+    for name in names:
+        values = getattr(record, name)
+        if len(values) and (values.min() < least or values.max() >= rows):
+            raise ProfileError(f"{what}: {name} points outside its table of {rows}")
+
+
+def _is_union(type_: Any) -> bool:
+    return get_origin(type_) in (Union, UnionType)
 
 
 def _resolved(type_: Any) -> Any:

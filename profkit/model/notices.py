@@ -64,6 +64,8 @@ class Meaning(NamedTuple):
     numbers: Mapping[str, str] = MappingProxyType({})
 
 
+_UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?"}
+
 #: Every code. A code never changes its meaning: another meaning gets another code.
 CODES: Mapping[str, Meaning] = {
     "text": Meaning("a sentence of a run file that was written when warnings were sentences"),
@@ -81,15 +83,23 @@ CODES: Mapping[str, Meaning] = {
     "torch-emit-nvtx": Meaning(),
     # From the process's start; without `end_s` it lasted until the process's end.
     "own-cprofile": Meaning("", {"times": "count", "begin_s": "s", "end_s": "s?"}),
-    # Said of processes by the packer. `idle_lost_s`: where the process only waited. `estimated`: processes whose
-    # open calls have estimated times.
-    "worker-ended": Meaning("", {"lost_s": "s", "idle_lost_s": "s?"}),
-    "process-killed": Meaning("", {"lost_s": "s", "idle_lost_s": "s?", "estimated": "count?"}),
-    "process-running": Meaning(),
+    # Said of processes by the packer: the newest record is not the last. `lost_s`: from that record to the end, the
+    # most of all the processes; `cpu_s`: what all of them used in that time; `estimated`: processes whose open calls
+    # have estimated times. Each is absent where it is not known.
+    "killed-by-signal": Meaning("the signal's name", _UNRECORDED),
+    "exited-unrecorded": Meaning("", {"status": "count", **_UNRECORDED}),
+    "last-record-failed": Meaning("the system's error", _UNRECORDED),
+    "replaced-unrecorded": Meaning("", _UNRECORDED),
+    "worker-unrecorded": Meaning("", _UNRECORDED),
+    "ended-unrecorded": Meaning("", _UNRECORDED),
+    "end-unknown": Meaning("", _UNRECORDED),
+    "process-running": Meaning("", _UNRECORDED),
+    "process-unrecorded": Meaning("the system's error; empty where it is not known"),
     "threads-in-one-stack": Meaning("", {"python": "text"}),
     # Said of a capture as a whole.
-    "launcher-killed": Meaning(),
-    "no-python-process": Meaning(),
+    "capture-running": Meaning(),
+    "capture-unfinished": Meaning(),
+    "no-record": Meaning(),
     "record-unreadable": Meaning("the record's file", {"problem": "text"}),
     "rank-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
     # NVTX.
@@ -104,6 +114,7 @@ CODES: Mapping[str, Meaning] = {
     "nvtx-names-damaged": Meaning("the file", {"blocks": "count"}),
     # The sampler, which watches from outside.
     "samples-unreadable": Meaning("the exception"),
+    "samples-not-saved": Meaning("the system's error"),
     "sampler-no-proc": Meaning(),
     "sampler-not-started": Meaning("the exception"),
     "sampler-stopped": Meaning("the exception"),

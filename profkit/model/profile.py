@@ -11,15 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.bounds import Counts, PrimitiveCounts, Times
+from profkit.model.columns import ProfileError, check_columns, check_indices
+
 __all__ = ["Edges", "Profile", "ProfileError"]
 
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
-
-class ProfileError(ValueError):
-    """The columns contradict each other; the message names the column."""
+#: Columns of a `Profile` that are indices into its strings.
+_TEXTS = ("file", "name", "qualname", "module", "source_hash")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +39,10 @@ class Edges:
 
     caller: Index
     callee: Index
-    ncalls: Ints
-    primitive_calls: Ints
-    tottime: Floats
-    cumtime: Floats
+    ncalls: Counts
+    primitive_calls: PrimitiveCounts
+    tottime: Times
+    cumtime: Times
 
     def __len__(self) -> int:
         return len(self.caller)
@@ -85,15 +87,15 @@ class Profile:
     qualname: Index
     module: Index
     source_hash: Index
-    ncalls: Ints
-    primitive_calls: Ints
-    tottime: Floats
-    cumtime: Floats
+    ncalls: Counts
+    primitive_calls: PrimitiveCounts
+    tottime: Times
+    cumtime: Times
     edges: Edges | None = None
-    wait: Floats | None = None
-    blocked: Floats | None = None
-    cumwait: Floats | None = None
-    cumblocked: Floats | None = None
+    wait: Times | None = None
+    blocked: Times | None = None
+    cumwait: Times | None = None
+    cumblocked: Times | None = None
 
     def __len__(self) -> int:
         return len(self.name)
@@ -119,44 +121,15 @@ class Profile:
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, an index points outside its table, or a
-            time is not a number.
+            A column has another length or dtype than the others, an index points outside its table, or a number
+            cannot be one of its column.
         """
-        n = len(self.name)
         if not self.strings or self.strings[0] != "":
-            raise ProfileError("string table does not start with the empty string")
-        for column in ("file", "name", "qualname", "module", "source_hash"):
-            _check_index(column, getattr(self, column), n, len(self.strings))
-        _check_column("line", self.line, n, np.int32)
-        for column in ("ncalls", "primitive_calls"):
-            _check_column(column, getattr(self, column), n, np.int64)
-        for column in ("tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked"):
-            values = getattr(self, column)
-            if values is not None:
-                _check_column(column, values, n, np.float64)
-                if not np.isfinite(values).all():
-                    raise ProfileError(f"{column} holds a value that is not a finite number")
+            raise ProfileError("the string table does not start with the empty string")
+        n = len(self)
+        check_columns(self, n, "functions")
+        check_indices(self, "functions", _TEXTS, len(self.strings))
         if self.edges is not None:
-            m = len(self.edges)
-            _check_index("caller", self.edges.caller, m, n)
-            _check_index("callee", self.edges.callee, m, n)
-            for column in ("ncalls", "primitive_calls"):
-                _check_column(f"edge {column}", getattr(self.edges, column), m, np.int64)
-            for column in ("tottime", "cumtime"):
-                _check_column(f"edge {column}", getattr(self.edges, column), m, np.float64)
-                if not np.isfinite(getattr(self.edges, column)).all():
-                    raise ProfileError(f"edge {column} holds a value that is not a finite number")
+            check_columns(self.edges, len(self.edges), "edges")
+            check_indices(self.edges, "edges", ("caller", "callee"), n)
         return self
-
-
-def _check_column(column: str, values: npt.NDArray[np.generic], n: int, dtype: type[np.generic]) -> None:
-    if values.shape != (n,):
-        raise ProfileError(f"{column} has shape {values.shape}, expected ({n},)")
-    if values.dtype != dtype:
-        raise ProfileError(f"{column} is {values.dtype}, expected {np.dtype(dtype)}")
-
-
-def _check_index(column: str, values: Index, n: int, bound: int) -> None:
-    _check_column(column, values, n, np.int32)
-    if n and (int(values.min()) < 0 or int(values.max()) >= bound):
-        raise ProfileError(f"{column} points outside its table of {bound}")

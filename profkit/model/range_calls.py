@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from profkit.model.columns import column_dtypes
-from profkit.model.profile import Index, Ints, ProfileError
+from profkit.model.bounds import Counts, Times, Waits
+from profkit.model.columns import ProfileError, check_columns, check_indices, column_dtypes
+from profkit.model.profile import Index
 
 __all__ = ["RangeCalls"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Columns of contexts; all others have a row for each context and function.
 _CONTEXTS = ("parent", "name", "domain", "opener", "count")
@@ -52,13 +50,13 @@ class RangeCalls:
     name: Index
     domain: Index
     opener: Index
-    count: Ints
+    count: Counts
     context: Index
     function: Index
-    ncalls: Ints
-    tottime: Floats
-    wait: Floats
-    blocked: Floats
+    ncalls: Counts
+    tottime: Times
+    wait: Waits
+    blocked: Waits
 
     @staticmethod
     def columns() -> tuple[dict[str, np.dtype[Any]], dict[str, np.dtype[Any]]]:
@@ -73,25 +71,18 @@ class RangeCalls:
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, or points outside its table.
+            A column has another length or dtype than the others, points outside its table, or holds a number that
+            it cannot.
         """
         if not self.strings or self.strings[0]:
             raise ProfileError("the string table of range contexts does not start with the empty string")
-        for columns, n in zip(self.columns(), (len(self.parent), len(self.context)), strict=True):
-            for column, dtype in columns.items():
-                values = getattr(self, column)
-                if values.dtype != dtype or values.shape != (n,):
-                    raise ProfileError(f"range contexts: {column} is not a column of {n} {dtype.name}")
-        for column, low, most in (
-            ("name", 0, len(self.strings)),
-            ("domain", 0, len(self.strings)),
-            ("opener", -1, functions),
-            ("context", 0, len(self.parent)),
-            ("function", 0, functions),
-        ):
-            values = getattr(self, column)
-            if len(values) and (values.min() < low or values.max() >= most):
-                raise ProfileError(f"range contexts: {column} points outside its table")
-        if (self.parent < -1).any() or (self.parent >= np.arange(len(self.parent))).any():
+        what, m = "range contexts", len(self.parent)
+        for columns, n in zip(self.columns(), (m, len(self.context)), strict=True):
+            check_columns(self, n, what, columns)
+        check_indices(self, what, ("name", "domain"), len(self.strings))
+        check_indices(self, what, ("opener",), functions, least=-1)
+        check_indices(self, what, ("context",), m)
+        check_indices(self, what, ("function",), functions)
+        if (self.parent < -1).any() or (self.parent >= np.arange(m)).any():
             raise ProfileError("range contexts: one is inside a later one")
         return self

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.columns import column_dtypes
-from profkit.model.profile import Index, Ints, ProfileError
+from profkit.model.bounds import Count, Ends, Ids, MomentNs, Moments
+from profkit.model.columns import ProfileError, check_columns, check_indices
+from profkit.model.profile import Index
 
 __all__ = ["MARK", "OPEN", "PAYLOAD_TYPES", "PUSHED", "STARTED", "Ranges"]
 
@@ -65,18 +66,18 @@ class Ranges:
     domain: Index
     category: Index
     kind: Bytes
-    thread: Ints
-    begin_ns: Ints
-    end_ns: Ints
+    thread: Ids
+    begin_ns: Moments
+    end_ns: Ends
     parent: Index
     color: npt.NDArray[np.uint32]
     payload_type: Bytes
     payload: npt.NDArray[np.uint64]
-    monotonic_ns: int = 0
-    realtime_ns: int = 0
-    lost: int = 0
-    folded: int = 0
-    unmatched: int = 0
+    monotonic_ns: MomentNs = 0
+    realtime_ns: MomentNs = 0
+    lost: Count = 0
+    folded: Count = 0
+    unmatched: Count = 0
 
     def __len__(self) -> int:
         return len(self.name)
@@ -99,25 +100,18 @@ class Ranges:
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, or points outside its table.
+            A column has another length or dtype than the others, points outside its table, or holds a number that
+            it cannot.
         """
-        n = len(self.name)
         if not self.strings or self.strings[0]:
             raise ProfileError("the string table of the ranges does not start with the empty string")
-        for column, dtype in column_dtypes(Ranges).items():
-            values = getattr(self, column)
-            if values.dtype != dtype or values.shape != (n,):
-                raise ProfileError(f"ranges: {column} is not a column of {n} {dtype.name}")
-        if not n:
-            return self
-        for column in ("name", "domain", "category"):
-            values = getattr(self, column)
-            if values.min() < 0 or values.max() >= len(self.strings):
-                raise ProfileError(f"ranges: {column} points outside the string table")
-        if self.parent.min() < -1 or self.parent.max() >= n:
-            raise ProfileError("ranges: parent points outside the ranges")
-        if self.kind.max() > MARK or self.payload_type.max() >= len(PAYLOAD_TYPES):
-            raise ProfileError("ranges: a kind or payload type is not known")
+        n = len(self)
+        check_columns(self, n, "ranges")
+        check_indices(self, "ranges", ("name", "domain", "category"), len(self.strings))
+        check_indices(self, "ranges", ("kind",), MARK + 1)
+        check_indices(self, "ranges", ("payload_type",), len(PAYLOAD_TYPES))
+        if (self.parent < -1).any() or (self.parent >= np.arange(n)).any():
+            raise ProfileError("ranges: one is inside a later one")
         if ((self.end_ns != OPEN) & (self.end_ns < self.begin_ns)).any():
             raise ProfileError("ranges: one ends before it begins")
         return self

@@ -6,19 +6,46 @@ one thread and no manifest; every field that it cannot know is ``None``.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
+import numpy as np
+
+from profkit.model.bounds import (
+    EXACT,
+    Amount,
+    Count,
+    Cpus,
+    ExitStatus,
+    Id,
+    Moment,
+    Rank,
+    Seconds,
+    SignedSeconds,
+    bounds_of,
+)
 from profkit.model.keys import Roots
 from profkit.model.notices import Notice
-from profkit.model.profile import Profile
+from profkit.model.profile import Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.series import Series, ThreadSamples
 
-__all__ = ["Host", "Machine", "Manifest", "OpenCall", "Pool", "Process", "Run", "RunSet", "Thread"]
+__all__ = [
+    "Git",
+    "Host",
+    "Job",
+    "Machine",
+    "Manifest",
+    "OpenCall",
+    "Pool",
+    "Process",
+    "Run",
+    "RunSet",
+    "Sampler",
+    "Thread",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +74,12 @@ class Host:
     name: str = ""
     system: str = ""
     cpu_model: str = ""
-    cpus: int | None = None
-    affinity: int | None = None
-    quota_cpus: float | None = None
+    cpus: Cpus | None = None
+    affinity: Cpus | None = None
+    quota_cpus: Amount | None = None
     probe: str = ""
-    probe_s: float | None = None
-    affinity_cpus: tuple[int, ...] = ()
+    probe_s: Seconds | None = None
+    affinity_cpus: tuple[Cpus, ...] = ()
 
     @property
     def available_cpus(self) -> float | None:
@@ -84,18 +111,43 @@ class Machine:
         processes do not add up to was used by some that lived too shortly to be seen.
     """
 
-    cpus: int | None = None
-    quota_cpus: float | None = None
-    wall_s: float | None = None
-    busy_s: float | None = None
-    steal_s: float | None = None
-    psi_some_s: float | None = None
-    throttled_s: float | None = None
-    throttled_periods: int | None = None
-    periods: int | None = None
-    load: float | None = None
-    peak_runnable: int | None = None
-    tree_cpu_s: float | None = None
+    cpus: Cpus | None = None
+    quota_cpus: Amount | None = None
+    wall_s: Seconds | None = None
+    busy_s: Seconds | None = None
+    steal_s: Seconds | None = None
+    psi_some_s: Seconds | None = None
+    throttled_s: Seconds | None = None
+    throttled_periods: Count | None = None
+    periods: Count | None = None
+    load: Amount | None = None
+    peak_runnable: Count | None = None
+    tree_cpu_s: Seconds | None = None
+
+
+class Git(TypedDict, total=False):
+    """The revision that was run, and whether files were changed since."""
+
+    revision: str
+    dirty: bool
+
+
+class Job(TypedDict, total=False):
+    """The launcher's job: its identity, the rank and how many there are; of joined files the ranks instead."""
+
+    id: str | None
+    rank: Rank | None
+    world_size: Rank | None
+    ranks: tuple[Rank, ...]
+
+
+class Sampler(TypedDict, total=False):
+    """What watching a run from outside took, and what it did not see."""
+
+    period_s: Seconds | None
+    samples: Count | None
+    cpu_s: Seconds | None
+    notes: tuple[Notice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,30 +167,31 @@ class Manifest:
     packages
         Distribution name to version, of the target's environment.
     git
-        ``{"revision", "dirty"}`` of the working directory, or ``None``.
+        Of the working directory, ``None`` where it is in no repository.
     started
         UTC, ISO 8601.
     job
-        Launcher's job identity, rank and world size, where profkit itself was started once per rank.
+        Where profkit itself was started once per rank.
+    clocks
+        ``time``, ``monotonic`` and ``perf_counter`` at one moment, seconds.
     sampler
-        What watching from outside took: ``{"period_s", "samples", "cpu_s", "notes"}``, where the notes are a
-        tuple of `Notice`; ``None`` without it.
+        What watching from outside took, ``None`` without it.
     """
 
     schema: str
     profkit: str
     command: tuple[str, ...]
     cwd: str
-    exit_status: int | None
+    exit_status: ExitStatus | None
     started: str
-    wall_s: float
+    wall_s: Seconds
     host: Host
     environment: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
-    git: Mapping[str, Any] | None = None
-    job: Mapping[str, Any] | None = None
-    clocks: Mapping[str, float] = field(default_factory=dict)
-    sampler: Mapping[str, Any] | None = None
+    git: Git | None = None
+    job: Job | None = None
+    clocks: Mapping[str, Moment] = field(default_factory=dict)
+    sampler: Sampler | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +206,8 @@ class OpenCall:
         Seconds since it was first seen open.
     """
 
-    function: int
-    cumtime: float
+    function: Count
+    cumtime: SignedSeconds
 
     def as_json(self) -> list[float]:
         """Return the pair that stands for it in a file."""
@@ -174,8 +227,12 @@ class OpenCall:
         function, cumtime = value
         if type(function) is not int:
             raise ValueError("has a function that is not a row")
-        if type(cumtime) not in (int, float) or not abs(cumtime) <= sys.float_info.max:
+        if type(cumtime) not in (int, float):
             raise ValueError("has a time that is not a number")
+        bounds = bounds_of(SignedSeconds)
+        problem = bounds.problem(cumtime) if bounds is not None else ""
+        if problem:
+            raise ValueError(f"has a time that {problem}")
         return cls(function, float(cumtime))
 
 
@@ -203,12 +260,12 @@ class Pool:
     """
 
     library: str
-    threads: int | None = None
+    threads: Count | None = None
     origin: str = ""
     variable: str = ""
     version: str = ""
     file: str = ""
-    peak: int | None = None
+    peak: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +276,16 @@ class Thread:
     """
 
     profile: Profile
-    tid: int | None = None
+    tid: Id | None = None
     name: str = ""
-    run_s: float | None = None
-    run_queue_wait_s: float | None = None
-    timeslices: int | None = None
+    run_s: Seconds | None = None
+    run_queue_wait_s: Seconds | None = None
+    timeslices: Count | None = None
     open_calls: tuple[OpenCall, ...] = ()
-    user_s: float | None = None
-    system_s: float | None = None
-    voluntary_switches: int | None = None
-    involuntary_switches: int | None = None
+    user_s: Seconds | None = None
+    system_s: Seconds | None = None
+    voluntary_switches: Count | None = None
+    involuntary_switches: Count | None = None
     range_calls: RangeCalls | None = None
 
 
@@ -245,9 +302,9 @@ class Process:
     command
         Its own command line.
     exit
-        ``exited``, ``killed`` (its last state is a periodic snapshot), ``replaced`` (by exec),
-        ``running`` (still alive when the run was packed) or ``ended`` (how is unknown: it was only seen from
-        outside); empty for foreign files.
+        ``exited``, ``killed`` (by a signal), ``replaced`` (by exec), ``running`` (still alive when the run was
+        packed), ``ended`` (it is gone, how is not known) or ``unknown`` (nor whether it is gone); empty for foreign
+        files.
     python
         ``3.11.7``, or empty.
     run_queue_wait_s
@@ -273,18 +330,18 @@ class Process:
         What its agent said of the record.
     """
 
-    pid: int | None = None
-    parent: int | None = None
+    pid: Id | None = None
+    parent: Id | None = None
     role: str = "main"
-    rank: int | None = None
+    rank: Rank | None = None
     command: tuple[str, ...] = ()
     exit: str = ""
     python: str = ""
-    wall_s: float | None = None
-    cpu_s: float | None = None
-    run_queue_wait_s: float | None = None
-    voluntary_switches: int | None = None
-    involuntary_switches: int | None = None
+    wall_s: Seconds | None = None
+    cpu_s: Seconds | None = None
+    run_queue_wait_s: Seconds | None = None
+    voluntary_switches: Count | None = None
+    involuntary_switches: Count | None = None
     threads: tuple[Thread, ...] = ()
     roots: Roots = field(default_factory=Roots)
     host: Host | None = None
@@ -294,10 +351,10 @@ class Process:
     profiled: bool = True
     pools: tuple[Pool, ...] | None = None
     samples: ThreadSamples | None = None
-    peak_threads: int | None = None
-    peak_memory_bytes: int | None = None
-    page_faults: int | None = None
-    read_bytes: int | None = None
+    peak_threads: Count | None = None
+    peak_memory_bytes: Count | None = None
+    page_faults: Count | None = None
+    read_bytes: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +382,30 @@ class Run:
     warnings: tuple[Notice, ...] = ()
     series: Series | None = None
     machines: Mapping[str, Machine] = field(default_factory=dict)
+
+    def validate(self) -> Run:
+        """Check what no part of it shows alone, and return the run itself; its parts are valid.
+
+        Raises
+        ------
+        ProfileError
+            Its calls add up to more than is exact, and than 64 bits hold where several runs are summed.
+        """
+        threads = [thread for process in self.processes for thread in process.threads]
+        profiles = [thread.profile for thread in threads]
+        edges = [profile.edges for profile in profiles if profile.edges is not None]
+        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
+        for counts in (
+            [profile.ncalls for profile in profiles],
+            [profile.primitive_calls for profile in profiles],
+            [part.ncalls for part in edges],
+            [part.primitive_calls for part in edges],
+            [part.ncalls for part in inside],
+            [part.count for part in inside],
+        ):
+            if sum(float(np.abs(column).sum(dtype=np.float64)) for column in counts) > EXACT:
+                raise ProfileError("its calls add up to more than any run can make")
+        return self
 
 
 @dataclass(frozen=True, slots=True)

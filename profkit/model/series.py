@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from profkit.model.profile import Ints, ProfileError
+from profkit.model.bounds import Ids, Moments, Readings
+from profkit.model.columns import ProfileError, check_columns, check_values
 
 __all__ = ["Series", "ThreadSamples"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +33,8 @@ class Series:
         GPUs; twice a second) and ``gpu_memory_bytes``. A column that the machine does not offer is absent.
     """
 
-    time_ns: Ints
-    columns: Mapping[str, Floats] = field(default_factory=dict)
+    time_ns: Moments
+    columns: Mapping[str, Readings] = field(default_factory=dict)
 
     def validate(self) -> Series:
         """Return itself.
@@ -44,11 +42,11 @@ class Series:
         Raises
         ------
         ProfileError
-            A column has another length than the times, or the times run backwards.
+            A column has another length than the times or holds a number that it cannot, or the times run backwards.
         """
+        check_columns(self, len(self.time_ns), "series")
         for name, column in self.columns.items():
-            if column.shape != self.time_ns.shape:
-                raise ProfileError(f"series {name!r} has {len(column)} readings, not {len(self.time_ns)}")
+            check_values("series", name, column, len(self.time_ns), Readings)
         if (np.diff(self.time_ns) < 0).any():
             raise ProfileError("the readings of a series run backwards in time")
         return self
@@ -69,10 +67,10 @@ class ThreadSamples:
         row for it; the row before a change was read just before the change.
     """
 
-    tid: Ints
-    time_ns: Ints
-    run_ns: Ints
-    wait_ns: Ints
+    tid: Ids
+    time_ns: Moments
+    run_ns: Moments
+    wait_ns: Moments
 
     def __len__(self) -> int:
         return len(self.tid)
@@ -83,10 +81,9 @@ class ThreadSamples:
         Raises
         ------
         ProfileError
-            Columns differ in length, or the rows are not in order.
+            Columns differ in length or hold a number that they cannot, or the rows are not in order.
         """
-        if not len(self.tid) == len(self.time_ns) == len(self.run_ns) == len(self.wait_ns):
-            raise ProfileError("the columns of thread samples differ in length")
+        check_columns(self, len(self), "thread samples")
         same = np.diff(self.tid) == 0
         if (np.diff(self.tid) < 0).any() or (np.diff(self.time_ns)[same] < 0).any():
             raise ProfileError("thread samples are not ordered by thread and time")

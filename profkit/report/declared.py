@@ -47,7 +47,7 @@ class Kind(enum.Enum):
 FORMS: Mapping[str, re.Pattern[str]] = {
     "Process.role": re.compile(r"main|rank|worker|child"),
     "ProcessNeed.role": re.compile(r"main|rank|worker|child"),
-    "Process.exit": re.compile(r"exited|killed|replaced|running|ended"),
+    "Process.exit": re.compile(r"exited|killed|replaced|running|ended|unknown"),
     "Process.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
     "SideSummary.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
     "Host.probe": re.compile(r"zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from profkit.model import Machine, Notice, Run
+from profkit.model import Machine, Run
 from profkit.report import units
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
@@ -55,42 +54,34 @@ def _machine(machine: Machine, *, watched: bool) -> str:
 
 
 def _sampler(run: Run) -> str:
-    """Say what sampling took, and what it did not see. The fields come from a file and may hold anything."""
+    """Say what sampling took, and what it did not see."""
     sampler = run.manifest.sampler if run.manifest is not None else None
     if sampler is None:
         return ""
     parts = []
-    samples, period, cpu = (_number(sampler.get(key)) for key in ("samples", "period_s", "cpu_s"))
+    samples, period, cpu = sampler.get("samples"), sampler.get("period_s"), sampler.get("cpu_s")
     if samples and period is not None:
-        parts.append(f"{int(samples):,} samples, one every {units.seconds(period)}")
+        parts.append(f"{samples:,} samples, one every {units.seconds(period)}")
         if cpu is not None and run.manifest is not None and run.manifest.wall_s > 0:
             parts.append(f"{units.share(cpu / run.manifest.wall_s)} of one CPU")
-    notes = sampler.get("notes")
-    if isinstance(notes, list | tuple):
-        parts += [clean(notice_text(note)) for note in notes if isinstance(note, Notice)]
+    parts += [clean(notice_text(note)) for note in sampler.get("notes", ())]
     return "; ".join(parts)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def machine_object(machine: Machine) -> dict[str, Any]:
     """Build ``machine`` of ``profkit.show/2``."""
-    psi = _number(machine.psi_some_s)
+    psi = machine.psi_some_s
     return {
         "cpus": machine.cpus,
-        "quota_cpus": _number(machine.quota_cpus),
-        "wall_s": _number(machine.wall_s),
-        "busy_s": _number(machine.busy_s),
-        "tree_cpu_s": _number(machine.tree_cpu_s),
+        "quota_cpus": machine.quota_cpus,
+        "wall_s": machine.wall_s,
+        "busy_s": machine.busy_s,
+        "tree_cpu_s": machine.tree_cpu_s,
         "peak_runnable": machine.peak_runnable,
         "psi_some": psi / machine.wall_s if psi is not None and machine.wall_s else None,
-        "steal": _number(machine.steal_s),
-        "throttled_s": _number(machine.throttled_s),
+        "steal": machine.steal_s,
+        "throttled_s": machine.throttled_s,
         "throttled_periods": machine.throttled_periods,
         "periods": machine.periods,
-        "load": _number(machine.load),
+        "load": machine.load,
     }

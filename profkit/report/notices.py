@@ -64,18 +64,71 @@ def _own_cprofile(said: Mapping[str, Any]) -> str:
     )
 
 
-def _lost(said: Mapping[str, Any]) -> str:
-    idle = f" ({said['idle_lost_s']} if it only waited)" if "idle_lost_s" in said else ""
-    return f"at most the last {said['lost_s']}{idle} before the end are missing"
+def _after_record(said: Mapping[str, Any], *, exact: bool = False) -> str:
+    """Say what is not in the record of a process that went on after it, as far as that is known."""
+    several = len(said["pids"]) > 1
+    if "lost_s" not in said:
+        lost = "what came after its newest record is missing"
+    elif several:
+        lost = f"functions of at most the last {said['lost_s']} of each are missing"
+    else:
+        lost = f"functions of {'' if exact else 'at most '}its last {said['lost_s']} are missing"
+    if "cpu_s" in said:
+        lost += f" ({'' if exact else 'at least '}{said['cpu_s']} of CPU{' in all' if several else ''})"
+    return lost + _estimated(said)
 
 
-def _worker_ended(said: Mapping[str, Any]) -> str:
-    return f"worker ended by a signal, as multiprocessing.Pool ends its workers; {_lost(said)}"
+def _estimated(said: Mapping[str, Any]) -> str:
+    return ", and calls that had not returned have estimated times" if "estimated" in said else ""
 
 
-def _process_killed(said: Mapping[str, Any]) -> str:
-    estimated = ", and calls that had not returned have estimated times" if "estimated" in said else ""
-    return f"killed; {_lost(said)}{estimated}"
+def _killed_by_signal(said: Mapping[str, Any]) -> str:
+    return f"ended by {said['subject']}; {_after_record(said, exact=True)}"
+
+
+def _exited_unrecorded(said: Mapping[str, Any]) -> str:
+    return (
+        f"ended with exit code {said['status']}, and without a last record, as when C code ends a process; "
+        f"{_after_record(said, exact=True)}"
+    )
+
+
+def _last_record_failed(said: Mapping[str, Any]) -> str:
+    return f"its last record could not be written ({said['subject']}); {_after_record(said, exact=True)}"
+
+
+def _replaced_unrecorded(said: Mapping[str, Any]) -> str:
+    return f"another program took its place (exec) without Python's doing; {_after_record(said)}"
+
+
+def _worker_unrecorded(said: Mapping[str, Any]) -> str:
+    return (
+        "worker ended without a last record, as when multiprocessing.Pool ends its workers; "
+        f"{_after_record(said)}"
+    )
+
+
+def _ended_unrecorded(said: Mapping[str, Any]) -> str:
+    return f"ended without a last record, how is not known; {_after_record(said)}"
+
+
+def _end_unknown(said: Mapping[str, Any]) -> str:
+    return f"left no last record, and whether it still runs cannot be seen from here; {_after_record(said)}"
+
+
+def _process_running(said: Mapping[str, Any]) -> str:
+    since = ""
+    if "lost_s" in said:
+        used = f" (at least {said['cpu_s']} of CPU)" if "cpu_s" in said else ""
+        at_most = "at most " if len(said["pids"]) > 1 else ""
+        since = f", {at_most}{said['lost_s']}{used} after its newest record"
+    return f"still running when the run file was written{since}: what came after that is missing{_estimated(said)}"
+
+
+def _process_unrecorded(said: Mapping[str, Any]) -> str:
+    if said["subject"]:
+        return f"its functions are not in this run: its records could not be written ({said['subject']})"
+    return "its functions are not in this run: it was profiled, and wrote no record"
 
 
 def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
@@ -138,7 +191,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "text": "{subject}",
     "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
-    "snapshots-not-written": "some snapshots could not be written ({subject}): check the space beside the run file",
+    "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "profile-function-replaced": (
         "the program set a profile function of its own (sys.setprofile): records of its thread end there"
@@ -164,14 +217,25 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "torch.autograd.profiler.emit_nvtx did nothing (--nvtx-shim): ranges of operators need a PyTorch with CUDA"
     ),
     "own-cprofile": _own_cprofile,
-    "worker-ended": _worker_ended,
-    "process-killed": _process_killed,
-    "process-running": "still running when the run file was written: what came later is missing",
+    "killed-by-signal": _killed_by_signal,
+    "exited-unrecorded": _exited_unrecorded,
+    "last-record-failed": _last_record_failed,
+    "replaced-unrecorded": _replaced_unrecorded,
+    "worker-unrecorded": _worker_unrecorded,
+    "ended-unrecorded": _ended_unrecorded,
+    "end-unknown": _end_unknown,
+    "process-running": _process_running,
+    "process-unrecorded": _process_unrecorded,
     "threads-in-one-stack": _threads_in_one_stack,
-    "launcher-killed": "profkit itself was killed: this run is what the processes had written until then",
-    "no-python-process": (
-        "no Python process was profiled, so no functions are in this run: the command starts none, or starts it "
-        "without its environment (python -I, -E or -S, env -i, a remote host without this file system)"
+    "capture-running": "profkit capture still runs: this run is what the processes have written until now",
+    "capture-unfinished": (
+        "profkit capture ended before it could write its last facts (it was killed, or its disk was full): exit "
+        "status and duration of the command are not known, and this run is what the processes had written"
+    ),
+    "no-record": (
+        "no process left a record, so no functions are in this run: the command starts no Python, starts it without "
+        "its environment (python -I, -E or -S, env -i, a remote host without this file system) or as another user, "
+        "or it ended while Python started"
     ),
     "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
     "rank-missing": _rank_missing,
@@ -197,6 +261,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "nvtx-names-unreadable": _nvtx_names_unreadable,
     "nvtx-names-damaged": "{blocks:block|blocks} of names of NVTX ranges in {subject} damaged: those names are lost",
     "samples-unreadable": "what was sampled from outside cannot be read ({subject}) and is left out",
+    "samples-not-saved": (
+        "what was sampled from outside could not be saved at the end ({subject}): counters of the last seconds, or "
+        "all of them, are missing"
+    ),
     "sampler-no-proc": "there is no /proc on this system: threads, pressure and load were not sampled",
     "sampler-not-started": "nothing was sampled from outside: {subject}",
     "sampler-stopped": "sampling from outside ended early: {subject}",

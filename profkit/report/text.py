@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
+from collections.abc import Iterator
 
 __all__ = ["cell_width", "clean", "pad", "shorten_middle", "shorten_start", "unbroken", "wrap", "wrap_some"]
 
@@ -110,14 +111,23 @@ def _wrapped(text: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        while cell_width(word) > width:
-            head = _take(word, width) or word[0]
-            lines.append(head)
-            word = word[len(head) :]
-        line = word
+        *full, line = _pieces(word, width)
+        lines += full
     if line:
         lines.append(line)
     return lines or [""]
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    """Cut a word to lines, in one pass: generated names and arguments can be very long."""
+    start = used = 0
+    for at, char in enumerate(word):
+        own = _char_width(char)
+        if used + own > width and at > start:
+            yield word[start:at]
+            start, used = at, 0
+        used += own
+    yield word[start:]
 
 
 def unbroken(text: str) -> str:

@@ -436,7 +436,8 @@ def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.f
 def _residue(found: Alignment, a: Side, b: Side) -> Residue:
     def share(side: Side, rows: Index) -> float:
         total = side.profile.total
-        return float(side.profile.tottime[rows].sum()) / total if total > 0 else 0.0
+        # Added in another order, a few of the rows can come to a little more than all of them.
+        return min(1.0, float(side.profile.tottime[rows].sum()) / total) if total > 0 else 0.0
 
     return Residue(
         baseline_only=len(found.baseline_only),

@@ -154,14 +154,16 @@ def test_killed_process_loses_at_most_two_seconds(
     assert process.exit == "killed"
     assert seconds - 2 < column(process, "step", "cumtime")
     assert seconds - 2 < column(process, "train", "cumtime"), "an open call is lost"
-    total = process.threads[0].profile.total
+    (notice,) = (notice for notice in run.warnings if notice.code == "killed-by-signal")
+    total = process.threads[0].profile.total + notice.numbers["lost_s"]
     assert total == pytest.approx(process.wall_s, rel=0.1), "the parts do not add up to the whole"
     names = [
         process.threads[0].profile.strings[process.threads[0].profile.name[c.function]]
         for c in process.threads[0].open_calls
     ]
     assert names[:2] == ["<module>", "train"]
-    assert "process-killed" in {notice.code for notice in run.warnings}
+    assert notice.subject == {"SIGKILL": "SIGKILL", "segfault": "SIGSEGV"}[how]
+    assert ("estimated" in notice.numbers) == (not compiled)
 
 
 def test_single_thread_time_adds_up(tmp_path: Path) -> None:

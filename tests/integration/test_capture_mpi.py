@@ -83,3 +83,21 @@ def test_capture_inside_mpirun_and_merge(tmp_path: Path) -> None:
     )
     assert merged.returncode == 0, merged.stderr
     check(load_run(tmp_path / "job.prof"))
+
+
+def test_a_rank_that_is_killed_takes_the_others_with_it(tmp_path: Path) -> None:
+    """Only mpirun gets the statuses of its ranks: that they are gone is known here, and not how they ended."""
+    code = (
+        "import os, time\n"
+        "begin = time.perf_counter()\n"
+        "while time.perf_counter() < begin + 0.3: sum(range(1000))\n"
+        "if os.environ['OMPI_COMM_WORLD_RANK'] == '1': os.kill(os.getpid(), 9)\n"
+        "time.sleep(60)\n"
+    )
+    done = run_capture(tmp_path, *mpirun(), sys.executable, "-c", code, env=mpi_environment())
+    assert done.returncode != 0
+    run = load_run(tmp_path / "run.prof")
+    assert [p.exit for p in run.processes if p.role == "rank"] == ["ended"] * 4
+    (notice,) = (notice for notice in run.warnings if notice.code == "ended-unrecorded")
+    assert len(notice.numbers["pids"]) == 4  # type: ignore[arg-type]
+    assert "killed" not in done.stderr.partition("profkit: wrote")[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from profkit.model import Notice
 from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
 from tests.interpreters import interpreter
 
@@ -119,7 +117,7 @@ def test_process_without_an_agent_is_said(tmp_path: Path) -> None:
     done = run_capture(tmp_path, sys.executable, "-I", "-c", "print(1)")
     assert done.returncode == 0
     assert done.stdout == "1\n"
-    assert "no Python process was profiled" in done.stderr
+    assert "no process left a record" in done.stderr
 
 
 def test_child_that_outlives_the_target(tmp_path: Path) -> None:
@@ -130,7 +128,8 @@ def test_child_that_outlives_the_target(tmp_path: Path) -> None:
     (child,) = (p for p in run.processes if p.profiled)
     assert child.exit == "running"
     assert calls(child)["leaf"] > 10
-    assert Notice("process-running", "", {"pids": (child.pid,)}) in run.warnings
+    (running,) = run.warnings
+    assert (running.code, running.numbers["pids"]) == ("process-running", (child.pid,))
 
 
 def test_disk_full_loses_nothing_of_the_target(tmp_path: Path) -> None:
@@ -146,8 +145,8 @@ def test_disk_full_loses_nothing_of_the_target(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
-    assert not [p for p in tmp_path.iterdir() if p.suffix == ".record"]
-    assert os.listdir(tmp_path) == [] or all(p.stat().st_size == 0 for p in tmp_path.iterdir())
+    assert {path.suffix for path in tmp_path.iterdir()} == {".reserve", ".writing", ".end"}
+    assert all(path.is_symlink() or path.stat().st_size == 0 for path in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
@@ -223,8 +222,9 @@ def test_spawned_process_that_is_killed_while_it_imports(tmp_path: Path) -> None
         "    process.join()\n"
     )
     run = captured(tmp_path, sys.executable, "main.py")
-    (killed,) = [p for p in run.processes if p.exit == "killed"]
+    (killed,) = [p for p in run.processes if p.exit == "ended"]
     assert killed.role == "worker"
+    assert [notice.code for notice in run.warnings] == ["worker-unrecorded"]
 
 
 def test_target_that_profiles_itself_very_often(tmp_path: Path) -> None:

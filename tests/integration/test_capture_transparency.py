@@ -262,8 +262,8 @@ def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     run = load_run(tmp_path / "saved.prof")
-    assert run.processes[0].exit == "killed"
-    assert "launcher-killed" in {notice.code for notice in run.warnings}
+    assert run.processes[0].exit == "ended"
+    assert "capture-unfinished" in {notice.code for notice in run.warnings}
     # Who asks for the file that was never written is told.
     shown = subprocess.run(
         profkit_command("show", "run.prof"),

@@ -240,16 +240,9 @@ def test_python_that_executes_python_is_counted_once(tmp_path: Path) -> None:
 
 def test_every_command_takes_a_run_without_functions(tmp_path: Path) -> None:
     captured(tmp_path, "sleep", "0.2")
-    for words in (
-        ("show", "run.prof"),
-        ("show", "run.prof", "--format", "md"),
-        ("diff", "run.prof", "run.prof"),
-        ("diff", "run.prof", "run.prof", "--format", "json"),
-        ("extract", "run.prof", "-o", "plain.prof"),
-        ("merge", "run.prof", "-o", "again.prof"),
-        ("diff", "run.prof", "again.prof", "-o", "diff.html"),
-    ):
-        done = subprocess.run(
+
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             profkit_command(*words),
             cwd=tmp_path,
             env=environment(),
@@ -257,7 +250,21 @@ def test_every_command_takes_a_run_without_functions(tmp_path: Path) -> None:
             text=True,
             check=False,
         )
+
+    for words in (
+        ("show", "run.prof"),
+        ("show", "run.prof", "--format", "md"),
+        ("diff", "run.prof", "run.prof"),
+        ("diff", "run.prof", "run.prof", "--format", "json"),
+        ("merge", "run.prof", "-o", "again.prof"),
+        ("diff", "run.prof", "again.prof", "-o", "diff.html"),
+    ):
+        done = command(*words)
         assert done.returncode == 0, (words, done.stderr)
+    # No viewer opens a profile of nothing.
+    empty = command("extract", "run.prof", "-o", "plain.prof")
+    assert empty.returncode == 2
+    assert "has no function to write" in empty.stderr
     again = load_run(tmp_path / "again.prof")
     assert again.processes[0].command == ("sleep", "0.2")
     assert again.series is not None

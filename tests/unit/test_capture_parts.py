@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from profkit.capture import host, record_notices
 from profkit.capture.agent import native, record_file, settings, tracer
+from profkit.capture.endings import Ending, Unrecorded
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import Record
@@ -20,7 +22,7 @@ from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.model import Host, Notice, OpenCall, Process, Profile, RangeCalls
-from tests.records import launch, packed_codes, record, samples_bytes, table
+from tests.records import launch, packed_codes, record, record_bytes, samples_bytes, table
 
 
 @pytest.mark.parametrize(
@@ -228,9 +230,8 @@ def test_damaged_record_is_left_out_and_said(tmp_path: Path) -> None:
     )
     (tmp_path / "host-1-1.record").write_bytes(b"\xff\x00")
     run = pack_spool(tmp_path)
-    unreadable, *others = run.warnings
+    (unreadable,) = run.warnings
     assert (unreadable.code, unreadable.subject) == ("record-unreadable", "host-1-1.record")
-    assert others == [Notice("no-python-process")]
 
 
 def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> None:
@@ -297,25 +298,81 @@ def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
 NOTES = (Notice("no-snapshots"), Notice("waiting-sampled", "", {"rate": 50}))
 
 
-def killed(pid: int) -> tuple[Record, Process]:
-    """A record of a process that was killed, and what is made of it."""
-    return record(pid=pid, state="snapshot"), Process(
-        pid=pid, command=("x",), exit="killed", role="child", notes=NOTES
-    )
+def ended(pid: int, tracer: str = "native", role: str = "child") -> tuple[Record, Process, Ending]:
+    """A record of a process that left no last one, what is made of it, and how it ended."""
+    made = record(pid=pid, tracer=tracer, state="snapshot")
+    process = Process(pid=pid, command=("x",), exit="ended", role=role, notes=NOTES)
+    return made, process, Ending("ended", False, lost_s=pid / 100, lost_cpu_s=0.5)
 
 
 def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
-    pairs = [killed(pid) for pid in range(10, 210)]
-    said = list(record_notices.of_processes([r for r, _ in pairs], [p for _, p in pairs]))
+    records, processes, ends = zip(*(ended(pid) for pid in range(10, 210)), strict=True)
+    said = list(record_notices.of_processes(records, processes, ends))
     where = {"pids": (10, 11, 12, 13), "pids_total": 200}
     assert said == [
-        Notice("process-killed", "", {"lost_s": 0.1, "idle_lost_s": settings.LONGEST_INTERVAL, **where}),
+        Notice("ended-unrecorded", "", {"lost_s": 2.09, "cpu_s": 100.0, **where}),
         Notice("no-snapshots", "", where),
     ]
 
 
+def test_what_is_not_known_of_one_process_is_not_said_of_all() -> None:
+    records, processes, ends = zip(
+        ended(10), ended(11, "cprofile"), ended(12, role="worker"), ended(13, role="worker"), strict=True
+    )
+    ends = (
+        ends[0],
+        replace(ends[1], lost_s=None, lost_cpu_s=None),
+        ends[2],
+        replace(ends[3], lost_cpu_s=None),
+    )
+    others, workers, _ = record_notices.of_processes(records, processes, ends)
+    assert others == Notice("ended-unrecorded", "", {"estimated": 1, "pids": (10, 11)})
+    assert workers == Notice("worker-unrecorded", "", {"lost_s": 0.13, "pids": (12, 13)})
+
+
 def test_world_size_is_not_trusted_to_be_small() -> None:
     records = [record(rank=0, world_size=10**9 - 1)]
-    (said,) = record_notices.of_launch(launch(wall_s=1.0), records)
+    (said,) = record_notices.of_launch(launch(wall_s=1.0), False, records, (), ())
     numbers = {"ranks": (1, 2, 3, 4, 5, 6, 7, 8), "missing": 10**9 - 2, "size": 10**9 - 1}
     assert said == Notice("rank-missing", "", numbers)
+
+
+def test_what_is_said_of_a_capture_as_a_whole() -> None:
+    def codes(alive: bool | None = False, *, wall_s: float | None = 1.0, **left: object) -> list[str]:
+        given = {"records": (), "unrecorded": (), "damaged": (), **left}
+        return [n.code for n in record_notices.of_launch(launch(wall_s=wall_s), alive, **given)]  # type: ignore[arg-type]
+
+    one = (record(),)
+    assert codes(records=one) == []
+    assert codes() == ["no-record"]
+    assert codes(damaged=(Notice("record-unreadable", "x"),)) == []
+    assert codes(unrecorded=(Unrecorded(7), Unrecorded(8))) == ["process-unrecorded"]
+    assert codes(records=one, wall_s=None) == ["capture-unfinished"]
+    assert codes(None, records=one, wall_s=None) == ["capture-unfinished"]
+    assert codes(True, records=one, wall_s=None) == ["capture-running"]
+
+
+def test_a_clock_of_the_day_that_is_set_back(tmp_path: Path) -> None:
+    """Neither the order of processes nor the length of the run is of that clock."""
+    (tmp_path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": ""}')
+    first = {"begin_time": 1_700_000_500.0, "time": 1_700_000_400.0, "begin_perf": 5.0, "perf": 20.0}
+    second = {"begin_time": 1_700_000_000.0, "time": 1_700_000_000.5, "begin_perf": 15.0, "perf": 16.0}
+    (tmp_path / "h-10-1.record").write_bytes(record_bytes(pid=10, **first))
+    (tmp_path / "h-11-1.record").write_bytes(record_bytes(pid=11, ppid=10, **second))
+    run = pack_spool(tmp_path)
+    assert [(p.pid, p.role) for p in run.processes] == [(10, "main"), (11, "child")]
+    assert run.manifest is not None
+    assert run.manifest.wall_s == 15.0
+
+
+def test_a_record_in_the_kept_file(tmp_path: Path) -> None:
+    """It is the newer one where the process could write nowhere else, and nothing where it is torn."""
+    (tmp_path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
+    whole = record_bytes(perf=9.0)
+    (tmp_path / "h-10-1.record").write_bytes(record_bytes(perf=5.0))
+    (tmp_path / "h-10-1.reserve").write_bytes(whole)
+    assert [p.wall_s for p in pack_spool(tmp_path).processes] == [9.0]
+    (tmp_path / "h-10-1.reserve").write_bytes(whole[:-1] + b"?")
+    torn = pack_spool(tmp_path)
+    assert [p.wall_s for p in torn.processes] == [5.0]
+    assert torn.warnings == ()

@@ -5,14 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional, TypedDict
 
 import numpy as np
 import pytest
 
-from profkit.formats.codec import Codec, MemberError, Within
+from profkit.formats.codec import Codec, MemberError
 from profkit.model import Edges, Profile, Ranges, ThreadSamples
+from profkit.model.bounds import Bounds
 from profkit.model.columns import column_dtypes
+
+Share = Annotated[float, Bounds(0, 1, 1e-6)]
+
+
+class Loose(TypedDict, total=False):
+    """An object of which every key may be absent."""
+
+    share: Share | None
+    flag: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,10 @@ class Whole:
     spans: tuple[Span, ...] = ()
     table: Mapping[str, float] = field(default_factory=dict)
     by_name: Mapping[str, Part] = field(default_factory=dict)
-    anything: Mapping[str, Any] | None = None
+    share: Share = 1.0
+    few: Annotated[int, Bounds(-1, 9)] | None = None
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    loose: Loose | None = None
     kept_out: object = None
 
 
@@ -77,7 +90,10 @@ FULL = Whole(
     (Span(3, 4),),
     {"x": 1.0},
     {"y": Part("s")},
-    {"z": [1, "two", {"three": None}]},
+    0.25,
+    9,
+    {"z": 0.5},
+    {"share": None, "flag": True},
 )
 LEAST = {"text": "", "number": 0, "seconds": 0}
 
@@ -108,11 +124,17 @@ def test_whole_numbers_are_read_as_seconds_too() -> None:
 
 
 def test_numbers_that_json_does_not_have_are_not_known() -> None:
-    odd = Whole(
-        "", 0, 1.0, maybe=float("nan"), table={"a": float("inf"), "b": 1.0}, anything={"c": float("nan")}
-    )
+    odd = Whole("", 0, 1.0, maybe=float("nan"), table={"a": float("inf"), "b": 1.0})
     written = through_json(odd)
-    assert (written["maybe"], written["table"], written["anything"]) == (None, {"b": 1.0}, {})
+    assert (written["maybe"], written["table"]) == (None, {"b": 1.0})
+
+
+def test_numbers_that_their_types_do_not_allow_are_not_known() -> None:
+    """A counter that ran backwards must not cost the run: what would be refused is not written."""
+    odd = Whole("", 0, 1.0, few=10, shares={"a": -1.0, "b": 1.0}, loose={"share": 2.0})
+    written = through_json(odd)
+    assert (written["few"], written["shares"], written["loose"]) == (None, {"b": 1.0}, {"share": None})
+    assert CODEC.read("it", written) == Whole("", 0, 1.0, shares={"b": 1.0}, loose={"share": None})
 
 
 @pytest.mark.parametrize(
@@ -141,7 +163,16 @@ def test_numbers_that_json_does_not_have_are_not_known() -> None:
         ({"table": [1]}, "it.table is not an object"),
         ({"table": {"a": None}}, "it.table.a is not a number"),
         ({"by_name": {"a": {"name": []}}}, "it.by_name.a.name is not a string"),
-        ({"anything": 3}, "it.anything is not an object"),
+        ({"share": -0.5}, "it.share is -0.5, not between 0 and 1"),
+        ({"share": 1e-300}, "it.share is 1e-300, too small to be measured"),
+        ({"share": float("nan")}, "it.share is not a finite number"),
+        ({"share": None}, "it.share is not a number"),
+        ({"few": 10}, "it.few is 10, not between -1 and 9"),
+        ({"few": 1.0}, "it.few is not a whole number"),
+        ({"shares": {"a": 3}}, "it.shares.a is 3, not between 0 and 1"),
+        ({"loose": 3}, "it.loose is not an object"),
+        ({"loose": {"share": -1}}, "it.loose.share is -1, not between 0 and 1"),
+        ({"loose": {"flag": None}}, "it.loose.flag is neither true nor false"),
     ],
 )
 def test_other_types_are_refused_by_the_name_of_the_field(changes: dict[str, Any], says: str) -> None:
@@ -161,8 +192,8 @@ class Bounded:
     """A record whose fields are a part of their types."""
 
     state: Literal["begun", "ended"]
-    count: Annotated[int, Within(0, 10)]
-    seconds: Annotated[float, Within(0, 0.5)] | None = None
+    count: Annotated[int, Bounds(0, 10)]
+    seconds: Annotated[float, Bounds(0, 0.5)] | None = None
 
 
 def test_bounds_and_choices() -> None:

@@ -56,6 +56,7 @@ def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
         "cpu_s": sum(t["run_ns"] for t in threads) / SECOND,
         "first_ns": SECOND,
         "last_ns": 9 * SECOND,
+        "gone_ns": 0,
         "peak_threads": len(threads),
         "alive": False,
         "folded": [0, 0, 0],
@@ -139,7 +140,7 @@ def test_without_a_record_the_target_itself_is_the_main_process() -> None:
 
 
 def test_a_process_that_the_collector_saw_too_is_one() -> None:
-    of_collector = Process(pid=20, role="child", exit="not profiled", profiled=False)
+    of_collector = Process(pid=20, role="child", exit="unknown", profiled=False)
     (found,) = counters.attach(sampled(seen(20, thread(20, 1.0))), launch(), [], [of_collector], HERE)
     assert (found.cpu_s, found.role) == (1.0, "child")
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from profkit.errors import FormatError
 from profkit.formats import marshal_scan, pstats_file
+from profkit.formats.limits import Budget
 from profkit.formats.marshal_scan import PADDING, token_starts
 from profkit.formats.pstats_columns import Columns, parse_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
@@ -37,7 +38,7 @@ def fast(data: bytes, edges: bool = True) -> Columns | None:
 
 
 def general(data: bytes, edges: bool = True) -> Columns:
-    return decode_columns(memoryview(data), edges=edges)
+    return decode_columns(memoryview(data), Budget(len(data)), edges=edges)
 
 
 def listed(columns: Columns) -> dict[str, Any]:

@@ -274,10 +274,10 @@ def test_caller_without_an_entry_becomes_a_row_of_zeros(tmp_path: Path) -> None:
 
 
 def test_numbers_of_every_width(tmp_path: Path) -> None:
-    stats = {("a.py", 1, "f"): (3.0, 2**40, 2, 2**33, {}), ("a.py", 2, "g"): (2**62, 2**62, 1e-9, True, {})}
+    stats = {("a.py", 1, "f"): (3.0, 2**40, 2, 2**33, {}), ("a.py", 2, "g"): (2**52, 2**52, 1e-9, True, {})}
     assert rows(read_pstats(dump(tmp_path / "wide.prof", stats)).profile) == {
         ("a.py", 1, "f"): (2**40, 3, 2.0, float(2**33)),
-        ("a.py", 2, "g"): (2**62, 2**62, 1e-9, 1.0),
+        ("a.py", 2, "g"): (2**52, 2**52, 1e-9, 1.0),
     }
 
 

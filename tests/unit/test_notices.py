@@ -178,10 +178,28 @@ def test_a_notice_says_where_it_holds() -> None:
     ("notice", "text"),
     [
         (
-            Notice("process-killed", "", {"lost_s": 0.1, "idle_lost_s": 1.5, "estimated": 1}),
+            Notice("killed-by-signal", "SIGKILL", {"lost_s": 6.0, "cpu_s": 5.5, "estimated": 1}),
             (
-                "killed; at most the last 100 ms (1.50 s if it only waited) before the end are missing, and calls "
-                "that had not returned have estimated times"
+                "ended by SIGKILL; functions of its last 6.00 s are missing (5.50 s of CPU), and calls that had not "
+                "returned have estimated times"
+            ),
+        ),
+        (
+            Notice("killed-by-signal", "SIGKILL"),
+            "ended by SIGKILL; what came after its newest record is missing",
+        ),
+        (
+            Notice("ended-unrecorded", "", {"lost_s": 0.1, "cpu_s": 0.05, "pids": (7, 8)}),
+            (
+                "2 processes (7, 8): ended without a last record, how is not known; functions of at most the last "
+                "100 ms of each are missing (at least 50.0 ms of CPU in all)"
+            ),
+        ),
+        (
+            Notice("process-running", "", {"lost_s": 6.0, "cpu_s": 5.5}),
+            (
+                "still running when the run file was written, 6.00 s (at least 5.50 s of CPU) after its newest "
+                "record: what came after that is missing"
             ),
         ),
         (Notice("nvtx-events-damaged", "", {"events": 1}), "1 NVTX event is damaged and left out"),
@@ -360,11 +378,11 @@ def test_sentences_of_old_files(sentence: str, notice: Notice | None, tmp_path: 
 
 
 def test_notices_are_objects_in_a_file(tmp_path: Path) -> None:
-    killed = Notice("process-killed", "", {"lost_s": 0.5, "pids": (1, 2)})
+    killed = Notice("ended-unrecorded", "", {"lost_s": 0.5, "pids": (1, 2)})
     note = Notice("agent-failed", "OSError()")
     write_run(tmp_path / "a.prof", Run("x", (Process(pid=1, notes=(note,)),), warnings=(killed,)))
     assert member_of(tmp_path / "a.prof", "manifest.json")["warnings"] == [
-        {"code": "process-killed", "subject": "", "numbers": {"lost_s": 0.5, "pids": [1, 2]}}
+        {"code": "ended-unrecorded", "subject": "", "numbers": {"lost_s": 0.5, "pids": [1, 2]}}
     ]
     found = load_run(tmp_path / "a.prof")
     assert found.warnings == (killed,)

@@ -52,8 +52,8 @@ def test_ranges_short_of_the_period_are_right_in_sum() -> None:
 
 
 def test_what_lies_outside_the_readings_is_not_counted() -> None:
-    ranges = ranges_of([("early", -2.0, -1.0, -1), ("late", 3.0, 13.0, -1), ("half", -1.0, 1.0, -1)])
-    waited = range_waiting(ranges, STEADY)
+    ranges = ranges_of([("early", 0.0, 1.0, -1), ("late", 5.0, 15.0, -1), ("half", 1.0, 3.0, -1)])
+    waited = range_waiting(ranges, replace(STEADY, time_ns=STEADY.time_ns + 2 * 10**9))
     assert waited is not None
     assert np.isnan(waited.wait_s[0])
     assert waited.measured_s.tolist() == [0.0, 1.0, 1.0]

@@ -44,12 +44,12 @@ def by_name(rows: Sequence[RangeRow]) -> dict[str, RangeRow]:
         ({"strings": ("x",)}, "empty string"),
         ({"name": np.array([5], np.int32)}, "name points outside"),
         ({"domain": np.array([-1], np.int32)}, "domain points outside"),
-        ({"parent": np.array([1], np.int32)}, "parent points outside"),
+        ({"parent": np.array([1], np.int32)}, "inside a later one"),
         ({"parent": np.array([0], np.int64)}, "parent is not a column"),
         ({"end_ns": np.array([1, 2], np.int64)}, "end_ns is not a column"),
         ({"end_ns": np.array([0], np.int64)}, "ends before it begins"),
-        ({"kind": np.array([3], np.uint8)}, "not known"),
-        ({"payload_type": np.array([7], np.uint8)}, "not known"),
+        ({"kind": np.array([3], np.uint8)}, "kind points outside"),
+        ({"payload_type": np.array([7], np.uint8)}, "payload_type points outside"),
     ],
 )
 def test_columns_that_contradict_each_other(change: dict[str, object], says: str) -> None:

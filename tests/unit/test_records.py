@@ -218,7 +218,7 @@ def test_bytes_behind_a_good_checksum_are_not_trusted(real: Path, spool: Path) -
     for number in range(600):
         damaged = bytearray(body)
         for _ in range(rng.choice((1, 1, 3))):
-            at, size = rng.randrange(len(body)), rng.randrange(1, 40)
+            at, size = rng.randrange(len(damaged)), rng.randrange(1, 40)
             change = rng.randrange(4)
             if change == 0:
                 damaged[at] ^= 1 << rng.randrange(8)

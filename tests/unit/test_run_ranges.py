@@ -86,9 +86,9 @@ def processes_with(path: Path, **fields: object) -> bytes:
     [
         ("ranges/end_ns.npy", None, "missing"),
         ("ranges/parent.npy", np.zeros(3, np.int32), "different lengths"),
-        ("ranges/parent.npy", np.full(40, 40, np.int32), "parent points outside"),
+        ("ranges/parent.npy", np.full(40, 40, np.int32), "inside a later one"),
         ("ranges/name.npy", np.full(40, 9, np.int32), "name points outside"),
-        ("ranges/kind.npy", np.full(40, 3, np.uint8), "not known"),
+        ("ranges/kind.npy", np.full(40, 3, np.uint8), "kind points outside"),
         ("ranges/kind.npy", np.full(40, 1, np.int64), "not an array of up to"),
         ("ranges/string_offsets.npy", np.array([0, 99], np.int64), "does not fit"),
     ],

@@ -132,7 +132,6 @@ class Recording:
         record["threads"] = mine[:1] + [table for table in tables if table is not mine[0]]
         record["codes"] = self._tracer.codes.packed()
         record["state"] = "exited"
-        record["interval"] = 0.0
         record["agent_tids"] = sorted(self._ticker.tids)
         record["tracer"] = self._tracer.kind
         record["pools"] = _pools()

@@ -17,6 +17,7 @@ from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
 from . import native, process_facts, record_file, settings
+from .reserve import Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker
 from .tracer import PER_THREAD, Collector
@@ -63,6 +64,7 @@ class Session:
         self._tracer = native.tracer(self._native)
         self._ticker = Ticker(self._tick)
         self._pools = Pools()
+        self._reserve = Reserve()
         self._identity: Dict[str, Any] = {}
         self._notes: Dict[str, Any] = {}
         self._own_profilers: List[Tuple[Any, int]] = []
@@ -113,6 +115,7 @@ class Session:
             self._spool,
             "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6)),
         )
+        self._reserve.open(self._path)
         self._ticker.start()
 
     def _trace(self, base_depth: int) -> None:
@@ -180,7 +183,6 @@ class Session:
             record["machine"] = [self._first_reading, self._machine.reading()]
             record["quota_cpus"] = self._quota
         record["state"] = state
-        record["interval"] = self._next_interval_at_most()
         if self._ticker.failed:
             self._notes["no_snapshots"] = True
         sampling = self._tracer.sampling
@@ -212,8 +214,13 @@ class Session:
                 return 0.0  # it was so slow that the last record has overtaken it
             _os_replace(temporary, self._path + settings.RECORD_SUFFIX)
         except OSError as error:
+            if state == "snapshot" and self._over:
+                return 0.0
             # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
-            self._notes["write_failed"] = "%s" % error
+            if not self._reserve.write(parts, error):
+                self._notes["write_failed"] = "%s" % error
+                if state != "snapshot":
+                    leave_end(self._path, state, error, record["perf"], process_time())
         took = thread_time() - begun
         self._notes["agent_s"] = self._notes.get("agent_s", 0.0) + took
         return took
@@ -264,6 +271,7 @@ class Session:
             self._inherited = inherited  # freeing the parent's entries here would only cost time
             self._ticker.forget()
             self._pools.forget()
+            self._reserve.close()
             self._begin(forked=True)
             depth = 0
             frame: Any = sys._getframe().f_back

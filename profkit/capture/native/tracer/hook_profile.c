@@ -59,7 +59,8 @@ void hook_look(struct collector *collector) {
         return;
     /* The GIL is held: no thread comes or goes, and none is in on_event(). */
     PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
-    while (thread && thread->thread_id != collector->tables[0]->ident)
+    /* Not by thread_id: until a new thread begins, its state has that of the thread that creates it. */
+    while (thread && thread->id != collector->thread_state)
         thread = PyThreadState_Next(thread);
     if (thread && thread->c_profileobj != (PyObject *)collector) {
         collector->displaced = true;
@@ -75,6 +76,7 @@ int hook_enable(struct collector *collector) {
         return -1;
     }
     kernel_last_table = collector->tables[0];
+    collector->thread_state = PyThreadState_Get()->id;
     PyEval_SetProfile(on_event, (PyObject *)collector);
     collector->displaced = false;
     return PyErr_Occurred() ? -1 : 0; /* an audit hook may object */

@@ -1,0 +1,90 @@
+"""The targets in C: how they are built, and where they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+__all__ = ["QUICK", "TARGETS", "build", "command", "compiler", "environment"]
+
+FOLDER = Path(__file__).resolve().parent
+SOURCES = FOLDER.parents[1] / "profkit" / "capture" / "native"
+BUILT = FOLDER.parents[1] / ".fuzz" / "native"
+
+#: Targets in C, and inputs of each in a bounded run.
+TARGETS = ("nvtx", "tracer")
+QUICK = 10_000
+
+
+def environment(name: str) -> dict[str, str]:
+    """Return the variables that a target is run with."""
+    # An interpreter never gives back all that it takes: the tracer's target counts references instead.
+    leaks = f"detect_leaks={int(name != 'tracer')}"
+    return {
+        "ASAN_OPTIONS": f"handle_abort=1:quarantine_size_mb=16:{leaks}",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "PYTHONMALLOC": "malloc",  # so that each of its objects is seen
+    }
+
+
+_FLAGS = ("-std=c11", "-g", "-O2", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", "-Wall", "-Wextra")
+
+
+def compiler() -> str | None:
+    """Return clang, which has libFuzzer; ``None`` where there is none."""
+    return shutil.which(os.environ.get("FUZZ_CC", "clang"))
+
+
+def command(name: str) -> list[str]:
+    """Build a target where its sources are newer, and return how it is called.
+
+    Raises
+    ------
+    SystemExit
+        There is no clang.
+    """
+    clang = compiler()
+    if clang is None:
+        sys.exit(f"{name}: clang is not installed (Debian: apt install clang)")
+    program = BUILT / name
+    sources = [FOLDER / f"{name}.c", *sorted((SOURCES / name).glob("*.[ch]")), *FOLDER.glob("*.h")]
+    if not program.exists() or program.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        BUILT.mkdir(parents=True, exist_ok=True)
+        build(name, program, clang, "-fsanitize=fuzzer,address,undefined")
+    return [str(program)]
+
+
+def build(name: str, program: Path, *compiler_: str) -> None:
+    """Compile a target together with the sources that it tests, with this compiler and these flags.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        The compiler refuses it, and has said why.
+    """
+    words = [
+        *compiler_,
+        *_FLAGS,
+        f"-I{SOURCES / name}",
+        f"-I{FOLDER}",
+        str(FOLDER / f"{name}.c"),
+        f"-o{program}",
+    ]
+    if name == "tracer":
+        places = sysconfig.get_paths()
+        library = sysconfig.get_config_var("LIBDIR")
+        version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        words += [
+            "-I",
+            places["include"],
+            f"-L{library}",
+            f"-Wl,-rpath,{library}",
+            f"-l{version}",
+            "-ldl",
+            "-lm",
+        ]
+    subprocess.run([*words, "-pthread"], check=True)

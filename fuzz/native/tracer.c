@@ -1,0 +1,382 @@
+/*
+ * The tracer's tables under any order of calls, returns, ranges and snapshots: returns of functions that are not the
+ * innermost, or not open; methods of built-in types; ranges that end in another order than they began; threads that end;
+ * a fork. Beside them a plain model counts, and every snapshot must agree with it.
+ *
+ * The tracer's sources are part of this one; of them only the hooks are left out, through which an interpreter would
+ * bring the same events in an order that it alone decides.
+ */
+#include "calls.c"
+#include "clock.c"
+#include "kernel.c"
+#include "labels.c"
+#include "ranges.c"
+#include "snapshot.c"
+#include "tables.c"
+#include "waiting.c"
+
+#include <errno.h>
+#include <sys/wait.h>
+
+#include "input.h"
+
+enum { FUNCTIONS = 24, MOST_STACK = 3000, MOST_EVENTS = 3000, DOMAINS = 3, MOST_NESTED = 2 };
+
+/* What may be called: a code object, a C function, or a method that is called on an object. */
+static struct callable {
+    PyObject *object, *self, *label;
+    const void *key;
+} callables[FUNCTIONS];
+
+/* The model of one thread's table. */
+struct model {
+    int stack[MOST_STACK];
+    int depth;
+    int64_t calls[FUNCTIONS];                /* that have returned */
+    int64_t edges[FUNCTIONS + 1][FUNCTIONS]; /* the same by caller; the last row is outside every call */
+    int64_t ranges;                          /* that are to be counted in some context */
+    int domains[MOST_OPEN_RANGES], open, deeper;
+};
+
+/* Threads and forks take a hundred times as long as a call: few of the inputs have them. */
+static bool may_start_threads, may_fork, forked;
+
+static const char program[] =
+    "import collections, operator\n"
+    "def make(names, files):\n"
+    "    return [compile(f'def {n}(): pass', f, 'exec').co_consts[0] for n, f in zip(names, files)]\n"
+    "files = ['/p/a.py', '/p/b.py', '/l/nvtx/nvtx.py', '/l/contextlib.py', '/p/a.py', '/p/caf\\udce9.py', '<string>', '']\n"
+    "codes = make(['f%d' % i for i in range(8)], files)\n"
+    "functions = [len, sorted, [].append, {}.get, 'a'.upper, operator.add, object().__repr__, collections.deque([1]).pop]\n"
+    "class Odd(dict):\n"
+    "    def __repr__(self): raise ValueError\n"
+    "methods = [(list.append, []), (dict.get, Odd()), (str.upper, ''), (set.add, set()), (bytes.hex, b''),\n"
+    "           (list.append, type('L', (list,), {})()), (tuple.count, ()), (dict.items, {})]\n";
+
+static void add_callable(int number, PyObject *object, PyObject *self, const void *key)
+{
+    struct callable *one = &callables[number];
+    *one = (struct callable){object, self, label_of(object, self), key};
+    MUST(one->label != NULL);
+    Py_INCREF(object);
+    Py_XINCREF(self);
+}
+
+int LLVMFuzzerInitialize(int *count, char ***words);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerInitialize(int *count, char ***words)
+{
+    (void)count;
+    (void)words;
+    PyConfig config;
+    PyConfig_InitIsolatedConfig(&config);
+    config.site_import = 0;
+    MUST(!PyStatus_Exception(Py_InitializeFromConfig(&config)));
+    PyConfig_Clear(&config);
+    MUST(labels_start() == 0 && kernel_start());
+    clock_start();
+    PyObject *names = PyDict_New();
+    PyObject *done = PyRun_String(program, Py_file_input, names, names);
+    if (done == NULL)
+        PyErr_Print();
+    MUST(done != NULL);
+    PyObject *codes = PyDict_GetItemString(names, "codes"), *functions = PyDict_GetItemString(names, "functions"),
+             *methods = PyDict_GetItemString(names, "methods");
+    for (int i = 0; i < 8; i++) {
+        PyObject *code = PyList_GetItem(codes, i), *function = PyList_GetItem(functions, i);
+        PyObject *pair = PyList_GetItem(methods, i);
+        add_callable(i, code, NULL, code);
+        if (PyCFunction_Check(function))
+            add_callable(8 + i, function, NULL, ((struct c_function *)function)->definition);
+        else
+            add_callable(8 + i, PyList_GetItem(functions, 0), NULL,
+                         ((struct c_function *)PyList_GetItem(functions, 0))->definition);
+        PyObject *method = PyTuple_GetItem(pair, 0);
+        MUST(Py_TYPE(method) == &PyMethodDescr_Type);
+        add_callable(16 + i, method, PyTuple_GetItem(pair, 1), ((struct c_method *)method)->definition);
+    }
+    return 0;
+}
+
+/* Two of them may be one function: the first of these numbers. */
+static int same_as(int number)
+{
+    for (int i = 0; i < number; i++)
+        if (callables[i].key == callables[number].key)
+            return i;
+    return number;
+}
+
+static int number_of(const PyObject *label, const struct table *table)
+{
+    for (const struct function *function = table->base; function; function = function->next)
+        if (function->label == label)
+            for (int i = 0; i < FUNCTIONS; i++)
+                if (callables[i].key == function->key)
+                    return i;
+    return -1;
+}
+
+/* Events, in the table and in the model */
+
+static void begin(struct table *table, struct model *model, int number)
+{
+    if (model->depth == MOST_STACK)
+        return;
+    const struct callable *one = &callables[number];
+    call_begins(table, one->key, one->object, one->self);
+    model->stack[model->depth++] = number;
+}
+
+static void close_one(struct model *model)
+{
+    int number = model->stack[--model->depth];
+    model->calls[number]++;
+    model->edges[model->depth > 0 ? model->stack[model->depth - 1] : FUNCTIONS][number]++;
+}
+
+static void finish(struct table *table, struct model *model, int number)
+{
+    call_ends(table, callables[number].key);
+    int at = model->depth;
+    while (at > 0 && model->stack[at - 1] != number)
+        at--;
+    if (at == 0)
+        return;
+    while (model->depth >= at)
+        close_one(model);
+}
+
+static void begin_range(struct model *model, uint32_t domain, uint32_t name)
+{
+    listener.pushed(domain, name);
+    if (model->open == MOST_OPEN_RANGES) {
+        model->deeper++;
+        return;
+    }
+    model->domains[model->open++] = (int)domain;
+    model->ranges++;
+}
+
+static void end_range(struct model *model, uint32_t domain)
+{
+    listener.popped(domain);
+    if (model->deeper > 0) {
+        model->deeper--;
+        return;
+    }
+    int at = model->open;
+    while (at > 0 && model->domains[at - 1] != (int)domain)
+        at--;
+    if (at == 0)
+        return;
+    memmove(&model->domains[at - 1], &model->domains[at], (size_t)(model->open - at) * sizeof model->domains[0]);
+    model->open--;
+}
+
+/* What a snapshot has to say */
+
+static void check_rows(const struct snapshot *taken, const struct table *table, const struct model *model)
+{
+    int64_t seen = 0, called = 0;
+    for (int i = 0; i < FUNCTIONS; i++)
+        called += model->calls[i];
+    const struct row *edges = taken->edges;
+    for (size_t i = 0; i < taken->n_functions; i++) {
+        const struct row *row = &taken->functions[i];
+        int number = number_of(row->label, table);
+        MUST(number >= 0 && row->calls == model->calls[number]);
+        MUST(row->recursive >= 0 && row->recursive <= row->calls && row->own >= 0);
+        seen += row->calls;
+        for (size_t j = 0; j < row->n_callees; j++, edges++) {
+            int callee = number_of(edges->label, table);
+            MUST(callee >= 0 && edges->calls == model->edges[number][callee]);
+        }
+    }
+    MUST(seen == called && edges == taken->edges + taken->n_edges);
+}
+
+static void check_ranges(const struct snapshot *taken, const struct table *table, const struct model *model)
+{
+    int64_t counted = 0;
+    size_t rows = 0;
+    for (size_t i = 0; i < taken->n_contexts; i++) {
+        const struct context_row *context = &taken->contexts[i];
+        MUST(context->parent < (Py_ssize_t)i && context->domain < DOMAINS && context->count >= 0);
+        counted += context->count;
+        rows += context->n_rows;
+    }
+    MUST(rows == taken->n_inside);
+    MUST(counted == model->ranges || taken->n_contexts == MOST_CONTEXTS);
+    MUST(table->ranges == NULL || table->ranges->n_open == (size_t)model->open);
+}
+
+static void check_table(struct table *table, const struct model *model, bool own, bool ended)
+{
+    struct snapshot *taken = snapshot_take(table, own, ended);
+    MUST(taken != NULL && taken->lost == 0);
+    check_rows(taken, table, model);
+    check_ranges(taken, table, model);
+    MUST(taken->n_open == (ended ? 0 : (size_t)model->depth));
+    for (size_t i = 0; i < taken->n_open; i++)
+        MUST(number_of(taken->open[i].label, table) == model->stack[i]);
+    PyObject *tuple = snapshot_as_tuple(taken, clock_seconds_per_tick());
+    snapshot_free(taken);
+    MUST(tuple != NULL && !PyErr_Occurred());
+    Py_DECREF(tuple);
+}
+
+/* Programs */
+
+struct part {
+    struct input input;
+    int depth;
+};
+
+static void run(struct input *input, int nested);
+
+static void *run_thread(void *argument)
+{
+    struct part *part = argument;
+    PyGILState_STATE state = PyGILState_Ensure();
+    run(&part->input, part->depth + 1);
+    PyGILState_Release(state);
+    return NULL;
+}
+
+static void call_thread(struct input *input, int nested)
+{
+    size_t bytes = take_byte(input);
+    struct part part = {{input->data, bytes < input->left ? bytes : input->left}, nested};
+    pthread_t thread;
+    input->data += part.input.left;
+    input->left -= part.input.left;
+    if (nested == MOST_NESTED || !may_start_threads)
+        return;
+    Py_BEGIN_ALLOW_THREADS
+    MUST(pthread_create(&thread, NULL, run_thread, &part) == 0);
+    MUST(pthread_join(thread, NULL) == 0);
+    Py_END_ALLOW_THREADS
+}
+
+static void step(struct table *table, struct model *model, struct input *input, int nested)
+{
+    unsigned what = take_byte(input);
+    int number = same_as((int)(take_byte(input) % FUNCTIONS));
+    switch (what % 16) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+        begin(table, model, number);
+        break;
+    case 4:
+    case 5:
+    case 6: /* as a program without tricks returns */
+        if (model->depth > 0)
+            finish(table, model, model->stack[model->depth - 1]);
+        break;
+    case 7:
+        finish(table, model, number);
+        break;
+    case 8:
+    case 9:
+        begin_range(model, (uint32_t)number % DOMAINS, what >> 4);
+        break;
+    case 10:
+        end_range(model, (uint32_t)number % DOMAINS);
+        break;
+    case 11:
+        check_table(table, model, true, false);
+        break;
+    case 12: /* a long time passes */
+        table->last -= clock_ticks_in(1000000 * (int64_t)(number + 1));
+        break;
+    case 13:
+        table->due = 0;
+        break;
+    case 14:
+        call_thread(input, nested);
+        kernel_last_table = table;
+        break;
+    default:
+        for (int i = 0; i < number * 4; i++) /* recursion */
+            begin(table, model, number);
+    }
+}
+
+/* The rest in a child: its thread's table goes on. */
+static bool in_child(void)
+{
+    if (!may_fork || forked)
+        return false;
+    forked = true;
+    pid_t child = fork();
+    MUST(child >= 0);
+    if (child == 0)
+        return true;
+    int status = 0;
+    while (waitpid(child, &status, 0) != child)
+        MUST(errno == EINTR); /* the engine has a timer */
+    MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return false;
+}
+
+static void run(struct input *input, int nested)
+{
+    static struct model models[MOST_NESTED + 1];
+    struct model *model = &models[nested];
+    struct table *table = table_new(1);
+    bool child = false;
+    MUST(table != NULL);
+    memset(model->calls, 0, sizeof model->calls);
+    memset(model->edges, 0, sizeof model->edges);
+    model->ranges = 0;
+    model->depth = model->open = model->deeper = 0;
+    kernel_last_table = table;
+    for (int i = 0; input->left > 0 && i < MOST_EVENTS; i++) {
+        step(table, model, input, nested);
+        if (i == 20 && nested == 0)
+            child = in_child();
+    }
+    check_table(table, model, true, false);
+    check_table(table, model, false, true);
+    calls_close_all(table, true);
+    while (model->depth > 0)
+        close_one(model);
+    model->open = model->deeper = 0;
+    check_table(table, model, true, false);
+    if (child)
+        _exit(0);
+    table_clear(table);
+    table_release(table);
+    kernel_last_table = NULL;
+}
+
+/* The main thread does not end between inputs: its list of tables is emptied as at its end. */
+static void forget(void)
+{
+    if (here == NULL)
+        return;
+    thread_ends(here);
+    MUST(pthread_setspecific(key, NULL) == 0);
+    forked = false;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input input = {data, size};
+    Py_ssize_t before = 0, after = 0;
+    for (int i = 0; i < FUNCTIONS; i++)
+        before += Py_REFCNT(callables[i].label) + Py_REFCNT(callables[i].object);
+    uint8_t kind = take_byte(&input);
+    may_start_threads = kind % 4 == 1;
+    may_fork = kind == 10;
+    run(&input, 0);
+    forget();
+    for (int i = 0; i < FUNCTIONS; i++)
+        after += Py_REFCNT(callables[i].label) + Py_REFCNT(callables[i].object);
+    MUST(after == before);
+    return 0;
+}

@@ -1,0 +1,451 @@
+"""Makes the seeds: real profiles, captures, spools and NVTX logs, cut down to a few rows of each kind.
+
+    .venv/bin/python -m fuzz seeds
+
+The sample profiles of the repository are the runs; what they have not (dumps of other Pythons and profilers, the
+spool of a killed capture, NVTX logs) is recorded here, with small programs. Names of this machine are replaced.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import json
+import marshal
+import profile as pure_profile
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuzz.mutate import TEXTS, packed, unpacked
+from fuzz.target import SEEDS
+from profkit.capture.agent.record_file import WIDTHS
+from profkit.formats import load_run, write_run
+from profkit.model import Profile, RangeCalls, Ranges, Run, Thread
+from profkit.model.columns import column_dtypes
+
+__all__ = ["make"]
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_profiles"
+
+#: Rows that are kept: functions of a thread, ranges of a process, samples, threads of a process, processes of a run.
+_FUNCTIONS, _RANGES, _SAMPLES, _THREADS, _PROCESSES = 10, 12, 6, 3, 3
+
+_RUNS = {
+    "train-mlp-clean": "train_mlp/clean-1",
+    "train-mlp-oversubscribed": "train_mlp/oversubscribed",
+    "tokenize-clean": "tokenize_corpus/clean-1",
+    "tokenize-code-change": "tokenize_corpus/code-change",
+    "tokenize-external-load": "tokenize_corpus/external-load",
+    "mpi-clean": "mpi_train/clean-1",
+    "mpi-oversubscribed": "mpi_train/oversubscribed",
+}
+
+_PROGRAM = """
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def work():
+    fib(6)
+    sorted([3, 1])
+    "a".upper()
+if __name__ == "__main__":
+    import sys, cProfile
+    p = cProfile.Profile()
+    p.runcall(work)
+    p.dump_stats(sys.argv[1])
+"""
+
+#: What is captured for the spool and the NVTX logs: threads, a child, ranges of every kind; it ends the launcher.
+_CAPTURED = """
+import os, signal, sys, threading, time
+import multiprocessing
+import nvtx
+def leaf(n):
+    return sum(range(n))
+def step(number):
+    with nvtx.annotate("step %d" % number, color="blue", domain="train", category="loop", payload=number):
+        leaf(1000)
+        with nvtx.annotate("forward"):
+            leaf(3000)
+def child():
+    nvtx.mark("child")
+    step(9)
+def thread():
+    step(5)
+if __name__ == "__main__":
+    t = threading.Thread(target=thread, name="loader")
+    t.start(); t.join()
+    for number in range(3):
+        step(number)
+    domain = nvtx.get_domain("train")
+    around = nvtx.start_range("whole", domain="train")
+    nvtx.mark("here", payload=1.5, domain="train")
+    p = multiprocessing.get_context("fork").Process(target=child)
+    p.start(); p.join()
+    nvtx.end_range(around)
+    nvtx.push_range("left open")
+    time.sleep(float(sys.argv[1]))
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(2.5)
+"""
+
+
+def make(only: str = "") -> None:
+    """Make all seeds, or those of one target."""
+    makers = {
+        "run_file": _runs,
+        "pstats": _dumps,
+        "run_json": _documents,
+        "nvtx_log": _logs,
+        "spool": _spools,
+        "records": _records,
+        "texts": _texts,
+        "masking": _masked,
+        "reports": _reports,
+        "sources": _sources,
+        "tokens": _dumps,
+    }
+    # The same length whatever it is called, and nothing in it that says what it was made for.
+    with tempfile.TemporaryDirectory(prefix="home-") as directory:
+        for name, maker in makers.items():
+            if only not in ("", name):
+                continue
+            folder = SEEDS / name
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            total = 0
+            for file, data in maker(Path(directory)):
+                (folder / file).write_bytes(data)
+                total += len(data)
+            print(f"{name}: {len(list(folder.iterdir()))} seeds, {total} bytes")
+
+
+# Runs
+
+
+def _runs(directory: Path) -> Iterator[tuple[str, bytes]]:
+    path = directory / "run.prof"
+    for name, sample in _RUNS.items():
+        write_run(path, shrunk(load_run(SAMPLES / f"{sample}.prof")))
+        yield f"{name}.prof", path.read_bytes()
+    with_ranges = _captured(directory)
+    write_run(path, shrunk(load_run(with_ranges / "run.prof")))
+    yield "threads-and-ranges.prof", neutral(path.read_bytes())
+    for name, data in _dumps(directory):
+        if name in ("cprofile-3.11.prof", "profile.prof"):
+            yield name, data
+
+
+def shrunk(run: Run) -> Run:
+    """Return a run with a few rows of each kind; everything about them is as it was captured."""
+    processes = []
+    for process in run.processes[:_PROCESSES]:
+        samples = process.samples
+        if samples is not None:
+            samples = type(samples)(
+                **{name: getattr(samples, name)[:_SAMPLES] for name in column_dtypes(type(samples))}
+            )
+        processes.append(
+            replace(
+                process,
+                threads=tuple(_shrunk_thread(thread) for thread in process.threads[:_THREADS]),
+                ranges=None if process.ranges is None else _shrunk_ranges(process.ranges),
+                samples=samples,
+            )
+        )
+    series = run.series
+    if series is not None:
+        columns = {name: column[:_SAMPLES] for name, column in series.columns.items()}
+        series = replace(series, time_ns=series.time_ns[:_SAMPLES], columns=columns)
+    manifest = run.manifest
+    if manifest is not None:
+        manifest = replace(manifest, packages=dict(list(manifest.packages.items())[:3]))
+    return replace(run, processes=tuple(processes), series=series, manifest=manifest)
+
+
+def _shrunk_thread(thread: Thread) -> Thread:
+    profile = thread.profile
+    keep = np.sort(np.argsort(-profile.tottime, kind="stable")[:_FUNCTIONS])
+    place = np.full(len(profile) + 1, -1, np.int32)
+    place[keep] = np.arange(len(keep), dtype=np.int32)
+    columns: dict[str, Any] = {name: getattr(profile, name)[keep] for name in column_dtypes(Profile)}
+    for name in column_dtypes(Profile, optional=True):
+        values = getattr(profile, name)
+        columns[name] = None if values is None else values[keep]
+    edges = profile.edges
+    if edges is not None:
+        links = (place[edges.caller] >= 0) & (place[edges.callee] >= 0)
+        kept = {name: getattr(edges, name)[links] for name in column_dtypes(type(edges))}
+        kept["caller"], kept["callee"] = place[kept["caller"]], place[kept["callee"]]
+        edges = type(edges)(**kept)
+    strings, columns = _strings(
+        profile.strings, columns, ("file", "name", "qualname", "module", "source_hash")
+    )
+    calls = thread.range_calls
+    return replace(
+        thread,
+        profile=Profile(strings, **columns, edges=edges).validate(),
+        open_calls=tuple(
+            replace(call, function=int(place[call.function]))
+            for call in thread.open_calls
+            if place[call.function] >= 0
+        ),
+        range_calls=None if calls is None else _shrunk_calls(calls, place, len(keep)),
+    )
+
+
+def _strings(
+    table: tuple[str, ...], columns: Mapping[str, Any], texts: tuple[str, ...]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    used = np.unique(np.concatenate([[0], *(columns[name] for name in texts)]))
+    place = np.zeros(len(table), np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    moved = {name: place[values] if name in texts else values for name, values in columns.items()}
+    return tuple(table[i] for i in used.tolist()), moved
+
+
+def _shrunk_ranges(ranges: Ranges) -> Ranges:
+    columns = {name: getattr(ranges, name)[:_RANGES] for name in column_dtypes(Ranges)}
+    columns["parent"] = np.where(columns["parent"] < _RANGES, columns["parent"], -1).astype(np.int32)
+    strings, columns = _strings(ranges.strings, columns, ("name", "domain", "category"))
+    return replace(ranges, strings=strings, **columns).validate()
+
+
+def _shrunk_calls(calls: RangeCalls, place: np.ndarray[Any, Any], functions: int) -> RangeCalls:
+    contexts = min(_RANGES, len(calls.parent))
+    rows = (calls.context < contexts) & (place[calls.function] >= 0)
+    columns = {
+        name: getattr(calls, name)[:contexts] for name in ("parent", "name", "domain", "opener", "count")
+    }
+    columns["opener"] = place[columns["opener"]]
+    strings, columns = _strings(calls.strings, columns, ("name", "domain"))
+    sums = {
+        name: getattr(calls, name)[rows]
+        for name in ("context", "function", "ncalls", "tottime", "wait", "blocked")
+    }
+    sums["function"] = place[sums["function"]]
+    return RangeCalls(strings=strings, **columns, **sums).validate(functions)
+
+
+# What has to be recorded
+
+
+def _captured(directory: Path) -> Path:
+    """Return a folder with a run file (``run.prof``) and the spool of a capture that was killed (``spool``)."""
+    folder = directory / "captured"
+    if folder.exists():
+        return folder
+    folder.mkdir()
+    program = folder / "program.py"
+    program.write_text(textwrap.dedent(_CAPTURED), encoding="utf-8")
+    capture = [sys.executable, "-m", "profkit", "capture", "-q", "-o"]
+    subprocess.run([*capture, "killed.prof", "--", sys.executable, program, "0.3"], cwd=folder, timeout=60)
+    time.sleep(3)  # the target ends after its launcher
+    (spool,) = folder.glob(".killed.prof.spool-*")
+    quiet = program.read_text(encoding="utf-8").replace("os.kill(os.getppid(), signal.SIGKILL)", "sys.exit()")
+    program.write_text(quiet, encoding="utf-8")
+    subprocess.run(
+        [*capture, "run.prof", "--", sys.executable, program, "0"], cwd=folder, timeout=60, check=True
+    )
+    spool.rename(folder / "spool")
+    return folder
+
+
+def _dumps(directory: Path) -> Iterator[tuple[str, bytes]]:
+    program, out = directory / "program.py", directory / "out.prof"
+    program.write_text(_PROGRAM, encoding="utf-8")
+    for version in ("2.7", "3.8", "3.13"):
+        from tests.interpreters import find
+
+        python = find(version)
+        if python is not None:
+            subprocess.run([python, program.name, out.name], cwd=directory, check=True)
+            yield f"cprofile-{version}.prof", neutral(out.read_bytes())
+    namespace: dict[str, Any] = {"__name__": "program"}
+    exec(compile(_PROGRAM, "/home/user/program.py", "exec"), namespace)
+    for name, profiler in (("cprofile-3.11", cProfile.Profile()), ("profile", pure_profile.Profile())):
+        profiler.runcall(namespace["work"])
+        profiler.dump_stats(out)
+        yield f"{name}.prof", neutral(out.read_bytes())
+    key = ("/home/user/program.py", 3, "work")
+    sampled = {key: (5, 5, 0.5, 0.5, {("~", 0, "x"): 5}), ("__sampled__",): True}
+    yield "sampled.prof", marshal.dumps(sampled)
+    yield "yappi.prof", marshal.dumps({key: (3, 1, 0.5, 0.75, {key: (2, 2, 0.25, 0.25)})})
+
+
+def _documents(directory: Path) -> Iterator[tuple[str, bytes]]:
+    for name, data in _runs(directory):
+        found = unpacked(data)
+        if found is None or not found[1]:
+            continue
+        for member in ("manifest.json", "processes.json"):
+            document = json.loads(found[1][member])
+            if isinstance(document, list):
+                document = [*document[:1], *document[0]["threads"][:1]]
+            yield f"{Path(name).stem}-{member}", json.dumps(document, separators=(",", ":")).encode()
+
+
+def _logs(directory: Path) -> Iterator[tuple[str, bytes]]:
+    from fuzz.targets.nvtx_log import joined
+
+    for number, path in enumerate(sorted((_captured(directory) / "spool").glob("*.nvtx"))):
+        definitions = Path(f"{path}defs").read_bytes()
+        yield f"captured-{number}", neutral(joined(path.read_bytes(), definitions))
+
+
+def _spools(directory: Path) -> Iterator[tuple[str, bytes]]:
+    from fuzz.targets.records import bytes_of, tree_of
+
+    spool = _captured(directory) / "spool"
+    members: dict[str, bytes] = {}
+    for path in sorted(spool.iterdir()):
+        data = path.read_bytes()
+        if path.suffix == ".record":
+            data = bytes_of(data[:8], _neutral_tree(_shrunk_record(tree_of(data))))
+        elif path.suffix == ".samples":
+            data = bytes_of(data[:8], _neutral_tree(tree_of(data)))
+        elif path.suffix == ".json":
+            data = json.dumps(_neutral_tree(json.loads(data))).encode()
+        else:
+            data = neutral(data.rstrip(b"\0") + b"\0" * 64)
+        members[path.name.replace(socket.gethostname(), "host")] = data
+    yield "killed.zip", packed(b"", members)
+    yield "without-sampler.zip", packed(b"", {n: d for n, d in members.items() if not n.endswith(".samples")})
+    first = next(name for name in members if name.endswith(".record"))
+    launch = {name: members[name] for name in ("launch.json", first)}
+    yield "one-record.zip", packed(b"", launch)
+
+
+def _records(directory: Path) -> Iterator[tuple[str, bytes]]:
+    for name, data in _spools(directory):
+        found = unpacked(data)
+        assert found is not None
+        if name == "killed.zip":
+            for member, content in found[1].items():
+                if member.endswith((".record", ".samples", ".json")):
+                    yield Path(member).suffix[1:] + f"-{len(content)}", content
+
+
+def _shrunk_record(record: dict[str, Any]) -> dict[str, Any]:
+    """Keep a few functions of each thread, with new numbers; `record` has the tables of threads as lists."""
+    used: dict[int, int] = {}
+    threads = [_shrunk_table(table, used) for table in record["threads"][:_THREADS]]
+    codes = record["codes"]
+    files, names = (codes[key].split("\0")[:-1] for key in ("files", "names"))
+    places = [codes["places"][2 * old : 2 * old + 2] for old in used]
+    kept = list(dict.fromkeys(file for file, _ in places))
+    shrunk_codes = {
+        "files": "".join(files[file] + "\0" for file in kept),
+        "places": [value for file, line in places for value in (kept.index(file), line)],
+        "names": "".join(text + "\0" for old in used for text in names[2 * old : 2 * old + 2]),
+    }
+    return {**record, "threads": threads, "codes": shrunk_codes}
+
+
+def _shrunk_table(table: Mapping[str, Any], used: dict[int, int]) -> dict[str, Any]:
+    def rows(name: str) -> list[list[Any]]:
+        values, width = table[name] or [], WIDTHS[name]
+        return [values[at : at + width] for at in range(0, len(values), width)]
+
+    def number(old: int) -> int:
+        return used.setdefault(old, len(used))
+
+    chosen = {row[0] for row in [*rows("functions")[:_FUNCTIONS], *rows("open")]}
+    places = {"functions": (0,), "edges": (0, 1), "waiting": (0,), "open": (0,), "inside": (1,)}
+    changed = dict(table)
+    for name, columns in places.items():
+        kept = [row for row in rows(name) if all(row[column] in chosen for column in columns)]
+        for row in kept:
+            for column in columns:
+                row[column] = number(row[column])
+        changed[name] = [value for row in kept for value in row]
+    contexts = rows("contexts")
+    for row in contexts:
+        row[3] = number(row[3]) if row[3] in chosen else -1
+    changed["contexts"] = [value for row in contexts for value in row]
+    return changed
+
+
+def _names() -> dict[str, str]:
+    """Return what names this machine and this working tree, and what stands for it; the longest first."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return {
+        str(ROOT): "/home/user/profkit",
+        sys.base_prefix: "/usr/local",
+        boot: "00000000-0000-4000-8000-000000000000",
+    }
+
+
+def _neutral_tree(tree: Any) -> Any:
+    if isinstance(tree, str):
+        for name, stands in _names().items():
+            tree = tree.replace(name, stands)
+        return "host" if tree == socket.gethostname() else tree
+    if isinstance(tree, dict):
+        return {key: _neutral_tree(item) for key, item in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(_neutral_tree(item) for item in tree)
+    return tree
+
+
+def neutral(data: bytes) -> bytes:
+    """Replace names of this machine by others of the same length."""
+    for name, stands in _names().items():
+        data = data.replace(name.encode(), stands.encode()[: len(name)].ljust(len(name), b"x"))
+    found = unpacked(data)
+    if found is None or not found[1]:
+        return data
+    members = {}
+    for member, content in found[1].items():
+        if member.endswith(".json"):
+            content = json.dumps(_neutral_tree(json.loads(content)), indent=1).encode()
+        for name, stands in _names().items():
+            content = content.replace(name.encode(), stands.encode()[: len(name)].ljust(len(name), b"x"))
+        members[member] = content
+    return packed(found[0], members)
+
+
+# Strings
+
+
+def _texts(directory: Path) -> Iterator[tuple[str, bytes]]:
+    for number, text in enumerate(TEXTS):
+        yield f"text-{number:02}", bytes([20 + number]) + text.encode("utf-8", "surrogatepass")
+
+
+def _masked(directory: Path) -> Iterator[tuple[str, bytes]]:
+    lines = (
+        "python train.py --epochs 4 --token abcdef0123456789abcdef --data /home/ann/data",
+        "mpirun -n 8 -H node1:4,node2:4 python train.py --db postgres://ann:pw@db.corp.example:5432/x",
+        "env AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG python -c 'import os; print(1)'",
+        "curl -u ann:pw https://hooks.example/services/T000/B000/XXXX?sig=abc%3D&x=1#access_token=y",
+        'java --cfg={"password":"x","user":"ann"} -pX -Dkey=v C:\\Users\\ann\\x.py \\\\host\\share\\y',
+        "torchrun --rdzv_endpoint=gpu17.corp.example:2345 [fe80::1]:22 10.1.2.3 me@corp.example",
+    )
+    for number, text in enumerate((*lines, *TEXTS)):
+        yield f"line-{number:02}", bytes([128, 0]) + text.encode("utf-8", "surrogatepass") + bytes([number])
+
+
+def _reports(directory: Path) -> Iterator[tuple[str, bytes]]:
+    for number in range(0, len(TEXTS), 8):
+        parts = [text.encode("utf-8", "surrogatepass") for text in TEXTS[number : number + 8]]
+        yield f"texts-{number:02}", bytes([number]) + b"\xff".join(parts)
+
+
+def _sources(directory: Path) -> Iterator[tuple[str, bytes]]:
+    for name in ("profkit/errors.py", "profkit/report/text.py", "profkit/formats/atomic.py"):
+        yield Path(name).stem, (ROOT / name).read_bytes()[:1800]
+    yield (
+        "decorated",
+        b"@d(\n  1)\nasync def f(x, y=')'):\n\t'''a\nb'''\n\treturn [\n1]\n\nclass C:\n  def g(self): pass # x\n",
+    )

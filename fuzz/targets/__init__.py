@@ -1,0 +1,1 @@
+"""One module for each target, which has a `fuzz.target.Target` called ``TARGET``."""

@@ -1,0 +1,227 @@
+"""Plain profiles: both readers of pstats dumps against each other and against the standard library's."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import marshal
+import pstats
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fuzz.mutate import Mutation
+from fuzz.target import Target, Wrong
+from profkit.errors import FormatError
+from profkit.formats.limits import Budget, LimitError
+from profkit.formats.marshal_scan import PADDING, token_starts
+from profkit.formats.pstats_columns import Columns, parse_columns
+from profkit.formats.pstats_file import parse_pstats
+from profkit.formats.pstats_objects import MalformedError, decode_columns
+from profkit.formats.pstats_write import write_pstats
+from profkit.model import Profile
+
+Key = tuple[str, int, str]
+
+
+def _padded(data: bytes) -> np.ndarray[Any, Any]:
+    padded = np.zeros(len(data) + PADDING, np.uint8)
+    padded[: len(data)] = np.frombuffer(data, np.uint8)
+    return padded
+
+
+def _keys(strings: tuple[str, ...], table: Any) -> list[Key]:
+    return [
+        (strings[file], line, strings[name])
+        for file, line, name in zip(
+            table.file.tolist(), table.line.tolist(), table.name.tolist(), strict=True
+        )
+    ]
+
+
+def _rows(columns: Columns) -> list[Any]:
+    keys = _keys(columns.strings, columns)
+    rows = list(
+        zip(
+            keys,
+            columns.first.tolist(),
+            columns.second.tolist(),
+            columns.tottime.tolist(),
+            columns.cumtime.tolist(),
+            strict=True,
+        )
+    )
+    links = sorted(
+        zip(
+            columns.callee.tolist(),
+            [keys[row] for row in columns.caller.tolist()],
+            columns.edge_first.tolist(),
+            columns.edge_second.tolist(),
+            columns.edge_tottime.tolist(),
+            columns.edge_cumtime.tolist(),
+            strict=True,
+        )
+    )
+    own = len(rows) - columns.extra
+    return [rows[:own], sorted(rows[own:]), links, columns.plain_callers, columns.sampled]
+
+
+class _Statistics:
+    def __init__(self, stats: Any) -> None:
+        self.stats = stats
+
+    def create_stats(self) -> None:
+        """They are there."""
+
+
+def check(data: bytes, thorough: bool) -> None:
+    """See `fuzz.target.Target`."""
+    if not data:
+        return
+    padded = _padded(data)
+    fast = parse_columns(padded, edges=True)
+    if fast is not None:
+        try:
+            slow = decode_columns(memoryview(data), Budget(len(data)), edges=True)
+        except LimitError:
+            return  # its objects take more than the columns of the fast reader
+        except MalformedError as error:
+            raise Wrong(f"the fast reader takes what the general one refuses: {error}") from None
+        if _rows(fast) != _rows(slow):
+            raise Wrong("the fast reader and the general one read two things")
+    try:
+        plain = parse_pstats("x.prof", padded, edges=False).profile
+    except FormatError:
+        plain = None
+    try:
+        read = parse_pstats("x.prof", padded, edges=True)
+    except FormatError:
+        if plain is not None and fast is not None:
+            return  # its edges are wrong, and were not looked at
+        return
+    profile = read.profile
+    if plain is None:
+        raise Wrong("a profile is read with edges and refused without")
+    if not read.sampled and not any(text.startswith("<code object ") for text in profile.strings):
+        _compare_with_library(data, profile)
+    _check_written(profile)
+
+
+def _compare_with_library(data: bytes, profile: Profile) -> None:
+    """Where the standard library reads the same file, it has the same rows."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints what it thinks of the numbers
+            library: Any = pstats.Stats(_Statistics(marshal.loads(data))).stats  # type: ignore[arg-type]
+    except Exception:  # it refuses what older versions wrote, in many ways
+        return
+    keys = _keys(profile.strings, profile)
+    if len(set(keys)) != len(keys) or not all(_is_key(key) for key in library):
+        return  # of two rows with one key it keeps the last, and names that are bytes it keeps as they are
+    callers = {key for entry in library.values() for key in entry[4]}
+    if not all(map(_is_key, callers)):
+        return
+    for key, *row in zip(
+        keys,
+        profile.ncalls.tolist(),
+        profile.primitive_calls.tolist(),
+        profile.tottime.tolist(),
+        profile.cumtime.tolist(),
+        strict=True,
+    ):
+        entry = library.get(key, (0, 0, 0.0, 0.0))
+        if row != [max(entry[:2]), min(entry[:2]), *entry[2:4]] and key in library:
+            raise Wrong(f"the standard library reads another row: {key} {row} {entry[:4]}")
+    if not set(library) <= set(keys):
+        raise Wrong("the standard library reads more rows")
+
+
+def _is_key(key: Any) -> bool:
+    return (
+        isinstance(key, tuple)
+        and len(key) == 3
+        and isinstance(key[0], str)
+        and type(key[1]) is int
+        and isinstance(key[2], str)
+    )
+
+
+def _check_written(profile: Profile) -> None:
+    """What is written of it is read again, by us and by the standard library, with the same totals."""
+    written = write_pstats(profile)
+    again = parse_pstats("y.prof", _padded(written)).profile
+    with contextlib.redirect_stdout(io.StringIO()):
+        library: Any = pstats.Stats(_Statistics(marshal.loads(written))).stats  # type: ignore[arg-type]
+    if set(_keys(again.strings, again)) != set(library):
+        raise Wrong("a written profile has other rows for the standard library")
+    for name in ("tottime", "ncalls"):
+        before, after = (
+            getattr(profile, name).sum(dtype=np.float64),
+            getattr(again, name).sum(dtype=np.float64),
+        )
+        if not np.isclose(before, after, rtol=1e-6, atol=1e-300):
+            raise Wrong(f"a written profile has another sum of {name}: {before} {after}")
+
+
+def mutate(data: bytes, mutation: Mutation) -> bytes:
+    """Change one to four tokens of a dump, or their order; else any byte."""
+    random = mutation.random
+    if not data or random.random() < 0.4:
+        return mutation.bytes_of(data, TARGET.most_bytes)
+    starts = [*token_starts(_padded(data)).tolist(), len(data)]
+    tokens = [data[start:stop] for start, stop in pairwise(starts)]
+    for _ in range(random.choice((1, 1, 2, 4))):
+        at = random.randrange(len(tokens))
+        kind = random.randrange(8)
+        if kind == 0:
+            other = random.randrange(len(tokens))
+            tokens[at] = tokens[other]
+        elif kind == 1:
+            tokens.insert(at, tokens[random.randrange(len(tokens))])
+        elif kind == 2 and len(tokens) > 1:
+            del tokens[at]
+        elif kind == 3:
+            first = random.randrange(len(tokens))
+            tokens[at:at] = tokens[first : first + random.randint(1, 40)]
+        else:
+            tokens[at] = _token(tokens[at], mutation)
+    return b"".join(tokens)
+
+
+def _token(token: bytes, mutation: Mutation) -> bytes:
+    code = token[:1]
+    kind = bytes([code[0] & 0x7F])
+    if kind == b"i" and len(token) == 5:
+        value = mutation.integer(int.from_bytes(token[1:], "little", signed=True))
+        return code + (value & 0xFFFFFFFF).to_bytes(4, "little")
+    if kind == b"g" and len(token) == 9:
+        return code + np.float64(mutation.number(float(np.frombuffer(token[1:], "<f8")[0]))).tobytes()
+    if kind in (b"z", b"Z", b"u", b"a", b"A", b"t", b"s"):
+        text = mutation.text().encode("utf-8", "surrogatepass")
+        if kind in (b"z", b"Z"):
+            return code + bytes([len(text[:255])]) + text[:255]
+        return code + len(text).to_bytes(4, "little") + text
+    if kind in (b"r", b"R") and len(token) == 5:
+        return code + mutation.random.randrange(40).to_bytes(4, "little")
+    scalars = (
+        b"N",
+        b"T",
+        b"F",
+        b"0",
+        b"i\1\0\0\0",
+        b"l\2\0\0\0\1\0\1\0",
+        b"I" + b"\1" * 8,
+        b"f\x0310.",
+        b")\0",
+        b"{0",
+    )
+    return mutation.random.choice(scalars)
+
+
+TARGET = Target(
+    check,
+    mutate,
+    4096,
+    (b"\xe9", b"\xfa\x01~", b"__sampled__", b"{", b"0", b")\x05", b")\x03", b"r\x00\x00\x00\x00"),
+    quick=1500,
+)

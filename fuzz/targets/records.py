@@ -1,0 +1,94 @@
+"""Records of agents and of the sampler, and the launcher's facts: what is read of them, or one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuzz.mutate import Mutation
+from fuzz.oracles import check_text
+from fuzz.target import Target, Wrong
+from profkit.capture.agent import record_file
+from profkit.capture.records import decode_launch, decode_record, decode_samples
+from profkit.formats.codec import MemberError
+from profkit.formats.plain_data import PlainDataError, read_plain
+from profkit.model import ProfileError
+from profkit.report.text import clean
+
+_MAGICS = (record_file.MAGIC, record_file.SAMPLES_MAGIC)
+
+
+def check(data: bytes, thorough: bool) -> None:
+    """See `fuzz.target.Target`."""
+    decode = decode_launch
+    if data.startswith(record_file.MAGIC):
+        decode = decode_record
+    elif data.startswith(record_file.SAMPLES_MAGIC):
+        decode = decode_samples
+    try:
+        found = decode(data)
+    except (MemberError, PlainDataError, ProfileError) as error:
+        check_text(clean(str(error)))
+        return
+    for thread in getattr(found, "threads", ()):
+        rows = len(thread.functions.function)
+        if any(len(column) != rows for column in (thread.functions.calls, thread.functions.tottime)):
+            raise Wrong("the columns of a table have different lengths")
+
+
+def tree_of(data: bytes) -> Any:
+    """Return what stands behind a record's header, with the tables of threads as lists.
+
+    Raises
+    ------
+    ValueError
+        It is no plain data.
+    """
+    tree = read_plain(data[record_file.HEADER_BYTES :])
+    for table in _tables(tree):
+        for name, packed in table.items():
+            if isinstance(packed, bytes) and packed[:1] == b"[":
+                table[name] = read_plain(packed)
+    return tree
+
+
+def bytes_of(magic: bytes, tree: Any, version: int = 2) -> bytes:
+    """Return a record with a right header; tables that are lists are packed."""
+    for table in _tables(tree):
+        for name, values in table.items():
+            if isinstance(values, list):
+                table[name] = record_file.packed(values)
+    return b"".join(record_file.encode(magic, version, tree))
+
+
+def _tables(tree: Any) -> list[dict[str, Any]]:
+    if not isinstance(tree, dict):
+        return []
+    threads = tree.get("threads")
+    found = [tree.get("codes"), *(threads if isinstance(threads, list) else ())]
+    return [table for table in found if isinstance(table, dict)]
+
+
+def mutate(data: bytes, mutation: Mutation) -> bytes:
+    """Change the data behind the header, and make the header right again; seldom any byte."""
+    if not data.startswith(_MAGICS):
+        return mutation.json_bytes(data)
+    random = mutation.random
+    if random.random() < 0.03:
+        return mutation.bytes_of(data, TARGET.most_bytes)
+    if random.random() < 0.15:  # plain data that is none
+        body = mutation.bytes_of(data[record_file.HEADER_BYTES :], len(data) + 64)
+        numbers = (2).to_bytes(4, "little") + record_file.checksum(body).to_bytes(4, "little")
+        return data[:8] + numbers + len(body).to_bytes(8, "little") + body
+    try:
+        return bytes_of(data[:8], mutation.tree(tree_of(data)))
+    except (PlainDataError, ValueError):  # its data is none already, or a text cannot be written
+        return mutation.bytes_of(data, TARGET.most_bytes)
+
+
+TARGET = Target(
+    check,
+    mutate,
+    32 << 10,
+    (b"PFKRECRD", b"PFKSAMPL", b"[\x01\x00\x00\x00", b"i\xff\xff\xff\x7f", b"g\x00"),
+    quick=2000,
+)

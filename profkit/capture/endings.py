@@ -1,0 +1,274 @@
+"""How each process ended, and what of its time no record holds: all that is known of that, and no more.
+
+A process that ends by itself writes a last record. Where the newest record is a periodic one, what came after it
+is lost, and other witnesses say when and how the process ended: the launcher has the wait status of its target,
+the sampler sees a number disappear, the agent may have left why it could not write. All times are of one clock,
+``CLOCK_MONOTONIC``, which cannot be set. Pure: reads no file and no clock. `record_notices` makes notices
+of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from profkit.capture.record_types import Launch, Record, Sampled, SeenProcess
+
+__all__ = ["Ending", "Known", "LastRecord", "LeftEnd", "Unrecorded", "ending", "error_text", "of_records"]
+
+#: Seconds by which two readings of the one clock may seem to be in the wrong order. What is further off was read
+#: on another clock (a time namespace has its own), and no time can be said.
+_SLACK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LastRecord:
+    """What the newest record of a process says.
+
+    Attributes
+    ----------
+    state
+        ``snapshot`` (a periodic one), ``exited`` or ``replaced`` (the last of an image).
+    at_s
+        When it was read, seconds of the clock.
+    cpu_s
+        CPU seconds of the process until then, ``None`` where they are not known.
+    """
+
+    state: str
+    at_s: float
+    cpu_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftEnd:
+    """What the agent left of an image whose last record could not be written: how it ended, and why.
+
+    Attributes
+    ----------
+    host, pid
+        Of the process.
+    state
+        ``exited`` or ``replaced``.
+    error
+        The system's error number, 0 where it gave none.
+    at_s, cpu_s
+        As of a record.
+    """
+
+    host: str
+    pid: int
+    state: str
+    error: int
+    at_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What else is known of the end of an image.
+
+    Attributes
+    ----------
+    alive
+        Whether the process runs now; ``None`` where that cannot be seen from here.
+    status
+        Exit code, or ``-N`` for signal N, where that is known.
+    ended_s
+        When it had ended at the latest.
+    cpu_s
+        CPU seconds that the kernel had counted when it was last seen.
+    left
+        What its agent left instead of a record.
+    replaced_s
+        When the next image of the same process began.
+    """
+
+    alive: bool | None = None
+    status: int | None = None
+    ended_s: float | None = None
+    cpu_s: float | None = None
+    left: LeftEnd | None = None
+    replaced_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an image of a process ended.
+
+    Attributes
+    ----------
+    state
+        ``exited``, ``killed`` (by a signal), ``replaced``, ``running``, ``ended`` (it is gone, how is not known) or
+        ``unknown`` (whether it still runs is not known).
+    complete
+        Whether the newest record was written at the end, and nothing says that the process ended otherwise.
+    lost_s, lost_cpu_s
+        Time, and CPU seconds in it, after the newest record; ``None`` where not known.
+    status
+        As in `Known`.
+    error
+        Why the last record could not be written; empty where that is not known.
+    """
+
+    state: str
+    complete: bool
+    lost_s: float | None = None
+    lost_cpu_s: float | None = None
+    status: int | None = None
+    error: str = ""
+
+    @property
+    def signal(self) -> str:
+        """Name of the signal that ended it, empty without one."""
+        if self.status is None or self.status >= 0:
+            return ""
+        try:
+            return signal.Signals(-self.status).name
+        except ValueError:
+            return f"signal {-self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """A process whose agent began and that has no record; ``error`` as in `Ending`."""
+
+    pid: int
+    error: str = ""
+
+
+def ending(record: LastRecord, known: Known, now_s: float) -> Ending:
+    """Return how an image ended.
+
+    Parameters
+    ----------
+    record
+        Its newest record.
+    known
+        What else is known.
+    now_s
+        The clock's time, up to which a process that runs has written no other record.
+    """
+    left = known.left if record.state == "snapshot" else None
+    if record.state == "replaced" or (left is not None and left.state == "replaced"):
+        status = None  # it is that of a later image
+    else:
+        status = known.status if known.replaced_s is None else None
+    end_s: float | None
+    if status is not None:
+        state, end_s, cpu_s = "killed" if status < 0 else "exited", known.ended_s, known.cpu_s
+    elif record.state != "snapshot":
+        state, end_s, cpu_s = record.state, None, None
+    elif left is not None:
+        state, end_s, cpu_s = left.state, left.at_s, left.cpu_s
+    elif known.replaced_s is not None:
+        state, end_s, cpu_s = "replaced", known.replaced_s, None
+    elif known.alive:
+        state, end_s, cpu_s = "running", now_s, known.cpu_s
+    elif known.alive is None:
+        state, end_s, cpu_s = "unknown", None, None
+    else:
+        state, end_s, cpu_s = "ended", known.ended_s, known.cpu_s
+    if record.state != "snapshot" and state != "killed":
+        return Ending(state, complete=True, status=status)
+    lost_s = None
+    if end_s is not None and end_s > record.at_s - _SLACK_S:
+        lost_s = max(0.0, end_s - record.at_s)
+    lost_cpu_s = None
+    if lost_s is not None and cpu_s is not None and record.cpu_s is not None:
+        lost_cpu_s = max(0.0, cpu_s - record.cpu_s)
+    error = "" if left is None else error_text(left.error)
+    return Ending(state, False, lost_s, lost_cpu_s, status, error)
+
+
+def error_text(number: int) -> str:
+    """Return the system's words for an error number, empty for 0."""
+    return os.strerror(number) if number else ""
+
+
+def of_records(
+    records: Sequence[Record],
+    alive: Sequence[bool | None],
+    launch: Launch,
+    sampled: Sampled | None,
+    left: Iterable[LeftEnd],
+    now_s: float,
+) -> list[Ending]:
+    """Return how the image of each record ended.
+
+    Parameters
+    ----------
+    records
+        What agents wrote, images of one process in their order.
+    alive
+        Of each record, whether its process runs.
+    launch
+        The launcher's facts.
+    sampled
+        What the sampler saw, ``None`` without it.
+    left
+        What agents left instead of a last record.
+    now_s
+        The clock's time.
+    """
+    seen: dict[tuple[str, int, int | None], SeenProcess] = {}
+    if sampled is not None:
+        seen = {(sampled.kernel, process.ns_pid, process.born): process for process in sampled.processes}
+    following = _following(records)
+    left_by = _left_by(records, left)
+    found = []
+    for index, record in enumerate(records):
+        process = seen.get((record.kernel, record.pid, record.born))
+        gone_ns = 0 if process is None else process.gone_ns
+        is_alive = alive[index]
+        if is_alive is None and gone_ns:
+            is_alive = False
+        ended_s, status = gone_ns / 1e9 if gone_ns else None, None
+        if launch.target is not None and _is_target(record, process, launch):
+            ended_s, status = launch.target.ended_ns / 1e9, launch.status
+        after = following.get(index)
+        known = Known(
+            alive=is_alive,
+            status=status,
+            ended_s=ended_s,
+            cpu_s=None if process is None else process.all_cpu_s,
+            left=left_by.get(index),
+            replaced_s=None if after is None else records[after].begin_perf,
+        )
+        found.append(ending(LastRecord(record.state, record.perf, record.cpu_s), known, now_s))
+    return found
+
+
+def _following(records: Sequence[Record]) -> dict[int, int]:
+    """Return the next image of the same process by the place of each that has one."""
+    last: dict[tuple[str, int, int | None], int] = {}
+    found = {}
+    for index, record in enumerate(records):
+        key = (record.kernel, record.pid, record.born)
+        if key in last:
+            found[last[key]] = index
+        last[key] = index
+    return found
+
+
+def _left_by(records: Sequence[Record], left: Iterable[LeftEnd]) -> dict[int, LeftEnd]:
+    """Return what agents left by the place of the record that it belongs to: the newest that had begun by then."""
+    found = {}
+    for end in left:
+        of_process = [
+            (record.begin_perf, index)
+            for index, record in enumerate(records)
+            if (record.host, record.pid) == (end.host, end.pid) and record.perf <= end.at_s
+        ]
+        if of_process:
+            found[max(of_process)[1]] = end
+    return found
+
+
+def _is_target(record: Record, process: SeenProcess | None, launch: Launch) -> bool:
+    if launch.target is None or launch.launcher is None or launch.launcher.kernel != record.kernel:
+        return False
+    pid = record.pid if process is None else process.pid
+    return pid == launch.target.pid and record.begin_perf <= launch.target.ended_ns / 1e9

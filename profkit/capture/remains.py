@@ -1,0 +1,70 @@
+"""What agents left in a spool directory beside their records, `agent.reserve` writes it: kept files and ends.
+
+A kept file is empty unless its process could no longer write records elsewhere; then it holds the newest one. Read
+for `packer`. Everything here was written by a target's process, so all of it is checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from profkit.capture.agent.reserve import END_SUFFIX, RESERVE_SUFFIX
+from profkit.capture.endings import LeftEnd, Unrecorded, error_text
+
+__all__ = ["kept_records", "left_ends", "unrecorded"]
+
+
+def kept_records(spool: Path) -> Iterator[Path]:
+    """Yield the kept files that hold something."""
+    for path in sorted(spool.glob("*" + RESERVE_SUFFIX)):
+        try:
+            filled = path.stat().st_size > 0
+        except OSError:
+            continue
+        if filled:
+            yield path
+
+
+def left_ends(spool: Path) -> list[LeftEnd]:
+    """Return the ends that agents left; what is something else is passed over."""
+    found = []
+    for path in sorted(spool.glob("*" + END_SUFFIX)):
+        try:
+            host, pid, _ = path.stem.rsplit("-", 2)
+            state, error, at_s, cpu_s = os.readlink(path).split(" ")
+            end = LeftEnd(host, int(pid), state, int(error), float(at_s), float(cpu_s))
+        except (OSError, ValueError):
+            continue
+        known = state in ("exited", "replaced") and end.error >= 0
+        if known and all(math.isfinite(value) and value >= 0 for value in (end.at_s, end.cpu_s)):
+            found.append(end)
+    return found
+
+
+def unrecorded(spool: Path, files: set[str]) -> list[Unrecorded]:
+    """Return the processes whose agent began and of which there is no record.
+
+    Parameters
+    ----------
+    spool
+        The directory.
+    files
+        Names of the files that records were read from, without their suffix.
+    """
+    found = []
+    for path in sorted(spool.glob("*" + RESERVE_SUFFIX)):
+        if path.stem in files:
+            continue
+        try:
+            pid = int(path.stem.rsplit("-", 2)[1])
+        except (ValueError, IndexError):
+            continue
+        error = 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            error = int(os.readlink(path.with_suffix(END_SUFFIX)).split(" ")[1])
+        found.append(Unrecorded(pid, error_text(error)))
+    return found

@@ -1,0 +1,89 @@
+"""The spool directory from the launcher's side: the launcher's own facts in it, and its removal.
+
+`launch.json` is written before the target starts and again when it has ended. By then the target may have filled
+the disk, so the space that the second writing needs is taken before the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from profkit.formats.atomic import replacing
+
+__all__ = ["FACTS_NAME", "remove_spool", "reserve_facts", "write_facts"]
+
+#: The file of the launcher's facts.
+FACTS_NAME = "launch.json"
+#: Beside it until the target has ended: blanks, for as many bytes as the last facts may need.
+_RESERVE_NAME = "launch.reserve"
+#: Bytes by which facts grow: what is known of the host, of its readings and of the repository.
+_GROWTH = 16 << 10
+
+
+def write_facts(spool: Path, facts: dict[str, Any], *, last: bool = False) -> None:
+    """Write the launcher's facts.
+
+    Parameters
+    ----------
+    spool
+        The directory.
+    facts
+        What `json` can write.
+    last
+        Whether the target has ended: on a full disk, the space that `reserve_facts` took is then used.
+
+    Raises
+    ------
+    OSError
+        They cannot be written.
+    """
+    data = json.dumps(facts).encode("ascii")
+    reserve = spool / _RESERVE_NAME
+    try:
+        with replacing(spool / FACTS_NAME, durable=False) as file:  # it outlives profkit, not the machine
+            file.write(data)
+    except OSError:
+        if not last or not reserve.is_file() or len(data) > reserve.stat().st_size:
+            raise
+        with open(
+            reserve, "r+b"
+        ) as kept:  # over the blanks, in place: blanks behind the facts are valid JSON
+            kept.write(data)
+        os.replace(reserve, spool / FACTS_NAME)
+    else:
+        if last:
+            with contextlib.suppress(OSError):
+                reserve.unlink(missing_ok=True)
+
+
+def reserve_facts(spool: Path, facts: dict[str, Any]) -> None:
+    """Take the space that the last facts may need.
+
+    Raises
+    ------
+    OSError
+        There is not enough.
+    """
+    (spool / _RESERVE_NAME).write_bytes(b" " * (len(json.dumps(facts)) + _GROWTH))
+
+
+def remove_spool(spool: Path) -> None:
+    """Remove a spool directory, also while a process that outlived the target still writes records to it.
+
+    Such a process makes a file between the listing of the directory and its removal, which then fails. Under
+    another name the directory is out of its reach.
+    """
+    moved = spool.with_name(spool.name.replace(".spool-", ".removed-"))
+    try:
+        os.rename(spool, moved)
+    except OSError:
+        moved = spool
+    for _ in range(2):  # a file whose making had begun before the renaming may have come since
+        shutil.rmtree(moved, ignore_errors=True)
+        if not moved.exists():
+            return

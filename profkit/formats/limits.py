@@ -1,0 +1,92 @@
+"""How much of everything a file may hold, in proportion to its size: the one place that decides it.
+
+A compressed archive may claim a thousand times its own size, and two bytes of JSON may become an object of sixty.
+What a file holds is therefore weighed before it is made, by the memory that the costliest command takes for it, and
+refused where that is more than `FLOOR` and `FACTOR` times the size of the file. Time goes with memory.
+
+The weights were measured with files of one kind of content each (``tests/hostile_files.py`` makes such): the peak of
+the costliest of all commands, less that of an empty run, by what the file holds. That command is nearly always
+``diff --ticket``, which has two runs, their masked copies and the new archives in memory; half is a file's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["FACTOR", "FLOOR", "WEIGHTS", "Budget", "LimitError", "json_weight"]
+
+#: Bytes of memory that any file may take. Twice this, for the two sides of a comparison, and 60 MB for the
+#: interpreter and numpy are less than the 500 MB that a command may need for the smallest files.
+FLOOR = 200_000_000
+#: Bytes of memory for a byte of the file. Columns of measured numbers compress to a half or a fifth.
+FACTOR = 20
+
+#: Bytes of memory for each thing that a file may hold, by what it is called in a message.
+WEIGHTS: Mapping[str, int] = {
+    "functions": 650,
+    "caller–callee sums": 300,
+    "NVTX ranges": 120,
+    "range contexts": 300,
+    "functions inside ranges": 150,
+    "samples of threads": 120,
+    "readings of the machine": 40,
+    # A string itself, and what it is found by.
+    "strings": 100,
+    # Of the string table.
+    "bytes of strings": 12,
+    # Of names and paths as often as rows refer to them: once in a trace, and once in what it is joined from.
+    "bytes of names": 2,
+    # Decoded, made into values and written again they take 7; masking 10 MB of text takes seconds.
+    "bytes of JSON": 20,
+    "values of JSON": 80,
+    # Every one is masked, by rules for words, and compared with the other side's.
+    "words, variables and packages": 600,
+    "notices": 2_000,
+    # Of a pstats dump that is read object by object.
+    "objects of pstats data": 64,
+    "dictionaries of pstats data": 192,
+}
+
+
+class LimitError(ValueError):
+    """A file holds more than one of its size may; the message says of what."""
+
+
+class Budget:
+    """What is left of the memory that a file may take.
+
+    Parameters
+    ----------
+    file_size
+        Bytes of the file.
+    """
+
+    def __init__(self, file_size: int) -> None:
+        self._file_size = file_size
+        self._left = FLOOR + FACTOR * file_size
+
+    def spend(self, what: str, count: int) -> None:
+        """Take off what a number of things weigh.
+
+        Parameters
+        ----------
+        what
+            A key of `WEIGHTS`.
+        count
+            How many there are, before any memory is taken for them.
+
+        Raises
+        ------
+        LimitError
+            That is more than is left.
+        """
+        self._left -= WEIGHTS[what] * count
+        if self._left < 0:
+            raise LimitError(
+                f"holds {count:,} {what}, which is more than a file of {self._file_size:,} bytes may hold"
+            )
+
+
+def json_weight(text: bytes) -> int:
+    """Return how many values a JSON text can have at most, from the characters that separate them."""
+    return sum(map(text.count, (b"{", b"[", b",")))

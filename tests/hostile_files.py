@@ -1,0 +1,122 @@
+"""A small run that holds everything a run file can, for tests that then damage its file.
+
+`small_run` is a sample cut down to a few rows, and filled up with what it lacks, so that every member and every field
+of the format is there and every command has something to say about it in a few hundredths of a second.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from profkit.formats import load_run
+from profkit.model import (
+    Edges,
+    Git,
+    Job,
+    Notice,
+    OpenCall,
+    Process,
+    Profile,
+    RangeCalls,
+    Ranges,
+    Run,
+    Thread,
+    ThreadSamples,
+)
+from profkit.model.columns import column_dtypes
+
+__all__ = ["ROWS", "SAMPLES", "small_run"]
+
+SAMPLES = Path(__file__).parents[1] / "sample_profiles"
+
+#: Functions of each thread, and ranges and samples of each process, that are kept.
+ROWS = 30
+
+
+def _first(values: np.ndarray, n: int = ROWS) -> np.ndarray:
+    return values[:n].copy()
+
+
+def _profile(profile: Profile) -> Profile:
+    """Keep the first functions, and the edges between them."""
+    edges = profile.edges
+    if edges is not None:
+        kept = (edges.caller < ROWS) & (edges.callee < ROWS)
+        edges = Edges(**{name: getattr(edges, name)[kept] for name in column_dtypes(Edges)})
+    waits = {name: getattr(profile, name) for name in column_dtypes(Profile, optional=True)}
+    return Profile(
+        profile.strings,
+        **{name: _first(getattr(profile, name)) for name in column_dtypes(Profile)},
+        edges=edges,
+        **{name: None if values is None else _first(values) for name, values in waits.items()},
+    ).validate()
+
+
+def _inside(profile: Profile) -> RangeCalls:
+    """Say that the first functions ran inside a range that another one is inside of."""
+    index, count, seconds = np.arange(2, dtype=np.int32), np.array([5, 5]), np.array([0.25, 0.5])
+    return RangeCalls(
+        ("", "step {n}", "load"),
+        parent=index - 1,
+        name=index + 1,
+        domain=index * 0,
+        opener=index - 1,
+        count=count,
+        context=index,
+        function=index,
+        ncalls=count,
+        tottime=seconds,
+        wait=seconds / 2,
+        blocked=seconds * np.nan,
+    ).validate(len(profile))
+
+
+def _thread(thread: Thread, inside: bool) -> Thread:
+    profile = _profile(thread.profile)
+    return replace(
+        thread,
+        profile=profile,
+        open_calls=(OpenCall(0, 1.5),) if len(profile) else (),
+        range_calls=_inside(profile) if inside and len(profile) > 1 else None,
+    )
+
+
+def _process(process: Process) -> Process:
+    ranges, samples = process.ranges, process.samples
+    if ranges is not None:
+        columns = {name: _first(getattr(ranges, name)) for name in column_dtypes(Ranges)}
+        ranges = replace(ranges, **columns).validate()
+    if samples is not None:
+        columns = {name: _first(getattr(samples, name)) for name in column_dtypes(ThreadSamples)}
+        samples = ThreadSamples(**columns).validate()
+    return replace(
+        process,
+        threads=tuple(_thread(thread, inside=i == 0) for i, thread in enumerate(process.threads)),
+        ranges=ranges,
+        samples=samples,
+        notes=(Notice("waiting-sampled", "", {"rate": 50.0}),),
+    )
+
+
+@functools.cache
+def small_run(name: str = "oversubscribed") -> Run:
+    """Return a run of ``sample_profiles/mpi_train`` that is small and complete."""
+    run = load_run(SAMPLES / "mpi_train" / f"{name}.prof")
+    assert run.manifest is not None
+    assert run.machine is not None
+    manifest = replace(
+        run.manifest,
+        git=Git(revision="0123456789abcdef", dirty=True),
+        job=Job(id="job:7", rank=0, world_size=2),
+    )
+    return replace(
+        run,
+        manifest=manifest,
+        processes=tuple(map(_process, run.processes)),
+        warnings=(Notice("process-killed", "", {"lost_s": 0.25, "idle_lost_s": 1.5, "pids": (10, 11)}),),
+        machines={"one": run.machine, "other": run.machine},
+    ).validate()

@@ -1,0 +1,378 @@
+"""What is said of lost data is true however a process ends: real programs, each ended in its own way."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from profkit.model import Notice, Run
+from tests.integration.capturing import calls, captured, environment, profkit_command, run_capture
+from tests.requirements import require
+
+#: Works for half a second, so that there are records, then does what is tried and works again in another function.
+WORKS = """
+import ctypes, itertools, os, resource, signal, sys, time
+def work(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        sum(range(1000))
+def late(seconds):
+    work(seconds)
+work(0.3)
+"""
+
+#: A single call of C that holds the interpreter, so that no thread of Python runs, until a signal ends the process.
+STUCK = WORKS + "ctypes.CDLL(None).alarm(2)\nsum(itertools.repeat(1))\n"
+
+
+def program(directory: Path, text: str) -> str:
+    path = directory / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
+def said(run: Run, *codes: str) -> Notice:
+    """The one notice of a run; of these codes, if given."""
+    (notice,) = run.warnings
+    assert not codes or notice.code in codes
+    return notice
+
+
+def root() -> None:
+    require("root", os.geteuid() == 0, "only root may change the user or the root directory")
+
+
+def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, sys.executable, program(tmp_path, STUCK))
+    assert done.returncode == -signal.SIGALRM
+    run = load_run(tmp_path / "run.prof")
+    (process,) = run.processes
+    notice = said(run)
+    assert (process.exit, notice.code, notice.subject) == ("killed", "killed-by-signal", "SIGALRM")
+    # The timer was set before the call, and no record was written in it.
+    assert notice.numbers["lost_s"] > 1.9  # type: ignore[operator]
+    assert 0 < notice.numbers["cpu_s"] < process.cpu_s < process.wall_s < run.manifest.wall_s  # type: ignore[operator, union-attr]
+    assert "ended by SIGALRM; functions of its last 2." in done.stderr
+
+
+def test_a_child_that_holds_the_interpreter_when_it_is_killed(tmp_path: Path) -> None:
+    """Its status is its parent's to know; that it is gone, and when, is seen."""
+    done = run_capture(tmp_path, "bash", "-c", f"'{sys.executable}' '{program(tmp_path, STUCK)}'; exit 0")
+    assert done.returncode == 0
+    run = load_run(tmp_path / "run.prof")
+    (process,) = (p for p in run.processes if p.profiled)
+    notice = said(run, "ended-unrecorded")
+    assert process.exit == "ended"
+    assert notice.numbers["pids"] == (process.pid,)
+    assert notice.numbers["lost_s"] > 1.9  # type: ignore[operator]
+    assert notice.numbers["cpu_s"] > 0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    "act",
+    [
+        "os.setuid(65534)",
+        "os.chroot('jail')",
+        "try:\n    while True: os.dup(0)\nexcept OSError: pass",
+    ],
+    ids=["setuid", "chroot", "descriptors"],
+)
+def test_what_keeps_a_process_from_its_path_loses_nothing(tmp_path: Path, act: str, compiled: bool) -> None:
+    if "dup" not in act:
+        root()
+    (tmp_path / "jail").mkdir()
+    limit = "resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))\n"
+    text = WORKS + limit + act + "\nlate(0.2)\n"
+    env = environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"}))
+    run = captured(tmp_path, sys.executable, program(tmp_path, text), env=env)
+    (process,) = run.processes
+    assert process.exit == "exited"
+    assert calls(process)["late"] == 1
+    assert [thread.open_calls for thread in process.threads] == [()]
+    assert not run.warnings
+
+
+def test_a_child_that_gives_up_its_rights_at_once_is_recorded(tmp_path: Path) -> None:
+    root()
+    text = WORKS + "if os.fork():\n    os.wait()\nelse:\n    os.setuid(65534)\n    late(0.3)\n"
+    run = captured(tmp_path, sys.executable, program(tmp_path, text))
+    assert [p.exit for p in run.processes] == ["exited", "exited"]
+    assert calls(run.processes[1])["late"] == 1
+    assert not run.warnings
+
+
+def test_killed_long_after_it_gave_up_its_rights(tmp_path: Path) -> None:
+    """Periodic records go on, too: at the end there is more than what was before."""
+    root()
+    text = WORKS + "os.setuid(65534)\nlate(1.0)\nwork(0.5)\nos.kill(os.getpid(), 9)\n"
+    assert run_capture(tmp_path, sys.executable, program(tmp_path, text)).returncode == -signal.SIGKILL
+    run = load_run(tmp_path / "run.prof")
+    assert said(run).anywhere().subject == "SIGKILL"
+    assert calls(run.processes[0])["late"] == 1
+
+
+def test_a_process_that_closes_every_descriptor_and_then_gives_up_its_rights(tmp_path: Path) -> None:
+    """Nothing is left to write to: the exit code is known, and from when on it is not recorded."""
+    root()
+    text = WORKS + "os.closerange(3, 4096)\nos.setuid(65534)\nlate(1)\n"
+    run_capture(tmp_path, sys.executable, program(tmp_path, text))
+    run = load_run(tmp_path / "run.prof")
+    notice = said(run, "exited-unrecorded")
+    assert (run.processes[0].exit, notice.numbers["status"]) == ("exited", 0)
+    assert notice.numbers["lost_s"] >= 1  # type: ignore[operator]
+    assert "late" not in calls(run.processes[0])
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_limit_on_the_size_of_files(tmp_path: Path, size: int) -> None:
+    """The end is known although nothing can be written: a symbolic link needs no space."""
+    limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
+    text = (limit + WORKS if size == 0 else WORKS + limit) + "late(0.3)\nsys.exit(3)\n"
+    text = "import resource\n" + text
+    # Through a shell, so that the exit code is not known from outside.
+    shell = "ulimit -f 0; " if size == 0 else ""
+    done = run_capture(
+        tmp_path, "bash", "-c", f"{shell}'{sys.executable}' '{program(tmp_path, text)}'; test $? = 3"
+    )
+    assert done.returncode == 0
+    run = load_run(tmp_path / "run.prof")
+    notice = said(run)
+    assert notice.subject == os.strerror(27)
+    if size == 0:
+        assert notice.code == "process-unrecorded"
+        return
+    assert notice.code == "last-record-failed"
+    assert notice.numbers["lost_s"] >= 0.3  # type: ignore[operator]
+    (process,) = (p for p in run.processes if p.profiled)
+    assert process.exit == "exited"
+
+
+def test_a_process_that_is_killed_before_its_first_record(tmp_path: Path) -> None:
+    """It was profiled: not the environment is to blame."""
+    code = "import os; os.kill(os.getpid(), 9)"
+    done = run_capture(tmp_path, "bash", "-c", f"ulimit -f 0; exec '{sys.executable}' -c '{code}'")
+    assert done.returncode == -signal.SIGKILL
+    run = load_run(tmp_path / "run.prof")
+    (process,) = run.processes
+    assert (process.exit, process.profiled) == ("killed", False)
+    assert said(run) == Notice("process-unrecorded", "", {"pids": (process.pid,)})
+    assert "environment" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [("-I",), ("-E",), ("-S",)])
+def test_a_python_without_an_agent_is_not_said_to_have_begun(tmp_path: Path, words: tuple[str, ...]) -> None:
+    run = captured(tmp_path, sys.executable, *words, "-c", "pass")
+    assert run.processes[0].exit == "exited"
+    assert said(run) == Notice("no-record")
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
+    mount = f"mount -t tmpfs -o size=256k none {disk}"
+    try:
+        allowed = subprocess.run([*private, mount], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    require("mount", allowed, "this machine does not allow to mount a small disk")
+    fill = (
+        "try:\n"
+        "    with open('filler', 'wb', buffering=0) as file:\n"
+        "        while True: file.write(b'x' * 4096)\n"
+        "except OSError: pass\n"
+    )
+    path = program(tmp_path, WORKS + fill + "late(1)\nsys.exit(3)\n")
+    capture = profkit_command("capture", "-o", "run.prof", "--", sys.executable, path)
+    join = profkit_command("merge", "-o", str(tmp_path / "run.prof"))
+    script = (
+        f'{mount}; cd {disk}; set +e; eval "$1"; rm filler; set -- .run.prof.spool-*; '
+        'eval "$JOIN $1"; echo "merge $?"'
+    )
+    done = subprocess.run(
+        [*private, script, "-", shlex.join(capture)],
+        env=environment(JOIN=shlex.join(join)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.endswith("merge 0\n"), done.stderr
+    assert "No space left on device" in done.stderr
+    run = load_run(tmp_path / "run.prof")
+    assert run.manifest is not None
+    assert run.manifest.exit_status == 3, "what the launcher knew at the end is lost"
+    assert run.manifest.wall_s > 1
+    found = {notice.code: notice for notice in run.warnings}
+    assert set(found) == {"last-record-failed", "samples-not-saved"}
+    assert {notice.subject for notice in run.warnings} == {os.strerror(28)}
+    assert found["last-record-failed"].numbers["lost_s"] >= 1  # type: ignore[operator]
+    assert run.processes[0].exit == "exited"
+
+
+def test_a_signal_after_the_last_record(tmp_path: Path) -> None:
+    """The agent has recorded that the process exits; then a destructor ends it by a signal."""
+    text = "import os\nclass End:\n    def __del__(self, kill=os.kill, pid=os.getpid()): kill(pid, 9)\nend = End()\n"
+    assert run_capture(tmp_path, sys.executable, program(tmp_path, text)).returncode == -signal.SIGKILL
+    run = load_run(tmp_path / "run.prof")
+    assert run.processes[0].exit == "killed"
+    assert said(run, "killed-by-signal").subject == "SIGKILL"
+
+
+def test_an_exit_that_python_does_not_see(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, sys.executable, program(tmp_path, WORKS + "ctypes.CDLL(None)._exit(5)"))
+    assert done.returncode == 5
+    run = load_run(tmp_path / "run.prof")
+    assert run.processes[0].exit == "exited"
+    assert said(run, "exited-unrecorded").numbers["status"] == 5
+
+
+def test_an_exec_that_python_does_not_see(tmp_path: Path) -> None:
+    words = "(ctypes.c_char_p * 4)(sys.executable.encode(), b'-c', b'def after(): pass\\nafter()', None)"
+    text = WORKS + f"ctypes.CDLL(None).execv(sys.executable.encode(), {words})"
+    run = captured(tmp_path, sys.executable, program(tmp_path, text))
+    assert sorted(p.exit for p in run.processes) == ["exited", "replaced"]
+    said(run, "replaced-unrecorded")
+
+
+def test_killed_after_an_exec_that_failed(tmp_path: Path) -> None:
+    """Its record said that another program took its place, before that was known to be wrong."""
+    failing = "try: os.execv('/nonexistent', ['x'])\nexcept OSError: pass\n"
+    text = WORKS + failing + "time.sleep(1)\nos.kill(os.getpid(), 9)"
+    run_capture(tmp_path, sys.executable, program(tmp_path, text))
+    run = load_run(tmp_path / "run.prof")
+    assert [p.exit for p in run.processes] == ["killed"]
+    said(run, "killed-by-signal")
+
+
+def test_a_child_that_is_stopped_is_still_there(tmp_path: Path) -> None:
+    text = WORKS + "os.kill(os.getpid(), signal.SIGSTOP)"
+    script = f"'{sys.executable}' '{program(tmp_path, text)}' >/dev/null 2>&1 & echo $! > pid; sleep 2"
+    try:
+        run = captured(tmp_path, "bash", "-c", script)
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    (process,) = (p for p in run.processes if p.profiled)
+    assert process.exit == "running"
+    assert said(run, "process-running").numbers["pids"] == (process.pid,)
+
+
+def test_a_process_with_a_number_of_its_own_namespace(tmp_path: Path) -> None:
+    """It knows itself by another number than the one under which it is looked for here."""
+    apart = ["unshare", "--pid", "--fork", "--kill-child"]
+    try:
+        allowed = subprocess.run([*apart, "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    require("unshare", allowed, "this machine does not allow to make a PID namespace")
+    path = program(tmp_path, WORKS + "open('ready', 'w').close()\nwork(60)\n")
+    wait = "until test -e ready; do sleep 0.05; done; sleep 0.2"
+    start = f"{' '.join(apart)} '{sys.executable}' '{path}' >/dev/null 2>&1 & echo $! > pid; {wait}"
+    try:
+        run = captured(tmp_path, "bash", "-c", start)
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    (process,) = (p for p in run.processes if p.profiled)
+    assert (process.pid, process.exit) == (1, "running")
+    said(run, "process-running")
+
+
+def test_workers_that_a_pool_ends(tmp_path: Path) -> None:
+    text = (
+        WORKS
+        + "if __name__ == '__main__':\n"
+        + "    import multiprocessing\n"
+        + "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        + "        pool.map(late, [0.2, 0.2])\n"
+    )
+    run = captured(tmp_path, sys.executable, program(tmp_path, text))
+    workers = [p for p in run.processes if p.role == "worker"]
+    assert {p.exit for p in workers} <= {"ended", "exited"}
+    assert all(notice.code == "worker-unrecorded" for notice in run.warnings)
+
+
+def start(directory: Path, text: str) -> tuple[subprocess.Popen[bytes], Path]:
+    """Start a capture; return it and its spool, when there is a record in it."""
+    launcher = subprocess.Popen(
+        profkit_command("capture", "-o", "run.prof", "--", sys.executable, program(directory, text)),
+        cwd=directory,
+        env=environment(),
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 30
+    while not list(directory.glob(".run.prof.spool-*/*.record")):
+        assert time.monotonic() < deadline, "no record was written"
+        time.sleep(0.05)
+    (spool,) = directory.glob(".run.prof.spool-*")
+    return launcher, spool
+
+
+def merged(directory: Path, spool: Path, *before: str) -> Run:
+    command = [*before, *profkit_command("merge", str(spool), "-o", "merged.prof")]
+    done = subprocess.run(
+        command, cwd=directory, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return load_run(directory / "merged.prof")
+
+
+def test_a_capture_that_still_runs_is_not_said_to_be_killed(tmp_path: Path) -> None:
+    launcher, spool = start(tmp_path, "import time; time.sleep(60)")
+    try:
+        run = merged(tmp_path, spool)
+    finally:
+        os.killpg(launcher.pid, signal.SIGKILL)
+        launcher.wait()
+    assert [p.exit for p in run.processes] == ["running"]
+    assert {notice.code for notice in run.warnings} == {"capture-running", "process-running"}
+
+
+def test_a_spool_that_is_merged_on_another_machine(tmp_path: Path) -> None:
+    """Whether a process runs on a machine that is not this one cannot be seen from here."""
+    other = tmp_path / "boot_id"
+    other.write_text("00000000-0000-4000-8000-000000000000\n")
+    elsewhere = ["unshare", "--mount", "--uts", "bash", "-c"]
+    bind = f"hostname elsewhere && mount --bind {other} /proc/sys/kernel/random/boot_id"
+    try:
+        allowed = subprocess.run([*elsewhere, bind], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    require("mount", allowed, "this machine does not allow to mount over /proc")
+    launcher, spool = start(tmp_path, "import time; time.sleep(60)")
+    os.killpg(launcher.pid, signal.SIGKILL)
+    launcher.wait()
+    # As if the launcher had been killed before the sampler wrote anything down.
+    (spool / "sampler.samples").unlink(missing_ok=True)
+    there = merged(tmp_path, spool, *elsewhere, f'{bind} && exec "$@"', "-")
+    assert [p.exit for p in there.processes] == ["unknown"]
+    assert {notice.code for notice in there.warnings} == {"capture-unfinished", "end-unknown"}
+    here = merged(tmp_path, spool)
+    assert [p.exit for p in here.processes] == ["ended"]
+    assert {notice.code for notice in here.warnings} == {"capture-unfinished", "ended-unrecorded"}
+
+
+def test_json_has_the_state_and_what_is_lost(tmp_path: Path) -> None:
+    run_capture(tmp_path, sys.executable, program(tmp_path, WORKS + "os.kill(os.getpid(), 9)"))
+    shown = subprocess.run(
+        profkit_command("show", "run.prof", "--format", "json"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    document = json.loads(shown.stdout)
+    assert [process["exit"] for process in document["processes"]] == ["killed"]
+    (warning,) = document["warnings"]
+    assert (warning["code"], warning["subject"]) == ("killed-by-signal", "SIGKILL")
+    assert set(warning["numbers"]) == {"lost_s", "cpu_s", "pids"}

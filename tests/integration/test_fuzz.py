@@ -1,0 +1,53 @@
+"""The fuzzers' committed inputs for what takes longer: all commands, spools, and the C targets under sanitizers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fuzz import native
+from fuzz.target import CRASHES, SEEDS, finding_of, load
+from fuzz.work import inputs_of
+from tests.requirements import require
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+
+
+@pytest.mark.parametrize("name", ["commands", "spool"])
+def test_seeds(name: str) -> None:
+    inputs = inputs_of(name)
+    assert inputs
+    target = load(name)
+    for path in inputs:
+        # All ways for what was captured, and the way that found it for what fuzzing found.
+        finding = finding_of(target, path.read_bytes(), thorough=not path.name.startswith("found-"))
+        assert finding is None, f"{path}: {finding.text}"
+
+
+@pytest.mark.parametrize("name", native.TARGETS)
+def test_native_inputs(name: str, tmp_path: Path) -> None:
+    require("compiler", COMPILER is not None, "no C compiler")
+    assert COMPILER is not None
+    probe = tmp_path / "probe.c"
+    probe.write_text("int main(void) { return 0; }\n")
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    compiles = subprocess.run(
+        [COMPILER, *flags, str(probe), "-o", str(tmp_path / "probe")], capture_output=True
+    )
+    require("sanitizer", compiles.returncode == 0, "the compiler has no AddressSanitizer")
+    native.build(name, tmp_path / name, COMPILER, *flags, str(native.FOLDER / "replay.c"))
+    inputs = [path for folder in (SEEDS, CRASHES) for path in sorted((folder / name).glob("*"))]
+    assert inputs
+    environment = {**os.environ, **native.environment(name), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [str(tmp_path / name), *map(str, inputs)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]

@@ -1,0 +1,301 @@
+"""Files that were made to hurt, through every command: an answer or one line, no traceback, and bounded memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profkit.formats import write_run
+from profkit.formats.limits import FLOOR, WEIGHTS
+from profkit.model import Edges, Process, Profile, Run, Thread
+from profkit.model.bounds import EXACT, LAST_NS
+from profkit.model.columns import column_dtypes
+from profkit.model.ranges import Ranges
+from tests.all_commands import COMMANDS, all_commands
+from tests.hostile_files import small_run
+from tests.requirements import require
+from tests.run_files import member_of, npy, rewritten
+
+#: Least and greatest seconds, other than 0, that a file may hold.
+TINY, AGES = 1e-60, 1e12
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_run(tmp_path / "run.prof", small_run())
+    return tmp_path / "run.prof"
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    write_run(tmp_path / "good.prof", small_run("clean-1"))
+    return tmp_path / "good.prof"
+
+
+def with_fields(document: Any, names: tuple[str, ...], value: Any) -> Any:
+    """Set fields of these names, wherever they are."""
+    if isinstance(document, dict):
+        return {k: value if k in names else with_fields(item, names, value) for k, item in document.items()}
+    if isinstance(document, list):
+        return [with_fields(item, names, value) for item in document]
+    return document
+
+
+def fields(value: Any, *names: str) -> Callable[[Path], dict[str, bytes]]:
+    def changes(path: Path) -> dict[str, bytes]:
+        return {
+            member: json.dumps(with_fields(member_of(path, member), names, value)).encode()
+            for member in ("manifest.json", "processes.json")
+        }
+
+    return changes
+
+
+def calls_of_ages(path: Path) -> dict[str, bytes]:
+    document = member_of(path, "processes.json")
+    for process in document:
+        for thread in process["threads"]:
+            thread["open_calls"] = [[row, AGES] for row, _ in thread["open_calls"]]
+    return {"processes.json": json.dumps(document).encode()}
+
+
+def columns(value: float, *names: str) -> Callable[[Path], dict[str, bytes]]:
+    def changes(path: Path) -> dict[str, bytes]:
+        with zipfile.ZipFile(path) as archive:
+            found = {name: np.load(io.BytesIO(archive.read(f"{name}.npy"))) for name in names}
+        return {f"{name}.npy": npy(np.full(len(old), value, old.dtype)) for name, old in found.items()}
+
+    return changes
+
+
+SECONDS = (
+    "wall_s",
+    "cpu_s",
+    "run_s",
+    "run_queue_wait_s",
+    "busy_s",
+    "steal_s",
+    "psi_some_s",
+    "tree_cpu_s",
+    "probe_s",
+)
+SECONDS += ("user_s", "system_s", "throttled_s", "period_s")
+COUNTS = ("cpus", "affinity", "timeslices", "voluntary_switches", "involuntary_switches", "peak_memory_bytes")
+COUNTS += ("page_faults", "read_bytes", "peak_threads", "peak_runnable", "periods", "throttled_periods")
+TIMES = tuple(
+    f"functions/{name}" for name in ("tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
+)
+EDGE_TIMES = ("edges/tottime", "edges/cumtime")
+CALLS = tuple(f"{group}/{name}" for group in ("functions", "edges") for name in ("ncalls", "primitive_calls"))
+
+#: Files that are refused, in every command by the same line.
+REFUSED = {
+    "wall below 0": fields(-5, "wall_s"),
+    "denormal wall": fields(5e-324, "wall_s"),
+    "infinite wall": fields(float("inf"), "wall_s"),
+    "wall that is NaN": fields(float("nan"), "wall_s"),
+    "wall of a text": fields("1", "wall_s"),
+    "wall of a list": fields([1], "wall_s"),
+    "no wall": fields(None, "wall_s"),
+    "CPUs below 0": fields(-2, "cpus"),
+    "count beyond 64 bits": fields(2**64, "page_faults"),
+    "pids of texts": fields("1", "pid"),
+    "rank below 0": fields(-1, "rank"),
+    "job of a list": fields([1], "job"),
+    "job with an id that is a number": fields({"id": 7}, "job"),
+    "git of a text": fields("main", "git"),
+    "revision that is a number": fields({"revision": 1}, "git"),
+    "clocks of the next age": fields({"time": 1e18, "monotonic": 0}, "clocks"),
+    "sampler of texts": fields({"cpu_s": "1"}, "sampler"),
+    "times that are infinite": columns(np.inf, "functions/tottime"),
+    "times that are NaN": columns(np.nan, "functions/cumtime"),
+    "times beyond all ages": columns(1e300, "functions/cumtime"),
+    "denormal times": columns(5e-324, "functions/tottime"),
+    "calls below 0": columns(-1, "functions/ncalls"),
+    "calls that overflow": columns(2**62, "functions/ncalls"),
+    "ranges that end before they begin": columns(1, "ranges/end_ns"),
+    "ranges before time": columns(-(2**62), "ranges/begin_ns"),
+    "ranges around themselves": columns(0, "ranges/parent"),
+    "readings that are infinite": columns(np.inf, "series/load"),
+}
+
+#: Files that hold what can be, however unlikely.
+TAKEN = {
+    "nothing took time": fields(0, *SECONDS),
+    "all took next to no time": fields(TINY, *SECONDS),
+    "all took ages": fields(AGES, *SECONDS),
+    "a wall of next to nothing": fields(TINY, "wall_s"),
+    "a wall of ages": fields(AGES, "wall_s"),
+    "nothing is known": fields(None, *(name for name in SECONDS if name != "wall_s"), *COUNTS),
+    "no CPUs": fields(0, *COUNTS),
+    "a million CPUs": fields(1 << 20, *COUNTS),
+    "quotas of next to nothing": fields(TINY, "quota_cpus", "load"),
+    "calls of ages": calls_of_ages,
+    "the greatest clocks": fields({"time": LAST_NS / 1e9, "monotonic": 0}, "clocks"),
+    "functions without time": columns(0, *TIMES, *EDGE_TIMES),
+    "functions of next to no time": columns(TINY, *TIMES, *EDGE_TIMES),
+    "functions of ages": columns(AGES, *TIMES, *EDGE_TIMES),
+    "functions below 0": columns(-1, *TIMES, *EDGE_TIMES),
+    "waiting of ages": columns(AGES, *TIMES[2:]),
+    "waiting below 0": columns(-AGES, *TIMES[2:]),
+    "functions that were not called": columns(0, *CALLS),
+    "calls taken off too often": columns(-3, *(name for name in CALLS if "primitive" in name)),
+    "as many calls as can be": columns(EXACT // 1000, *CALLS),
+    "ranges without duration": columns(0, "ranges/begin_ns", "ranges/end_ns"),
+    "ranges without end": columns(-1, "ranges/end_ns"),
+    "ranges of a lifetime": columns(LAST_NS, "ranges/end_ns"),
+    "ranges at the end of time": columns(LAST_NS, "ranges/begin_ns", "ranges/end_ns"),
+    "samples at one moment": columns(0, "samples/time_ns"),
+    "threads that ran a lifetime": columns(LAST_NS, "samples/run_ns", "samples/wait_ns"),
+    "a machine without time": columns(0, "series/time_ns"),
+    "readings that failed": columns(np.nan, "series/busy_s", "series/load", "series/psi_some_s"),
+    "readings below 0": columns(-1e18, "series/busy_s", "series/load", "series/psi_some_s"),
+    "long texts": fields(
+        "x" * 100_000, "name", "cwd", "cpu_model", "profkit", "started", "role", "exit", "python"
+    ),
+    "texts that are markup": fields(
+        "\udce9\x00\x1b[31m</script>|`$", "name", "cwd", "cpu_model", "role", "python"
+    ),
+    "a command of many words": fields(["word"] * 20_000, "command"),
+    "a command of nothing": fields([], "command"),
+}
+
+
+@pytest.mark.parametrize("changes", REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_refused_by_all_commands(
+    path: Path, good: Path, tmp_path: Path, changes: Any
+) -> None:
+    rewritten(path, changes(path))
+    ended = all_commands(path, good, tmp_path)
+    assert {each.code for each in ended} == {2}
+    assert len({each.errors.strip().removeprefix("profkit: error: ") for each in ended}) == 1
+    assert str(path) in ended[0].errors
+
+
+@pytest.mark.parametrize("changes", TAKEN.values(), ids=TAKEN)
+def test_what_can_be_is_taken_by_all_commands(path: Path, good: Path, tmp_path: Path, changes: Any) -> None:
+    rewritten(path, changes(path))
+    for ended in all_commands(path, good, tmp_path):
+        # A run without ranges and samples, or without functions, has nothing that some commands could write.
+        assert ended.code == 0 or ended.command.split()[0] in ("export", "view"), ended
+
+
+def plain(dtypes: Any, group: str, rows: int, **given: Any) -> dict[str, bytes]:
+    filled = {**{name: np.zeros(rows, dtype) for name, dtype in dtypes.items()}, **given}
+    return {f"{group}/{name}.npy": npy(column.astype(dtypes[name])) for name, column in filled.items()}
+
+
+def one_process(path: Path, **of_process: Any) -> dict[str, bytes]:
+    """Keep the first process, with one thread."""
+    first = member_of(path, "processes.json")[0]
+    thread = {
+        **first["threads"][0],
+        "functions": [0, 0],
+        "edges": [0, 0],
+        "open_calls": [],
+        "range_calls": None,
+    }
+    thread.update(of_process.pop("thread", {}))
+    process = {**first, "ranges": None, "samples": None, **of_process, "threads": [thread]}
+    return {"processes.json": json.dumps([process]).encode()}
+
+
+def many_functions(path: Path) -> dict[str, bytes]:
+    """As many functions as a small file may hold, each with a name and a file of its own."""
+    n = int(FLOOR * 0.9) // (
+        WEIGHTS["functions"] + WEIGHTS["caller–callee sums"] + 2 * WEIGHTS["strings"] + 400
+    )
+    texts = ["", *(f"f{i}" for i in range(n)), *(f"/w/{i}.py" for i in range(n))]
+    place = np.arange(n) + 1
+    functions = {
+        "file": place + n,
+        "name": place,
+        "qualname": place,
+        "tottime": place / n,
+        "cumtime": place / n,
+    }
+    return {
+        **one_process(path, thread={"functions": [0, n], "edges": [0, n]}),
+        **plain(column_dtypes(Profile), "functions", n, **functions, ncalls=place, primitive_calls=place),
+        **plain(column_dtypes(Edges), "edges", n, caller=place - 1, callee=place[::-1] - 1),
+        **{f"functions/{name}.npy": npy(np.zeros(n)) for name in column_dtypes(Profile, optional=True)},
+        "strings.npy": npy(np.frombuffer("".join(texts).encode(), np.uint8)),
+        "string_offsets.npy": npy(np.cumsum([0, *map(len, texts)])),
+    }
+
+
+def many_ranges(path: Path) -> dict[str, bytes]:
+    n = int(FLOOR * 0.9) // WEIGHTS["NVTX ranges"]
+    begin = np.arange(n) * 1000
+    rows = plain(
+        column_dtypes(Ranges), "ranges", n, begin_ns=begin, end_ns=begin + 900, parent=np.full(n, -1)
+    )
+    return {**one_process(path, ranges={"rows": [0, n]}), **rows, **no_functions(path)}
+
+
+def no_functions(path: Path) -> dict[str, bytes]:
+    return plain(column_dtypes(Profile), "functions", 0) | {
+        f"functions/{name}.npy": npy(np.zeros(0)) for name in column_dtypes(Profile, optional=True)
+    }
+
+
+def many_warnings(path: Path) -> dict[str, bytes]:
+    n = int(FLOOR * 0.9) // WEIGHTS["notices"] // 2
+    said = [{"code": "text", "subject": f"no. {i}"} for i in range(n)]
+    return {"manifest.json": json.dumps({**member_of(path, "manifest.json"), "warnings": said}).encode()}
+
+
+#: Files of which each holds nearly as much of one thing as its size allows.
+FULL = {"functions": many_functions, "ranges": many_ranges, "warnings": many_warnings}
+#: The commands that take most memory.
+COSTLY = [
+    c
+    for c in COMMANDS
+    if c.startswith(("show {file} --explain -o", "diff {good} {file} --ticket", "merge {file} -o"))
+]
+COSTLY += ["diff {file} {file} --explain", "export {file} --to perfetto -o {out}.json"]
+
+#: Runs commands in a process that gets no more memory than a command may take: 500 MB and 20 times the file.
+LIMITED = """
+import os, resource, sys
+from pathlib import Path
+from tests.all_commands import run_command
+file, good, folder, *commands = sys.argv[1:]
+own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+most = own + 500_000_000 + 20 * os.path.getsize(file)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+for command in commands:
+    print(run_command(command, file=Path(file), good=Path(good), out=Path(folder, "out")).code)
+"""
+
+
+@pytest.mark.parametrize("changes", FULL.values(), ids=FULL)
+def test_memory_goes_with_the_size_of_the_file(path: Path, good: Path, tmp_path: Path, changes: Any) -> None:
+    """An explosion fails in a process of its own, and not on the machine."""
+    require("resource limits", sys.platform == "linux", "limits of addresses work on Linux")
+    rewritten(path, changes(path))
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, path, good, tmp_path, *COSTLY],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["0"] * len(COSTLY)
+
+
+def test_an_empty_run_goes_through_all_commands(path: Path, good: Path, tmp_path: Path) -> None:
+    write_run(path, Run("x", (Process(threads=(Thread(Profile.empty()),)),)))
+    for ended in all_commands(path, good, tmp_path):
+        assert ended.code == 0 or "has no" in ended.errors or "holds no" in ended.errors, ended

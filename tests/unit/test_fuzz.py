@@ -1,0 +1,142 @@
+"""The fuzzers' committed inputs, replayed: every seed, and everything that was a finding once; and the oracles."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fuzz import oracles
+from fuzz.mutate import FLOATS, Mutation, packed, unpacked
+from fuzz.target import CRASHES, SEEDS, TARGETS, Target, Wrong, finding_of, load
+from fuzz.work import inputs_of
+from profkit.formats.codec import MemberError
+from profkit.formats.run_columns import _array, array_bytes
+
+#: The others take seconds for each input: tests/integration/test_fuzz.py.
+FAST = [name for name in TARGETS if name not in ("commands", "spool")]
+FOUND = sorted(path for name in FAST for path in (CRASHES / name).glob("*"))
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_seeds(name: str) -> None:
+    inputs = inputs_of(name)
+    assert inputs
+    target = load(name)
+    for path in inputs:
+        finding = finding_of(target, path.read_bytes(), thorough=False)
+        assert finding is None, f"{path}: {finding.text}"
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_what_was_found_once(path: Path) -> None:
+    finding = finding_of(load(path.parent.name), path.read_bytes())
+    assert finding is None, finding.text
+
+
+def raises(data: bytes, thorough: bool) -> None:
+    raise KeyError("x")
+
+
+def warns(data: bytes, thorough: bool) -> None:
+    import warnings
+
+    warnings.warn("overflow", RuntimeWarning, stacklevel=1)
+
+
+def hoards(data: bytes, thorough: bool) -> None:
+    bytearray((600 << 20) + 20 * len(data))
+
+
+def fails(data: bytes, thorough: bool) -> None:
+    raise Wrong("a thing is wrong: 5")
+
+
+@pytest.mark.parametrize(
+    ("check", "signature"),
+    [
+        (raises, "KeyError-"),
+        (warns, "RuntimeWarning-"),
+        (hoards, "MemoryError-"),
+        (fails, "wrong-a-thing-is-wrong"),
+    ],
+)
+def test_the_oracle_sees(check: object, signature: str) -> None:
+    finding = finding_of(Target(check), b"x")  # type: ignore[arg-type]
+    assert finding is not None
+    assert finding.signature.startswith(signature)
+
+
+@pytest.mark.parametrize(
+    ("check", "wrong", "right"),
+    [
+        (oracles.check_text, "a\x1b[2Jb", "a\nb"),
+        (oracles.check_text, "a\u202eb", "é中"),
+        (oracles.check_json, '{"a": NaN}', '{"a": null}'),
+        (oracles.check_json, '{"a": 1', "[]"),
+        (oracles.check_markdown, "```sh\nls\n", "```sh\nls\n```\n"),
+        (oracles.check_markdown, "<img src=x>", "<code>&#60;img&#62;</code>"),
+        (oracles.check_markdown, "<details><summary>a</summary>", "<details><summary>a</summary></details>"),
+        (oracles.check_markdown, "see https://e.example", "see <code>https://e.example</code>"),
+        (oracles.check_markdown, "x" * 70_000, "x" * 60_000),
+        (oracles.check_html, "<p><img src=x></p>", "<p>&lt;img src=x&gt;</p>"),
+        (oracles.check_html, "<script>alert(1)</script>", "<p>alert(1)</p>"),
+        (oracles.check_html, "<p onclick=a>", "<p>onclick=a"),
+        (
+            oracles.check_html,
+            '<script type="application/json">[inf]</script>',
+            '<script type="application/json">[1]</script>',
+        ),
+        (oracles.check_svg, "<svg><a/></svg>", "<svg><g/></svg>"),
+        (oracles.check_svg, "<svg>\x00</svg>", "<svg>x</svg>"),
+    ],
+)
+def test_an_output_that_is_wrong_is_seen(check: object, wrong: str, right: str) -> None:
+    check(right)  # type: ignore[operator]
+    with pytest.raises(Wrong):
+        check(wrong)  # type: ignore[operator]
+
+
+def mutation(seed: int) -> Mutation:
+    chance = random.Random(seed)
+
+    def bytes_of(data: bytes, most: int) -> bytes:
+        at = chance.randint(0, len(data))
+        return (data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :])[:most]
+
+    return Mutation(chance, bytes_of)
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if load(name).mutate is not None])
+def test_a_mutation_changes_an_input_and_is_decided_by_its_seed(name: str) -> None:
+    target, path = load(name), inputs_of(name)[0]
+    data = path.read_bytes()
+    assert target.mutate is not None
+    made = [target.mutate(data, mutation(seed)) for seed in range(40)]
+    assert made == [target.mutate(data, mutation(seed)) for seed in range(40)]
+    assert len(set(made) - {data}) > 20
+
+
+def test_a_changed_archive_is_one_still() -> None:
+    target, data = load("run_file"), (SEEDS / "run_file" / "mpi-clean.prof").read_bytes()
+    assert target.mutate is not None
+    kept = [unpacked(target.mutate(data, mutation(seed))) for seed in range(60)]
+    assert sum(found is not None and len(found[1]) > 50 for found in kept) > 40
+    before = unpacked(data)
+    assert before is not None
+    assert unpacked(packed(*before)) == before
+
+
+def test_a_changed_column_keeps_its_type_and_fits_its_header() -> None:
+    before, kept, seen = array_bytes(np.array([1.0, 2.0, 3.0])), 0, set()
+    for seed in range(300):
+        try:
+            values = _array("x", mutation(seed).column(before), np.dtype("<f8"), 1000)
+        except MemberError:
+            continue  # some byte of its header was changed
+        kept += 1
+        seen.update(values.tolist())
+    assert kept > 250
+    assert seen.issuperset(FLOATS)

@@ -1,0 +1,194 @@
+"""What a file may hold: measured by its size, weighed before it is made, refused in one line that says of what."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profkit.errors import FormatError
+from profkit.formats import load_run, write_run
+from profkit.formats.limits import FACTOR, FLOOR, WEIGHTS, Budget, LimitError
+from profkit.model import Edges, Process, Profile, Run, Thread
+from profkit.model.columns import column_dtypes
+from profkit.model.ranges import Ranges
+from tests.hostile_files import small_run
+from tests.run_files import member_of, npy, rewritten
+
+#: More rows than a file of a few hundred kB may hold, which compress to that.
+MANY = 3_000_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_run(tmp_path / "run.prof", small_run())
+    return tmp_path / "run.prof"
+
+
+def columns(group: str, dtypes: Any, rows: int) -> dict[str, bytes | None]:
+    return {f"{group}/{name}.npy": npy(np.zeros(rows, dtype)) for name, dtype in dtypes.items()}
+
+
+def manifest(path: Path, **fields: Any) -> dict[str, bytes | None]:
+    return {"manifest.json": json.dumps({**member_of(path, "manifest.json"), **fields}).encode()}
+
+
+#: A member that claims too much, and what the message says of it.
+HOLDS: dict[str, tuple[Callable[[Path], dict[str, bytes | None]], str]] = {
+    "functions": (lambda p: columns("functions", column_dtypes(Profile), MANY), "functions"),
+    "edges": (lambda p: columns("edges", column_dtypes(Edges), MANY), "caller–callee sums"),
+    "ranges": (lambda p: columns("ranges", column_dtypes(Ranges), MANY), "NVTX ranges"),
+    "series": (lambda p: {"series/time_ns.npy": npy(np.zeros(MANY, np.int64))}, "readings of the machine"),
+    "text": (lambda p: {"strings.npy": npy(np.full(10 * MANY, 97, np.uint8))}, "bytes of strings"),
+    "strings": (lambda p: {"string_offsets.npy": npy(np.zeros(MANY, np.int64))}, "strings"),
+    "nothing but objects": (lambda p: manifest(p, unknown=[{}] * 1_000_000), "values of JSON"),
+    "nothing but brackets": (lambda p: manifest(p, unknown=[[]] * 1_000_000), "values of JSON"),
+    "a long word": (lambda p: manifest(p, cwd="x" * 10 * MANY), "bytes of JSON"),
+    "words": (lambda p: manifest(p, command=["x"] * 500_000), "words, variables and packages"),
+    "warnings": (lambda p: manifest(p, warnings=[{"code": "a"}] * 150_000), "notices"),
+}
+
+
+@pytest.mark.parametrize(("changes", "what"), HOLDS.values(), ids=HOLDS)
+def test_what_a_file_holds_too_much_of_is_named(path: Path, changes: Any, what: str) -> None:
+    rewritten(path, changes(path))
+    size = path.stat().st_size
+    with pytest.raises(
+        FormatError, match=f"holds [0-9,]+ {what}, which is more than a file of {size:,} bytes"
+    ):
+        load_run(path)
+
+
+def test_names_are_weighed_as_often_as_rows_have_them(path: Path) -> None:
+    """A trace holds the name of a range as often as it occurs."""
+    rows = 30_000
+    document = member_of(path, "processes.json")
+    for process in document:
+        process.pop("ranges", None)
+    document[0]["ranges"] = {"rows": [0, rows]}
+    long = {"ranges/strings.npy": npy(np.full(9_000, 97, np.uint8))}
+    long["ranges/string_offsets.npy"] = npy(np.array([0, 0, 9_000]))
+    names = {
+        name: npy(np.full(rows, n, np.int32))
+        for name, n in (("ranges/name.npy", 1), ("ranges/parent.npy", -1))
+    }
+    zeros = columns("ranges", column_dtypes(Ranges), rows)
+    rewritten(path, {**zeros, **long, **names, "processes.json": json.dumps(document).encode()})
+    with pytest.raises(FormatError, match="holds 270,000,000 bytes of names"):
+        load_run(path)
+
+
+@pytest.mark.parametrize(
+    ("group", "of"), [("functions", "threads"), ("ranges", None), ("samples", None)], ids=str
+)
+def test_rows_belong_to_one_thread_or_process(path: Path, group: str, of: str | None) -> None:
+    """1 000 threads with the same million rows would take a thousand times the memory."""
+    document = member_of(path, "processes.json")
+    if of is not None:
+        document[0][of] += document[0][of]
+    else:
+        others = dict.fromkeys({"ranges", "samples"} - {group})
+        document += [{**process, **others, "threads": []} for process in document]
+    rewritten(path, {"processes.json": json.dumps(document).encode()})
+    with pytest.raises(FormatError, match=f"{group}.* has rows that belong to others"):
+        load_run(path)
+
+
+def test_calls_add_up_to_what_64_bits_hold(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        rows = int(np.load(archive.open("functions/ncalls.npy")).shape[0])
+    rewritten(path, {"functions/ncalls.npy": npy(np.full(rows, 2**53 // rows + 1))})
+    with pytest.raises(FormatError, match="its calls add up to more than any run can make"):
+        load_run(path)
+
+
+def test_a_dump_of_many_dictionaries(tmp_path: Path) -> None:
+    """Each takes two bytes of the file and a hundred of memory; only at the end is it seen that it is no entry."""
+    pair = marshal.dumps(None, 2) + marshal.dumps({}, 2)
+    path = tmp_path / "many.prof"
+    path.write_bytes(b"{" + pair * 700_000 + b"0")
+    with pytest.raises(
+        FormatError, match=r"of pstats data, which is more than a file of 2,100,002 bytes may hold"
+    ):
+        load_run(path)
+
+
+def test_a_budget_grows_with_the_file() -> None:
+    one = WEIGHTS["functions"]
+    small, large = Budget(0), Budget(10 * one)
+    small.spend("functions", FLOOR // one)
+    with pytest.raises(LimitError, match="holds 1 functions, which is more than a file of 0 bytes may hold"):
+        small.spend("functions", 1)
+    large.spend("functions", FLOOR // one + 10 * FACTOR)
+    with pytest.raises(LimitError):
+        large.spend("functions", 1)
+
+
+def measured(rows: int, seed: int, strings: tuple[str, ...]) -> Profile:
+    """Build a profile whose numbers are as hard to compress as measured ones."""
+    rng = np.random.default_rng(seed)
+    names = (1 + rng.permutation(len(strings) - 2)[:rows]).astype(np.int32)
+    calls, seconds = rng.geometric(0.01, rows), rng.exponential(1e-3, rows)
+    links = 2 * rows
+    return Profile(
+        strings,
+        (names % 997 + 1).astype(np.int32),
+        names % 4000,
+        names,
+        names,
+        (names % 997 + 1).astype(np.int32),
+        (names + 1).astype(np.int32),
+        calls,
+        calls,
+        seconds,
+        seconds * rng.uniform(1, 9, rows),
+        edges=Edges(
+            rng.integers(0, rows, links).astype(np.int32),
+            np.sort(rng.integers(0, rows, links)).astype(np.int32),
+            rng.geometric(0.01, links),
+            np.ones(links, np.int64),
+            rng.exponential(1e-3, links),
+            rng.exponential(1e-3, links),
+        ),
+        wait=seconds / 3,
+        blocked=np.zeros(rows),
+        cumwait=seconds / 2,
+        cumblocked=np.zeros(rows),
+    )
+
+
+@pytest.mark.parametrize(("processes", "functions"), [(1, 100_000), (16, 12_500)], ids=str)
+def test_a_big_run_loads(tmp_path: Path, processes: int, functions: int) -> None:
+    """The weights leave room for what is really captured; most of 64 processes' functions are the same."""
+    strings = (
+        "",
+        *(f"/site-packages/package{i % 997}/module.py:Class{i}.method" for i in range(functions + 2)),
+    )
+    threads = [Thread(measured(functions, seed, strings), tid=seed) for seed in range(processes)]
+    run = replace(
+        small_run(), processes=tuple(Process(pid=i, threads=(t,)) for i, t in enumerate(threads, 1))
+    )
+    write_run(tmp_path / "big.prof", run)
+    loaded = load_run(tmp_path / "big.prof")
+    assert sum(len(thread.profile) for p in loaded.processes for thread in p.threads) == processes * functions
+
+
+def test_a_million_ranges_load(tmp_path: Path) -> None:
+    """Constant columns compress a thousandfold, which is no sign of anything."""
+    rows = 1_000_000
+    (ranges,) = [process.ranges for process in small_run().processes[:1]]
+    assert ranges is not None
+    steps = {name: np.repeat(getattr(ranges, name)[:1], rows) for name in column_dtypes(Ranges)}
+    begin = np.arange(rows) * 1_000_000
+    many = replace(ranges, **{**steps, "begin_ns": begin, "end_ns": begin + 900_000})
+    write_run(tmp_path / "many.prof", Run("x", (Process(pid=1, ranges=many.validate()),)))
+    (process,) = load_run(tmp_path / "many.prof").processes
+    assert process.ranges is not None
+    assert len(process.ranges) == rows

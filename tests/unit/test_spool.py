@@ -1,0 +1,103 @@
+"""The spool directory from the launcher's side: its removal beside a writer, and facts that outlive a full disk."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.capture import spool as spool_module
+from profkit.capture.spool import remove_spool, reserve_facts, write_facts
+
+#: Writes records as an agent does, as fast as it can, whenever its directory is there.
+WRITER = """
+import os, sys
+path = os.path.join(sys.argv[1], "host-1-1")
+while True:
+    try:
+        os.close(os.open(path + ".writing", os.O_WRONLY | os.O_CREAT))
+        os.replace(path + ".writing", path + ".record")
+    except FileNotFoundError:
+        pass
+"""
+
+
+def test_a_directory_is_removed_while_a_process_writes_to_it(tmp_path: Path) -> None:
+    """A process that outlives the target writes on: `shutil.rmtree` alone leaves the directory now and then."""
+    spool = tmp_path / ".run.prof.spool-abc"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(spool)]) as writer:
+        try:
+            for attempt in range(20):
+                spool.mkdir()
+                for number in range(50):
+                    (spool / f"host-{number}-2.record").touch()
+                while not (spool / "host-1-1.record").exists():
+                    time.sleep(0.001)
+                remove_spool(spool)
+                assert list(tmp_path.iterdir()) == [], f"left behind in attempt {attempt}"
+        finally:
+            writer.kill()
+
+
+def test_a_record_that_comes_between_the_listing_and_the_removal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The moment that the test above meets by chance."""
+    spool = tmp_path / ".run.prof.spool-abc"
+    spool.mkdir()
+    (spool / "host-1-1.record").touch()
+    remove, tried = os.rmdir, []
+
+    def write_first(*args: object, **kwargs: object) -> None:
+        try:
+            (spool / "host-1-1.record").touch()
+        except FileNotFoundError as error:
+            tried.append(error)
+        remove(*args, **kwargs)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", write_first)
+        remove_spool(spool)
+    assert tried
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_is_gone(tmp_path: Path) -> None:
+    remove_spool(tmp_path / ".run.prof.spool-abc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_facts_are_written_where_there_is_no_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts: dict[str, object] = {"command": ["x"], "wall_s": None}
+    write_facts(tmp_path, facts)
+    reserve_facts(tmp_path, facts)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_module, "replacing", full)
+        with pytest.raises(OSError, match="No space"):
+            write_facts(tmp_path, {**facts, "wall_s": 1.5})
+        with pytest.raises(OSError, match="No space"):
+            write_facts(tmp_path, {**facts, "wall_s": 1.5, "git": "x" * 100_000}, last=True)
+        assert json.loads((tmp_path / "launch.json").read_text()) == facts
+        write_facts(tmp_path, {**facts, "wall_s": 1.5}, last=True)
+    assert json.loads((tmp_path / "launch.json").read_text()) == {**facts, "wall_s": 1.5}
+    assert os.listdir(tmp_path) == ["launch.json"]
+
+
+def test_the_space_is_given_back_where_it_was_not_needed(tmp_path: Path) -> None:
+    write_facts(tmp_path, {"wall_s": None})
+    reserve_facts(tmp_path, {"wall_s": None})
+    write_facts(tmp_path, {"wall_s": 2.0}, last=True)
+    assert json.loads((tmp_path / "launch.json").read_text()) == {"wall_s": 2.0}
+    assert os.listdir(tmp_path) == ["launch.json"]
