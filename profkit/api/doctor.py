@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.api.reported import Reported, masker
+from profkit.capture.cpu_limits import read_limits
 from profkit.capture.interpreter import find_python, read_interpreter
-from profkit.capture.limits import read_limits
 from profkit.errors import UsageError
 from profkit.report.doctordoc import DoctorReport
 from profkit.study.doctor import Diagnosis, diagnose

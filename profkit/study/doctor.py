@@ -1,7 +1,7 @@
 """What would start how many threads and processes here, and whether that is too much: the answer of `profkit doctor`.
 
 Sizes come from the rules of `doctor_libraries` and the limits of the machine; where a program was run for a while,
-its `Load` takes their place. Pure: the machine is read by `profkit.capture.limits`.
+its `Load` takes their place. Pure: the machine is read by `profkit.capture.cpu_limits`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from profkit.capture.cpu_limits import Limits
 from profkit.capture.interpreter import Interpreter
-from profkit.capture.limits import Limits
 from profkit.measure.inventory import OVERSUBSCRIBED
 from profkit.model.pools import NOT_BUSY, whole_number
 from profkit.study.doctor_libraries import LIBRARIES, honours_of

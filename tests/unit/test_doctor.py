@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from profkit.api.doctor import Doctor
+from profkit.capture.cpu_limits import Limits, Ranks, cpu_list, ranks_of, slurm_cpus
 from profkit.capture.interpreter import Interpreter, read_interpreter
-from profkit.capture.limits import Limits, Ranks, cpu_list, ranks_of, slurm_cpus
 from profkit.model import Host, Machine, Manifest, Pool, Process, Profile, Run, Thread
 from profkit.model.series import ThreadSamples
 from profkit.report.wording.doctor import LIBRARY_TITLES, own_texts, risk

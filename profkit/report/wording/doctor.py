@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from profkit.capture.limits import Limits
+from profkit.capture.cpu_limits import Limits
 from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
