@@ -29,11 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def usual_signals() -> None:
-    """Give programs under test the signals that a user's have: background jobs of a shell ignore two."""
+    """Give programs under test the signals that a user's have: background jobs of a shell ignore some."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(signal, "SIGQUIT"):
-        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    for name in ("SIGQUIT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

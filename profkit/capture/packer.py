@@ -23,7 +23,7 @@ from profkit.capture.record_types import Launch, Record
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
-from profkit.model import Host, Manifest, Notice, Process, Roots, Run, Thread
+from profkit.model import Host, Manifest, Notice, Process, ProfileError, Roots, Run, Thread
 
 __all__ = ["pack_spool"]
 
@@ -68,9 +68,14 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     alive = [_alive(record, numbers) for record in found]
     left = remains.left_ends(spool)
     ends = endings.of_records(found, alive, launch, sampled, left, time.perf_counter())
-    processes = [
-        _process(record, end, machine_host, tables, cores) for record, end in zip(found, ends, strict=True)
-    ]
+    packed: list[tuple[Record, endings.Ending, Process]] = []
+    for record, end in zip(found, ends, strict=True):
+        try:
+            packed.append((record, end, _process(record, end, machine_host, tables, cores)))
+        except ProfileError as error:  # rows that are possible one by one, and not together
+            reader.leave_out(record, str(error))
+    found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
+    processes = [process for _, _, process in packed]
     processes = _with_roles(processes, found)
     unrecorded = remains.unrecorded(spool, reader.files)
     warnings = [
@@ -138,6 +143,7 @@ class _Reader:
         self._known: dict[str, tuple[tuple[int, ...], Record | Notice]] = {}
         self.damaged: list[Notice] = []
         self.files: set[str] = set()
+        self._found: dict[str, Record | Notice] = {}
 
     def read(self) -> list[Record]:
         """Return the records that are whole, as they are now."""
@@ -153,7 +159,15 @@ class _Reader:
                 found[path.stem] = kept
         self.files = set(found)
         self.damaged = [notice for notice in found.values() if isinstance(notice, Notice)]
+        self._found = found
         return [record for record in found.values() if isinstance(record, Record)]
+
+    def leave_out(self, record: Record, problem: str) -> None:
+        """Count a record that was read among the damaged ones."""
+        name = next(name for name, read in self._found.items() if read is record)
+        self.damaged.append(
+            Notice("record-unreadable", f"{name}{settings.RECORD_SUFFIX}", {"problem": f"damaged: {problem}"})
+        )
 
     def _read(self, path: Path) -> Record | Notice | None:
         try:

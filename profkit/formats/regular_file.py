@@ -32,7 +32,7 @@ def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) 
         It is no regular file, is larger than `most`, or its name is one that no file has.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except ValueError:  # a NUL in it, or a character that the system's encoding does not have
         raise NotRegularError("has a name that no file has") from None
     with open(fd, "rb") as file:
