@@ -302,7 +302,8 @@ def test_ranges_are_objectives(place: Path) -> None:
 @pytest.mark.parametrize("storage", ["sqlite:///shared.db", "journal:shared.log"])
 def test_two_processes_work_on_one_study(storage: str, place: Path) -> None:
     imported("optuna")
-    common = ("-p", "w=1..3", "-e", "SLOW=no,yes", "--trials", "6", "--repeat", "0", "--no-profile")
+    common = ("-p", "w=1..3", "-e", "SLOW=no,yes", "--baseline", "w=3,SLOW=yes")
+    common += ("--trials", "6", "--repeat", "0", "--no-profile")
     running = [
         subprocess.Popen(
             profkit_command(
