@@ -1,19 +1,22 @@
 """Every command that reads a run, in this process, with each of its formats and a good run beside the input.
 
 A replay runs all of `COMMANDS`; a fuzzing run takes a few of them by the input, some with options added that a user
-may get wrong.
+may get wrong. Each ends with 0, 1 or 2, of which 2 has one line that names the problem, and what it writes is what
+its readers can read. Tests of hostile files run `all_commands` too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
-import json
 import pstats
 import random
+import warnings
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz.mutate import TEXTS
@@ -22,8 +25,12 @@ from fuzz.scratch import emptied
 from fuzz.target import SEEDS, Target, Wrong
 from fuzz.targets import run_file
 from profkit.cli import main
+from profkit.cli.view import page_of
+from profkit.errors import ProfkitError
 from profkit.formats import load_run
 from profkit.measure.select import select_profile
+
+__all__ = ["COMMANDS", "TARGET", "Ended", "all_commands", "run_command"]
 
 #: A run that is compared with the input.
 GOOD = SEEDS / "run_file" / "train-mlp-clean.prof"
@@ -36,7 +43,7 @@ def _text_of(output: Path, printed: str) -> str:
 
 
 def _terminal(output: Path, printed: str) -> None:
-    check_terminal(printed)
+    check_terminal(_text_of(output, printed))
 
 
 def _markdown(output: Path, printed: str) -> None:
@@ -71,7 +78,7 @@ def _plain(output: Path, printed: str) -> None:
 
 def _run(output: Path, printed: str) -> None:
     load_run(output)
-    _called(["show", str(output)])
+    run_command("show X", {"X": output})
 
 
 def _ticket(schema: str) -> Check:
@@ -92,36 +99,39 @@ def _ticket(schema: str) -> Check:
     return check
 
 
-_FORMATS: tuple[tuple[str, Check, Check], ...] = (
-    ("terminal", _terminal, _terminal),
-    ("json", _show_json, _diff_json),
-    ("md", _markdown, _markdown),
-    ("html", _html, _html),
-    ("svg", _svg, _svg),
+#: Formats of a report: name, suffix of a file, and the checks of ``show`` and of ``diff``.
+_FORMATS: tuple[tuple[str, str, Check, Check], ...] = (
+    ("terminal", "txt", _terminal, _terminal),
+    ("json", "json", _show_json, _diff_json),
+    ("md", "md", _markdown, _markdown),
+    ("html", "html", _html, _html),
+    ("svg", "svg", _svg, _svg),
 )
 
-#: Arguments, with ``X`` for the input, ``GOOD`` for a good run, ``SIDE`` for a directory of both and ``OUT`` for the
-#: output; and what is checked where the command succeeds.
-COMMANDS: tuple[tuple[str, Check], ...] = (
-    *((f"show X --format {name}", show) for name, show, _ in _FORMATS),
-    *((f"show X --format {name} --explain --limit 0", show) for name, show, _ in _FORMATS),
-    *((f"diff X GOOD --format {name}", diff) for name, _, diff in _FORMATS),
-    *((f"diff GOOD X --format {name} --explain --limit 0", diff) for name, _, diff in _FORMATS),
-    ("show X --by cumtime --full-paths", _terminal),
-    ("show X --process main --format json", _show_json),
-    ("show X --ticket -o OUT.md", _ticket("show-2.json")),
-    ("diff X GOOD --ticket -o OUT.md", _ticket("diff-2.json")),
-    ("diff X X --fail-on any", _terminal),
-    ("diff SIDE GOOD --format json", _diff_json),
-    ("diff GOOD SIDE --by cumtime --format html", _html),
-    ("diff X GOOD --full-paths --format md", _markdown),
-    ("export X --to chrome -o OUT.json", _trace),
-    ("export X --to speedscope -o OUT.json", _trace),
-    ("export X --to perfetto --process main -o OUT.json", _trace),
-    ("extract X -o OUT.prof", _plain),
-    ("merge X -o OUT.prof", _run),
-    ("merge X GOOD -o OUT.prof", _run),
-)
+#: Commands, with ``X`` for the input, ``GOOD`` for a good run, ``SIDE`` for a directory with both and ``OUT`` for the
+#: output without its suffix; and what is checked where the command succeeds.
+COMMANDS: dict[str, Check] = {
+    **{f"show X --format {name}": show for name, _, show, _ in _FORMATS},
+    **{f"show X --explain --limit 0 -o OUT.{suffix}": show for _, suffix, show, _ in _FORMATS},
+    **{f"diff X GOOD --format {name}": diff for name, _, _, diff in _FORMATS},
+    **{f"diff GOOD X --explain --limit 0 -o OUT.{suffix}": diff for _, suffix, _, diff in _FORMATS},
+    "show X --explain --by cumtime --full-paths --process main": _terminal,
+    "show X --process main --format json": _show_json,
+    "show X --ticket -o OUT.md": _ticket("show-2.json"),
+    "diff X GOOD --ticket -o OUT.md": _ticket("diff-2.json"),
+    "diff X X --explain --fail-on any": _terminal,
+    "diff SIDE GOOD --format json": _diff_json,
+    "diff GOOD SIDE --by cumtime --format html": _html,
+    "diff X GOOD --full-paths --format md": _markdown,
+    "diff GOOD X --limit 0 --full-paths -o OUT.json": _diff_json,
+    "export X --to chrome -o OUT.json": _trace,
+    "export X --to speedscope -o OUT.json": _trace,
+    "export X --to perfetto --process main -o OUT.json": _trace,
+    "extract X -o OUT.prof": _plain,
+    "extract X --process main -o OUT.prof": _plain,
+    "merge X -o OUT.prof": _run,
+    "merge X GOOD -o OUT.prof": _run,
+}
 
 #: Options of ``show`` and ``diff`` with which a user may be wrong.
 _OPTIONS = (
@@ -139,68 +149,139 @@ _OPTIONS = (
 )
 
 
-def _called(arguments: list[str]) -> tuple[int, str, str]:
-    """Run a command as `profkit` does; return its exit code and what it printed."""
-    printed, complained = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complained):
-        try:
-            main(arguments)
-        except SystemExit as end:
-            code = 0 if end.code is None else end.code
-    if code not in (0, 1, 2):
-        raise Wrong(f"the exit code is not one that is documented: {code!r} of {arguments}")
-    check_text(complained.getvalue())
-    if code == 2 and not complained.getvalue():
-        raise Wrong(f"a command fails without a word: {arguments}")
-    return int(code), printed.getvalue(), complained.getvalue()
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: its exit code, and what it printed on stdout and stderr."""
+
+    command: str
+    code: int
+    printed: str
+    errors: str
+
+
+def run_command(command: str, places: Mapping[str, Path], options: Sequence[str] = ()) -> Ended:
+    """Run a command line as `profkit` does, and check what holds for every end; a warning is an exception.
+
+    Parameters
+    ----------
+    command
+        As in `COMMANDS`.
+    places
+        What its words ``X``, ``GOOD``, ``SIDE`` and ``OUT`` stand for.
+    options
+        More arguments.
+    """
+    arguments = []
+    for word in command.split():
+        place, dot, suffix = word.partition(".")
+        arguments.append(f"{places[place]}{dot}{suffix}" if place in places else word)
+    # Streams as a process has them: bytes below, and text that has to be encoded.
+    printed, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    code: object = 0
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(errors),
+        ):
+            warnings.simplefilter("error")
+            main([*arguments, *options])
+    except SystemExit as end:
+        code = 0 if end.code is None else end.code
+    finally:
+        gc.enable()  # a command that ends with its process switches it off
+    said, complained = (stream.buffer.getvalue().decode("utf-8") for stream in (printed, errors))  # type: ignore[attr-defined]
+    if not isinstance(code, int) or code not in (0, 1, 2):
+        raise Wrong(f"the exit code is not one that is documented: {code!r} of {command} {options}")
+    check_text(complained)
+    if "Traceback (most recent call last)" in complained:
+        raise Wrong(f"a command prints a traceback: {command} {options}: {complained[-300:]}")
+    if code == 2 and not (complained.startswith("profkit: error: ") and complained.count("\n") == 1):
+        raise Wrong(
+            f"a command fails without one line that says why: {command} {options}: {complained[:300]}"
+        )
+    return Ended(command, code, said, complained)
+
+
+def all_commands(data: bytes, good: Path, folder: Path) -> list[Ended]:
+    """Run every command on an input, and check how each ends and what it writes.
+
+    Parameters
+    ----------
+    data
+        The input; nothing of it is trusted.
+    good
+        A run file that it is compared with.
+    folder
+        An empty directory. The input is its file ``side/x.prof``.
+
+    Returns
+    -------
+    list of Ended
+        One for each of `COMMANDS`, in order, and one for the data of ``profkit view``.
+
+    Raises
+    ------
+    Wrong
+        A command breaks its promise.
+    """
+    places = _laid_out(data, good, folder)
+    return [*(_checked(command, places) for command in COMMANDS), _viewed(places["X"])]
+
+
+def _laid_out(data: bytes, good: Path, folder: Path) -> dict[str, Path]:
+    side = folder / "side"
+    side.mkdir()
+    for name in ("x.prof", "y.prof"):
+        (side / name).write_bytes(data)
+    (side / "z.prof").symlink_to(good)
+    return {"X": side / "x.prof", "GOOD": good, "SIDE": side, "OUT": folder / "out"}
+
+
+def _checked(command: str, places: Mapping[str, Path], options: Sequence[str] = ()) -> Ended:
+    out = places["OUT"]
+    for old in out.parent.glob(f"{out.name}*"):
+        old.unlink()
+    ended = run_command(command, places, options)
+    if ended.code < 2:
+        last = command.split()[-1]
+        output = out.with_suffix(Path(last).suffix) if last.startswith("OUT.") else out
+        COMMANDS[command](output, ended.printed)
+    return ended
+
+
+def _viewed(run: Path) -> Ended:
+    """Check what ``profkit view`` makes of the run, without the server."""
+    scripts: list[str] = []
+    try:
+        profile, _ = select_profile(load_run(run), "main")
+        if len(profile):
+            _, *scripts = page_of(profile, run.name)
+    except ProfkitError as error:
+        return Ended("view X", error.exit_code, "", f"profkit: error: {error}\n")
+    for script in scripts:
+        check_json(script)
+        if "<" in script:
+            raise Wrong("a string of the run can end the script of the page of profkit view")
+    return Ended("view X", 0, "".join(scripts), "")
 
 
 def check(data: bytes, thorough: bool) -> None:
     """See `fuzz.target.Target`."""
     work = emptied("commands")
-    run, side = work / "x.prof", work / "side"
-    run.write_bytes(data)
-    side.mkdir()
-    (side / "1.prof").write_bytes(data)
-    (side / "2.prof").write_bytes(data)
-    (side / "3.prof").symlink_to(GOOD)
-    chance = random.Random(zlib.crc32(data))
-    chosen = COMMANDS if thorough else chance.sample(COMMANDS, 2)
-    places = {"X": run, "GOOD": GOOD, "SIDE": side}
-    for command, check_output in chosen:
-        words = [str(places.get(word, word)).replace("OUT", str(work / "out")) for word in command.split()]
-        if not thorough and words[0] in ("show", "diff") and chance.random() < 0.25:
-            words.append(
-                chance.choice(
-                    (*_OPTIONS, f"--iteration={chance.choice(TEXTS)}", "--process=" + chance.choice(TEXTS))
-                )
-            )
-        for old in work.glob("out*"):
-            old.unlink()
-        code, printed, _ = _called(words)
-        output = Path(words[words.index("-o") + 1]) if "-o" in words else work / "out"
-        if code < 2:
-            check_output(output, printed)
-    if thorough or chance.random() < 0.05:
-        _check_view(run)
-
-
-def _check_view(run: Path) -> None:
-    """What ``profkit view`` makes of the run, without the server."""
-    from profkit.cli.view import page_of
-    from profkit.errors import ProfkitError
-
-    try:
-        profile, _ = select_profile(load_run(run), "main")
-        if not len(profile):
-            return
-        _, rows, tree = page_of(profile, run.name)
-    except ProfkitError:
+    if thorough:
+        all_commands(data, GOOD, work)
         return
-    for part in (rows, tree):
-        json.loads(part)
-        if "<" in part:
-            raise Wrong("a string of the run can end the script of the page of profkit view")
+    places = _laid_out(data, GOOD, work)
+    chance = random.Random(zlib.crc32(data))
+    for command in chance.sample(list(COMMANDS), 2):
+        options = []
+        if command.startswith(("show", "diff")) and chance.random() < 0.25:
+            texts = (f"--iteration={chance.choice(TEXTS)}", f"--process={chance.choice(TEXTS)}")
+            options.append(chance.choice((*_OPTIONS, *texts)))
+        _checked(command, places, options)
+    if chance.random() < 0.05:
+        _viewed(places["X"])
 
 
 TARGET = Target(check, run_file.mutate, 64 << 10, quick=250)

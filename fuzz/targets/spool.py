@@ -7,7 +7,8 @@ import contextlib
 from fuzz.mutate import Mutation, packed, unpacked
 from fuzz.scratch import emptied
 from fuzz.target import Target
-from fuzz.targets import commands, nvtx_log, records
+from fuzz.targets import nvtx_log, records
+from fuzz.targets.commands import run_command
 from profkit.capture.packer import pack_spool
 from profkit.errors import FormatError
 from profkit.formats import load_run
@@ -32,11 +33,10 @@ def check(data: bytes, thorough: bool) -> None:
                 (spool / flat).write_bytes(content[:_MOST_FILE])
     with contextlib.suppress(FormatError):
         pack_spool(spool)
-    output = work / "merged.prof"
-    code, _, _ = commands._called(["merge", str(spool), "-o", str(output)])
-    if code == 0:
-        load_run(output)
-        commands._called(["show", str(output)])
+    places = {"X": spool, "OUT": work / "merged", "MERGED": work / "merged.prof"}
+    if run_command("merge X -o OUT.prof", places).code == 0:
+        load_run(places["MERGED"])
+        run_command("show MERGED", places)
 
 
 def _changed_file(name: str, data: bytes, mutation: Mutation) -> bytes:

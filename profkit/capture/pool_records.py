@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from profkit.capture.record_types import Record
-from profkit.model import Host, Pool
+from profkit.model import Host, Pool, PoolOrigin
 from profkit.model.pools import CAPPED, holding_variable
 
 __all__ = ["pool_origin", "pools_of"]
@@ -71,7 +71,7 @@ def pool_origin(
     host: Host,
     seen: int | None = None,
     cores: int | None = None,
-) -> tuple[str, str]:
+) -> tuple[PoolOrigin, str]:
     """Say where the size of a pool came from.
 
     Parameters

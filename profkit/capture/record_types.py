@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from profkit.capture.host import Reading
 from profkit.model import Git, Host, Job, Notice, Series
-from profkit.model.bounds import Bounds
+from profkit.model.bounds import TINY, Bounds
 
 __all__ = [
+    "SECONDS",
     "Codes",
     "Folded",
     "Launch",
@@ -41,7 +42,8 @@ Floats = npt.NDArray[np.float64]
 
 Count = Annotated[int, Bounds(0, 2**53)]
 #: Three centuries are more than any clock of a running machine shows.
-Seconds = Annotated[float, Bounds(0, 1e10)]
+SECONDS = Bounds(0, 1e10, TINY)
+Seconds = Annotated[float, SECONDS]
 Nanoseconds = Annotated[int, Bounds(0, 2**63 - 1)]
 #: Of a process or thread, from 1 on.
 Number = Annotated[int, Bounds(1, 2**31 - 1)]

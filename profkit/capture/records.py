@@ -38,8 +38,6 @@ _MOST_ROWS, _MOST_PROCESSES = 2**16, 10_000
 
 #: More calls than any process makes, and more than any sum of them.
 _MOST_CALLS, _MOST_SUM = 2**53, 2**62
-#: Seconds; three centuries.
-_MOST_SECONDS = 1e10
 _LAST_LINE = 2**31 - 1
 #: Numbers that the NVTX collector gives to names and domains are below this.
 _MOST_NUMBERS = 2**32
@@ -106,8 +104,9 @@ class _Table:
         if not self._exact:
             # cProfile's collector subtracts clock readings, of which some are a tick apart.
             values = np.maximum(values, 0.0)
-        if not ((values >= 0.0) & (values <= _MOST_SECONDS)).all():  # not true of NaN
-            raise MemberError(f"{self.name}.{column} holds a time that cannot be")
+        problem = types.SECONDS.problem_in(values)
+        if problem:
+            raise MemberError(f"{self.name}.{column} {problem}")
         return values
 
     def within(self, column: str, bound: int, least: int = 0) -> None:

@@ -174,10 +174,9 @@ def _profile(columns: Columns, edges: bool) -> Profile:
     if len(columns.line) and (columns.line.min() < info.min or columns.line.max() > info.max):
         raise ProfileError("holds a line number that no file has")
     unknown = np.zeros(len(columns.file), np.int32)
-    # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger is all calls.
+    # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger is all calls. What is no
+    # count is seen when the profile is validated; primitive calls may be negative.
     ncalls, primitive = np.maximum(columns.first, columns.second), np.minimum(columns.first, columns.second)
-    if len(primitive) and primitive.min() < 0:
-        raise ProfileError("holds a call count below 0")
     name = columns.name.astype(np.int32)
     links = None
     if edges:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 __all__ = [
     "EXACT",
     "LAST_NS",
+    "TINY",
     "Amount",
     "Bounds",
     "Count",
@@ -47,7 +48,7 @@ LAST_NS = 1 << 61
 _MOST_S = 1e12
 #: Smallest number that is not 0. What is left of a subtraction of times is 1e-9 × 2**-53 = 1e-25 at least, and a
 #: share of it hardly less than its square. Products of four ratios of such times are finite.
-_TINY = 1e-60
+TINY = 1e-60
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +97,11 @@ def bounds_of(type_: Any) -> Bounds | None:
     return next((note for note in notes if isinstance(note, Bounds)), None)
 
 
-Seconds = Annotated[float, Bounds(0, _MOST_S, _TINY)]
+Seconds = Annotated[float, Bounds(0, _MOST_S, TINY)]
 #: What a profiler found: those that take off their own cost, or mix threads, take off too much.
-SignedSeconds = Annotated[float, Bounds(-_MOST_S, _MOST_S, _TINY)]
+SignedSeconds = Annotated[float, Bounds(-_MOST_S, _MOST_S, TINY)]
 #: Of a clock: seconds since it began.
-Moment = Annotated[float, Bounds(0, LAST_NS / 1e9, _TINY)]
+Moment = Annotated[float, Bounds(0, LAST_NS / 1e9, TINY)]
 MomentNs = Annotated[int, Bounds(0, LAST_NS)]
 Count = Annotated[int, Bounds(0, EXACT)]
 #: A number of the system's for a process or a thread.
@@ -108,7 +109,7 @@ Id = Annotated[int, Bounds(0, EXACT)]
 Rank = Annotated[int, Bounds(0, 1 << 31)]
 Cpus = Annotated[int, Bounds(0, 1 << 20)]
 #: Cores, which a quota divides; tasks, which an average does.
-Amount = Annotated[float, Bounds(0, 1 << 20, _TINY)]
+Amount = Annotated[float, Bounds(0, 1 << 20, TINY)]
 #: As a shell has it, or as Windows has it, where it may be negative.
 ExitStatus = Annotated[int, Bounds(-(1 << 31), 1 << 32)]
 
@@ -120,12 +121,12 @@ PrimitiveCounts = Annotated[npt.NDArray[np.int64], Bounds(-EXACT, EXACT)]
 #: Numbers of threads.
 Ids = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
 #: Seconds of a column, which may be negative as well.
-Times = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, _TINY)]
+Times = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, TINY)]
 #: The same; NaN where it was not measured.
-Waits = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, _TINY, nan=True)]
+Waits = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, TINY, nan=True)]
 #: Times of a clock, nanoseconds.
 Moments = Annotated[npt.NDArray[np.int64], Bounds(0, LAST_NS)]
 #: The same; −1 for what did not end.
 Ends = Annotated[npt.NDArray[np.int64], Bounds(-1, LAST_NS)]
 #: Whatever a counter can say; NaN where a reading failed.
-Readings = Annotated[npt.NDArray[np.float64], Bounds(-1e18, 1e18, _TINY, nan=True)]
+Readings = Annotated[npt.NDArray[np.float64], Bounds(-1e18, 1e18, TINY, nan=True)]

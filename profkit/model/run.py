@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -40,6 +40,7 @@ __all__ = [
     "Manifest",
     "OpenCall",
     "Pool",
+    "PoolOrigin",
     "Process",
     "Run",
     "RunSet",
@@ -236,6 +237,10 @@ class OpenCall:
         return cls(function, float(cumtime))
 
 
+#: What set the size of a pool, see `Pool`.
+PoolOrigin: TypeAlias = Literal["variable", "default", "program", ""]
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
     """A pool of threads that a library keeps, as the library itself reported it.
@@ -261,7 +266,7 @@ class Pool:
 
     library: str
     threads: Count | None = None
-    origin: str = ""
+    origin: PoolOrigin = ""
     variable: str = ""
     version: str = ""
     file: str = ""

@@ -289,6 +289,15 @@ def test_bytes_behind_the_profile(tmp_path: Path) -> None:
     assert read.warnings == (Notice("trailing-bytes", "", {"bytes": 8}),)
 
 
+def test_primitive_calls_below_0_are_read_and_written(tmp_path: Path) -> None:
+    """cProfile takes off too many recursive calls where it sees several threads in one stack."""
+    path = dump(tmp_path / "threads.prof", {("a.py", 1, "f"): (-3, 5, 0.5, 0.5, {})})
+    read = read_pstats(path).profile
+    assert (read.ncalls.tolist(), read.primitive_calls.tolist()) == ([5], [-3])
+    path.write_bytes(write_pstats(read))
+    assert read_pstats(path).profile.primitive_calls.tolist() == [-3]
+
+
 BAD = {
     "empty": b"",
     "text": b"not a profile at all\n" * 10,
@@ -298,7 +307,7 @@ BAD = {
     "a number": marshal.dumps(7),
     "a string": marshal.dumps("stats"),
     "other keys": marshal.dumps({"a": (1, 1, 0.0, 0.0, {})}),
-    "negative calls": marshal.dumps({("a.py", 1, "f"): (-1, 1, 0.0, 0.0, {})}),
+    "negative calls": marshal.dumps({("a.py", 1, "f"): (-1, -1, 0.0, 0.0, {})}),
     "other values": marshal.dumps({("a.py", 1, "f"): 3}),
     "short values": marshal.dumps({("a.py", 1, "f"): (1, 1, 0.0, 0.0)}),
     "no callers": marshal.dumps({("a.py", 1, "f"): (1, 1, 0.0, 0.0, None)}),
