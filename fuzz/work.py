@@ -27,8 +27,9 @@ TOTALS = FOLDER / "totals.json"
 
 #: Targets that take the inputs of another one.
 _INPUTS_OF = {"commands": "run_file"}
-#: libFuzzer's own limits: seconds of wall time, for what the oracle cannot end, and MB of a process that leaks.
-_FLAGS = ("-timeout=60", "-rss_limit_mb=4096", "-print_final_stats=1", "-reload=0", "-report_slow_units=60")
+#: libFuzzer's own limits: seconds of wall time, for what the oracle cannot end (a busy machine may leave a nice
+#: process without a processor for a minute), and MB of a process that leaks.
+_FLAGS = ("-timeout=300", "-rss_limit_mb=4096", "-print_final_stats=1", "-reload=0", "-report_slow_units=60")
 _REACHED = re.compile(r"cov: (\d+) ft: (\d+) corp: (\d+)")
 _DONE = re.compile(r"number_of_executed_units: *(\d+)")
 

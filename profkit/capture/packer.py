@@ -44,7 +44,8 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     Raises
     ------
     FormatError
-        The directory is not one, or its ``launch.json`` cannot be read. A damaged record is a warning.
+        The directory is not one, its ``launch.json`` cannot be read, or its records count more calls than a run can
+        make. A damaged record is a warning.
     """
     launch = _read_launch(spool)
     reader = _Reader(spool)
@@ -105,7 +106,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
         clocks=launch.clocks,
         sampler=counters.summary(sampled, counters.unseen(machine, processes)),
     )
-    return Run(
+    run = Run(
         path=str(spool),
         processes=tuple(_primary_first(processes))
         or (Process(command=manifest.command, exit=_state_of_target(launch), profiled=False),),
@@ -115,6 +116,10 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
         series=sampled.series if sampled is not None else None,
         machines=machines.by_host(machine, machine_host, found),
     )
+    try:
+        return run.validate()
+    except ProfileError as error:
+        raise FormatError(spool, str(error), "its records are damaged, or not profkit's") from None
 
 
 def _read_launch(spool: Path) -> Launch:
