@@ -31,7 +31,7 @@ def completed(words: str, position: int | None = None) -> list[str]:
 
 
 def test_commands_options_and_values() -> None:
-    assert completed("profkit d") == ["diff", "demo"]
+    assert completed("profkit d") == ["diff", "doctor", "demo"]
     assert set(completed("profkit ")) >= {"capture", "show", "diff", "merge"}
     assert "--fail-on" in completed("profkit diff --f")
     assert completed("profkit show --format m") == ["md"]

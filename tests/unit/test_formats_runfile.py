@@ -16,7 +16,7 @@ import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 import pytest
@@ -208,6 +208,8 @@ def value(type_: Any, n: int) -> Any:
     if type_ in (str, int, float, bool):
         return {str: f"text-{n}", int: n, float: n + 0.5, bool: False}[type_]
     arguments = get_args(type_)
+    if get_origin(type_) is Literal:
+        return arguments[0]
     if get_origin(type_) is tuple:
         return value(arguments[0], n), value(arguments[0], n + 1)
     if get_origin(type_) is Mapping:

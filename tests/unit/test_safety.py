@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -488,6 +488,8 @@ def filled(type_: Any, text: str, name: str = "") -> Any:
     origin, arguments = get_origin(type_), get_args(type_)
     if type_ is str or type_ is Any:
         return text
+    if origin is Literal:
+        return arguments[0]  # no other text is read
     if type_ is Profile:
         rows = [(f"/x/{text}/{text}.py", text, 1, 1, 1.0, 1.0)]
         made = build.profile(rows, traced=True)
