@@ -44,7 +44,7 @@ def merge(files: tuple[Path, ...], output: Path) -> None:
     joined = f" from {len(runs)} files" if len(runs) > 1 else ""
     say(f"wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}")
     for spool in (path for path in files if path.is_dir()):
-        # Not removed here: the capture may run yet, and a damaged record may be of use to somebody.
+        # Not removed here: the capture may run yet, and a damaged record may still be of use.
         say(f"the records are still there; when the file is as expected: rm -r {shlex.quote(str(spool))}")
 
 

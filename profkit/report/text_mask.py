@@ -418,7 +418,7 @@ class TextMask:
         return self.name(".".join(parts), among=among)
 
     def _generated(self, file: str) -> str:
-        """Name the file of a generated function by what makes it one: the directories before are somebody's."""
+        """Name the file of a generated function by what makes it one: the directories before it are private."""
         found = _GENERATED_FILE.search(normalise(file))
         if found is None:
             return self.outside(file)
