@@ -27,7 +27,7 @@ _STUDY_OPTIONS = (
         "--param",
         metavar="NAME=VALUES",
         multiple=True,
-        help="Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2. Repeatable.",
+        help="Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2 or 1..64:log. Repeatable.",
     ),
     click.option(
         "-e",

@@ -113,8 +113,9 @@ def _no_better(study: Results, base: Cell, best: Cell, more: str) -> VerdictBloc
         if best is base
         else f" The best median is that of {label_of(study, best)}, {figure(study, best.median)}."
     )
+    beyond = " beyond the noise" if math.isfinite(study.spread) else ""
     return VerdictBlock(
-        f"No setting is better than {label_of(study, base)} beyond the noise",
+        f"No setting is better than {label_of(study, base)}{beyond}",
         "",
         None,
         f"Its median is {figure(study, base.median)}.{least} {more}",
