@@ -2,6 +2,7 @@
 # nothing but Python >= 3.10, make and the package index that pip is configured for on this machine.
 #
 #   make demo       profile a small training run twice, pinned and oversubscribed, and show the difference
+#   make example    find the best settings of a real training: NAME=chainermn, torch_loader or keras_dataset
 #   make test       the default tests                   (ARGS="-k name" is passed to pytest)
 #   make coverage   the same with the lines and branches of the package that they run
 #   make fuzz       fuzz every target for a few seconds  (ARGS="pstats --seconds 600" is passed to fuzz/)
@@ -14,7 +15,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo test coverage fuzz lint wheel clean
+.PHONY: help demo example test coverage fuzz lint wheel clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -32,6 +33,9 @@ help:
 
 demo: $(VENV)/.ready
 	@$(BIN)/profkit demo $(ARGS)
+
+example: $(VENV)/.ready-tune
+	@PATH="$(abspath $(BIN)):$$PATH" examples/run "$(NAME)" $(ARGS)
 
 test: $(TEST_READY)
 	@$(BIN)/python -m pytest $(ARGS)
@@ -70,6 +74,10 @@ $(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard profkit/capture/native/
 $(TEST_READY): $(VENV)/.ready
 	@echo "Installing what the tests need ($(TEST_EXTRAS))."
 	@extras=$$($(BIN)/python .ci/extras $(TEST_EXTRAS)) && $(PIP) install --quiet $$extras
+	@touch $@
+
+$(VENV)/.ready-tune: $(VENV)/.ready
+	@extras=$$($(BIN)/python .ci/extras tune) && $(PIP) install --quiet $$extras
 	@touch $@
 
 $(VENV)/.ready-fuzz: $(VENV)/.ready

@@ -74,7 +74,8 @@ def main() -> None:
         worst = max(medians.values())
         print(f"{name:<16} {len(medians):>8} {worst:>8.2f}s {best:>8.2f}s  {'; '.join(found)}", flush=True)
     print(f"\nwithin 5 % of the grid's best, or not to be told apart from it: {right} of {searches}")
-    _overhead(given.directory)
+    if given.only == list(STUDIED):
+        _overhead(given.directory)
 
 
 def _command(python: Path, name: str, parameters: tuple[str, ...]) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from profkit.report.reports import Report
     from profkit.study.doctor_load import Load
 
-__all__ = ["Doctor", "doctor"]
+__all__ = ["Doctor", "diagnosed", "doctor"]
 
 
 class Doctor(Reported):
@@ -101,6 +101,37 @@ def doctor(
         command=command,
     )
     return Doctor(diagnosis, command, problem)
+
+
+def diagnosed(
+    command: Sequence[str], environ: Mapping[str, str], *, run_file: Path | None, workers: int | None
+) -> Diagnosis:
+    """Diagnose a command from a run that was captured here, or without one from the libraries of its Python.
+
+    Parameters
+    ----------
+    command, environ
+        As it was run.
+    run_file
+        Of that run, or ``None``.
+    workers
+        Processes that are planned; a run has shown them.
+
+    Raises
+    ------
+    FormatError
+        The file is damaged.
+    """
+    limits = read_limits(environ)
+    if run_file is not None:
+        from profkit.formats.load import load_run
+        from profkit.study.doctor_load import load_of
+
+        load = load_of(load_run(run_file, edges=False))
+        return diagnose(limits, None, environ, load=load, command=command)
+    chosen = find_python(command, environ)
+    interpreter = None if chosen is None else read_interpreter(chosen)
+    return diagnose(limits, interpreter, environ, workers=workers, command=command)
 
 
 def _tried(command: Sequence[str], seconds: float) -> tuple[Load, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from profkit.api.reported import Reported, masker
 from profkit.errors import FormatError, ProfkitError, UsageError
 from profkit.formats import load_run
 from profkit.report.sweepdoc import SweepReport, TuneReport
-from profkit.study.cells import results
+from profkit.study.cells import resources, results
 from profkit.study.journal import Journal, Plan, Trial, read_plan, read_trials
 from profkit.study.objectives import WALL, Objective
 from profkit.study.space import Setting, Space, parse_setting
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from profkit.study.cells import Results
     from profkit.verdict.account import Account
 
-__all__ = ["Sweep", "Tuned", "confirm", "read_sweep"]
+__all__ = ["Sweep", "Tuned", "advice_of", "confirm", "read_sweep"]
 
 
 class Sweep(Reported):
@@ -143,6 +144,36 @@ class Tuned(Reported):
     def inputs(self) -> Iterable[str]:
         """See `Reported`."""
         return ()
+
+
+def advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]:
+    """Return the settings that `profkit doctor` advises for the baseline of a study.
+
+    Parameters
+    ----------
+    runner
+        How the runs of the study are made.
+    baseline, trial
+        The setting, and a run of it.
+    """
+    from profkit.api.doctor import diagnosed
+    from profkit.study.tune import advised_settings
+
+    run_file = runner.directory / trial.run if trial.run else None
+    counts = [
+        i for i in resources(runner.space.parameters) or () if not runner.space.parameters[i].environment
+    ]
+    workers = math.prod(int(baseline[i]) for i in counts if baseline[i].isascii() and baseline[i].isdigit())
+    try:
+        diagnosis = diagnosed(
+            runner.space.command_of(baseline),
+            runner.space.environment_of(baseline, runner.environment),
+            run_file=run_file,
+            workers=workers if counts else None,
+        )
+    except ProfkitError:  # an interpreter that cannot be asked: there is no advice then
+        return []
+    return advised_settings(runner.space, baseline, diagnosis)
 
 
 def confirm(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def tune(
     profkit tune -p workers=1..16 -e OMP_NUM_THREADS=1..16 -- python train.py --workers {workers}
     profkit tune -p bs=16..512:log --objective 'output:([0-9.]+) examples/s' --maximise -- python train.py --bs {bs}
     """
-    from profkit.api.study import Tuned, check_objective, confirm
+    from profkit.api.study import Tuned, advice_of, check_objective, confirm
     from profkit.capture.host import cpus_to_use
     from profkit.cli.destination import destination
     from profkit.study.objectives import parse_objective
@@ -132,7 +133,8 @@ def tune(
     progress = (lambda _: None) if quiet else say
     again = None
     try:
-        search_on(search, runner, trials=trials, progress=progress)
+        advise = partial(advice_of, runner, default)
+        search_on(search, runner, trials=trials, advise=advise, progress=progress)
         best = finalists(search)
         if repeat and best:
             again = confirm(directory, runner, [default, *best], repeat=repeat, progress=progress)

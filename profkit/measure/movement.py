@@ -108,6 +108,7 @@ def movement(
     table: DiffTable,
     busy_a: Floats,
     busy_b: Floats,
+    of_processes: Floats,
     *,
     python_differs: bool = False,
     within: tuple[Floats, Floats] | None = None,
@@ -121,6 +122,8 @@ def movement(
         All functions of both sides.
     busy_a, busy_b : float64 array, shape (n,)
         Seconds on a CPU where that was measured, self time elsewhere.
+    of_processes : float64 array, shape (n,)
+        Added calls that come with the number of processes; they are no work.
     python_differs
         Whether library functions are new and changed for that reason.
     within : two float64 arrays, shape (n,), optional
@@ -140,7 +143,7 @@ def movement(
     active = heavy[(a.ncalls[heavy] > 0) & (b.ncalls[heavy] > 0)]
     time_a, time_b = busy_a[active], busy_b[active]
     before, after = float(time_a.sum()), float(time_b.sum())
-    factor = b.ncalls[active] / a.ncalls[active]
+    factor = (b.ncalls - of_processes)[active] / a.ncalls[active]
     weight = 0.5 * (time_a / max(before, 1e-12) + time_b / max(after, 1e-12))
     altered = np.abs(np.log(factor)) > math.log1p(CALLS_CHANGED)
     ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])

@@ -76,6 +76,8 @@ class Origins:
     calls_a, calls_b : float64 array, shape (n,)
     calls_from_code : float64 array, shape (n,)
         Part of the changed calls of a function that originate in changed code, 0 to 1.
+    calls_of_processes : float64 array, shape (n,)
+        Part of them that comes with the number of processes; with `calls_from_code` at most 1.
     cost_from_code : float64 array, shape (n,)
         Part of the changed cost per call that does.
     found : tuple of Origin
@@ -85,6 +87,7 @@ class Origins:
     calls_a: Floats
     calls_b: Floats
     calls_from_code: Floats
+    calls_of_processes: Floats
     cost_from_code: Floats
     found: tuple[Origin, ...] = ()
 
@@ -98,7 +101,11 @@ class Origins:
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
         """The same for some rows."""
         return Origins(
-            self.calls_a[rows], self.calls_b[rows], self.calls_from_code[rows], self.cost_from_code[rows]
+            self.calls_a[rows],
+            self.calls_b[rows],
+            self.calls_from_code[rows],
+            self.calls_of_processes[rows],
+            self.cost_from_code[rows],
         )
 
 
@@ -108,6 +115,7 @@ def find_origins(
     busy: tuple[Floats, Floats],
     within: tuple[Floats, Floats],
     waits: Bools,
+    of_processes: Floats,
     *,
     python_differs: bool = False,
 ) -> Origins:
@@ -123,6 +131,8 @@ def find_origins(
         CPU seconds by function, and with all that it calls.
     waits : bool array, shape (n,)
         Functions that wait by design: their calls are neither work nor a change.
+    of_processes : float64 array, shape (n,)
+        Added calls that come with the number of processes (`profkit.measure.process_calls`).
     python_differs
         Whether functions of libraries are changed and new for that reason.
     """
@@ -132,9 +142,11 @@ def find_origins(
     roots = within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)
     if calls is None or not len(calls):
         part = code.astype(np.float64)
-        return Origins(calls_a, calls_b, part, _cost_part(table, busy, part))
+        return Origins(calls_a, calls_b, part, np.zeros(len(part)), _cost_part(table, busy, part))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        with_processes = np.where(calls_b != calls_a, of_processes / (calls_b - calls_a), 0.0)
     edges = _Edges(calls, calls_a, calls_b, waits)
-    found = _origins(table, edges, code, within)
+    found = _origins(table, edges, code, within, with_processes)
     assumed = code.copy()
     assumed[[o.row for o in found if o.from_code]] = True
     from_code = np.zeros(edges.n)
@@ -148,7 +160,8 @@ def find_origins(
     # More calls of changed code are other calls: what each costs less or more belongs to the same change.
     other_calls = np.abs(calls_b - calls_a) > CALLS_CHANGED * np.maximum(calls_a, 1.0)
     cost = np.where(other_calls, np.maximum(cost, from_code), cost)
-    return Origins(calls_a, calls_b, from_code, cost, found)
+    with_processes = np.minimum(with_processes, 1.0 - from_code)
+    return Origins(calls_a, calls_b, from_code, with_processes, cost, found)
 
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
@@ -189,7 +202,11 @@ class _Edges:
 
 
 def _origins(
-    table: DiffTable, edges: _Edges, code: Bools, within: tuple[Floats, Floats]
+    table: DiffTable,
+    edges: _Edges,
+    code: Bools,
+    within: tuple[Floats, Floats],
+    with_processes: Floats,
 ) -> tuple[Origin, ...]:
     """Functions from which the changed calls come, by the seconds that these calls take."""
     cost = np.where(
@@ -197,7 +214,7 @@ def _origins(
         within[0] / np.maximum(edges.calls_a, 1.0),
         within[1] / np.maximum(edges.calls_b, 1.0),
     )
-    seconds = edges.originating * cost[edges.callee]
+    seconds = edges.originating * (cost * (1.0 - with_processes))[edges.callee]
     by_caller = np.bincount(edges.caller, seconds, edges.n)
     whole = float(np.abs(by_caller).sum())
     least = max(noise.MIN_SECONDS, noise.TV_P95 * float(within[0].max(initial=0.0)))

@@ -173,6 +173,7 @@ def _cell_json(study: Results, cell: Cell) -> dict[str, object]:
         "kind": cell.kind or None,
         "best": cell.best,
         "failed": cell.failed,
+        "ended_early": cell.ended_early,
         "disturbed": cell.disturbed,
         "problem": cell.problem or None,
     }
@@ -252,6 +253,8 @@ def _known(value: float) -> float | None:
 def _lacks(cell: Cell) -> str:
     if not cell.times and cell.failed:
         return "did not end well"
+    if not cell.times and cell.ended_early:
+        return "ended early"
     return LACKED.get((cell.cause, cell.kind)) or LACKED.get((cell.cause, ""), "")
 
 

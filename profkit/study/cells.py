@@ -58,8 +58,9 @@ class Cell:
         Verdict that most of the runs have by themselves; empty where they lacked nothing.
     best
         Whether it may be the best setting.
-    failed, disturbed
-        Runs that do not count, and runs that count although other processes took CPUs.
+    failed, ended_early, disturbed
+        Runs that failed or took too long, runs that were ended since they could not become the best, and runs that
+        count although other processes took CPUs.
     problem
         Of the last run that failed.
     """
@@ -78,6 +79,7 @@ class Cell:
     kind: str
     best: bool
     failed: int
+    ended_early: int
     disturbed: int
     problem: str
 
@@ -169,7 +171,7 @@ def results(
         runs, found = counted[setting], by_setting[setting]
         verdicts = Counter((trial.cause, trial.kind) for trial in runs)
         cause, kind = max(verdicts, key=verdicts.__getitem__, default=("", ""))
-        failures = [trial for trial in found if trial.status in ("failed", "timeout", "pruned")]
+        failures = [trial for trial in found if trial.status in ("failed", "timeout")]
         cells.append(
             Cell(
                 setting=setting,
@@ -186,6 +188,7 @@ def results(
                 kind=kind,
                 best=bool(np.isfinite(medians[i]) and (i == best or worse <= spread * apart)),
                 failed=len(failures),
+                ended_early=sum(trial.status == "pruned" for trial in found),
                 disturbed=sum(trial.status == "disturbed" for trial in runs),
                 problem=failures[-1].problem if failures else "",
             )
@@ -242,13 +245,14 @@ def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
         i
         for i, parameter in enumerate(parameters)
         if any(word in parameter.name.lower() for word in _RESOURCES)
-        and all(value.isascii() and value.isdigit() and int(value) > 0 for value in parameter.values)
+        and all(value.isascii() and value.isdigit() for value in parameter.values)
     )
     return found or None
 
 
 def _product(setting: Setting, positions: Sequence[int]) -> float:
-    return float(math.prod(int(setting[i]) for i in positions))
+    # No workers at all is the work of the one process that there is.
+    return float(math.prod(max(1, int(setting[i])) for i in positions))
 
 
 def _counted(found: Sequence[Trial]) -> list[Trial]:

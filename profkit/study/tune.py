@@ -7,6 +7,7 @@ its storage. The default is tried first, then settings that often are good; then
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,18 @@ from profkit.study.trials import Interrupted
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["Search", "baseline_of", "finalists", "first_settings", "open_search", "trials_of", "tune"]
+    from profkit.study.doctor import Diagnosis
+
+__all__ = [
+    "Search",
+    "advised_settings",
+    "baseline_of",
+    "finalists",
+    "first_settings",
+    "open_search",
+    "trials_of",
+    "tune",
+]
 
 #: A run is ended when it took this many times as long as the best one: it cannot become the best any more.
 SLACK = 3.0
@@ -220,8 +232,8 @@ def _params(space: Space, setting: Setting) -> dict[str, Any]:
     }
 
 
-def first_settings(space: Space, cpus: int, advised: Sequence[Setting] = ()) -> list[Setting]:
-    """Return settings that are often good: those advised, one of everything, and each parameter alone at the CPUs.
+def first_settings(space: Space, cpus: int) -> list[Setting]:
+    """Return settings that are often good: one of everything, and each parameter alone at the CPUs.
 
     Parameters
     ----------
@@ -229,13 +241,59 @@ def first_settings(space: Space, cpus: int, advised: Sequence[Setting] = ()) -> 
         What is varied.
     cpus
         CPUs that the program can use.
-    advised
-        Settings to begin with.
     """
     ones = [_nearest(parameter, 1) for parameter in space.parameters]
-    found = [*advised, tuple(ones)]
+    found = [tuple(ones)]
     for i, parameter in enumerate(space.parameters):
         found.append((*ones[:i], _nearest(parameter, cpus), *ones[i + 1 :]))
+    return _usable(space, found)
+
+
+def advised_settings(space: Space, baseline: Setting, diagnosis: Diagnosis) -> list[Setting]:
+    """Return what `profkit doctor` advises, as settings of a study.
+
+    Parameters
+    ----------
+    space
+        What is varied.
+    baseline
+        The setting that was diagnosed.
+    diagnosis
+        Of a run of the baseline, or of the plan that it is.
+
+    Returns
+    -------
+    list of settings
+        As many threads in each process as fit; then no more processes than there are CPUs, with the threads that then
+        fit. Empty where there are not too many threads.
+    """
+    if not diagnosis.oversubscribed:
+        return []
+    cpus, running = diagnosis.demand.cpus, max(1, diagnosis.demand.processes)
+    variables = {name for name, _ in diagnosis.advice}
+    threads = [i for i, p in enumerate(space.parameters) if p.name in variables or "thread" in p.name.lower()]
+    processes = [i for i in resources(space.parameters) or () if i not in threads]
+    fitting, fewer = list(baseline), list(baseline)
+    for i in processes if running > cpus else ():
+        fewer[i] = _nearest(space.parameters[i], max(1, int(_count(baseline[i]) * cpus / running)))
+    left = running * _product(fewer, processes) / _product(baseline, processes)
+    for i in threads:
+        fitting[i] = _nearest(space.parameters[i], diagnosis.share)
+        fewer[i] = _nearest(space.parameters[i], max(1, int(cpus / max(1.0, left))))
+    return [s for s in _usable(space, [tuple(fitting), tuple(fewer)]) if s != baseline]
+
+
+def _product(setting: Sequence[str], positions: Sequence[int]) -> int:
+    return math.prod(_count(setting[i]) for i in positions)
+
+
+def _count(value: str) -> int:
+    """Processes that a value stands for: without workers there is one, and so it is where a word is given."""
+    return max(1, int(value)) if value.isascii() and value.isdigit() else 1
+
+
+def _usable(space: Space, found: Sequence[Setting]) -> list[Setting]:
+    """Return those of which the study knows all values, each once."""
     usable = [
         setting
         for setting in found
@@ -257,6 +315,7 @@ def tune(
     runner: Runner,
     *,
     trials: int,
+    advise: Callable[[Trial], Sequence[Setting]] = lambda _: (),
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
     """Try settings until the study has so many trials, or no new one is found.
@@ -269,6 +328,8 @@ def tune(
         How runs are made.
     trials
         Of all processes that work on the study together.
+    advise
+        What a run of the baseline shows should be tried.
     progress
         Called before and after each run.
 
@@ -298,6 +359,9 @@ def tune(
         trial = _run(search, runner, asked, setting, known)
         _tell(search, asked, trial)
         progress(Progress(label, len(known) + 1, trials, trial))
+        if setting == search.baseline:
+            for advised in advise(trial):
+                search.study.enqueue_trial(_params(search.space, advised), skip_if_exists=True)
         if not any(_figure(search, t) is not None for t in known) and _lacks_figure(search, trial):
             raise UsageError(
                 f"{trial.problem}; the first run has shown it",

@@ -5,7 +5,8 @@ The identity, along the critical path (`measure.critical_path`):
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest
 
 CPU time of a function is its calls times its cost per call. More or fewer calls at the baseline's cost are *work*,
-unless the calls originate in a function whose source changed: then they are *code*. A change of the cost per call is
+unless the calls originate in a function whose source changed: then they are *code*; or come with another number of
+processes, which are started and fed: then they are *startup*. A change of the cost per call is
 *code* in functions whose source changed and in what they call, and *speed* elsewhere. Queueing is
 run × (queue/run of the candidate − that of the baseline); what only grew with the CPU time is booked with that.
 The account of one run alone says how its own wall is made up.
@@ -279,7 +280,8 @@ def _book(
     """Book the difference of two compositions; the buckets add up to the difference of their walls."""
     extra = origins.calls_factor(a.run, b.run)  # seconds that other calls account for, at the baseline's cost
     per_call = b.run - a.run - extra
-    work_rows = extra * (1.0 - origins.calls_from_code)
+    process_rows = extra * origins.calls_of_processes
+    work_rows = extra * (1.0 - origins.calls_from_code) - process_rows
     code_rows = extra * origins.calls_from_code
     shared = per_call * (1.0 - origins.cost_from_code)
     code_rows = code_rows + per_call * origins.cost_from_code
@@ -297,7 +299,10 @@ def _book(
     speed = float(shared.sum()) - spinning
     polled = with_queue * (b.waits - a.waits)
     parts: _Booked = {
-        "startup": (b.startup_s - a.startup_s, None),
+        "startup": (
+            b.startup_s - a.startup_s + with_queue * float(process_rows.sum()),
+            with_queue * process_rows,
+        ),
         "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),
         "code": (with_queue * float(code_rows.sum()), with_queue * code_rows),
         "speed": (with_queue * speed, with_queue * shared),

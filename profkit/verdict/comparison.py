@@ -44,6 +44,7 @@ from profkit.measure.intervals import Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
+from profkit.measure.process_calls import calls_of_processes
 from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
 from profkit.measure.select import Selected, check_ranked_by, select, select_pair, select_processes
@@ -193,9 +194,11 @@ def compare(
     busy = busy_seconds(a.profile, b.profile, rows)
     within = busy_seconds(a.profile, b.profile, rows, cumulative=True)
     other_python = versions_differ(baseline, candidate, a.profile, b.profile)
+    of_processes = calls_of_processes(table, pairs, (_processes(first), _processes(second)))
     moved = movement(
         table,
         *busy,
+        of_processes,
         python_differs=other_python,
         within=within,
         stopped=stopped_seconds(a.profile, b.profile, rows),
@@ -225,7 +228,7 @@ def compare(
         starved=starvation(shown),
         noisier=noisier(both),
         lump_s=lump_size(both),
-        origins=find_origins(table, pairs, busy, within, waits, python_differs=other_python),
+        origins=find_origins(table, pairs, busy, within, waits, of_processes, python_differs=other_python),
         another_program=_another_program(table),
         exits=(_exit(baseline), _exit(candidate)),
         ranges=_compared_ranges(baseline, candidate, selectors[0], selectors[1]),
@@ -266,6 +269,11 @@ def compare(
         warnings=tuple(dict.fromkeys(said)),
         settings=differences(baseline, candidate),
     )
+
+
+def _processes(side: _Gathered) -> int:
+    """Processes of a run of this side."""
+    return int(np.median([len(selected.processes) for selected in side.selected]))
 
 
 def _compositions(

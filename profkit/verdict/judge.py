@@ -176,6 +176,7 @@ def _inconclusive(
     """Nothing decides: what is known, and what would."""
     s = case.signals
     mover = worst_mover(s)
+    waited = case.read("main.wait")
     numbers: dict[str, Value] = {
         "counters": s.counters,
         "reordered": s.reordered,
@@ -185,11 +186,14 @@ def _inconclusive(
         "residue": s.unmatched,
         "baseline-exit": s.exits[0],
         "candidate-exit": s.exits[1],
+        "queued": isinstance(waited, float) and waited >= value("wait.much"),
+        "main.wait": waited,
+        "main.wait-before": case.read("main.wait-before"),
     }
     evidence: tuple[Evidence, ...] = produce(("wall", "distance", "elsewhere"), case)
     advice: tuple[Advice, ...] = ()
     if reason == "nothing-decides":
-        advice = advise(("capture-both", "more-runs"), case, "", math.nan)
+        advice = advise(("same-settings", "capture-both", "more-runs"), case, "", math.nan)
     if reason == "unfinished":
         advice = advise(("run-to-end",), case, "", math.nan)
     named = mover >= 0 and not is_wait(s.table.name[mover], s.table.keys[mover].root)

@@ -42,6 +42,7 @@ FOREIGN: Mapping[str, str] = {
     "measure/counters.py": "paths of source files",
     "measure/critical_path.py": "names of native functions",
     "measure/movement.py": "names of native functions",
+    "measure/process_calls.py": "paths of source files",
     "measure/range_roles.py": "names that programs gave to their NVTX ranges",
     "measure/range_stats.py": "names that programs gave to their NVTX ranges",
     "measure/select.py": "the process that a user named in an option",

@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profkit.capture.cpu_limits import Limits
 from profkit.errors import FormatError, UsageError
 from profkit.study.cells import Results, gain, results
+from profkit.study.doctor import Demand, Diagnosis
 from profkit.study.journal import Journal, Trial, read_plan, read_trials
 from profkit.study.objectives import Objective, parse_objective
 from profkit.study.space import UNSET, Parameter, Space, parse_parameter, parse_setting
-from profkit.study.tune import baseline_of, first_settings
+from profkit.study.tune import advised_settings, baseline_of, first_settings
 
 WORKERS = Parameter("workers", False, ("1", "2", "4"))
 THREADS = Parameter("OMP_NUM_THREADS", True, (UNSET, "1", "2"))
@@ -101,6 +103,33 @@ def test_the_first_settings_are_few_and_in_the_space() -> None:
     words = Space(("x",), (Parameter("backend", False, ("gloo", "nccl")),))
     assert first_settings(words, 8) == [("gloo",)]
     assert baseline_of(words, 8, {}) == ("gloo",)
+
+
+def diagnosis(ranks: int, workers: int, threads: int, cpus: float, **advice: str) -> Diagnosis:
+    demand = Demand(ranks, workers, threads, ranks * max(1, workers) * threads, cpus)
+    share = max(1, int(cpus / demand.processes))
+    names = tuple(advice.items())
+    return Diagnosis(
+        Limits(cpus=int(cpus)), None, (), demand, None, None, demand.oversubscribed, names, share, ()
+    )
+
+
+def test_the_advice_of_doctor_is_a_setting_of_the_study() -> None:
+    workers = Parameter("workers", False, ("0", "1", "2", "4", "8"))
+    space = Space(COMMAND, (workers, Parameter("OMP_NUM_THREADS", True, (UNSET, "1", "2", "4", "8"))))
+    # Eight workers with eight threads each on eight CPUs: one thread each; there are no more workers than CPUs.
+    eight = diagnosis(1, 8, 8, 8, OMP_NUM_THREADS="1")
+    assert advised_settings(space, ("8", UNSET), eight) == [("8", "1")]
+    # Four ranks with eight workers each: fewer threads do not do, two workers of each rank do.
+    ranks = diagnosis(4, 8, 8, 8, OMP_NUM_THREADS="1")
+    assert advised_settings(space, ("8", UNSET), ranks) == [("8", "1"), ("2", "1")]
+    # One process with too many threads, and no workers to reduce.
+    assert advised_settings(space, ("0", "8"), diagnosis(1, 0, 8, 4, OMP_NUM_THREADS="4")) == [("0", "4")]
+    assert advised_settings(space, ("1", "1"), diagnosis(1, 1, 1, 8)) == []
+    # A variable that the study does not vary is no setting of it.
+    only = Space(COMMAND, (workers,))
+    assert advised_settings(only, ("8",), ranks) == [("2",)]
+    assert advised_settings(only, ("auto",), ranks) == [("1",)]
 
 
 # Objectives

@@ -57,6 +57,10 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "capture-side": lambda a: (_capture_side(a), ""),
     "run-to-end": lambda a: (_capture_side(a), "until it ends without an error"),
     "more-runs": lambda a: ("", _more_runs(a)),
+    "same-settings": _capture(
+        "same-settings.prof",
+        "with the variables of the baseline: if the difference goes away, they are its cause",
+    ),
     "compare-inputs": lambda a: ("", "compare runs with equal inputs, epochs and batch sizes"),
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
     "lscpu": lambda a: (f"{_command(a)} | grep -E 'Model name|MHz'", "on both machines"),

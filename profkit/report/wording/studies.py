@@ -102,7 +102,7 @@ def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
 
 
 def _nothing(study: Results) -> VerdictBlock:
-    failed = sum(cell.failed for cell in study.cells)
+    failed = sum(cell.failed + cell.ended_early for cell in study.cells)
     said = "1 run" if failed == 1 else f"{failed} runs"
     return VerdictBlock("No setting ended well", "", None, f"{said} failed or took too long.", "bad")
 
@@ -113,13 +113,17 @@ def _no_better(study: Results, base: Cell, best: Cell, more: str) -> VerdictBloc
         if best is base
         else f" The best median is that of {label_of(study, best)}, {figure(study, best.median)}."
     )
-    beyond = " beyond the noise" if math.isfinite(study.spread) else ""
+    said = f"Its median is {figure(study, base.median)}.{least} {more}"
+    if all(cell is base or not math.isfinite(cell.median) for cell in study.cells):
+        return VerdictBlock(f"Only {label_of(study, base)} has run so far", "", None, said, "unsure")
+    known = math.isfinite(study.spread)
+    beyond = " beyond the noise" if known else ""
     return VerdictBlock(
         f"No setting is better than {label_of(study, base)}{beyond}",
         "",
         None,
-        f"Its median is {figure(study, base.median)}.{least} {more}",
-        "good",
+        said,
+        "good" if known else "unsure",
     )
 
 
@@ -149,7 +153,11 @@ def study_notes(study: Results) -> list[str]:
         if cell.failed:
             runs = "1 run" if cell.failed == 1 else f"{cell.failed} runs"
             notes.append(f"{label_of(study, cell)}: {runs} did not end well ({cell.problem}).")
-    missing = sum(not cell.times and not cell.failed for cell in study.cells)
+    early = [label_of(study, cell) for cell in study.cells if cell.ended_early]
+    if early:
+        what = "1 run was" if len(early) == 1 else f"{len(early)} runs were"
+        notes.append(f"{what} ended early, too slow to become the best: {'; '.join(early)}.")
+    missing = sum(not (cell.times or cell.failed or cell.ended_early) for cell in study.cells)
     if missing:
         settings = "1 setting has" if missing == 1 else f"{missing} settings have"
         notes.append(f"{settings} no run yet: run the same command again to go on.")

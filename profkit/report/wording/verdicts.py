@@ -153,8 +153,14 @@ def _undecided(parts: _Parts) -> str:
         what = f"Everything takes about the same factor more ({_factor(n, 'factor')})"
     else:
         what = "Little moved"
+    queued = (
+        f"its main thread queued for a CPU for {_share(n, 'main.wait')} of its active time, against "
+        f"{_share(n, 'main.wait-before')}"
+        if n.get("queued")
+        else "the candidate did not wait for CPUs"
+    )
     why = (
-        "the candidate did not wait for CPUs, and neither calls nor sources say why"
+        f"{queued}, and neither calls nor sources say why"
         if n.get("counters")
         else "without the kernel's counters contention, another machine and a larger input look alike"
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from profkit.measure.counters import SideFacts
+from profkit.measure.settings import set_by_hand
 from profkit.verdict.advice.limits import limit_advice
 from profkit.verdict.readings import Case, code_row
 from profkit.verdict.rule import Judged
@@ -86,6 +87,19 @@ def _capture_both(case: Case) -> Found:
             yield Advice("capture-side", side.command, subject=name)
 
 
+def _same_settings(case: Case) -> Found:
+    """The candidate's command with the variables of the baseline, where they differ."""
+    before, after = (
+        set_by_hand(side.environment) for side in (case.signals.baseline, case.signals.candidate)
+    )
+    differing = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    command = case.signals.candidate.command
+    if differing and command:
+        unset = [word for name in differing if name not in before for word in ("-u", name)]
+        argv = ("env", *unset, *command) if unset else command
+        yield Advice("same-settings", argv, {name: before[name] for name in differing if name in before})
+
+
 def _more_runs(case: Case) -> Found:
     """Replicates up to where they separate causes."""
     missing = ENOUGH_RUNS - case.signals.repeats
@@ -126,6 +140,7 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "raise-quota": _raise_quota,
     "capture-both": _capture_both,
     "more-runs": _more_runs,
+    "same-settings": _same_settings,
     "run-to-end": _run_to_end,
     "git-log": _git_log,
     "compare-inputs": lambda case: (Advice("compare-inputs"),),

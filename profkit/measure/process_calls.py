@@ -1,0 +1,99 @@
+"""Calls that come with the number of processes: a setting, and no work.
+
+Each process imports its modules, opens its pipes and is handed its share in messages. Where one side starts more
+processes, these functions are called more often, although the program does the same. Which calls these are follows
+from who calls whom: they are made by the import system, or by the modules that start and feed processes.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.calls import CallTable
+from profkit.measure.tables import DiffTable
+from profkit.model import BUILTIN, STDLIB, FunctionKey
+
+__all__ = ["calls_of_processes"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: Modules that start processes and pass messages to them.
+_PROCESSES = re.compile(
+    r"(?:^|/)(?:multiprocessing|concurrent/futures|joblib|loky|billiard|torch/multiprocessing|torch/utils/data)/"
+    r"|(?:^|/)subprocess\.py$"
+)
+_IMPORTS = re.compile(r"<frozen (?:importlib\.|zipimport)|(?:^|/)importlib/")
+#: Steps after which what callers hand down has reached the functions below them.
+STEPS = 64
+
+
+def calls_of_processes(table: DiffTable, calls: CallTable | None, processes: tuple[int, int]) -> Floats:
+    """Return how many of each function's added calls come with another number of processes.
+
+    Parameters
+    ----------
+    table
+        Functions of both sides.
+    calls
+        Who calls whom; without it nothing is known.
+    processes
+        Of each side.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        Signed, between 0 and the candidate's calls less the baseline's; 0 everywhere where both sides have the same
+        number of processes.
+    """
+    n = len(table)
+    if calls is None or not len(calls) or processes[0] == processes[1]:
+        return np.zeros(n)
+    imports, feeds = _machinery(table)
+    library = np.array([key.root in (STDLIB, BUILTIN) for key in table.keys], np.bool_)
+    caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
+    before, after = (side.ncalls.astype(np.float64) for side in (calls.baseline, calls.candidate))
+    calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
+    change = calls_b - calls_a
+    # What a module runs while it is imported may be anything. A process module hands the program its work, too:
+    # of what it calls, only the library's functions serve the processes themselves.
+    direct = imports[caller] | (feeds[caller] & (library | feeds)[callee])
+    source = np.bincount(callee[direct], (after - before)[direct], n).astype(np.float64)
+    source = np.where(feeds, change, source)
+    passes = ~direct & ~feeds[caller] & ~imports[caller]
+    per_call = np.where(
+        calls_a[caller] > 0,
+        before / np.maximum(calls_a[caller], 1.0),
+        after / np.maximum(calls_b[caller], 1.0),
+    )
+    lowest, highest = np.minimum(change, 0.0), np.maximum(change, 0.0)
+    current = np.clip(source, lowest, highest)
+    for _ in range(STEPS):
+        handed = np.bincount(callee[passes], (per_call * current[caller])[passes], n)
+        following = np.where(feeds, change, np.clip(source + handed, lowest, highest))
+        if np.allclose(following, current, rtol=1e-6, atol=0.5):
+            break
+        current = following
+    result: Floats = current
+    return result
+
+
+def _machinery(table: DiffTable) -> tuple[Bools, Bools]:
+    """Functions that import modules, and functions that start and feed processes."""
+    kinds: dict[tuple[str, str], tuple[bool, bool]] = {}
+    imports, feeds = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
+    for row, (name, key) in enumerate(zip(table.name, table.keys, strict=True)):
+        place = (key.root, key.path)
+        if place not in kinds:
+            kinds[place] = _kinds(key)
+        imports[row], feeds[row] = kinds[place]
+        if name == "<module>":
+            imports[row] = True
+    return imports, feeds
+
+
+def _kinds(key: FunctionKey) -> tuple[bool, bool]:
+    return _IMPORTS.search(key.path) is not None, _PROCESSES.search(key.path) is not None

@@ -1,0 +1,103 @@
+"""The examples run as their README says, and the program that profkit began with gets the right verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from profkit.api.diff import diff
+from tests.integration.capturing import ROOT, environment, profkit_command
+from tests.interpreters import VARIABLE, having
+from tests.requirements import imported, require
+
+EXAMPLES = ROOT / "examples"
+#: Root may start ranks, and more of them than there are CPUs.
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def python_with(module: str) -> str:
+    python = having(module)
+    require(module, python is not None, f"no interpreter with {module}; name some in {VARIABLE}")
+    assert python is not None
+    return python
+
+
+def studied(name: str, python: str, out: Path, *options: str) -> str:
+    """Run a short study of an example; return what it printed."""
+    imported("optuna")
+    folder = out / "bin"
+    folder.mkdir()
+    (folder / "profkit").write_text(f'#!/bin/sh\nexec {shlex.join(profkit_command())} "$@"\n')
+    (folder / "profkit").chmod(0o755)
+    variables = environment(
+        EXAMPLE_PYTHON=python, OUT=str(out / "out"), EPOCHS="1", CHAINER_DATASET_ROOT=str(out)
+    )
+    variables["PATH"] = f"{folder}{os.pathsep}{variables['PATH']}"
+    done = subprocess.run(
+        [EXAMPLES / "run", name, "--trials", "2", "--repeat", "0", *options],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("name", "module"), [("torch_loader", "torch"), ("keras_dataset", "keras")])
+def test_a_study_of_an_example(tmp_path: Path, name: str, module: str) -> None:
+    said = studied(name, python_with(module), tmp_path, "--no-profile")
+    assert "workers=8" in said
+    trials = list((tmp_path / "out" / "tune" / "runs").glob("*.log"))
+    assert len(trials) == 2
+
+
+@pytest.mark.alone
+def test_chainermn_is_tuned_by_its_own_log(tmp_path: Path) -> None:
+    require("mpi", shutil.which("mpirun") is not None, "no mpirun")
+    said = studied("chainermn", python_with("chainermn"), tmp_path)
+    assert "workers=4 OMP_NUM_THREADS=4" in said
+    log = json.loads((tmp_path / "out" / "result" / "log").read_text())
+    assert log[-1]["elapsed_time"] > 0
+    runs = sorted((tmp_path / "out" / "tune" / "runs").glob("*.prof"))
+    assert len(runs) == 2
+
+
+@pytest.mark.alone
+def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workload(tmp_path: Path) -> None:
+    """Starting more workers is a setting: they import and are fed, and the training is the same."""
+    require("mpi", shutil.which("mpirun") is not None, "no mpirun")
+    python = python_with("chainermn")
+    for size in ("1", "4"):
+        command = [
+            "mpirun",
+            "--oversubscribe",
+            "-n",
+            "4",
+            python,
+            str(EXAMPLES / "chainermn" / "train_mnist.py"),
+        ]
+        done = subprocess.run(
+            profkit_command("capture", "-o", f"{size}.prof", "--", *command, "--workers", size),
+            cwd=tmp_path,
+            env=environment(OMP_NUM_THREADS=size, CHAINER_DATASET_ROOT=str(tmp_path), **MPI),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    found = diff(tmp_path / "1.prof", tmp_path / "4.prof")
+    assert found.verdict.cause == "contention"
+    assert found.verdict.kind == "self-oversubscription"
+    calls = {name.rpartition(".")[2]: row for row, name in enumerate(found.table.name)}
+    trained = calls["update_core"]
+    assert found.table.baseline.ncalls[trained] == found.table.candidate.ncalls[trained] > 0
+    assert not [f for f in found.verdict.findings if f.cause == "workload-change"]

@@ -1,0 +1,85 @@
+"""More processes call more of what starts and feeds them: that is a setting, and no work."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.measure.process_calls import calls_of_processes
+from profkit.model import Run
+from profkit.verdict.comparison import Comparison, compare
+from tests.programs import Fn, one_side, program, training
+
+IMPORTLIB = "<frozen importlib._bootstrap>"
+POOL = "/usr/lib/python3.11/multiprocessing/pool.py"
+LOADS = "<built-in method marshal.loads>"
+DUMP = "<method 'dump' of '_pickle.Pickler' objects>"
+FORKING = "/usr/lib/python3.11/multiprocessing/reduction.py"
+
+
+def worker(tasks: int, items: int, *, modules: int = 300, imports: float = 0.002) -> list[Fn]:
+    """A process that imports its modules, and then works on its share in so many tasks."""
+    return [
+        Fn("_find_and_load", 1, 0.0, file=IMPORTLIB),
+        Fn(LOADS, modules, imports * modules, callers={"_find_and_load": modules}),
+        Fn("setup", 1, 0.05, callers={"_find_and_load": 1}),
+        Fn("worker", 1, 0.0, file=POOL),
+        Fn("dumps", tasks, 0.0005 * tasks, callers={"worker": tasks}, file=FORKING),
+        Fn(DUMP, tasks, 0.001 * tasks, callers={"dumps": tasks}),
+        Fn("augment", items, 0.001 * items, callers={"worker": items}),
+    ]
+
+
+def with_workers(number: int, *, items: int = 1200, steps: int = 100) -> Run:
+    # Each batch goes to all workers, so that each of them has as many tasks as there are batches.
+    share = items // number
+    return program(training(steps), workers=[worker(steps, share) for _ in range(number)])
+
+
+def compared(a: Run, b: Run) -> Comparison:
+    return compare(one_side(a), one_side(b))
+
+
+def added(comparison: Comparison, name: str, processes: tuple[int, int]) -> float:
+    table = comparison.case.signals.table
+    assert comparison.calls is not None
+    return float(calls_of_processes(table, comparison.calls, processes)[table.name.index(name)])
+
+
+def test_more_workers_import_and_are_fed_more_often() -> None:
+    found = compared(with_workers(2), with_workers(6))
+    assert added(found, LOADS, (3, 7)) == 4 * 300
+    assert added(found, "setup", (3, 7)) == 4  # the project's own, called while a module is imported
+    assert added(found, "dumps", (3, 7)) == 400
+    assert added(found, DUMP, (3, 7)) == 400
+    assert added(found, "augment", (3, 7)) == 0
+    assert added(found, "step", (3, 7)) == 0
+    # As many processes: nothing comes with their number.
+    assert added(found, LOADS, (3, 3)) == 0
+    moved = found.case.signals.movement
+    assert moved.calls_factor == pytest.approx(1.0, abs=1e-3)
+    assert found.account.seconds("work") == pytest.approx(0.0, abs=1e-3)
+    other_way = compared(with_workers(6), with_workers(2))
+    assert added(other_way, LOADS, (7, 3)) == -4 * 300
+    assert other_way.case.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
+
+
+def test_what_the_workers_do_more_is_work() -> None:
+    found = compared(with_workers(2), with_workers(6, items=2400))
+    assert added(found, "augment", (3, 7)) == 0
+    assert added(found, DUMP, (3, 7)) == 400
+    assert found.case.signals.movement.calls_factor > 1.1
+    more = compared(with_workers(2), with_workers(6, steps=200))
+    assert added(more, "step", (3, 7)) == 0
+    assert more.case.signals.movement.calls_factor > 1.5
+
+
+def test_the_seconds_stand_under_start_and_end() -> None:
+    """The account still adds up, and the functions behind the bucket are named."""
+    quick, slow = with_workers(2), with_workers(6)
+    found = compared(quick, slow)
+    buckets = found.account.buckets
+    assert sum(bucket.seconds for bucket in buckets) == pytest.approx(found.account.added_s)
+    before = found.case.signals.origins
+    row = found.case.signals.table.name.index(LOADS)
+    assert before.calls_of_processes[row] == pytest.approx(1.0)
+    assert before.calls_from_code[row] == 0.0
