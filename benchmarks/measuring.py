@@ -39,7 +39,7 @@ class Ratio:
 
 
 def environment() -> dict[str, str]:
-    """The shell's environment, one BLAS thread, this checkout importable, and its bytecode kept, as a package's is."""
+    """The shell's environment, one BLAS thread, this checkout importable, and bytecode kept, as a package's is."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**inherited, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
 

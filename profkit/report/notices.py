@@ -59,8 +59,8 @@ def _own_cprofile(said: Mapping[str, Any]) -> str:
     often = f" {said['times']} times," if said["times"] > 1 else ""
     end = f"{said['end_s']} after its start" if "end_s" in said else "its end"
     return (
-        f"the program used cProfile itself{often} from {said['begin_s']} to {end}: what ran then is in that profile, "
-        "not in this run"
+        f"the program used a profiler of its own{often} from {said['begin_s']} to {end}: what ran then is in that "
+        "profile, not in this run"
     )
 
 
@@ -194,7 +194,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "profile-function-replaced": (
-        "the program set a profile function of its own (sys.setprofile): records of its thread end there"
+        "a profiler of the program's took the place of profkit's: records of its thread end there"
     ),
     "waiting-sampled": (
         "waiting was sampled about {rate} times a second, not traced: that of a Python function and of the C "

@@ -418,11 +418,11 @@ class _Names:
         named = np.where(profile.qualname != 0, profile.qualname, profile.name)
         used = _used(named, len(strings))
         texts = list(map(strings.__getitem__, used.tolist()))
-        known = list(map(self.of_raw.get, texts))
-        if None in known:
-            known = list(map(self._raw_name, texts))
+        numbers_of: list[int | None] = list(map(self.of_raw.get, texts))
+        if None in numbers_of:
+            numbers_of = list(map(self._raw_name, texts))
         of_name = np.zeros(len(strings), np.int64)
-        of_name[used] = known
+        of_name[used] = np.array(numbers_of, np.int64)
         places, names = of_file[profile.file], of_name[named]
         of_row = np.frombuffer(bytes(self.name_bits), np.uint8)[names]
         of_place = np.frombuffer(bytes(self.place_bits), np.uint8)[places]

@@ -16,7 +16,7 @@ import sys
 from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import native, process_facts, record_file, settings
+from . import native, own_function, process_facts, record_file, settings
 from .reserve import Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker
@@ -91,6 +91,7 @@ class Session:
                 self._hooks.install()
             self._wrap_exits()
             self._make_way_for_own_profilers()
+            own_function.make_way((Collector, self._native), self._own_function_on, self._own_profiler_off)
             self._trace(base_depth=0)
         except Exception as error:  # the target must run as without profkit
             self._notes["agent_failed"] = repr(error)
@@ -350,6 +351,11 @@ class Session:
         Profiler.__qualname__ = "Profiler"
         _lsprof.Profiler = Profiler  # type: ignore[misc]
 
+    def _own_function_on(self, function: Any, key: Any) -> None:
+        # Later there is room for it beside ours. The tracer's own begins to trace a new thread.
+        if PER_THREAD and getattr(function, "__self__", None) is not self._tracer:
+            self._own_profiler_on(key)
+
     def _own_profiler_on(self, profiler: Any) -> None:
         if not self._own_profilers:
             spans = self._notes.setdefault("own_profiler", [])
@@ -364,6 +370,8 @@ class Session:
 
     def _own_profiler_off(self, profiler: Any) -> None:
         """Trace this thread again if no other profiler of the target's is on in it."""
+        if not any(own is profiler for own, _ in self._own_profilers):
+            return
         self._own_profilers = [(own, ident) for own, ident in self._own_profilers if own is not profiler]
         if not self._own_profilers and self._notes.get("own_profiler"):
             self._notes["own_profiler"][-1][1] = perf_counter()
