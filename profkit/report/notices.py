@@ -194,7 +194,8 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "profile-function-replaced": (
-        "a profiler of the program's took the place of profkit's: records of its thread end there"
+        "the program, or a profiler that it uses, took the place of profkit's: functions are not recorded from there "
+        "on (up to Python 3.11, those of its thread)"
     ),
     "waiting-sampled": (
         "waiting was sampled about {rate} times a second, not traced: that of a Python function and of the C "

@@ -151,13 +151,54 @@ def test_a_profiler_in_c_that_takes_the_place_ends_the_records(
     env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
     done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
     assert done.returncode == 3
-    assert done.stderr.count("took the place of profkit's: records of its thread end there") == 1, done.stderr
+    assert done.stderr.count("took the place of profkit's: functions are not recorded from there on") == 1
     run = load_run(tmp_path / "run.prof")
     found = calls(run.processes[0])
     assert (found["before"], found.get("after", 0)) == (1, 0)
     assert all(column(run.processes[0], name, "cumtime") < 0.4 for name in found), (
         "charged with what came later"
     )
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+@pytest.mark.parametrize(
+    ("done_to_it", "goes_on"),
+    [
+        # As VizTracer leaves it.
+        ("monitoring.set_events(2, 0); monitoring.free_tool_id(2)", False),
+        ("monitoring.set_events(2, 0)", False),
+        ("monitoring.free_tool_id(2)", True),
+        ("monitoring.free_tool_id(2); monitoring.use_tool_id(2, 'other')", None),
+    ],
+)
+def test_a_target_that_takes_the_profilers_place_from_us_keeps_its_record(
+    tmp_path: Path, version: str, compiled: bool, done_to_it: str, goes_on: bool | None
+) -> None:
+    """What came before is in the run, and it is said where the rest is not; nobody's events are unset."""
+    program = (
+        "import sys, time\n"
+        "from sys import monitoring\n"
+        "def before(): sum(range(1000))\n"
+        "def after(): time.sleep(0.5)\n"
+        "before()\n"
+        f"{done_to_it}\n"
+        "after()\n"
+        "sys.exit(3)\n"
+    )
+    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
+    assert done.returncode == 3
+    said = "took the place of profkit's: functions are not recorded from there on"
+    assert (done.stderr.count(said), "agent failed" in done.stderr) == (not goes_on, False), done.stderr
+    main = load_run(tmp_path / "run.prof").processes[0]
+    assert main.exit == "exited"
+    found = calls(main)
+    assert found["before"] == 1
+    if goes_on is not None:
+        assert found.get("after", 0) == goes_on
+        late = [name for name in found if "monitoring" in name and column(main, name, "cumtime") > 0.4]
+        assert late == [], "charged with what came later"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6"])

@@ -126,7 +126,7 @@ class ProcessTracer(Tracer):
         self.pause()
 
     def displaced(self) -> bool:
-        return False
+        return bool(self._collector.displaced())
 
     def read(self) -> List[Dict[str, Any]]:
         self._names.update(_thread_names())

@@ -240,9 +240,13 @@ class Session:
         # A second Ctrl-C, while the first one's KeyboardInterrupt ends the process, would raise another one here.
         ignoring = state == "exited" and _ignore_interrupts()
         try:
-            self._note_displacement()
-            self._tracer.finish()
-            self._ticker.stop()
+            # The last record is written whatever the target has done to what these work with.
+            look = self._note_displacement
+            for step in (look, self._tracer.finish, look, self._ticker.stop):
+                try:
+                    step()
+                except Exception as error:
+                    self._notes["agent_failed"] = repr(error)
             self._over = True
             self._write(state)
         except Exception as error:
