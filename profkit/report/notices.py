@@ -240,6 +240,9 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
     "rank-missing": _rank_missing,
+    "ranks-of-steps": (
+        "the ranks of {steps} Slurm steps are in this run as if they were of one job: capture each step by itself"
+    ),
     "nvtx-other-tool": (
         "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject}): they are not in this run; "
         "unset the variable to record them"
@@ -280,6 +283,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
     "file-skipped": _file_skipped,
     "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
+    "ranks-of-jobs": "the files are of {jobs} jobs or steps: merge those of one",
     "rank-repeated": _rank_repeated,
     "rank-file-missing": _rank_file_missing,
     "sampled-profile": (
