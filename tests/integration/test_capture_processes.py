@@ -215,6 +215,31 @@ def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     assert run.manifest.wall_s < 1.9, "a fork waited for the agent's thread until its time was out"
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_greenlets_that_stand_for_threads_are_recorded_with_the_thread_that_runs_them(
+    tmp_path: Path, compiled: bool
+) -> None:
+    (tmp_path / "green.py").write_text(
+        "from gevent import monkey; monkey.patch_all()\n"
+        "import threading, time\n"
+        "def before(): time.sleep(0.01)\n"
+        "def inside(): time.sleep(0.01); sum(range(1000))\n"
+        "def after(): time.sleep(0.01)\n"
+        "before()\n"
+        "threads = [threading.Thread(target=inside) for _ in range(3)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "after()\n"
+    )
+    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    run = captured(tmp_path, sys.executable, "green.py", env=env)
+    (main,) = (thread for thread in run.processes[0].threads if len(thread.profile))
+    assert main.name == "MainThread"
+    found = calls(run.processes[0])
+    assert (found["before"], found["inside"], found["after"]) == (1, 3, 1)
+    assert "profile-function-replaced" not in [notice.code for notice in run.warnings]
+
+
 def test_exec_that_fails_leaves_the_targets_own_profiler_on(tmp_path: Path) -> None:
     program = (
         "import cProfile, os, pstats\n"

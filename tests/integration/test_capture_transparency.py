@@ -121,6 +121,29 @@ def test_tools_of_the_standard_library_say_what_they_say_alone(
     assert _calls_of(done.stdout, "calls.py") == _calls_of(bare.stdout, "calls.py") != []
 
 
+def test_coverage_measures_what_it_measures_alone(tmp_path: Path) -> None:
+    (tmp_path / "calls.py").write_text(
+        "import sys\n\ndef leaf(n):\n    if n > 5:\n        return sum(range(n))\n    return n\n\n"
+        "def unused():\n    return 1\n\nfor i in range(int(sys.argv[1])):\n    leaf(i)\n"
+    )
+    measure = [sys.executable, "-m", "coverage", "run", "--branch", "--data-file=measured", "calls.py", "9"]
+    said = []
+    for captured_too in (False, True):
+        if captured_too:
+            assert run_capture(tmp_path, *measure, options=("--quiet",)).returncode == 0
+        else:
+            subprocess.run(measure, cwd=tmp_path, env=environment(), check=True)
+        report = [sys.executable, "-m", "coverage", "report", "--data-file=measured", "--show-missing"]
+        done = subprocess.run(
+            report, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+        )
+        said.append(done.stdout)
+        (tmp_path / "measured").unlink()
+    assert "calls.py" in said[0]
+    assert said[1] == said[0]
+    assert calls(load_run(tmp_path / "run.prof").processes[0])["leaf"] == 9
+
+
 def _without_times(text: str) -> str:
     return re.sub(r"\d+\.\d+|0x[0-9a-f]+", "", text)
 

@@ -25,7 +25,10 @@ _NO_ARGUMENTS = ((),)
 
 
 def make_way(
-    collectors: Tuple[Any, ...], begin: Callable[[Any, Any], None], end: Callable[[Any], None]
+    collectors: Tuple[Any, ...],
+    follows: Callable[[Any], bool],
+    begin: Callable[[Any, Any], None],
+    end: Callable[[Any], None],
 ) -> None:
     """Wrap ``sys.setprofile``.
 
@@ -33,6 +36,8 @@ def make_way(
     ----------
     collectors
         Types of the agent's own profile functions.
+    follows
+        Whether a function is the agent's that puts a collector into the place of a new thread.
     begin
         Called with a function that is to be set where none of the target's is, and a key of the thread.
     end
@@ -60,6 +65,8 @@ def make_way(
                 if function is None:
                     is_unset()
                     return
+                if before is not None and follows(function):
+                    return  # in a greenlet that stands for a thread: the collector sees what it does
                 is_set(function)
             if function is not None:
                 function = partial(start, function)

@@ -91,7 +91,9 @@ class Session:
                 self._hooks.install()
             self._wrap_exits()
             self._make_way_for_own_profilers()
-            own_function.make_way((Collector, self._native), self._own_function_on, self._own_profiler_off)
+            own_function.make_way(
+                (Collector, self._native), self._follows, self._own_function_on, self._own_profiler_off
+            )
             self._trace(base_depth=0)
         except Exception as error:  # the target must run as without profkit
             self._notes["agent_failed"] = repr(error)
@@ -355,9 +357,12 @@ class Session:
         Profiler.__qualname__ = "Profiler"
         _lsprof.Profiler = Profiler  # type: ignore[misc]
 
+    def _follows(self, function: Any) -> bool:
+        """Whether a profile function is that of the tracer, for new threads."""
+        return getattr(function, "__self__", None) is self._tracer
+
     def _own_function_on(self, function: Any, key: Any) -> None:
-        # Later there is room for it beside ours. The tracer's own begins to trace a new thread.
-        if PER_THREAD and getattr(function, "__self__", None) is not self._tracer:
+        if PER_THREAD and not self._follows(function):  # later there is room for it beside ours
             self._own_profiler_on(key)
 
     def _own_profiler_on(self, profiler: Any) -> None:

@@ -33,6 +33,9 @@ PER_THREAD = sys.version_info < (3, 12)
 _MONITORING: Any = getattr(sys, "monitoring", None)
 _PLACE = 2
 
+#: Of the thread, also after gevent or eventlet has put that of a greenlet in its place.
+_get_ident = _thread.get_ident
+
 #: The collector's type, before the target can see ours.
 Collector: Any = _lsprof.Profiler
 
@@ -74,7 +77,7 @@ class Tracer:
         return Traced(ident, name, base_depth)
 
     def _trace_this_thread(self, name: str, base_depth: int) -> Traced:
-        ident = _thread.get_ident()
+        ident = _get_ident()
         traced = self._new(ident, name, base_depth)
         if self.sampling is not None:
             traced.waits = Followed(ident, traced.native, base_depth)
@@ -88,7 +91,7 @@ class Tracer:
         if self._paused or self._left:
             sys.setprofile(None)
             return
-        self._trace_this_thread(thread_name(_thread.get_ident()), _depth(frame))
+        self._trace_this_thread(thread_name(_get_ident()), _depth(frame))
 
     def pause(self) -> None:
         """The target starts a profiler of its own in this thread: make room."""
@@ -129,7 +132,7 @@ class Tracer:
         return traced is not None and traced.displaced()
 
     def _of_this_thread(self) -> Optional[Traced]:
-        return self._living.get(_thread.get_ident()) if PER_THREAD else self._main
+        return self._living.get(_get_ident()) if PER_THREAD else self._main
 
     def sample(self) -> Optional[float]:
         """See where threads wait; return the seconds until that is due again, ``None`` if it never is."""
