@@ -157,7 +157,7 @@ def _thread_names() -> Dict[int, str]:
         known = list(module._dangling) if module is not None else []
     except Exception:
         return {}  # the set changes while it is looked at, or another Python has none
-    # Greenlets that stand for threads have the number of the thread that runs them, mostly the main one: the process's.
+    # Greenlets that stand for threads have the number of the thread that runs them, mostly of the main one (the pid).
     main = os.getpid(), getattr(module, "_main_thread", None)
     named = [(getattr(t, "native_id", None), t) for t in known]
     return {tid: str(t.name) for tid, t in named if tid and (tid != main[0] or t is main[1])}
