@@ -87,7 +87,7 @@ static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) 
 static PyObject *collector_displaced(PyObject *self, PyObject *Py_UNUSED(nothing)) {
     struct collector *collector = (struct collector *)self;
     hook_look(collector);
-    return PyBool_FromLong(collector->enabled && collector->displaced);
+    return PyBool_FromLong(collector->displaced);
 }
 
 static void free_snapshots(struct snapshot **snapshots, size_t n) {
@@ -171,8 +171,8 @@ static PyMethodDef methods[] = {
     {"detach", collector_detach, METH_NOARGS,
      "detach()\n--\n\nStop tracing, from any thread (from Python 3.10 on); calls that are open stay open."},
     {"displaced", collector_displaced, METH_NOARGS,
-     "displaced()\n--\n\nWhether another profiler has the place, from any thread (up to Python 3.11): nothing was\n"
-     "traced since."},
+     "displaced()\n--\n\nWhether another profiler has the place, or nothing, from any thread: nothing was traced\n"
+     "since."},
     {"getstats", collector_getstats, METH_NOARGS,
      "getstats()\n--\n\nReturn what was traced so far, from any thread, while tracing goes on.\n\n"
      "A list with one tuple a thread, all of one instant: (native id, ident, ended, measured, lost, entries,\n"
