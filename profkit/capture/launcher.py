@@ -207,10 +207,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _pack(target: Target, spool: Path, path: Path) -> Run:
     target.prepared()
     from profkit.capture.packer import pack_spool
+    from profkit.capture.source_cache import Sources, cache_file
     from profkit.formats.runfile import write_run
 
-    run = pack_spool(spool, wait_for_stragglers=True)
+    sources = Sources(cache_file(os.environ))
+    run = pack_spool(spool, wait_for_stragglers=True, sources=sources)
     write_run(path, run)
+    sources.save()
     return run
 
 

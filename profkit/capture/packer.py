@@ -21,6 +21,7 @@ from profkit.capture.packages import installed_packages
 from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
 from profkit.capture.record_types import Launch, Record
+from profkit.capture.source_cache import Sources
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
@@ -32,7 +33,9 @@ __all__ = ["pack_spool"]
 _STRAGGLER_WAIT = 0.3
 
 
-def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
+def pack_spool(
+    spool: Path, *, wait_for_stragglers: bool = False, sources: Sources | None = None
+) -> Run:
     """Return the run that a spool directory holds.
 
     Parameters
@@ -41,6 +44,8 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
         Directory that ``profkit capture`` made (``.run.prof.spool-…``), with ``launch.json`` and records.
     wait_for_stragglers
         Give processes that are still alive a moment to end.
+    sources
+        Source files, with what earlier captures found in them.
 
     Raises
     ------
@@ -65,7 +70,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     one_clock = len({record.kernel for record in found}) == 1
     found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
     machine_host = launch.host or host_facts.read_host()
-    tables = ThreadTables()
+    tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
     alive = [_alive(record, numbers) for record in found]
     left = remains.left_ends(spool)

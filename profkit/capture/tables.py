@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from profkit.capture.range_tables import range_calls
 from profkit.capture.record_types import Record, ThreadTable
-from profkit.capture.source import SourceFiles
+from profkit.capture.source_cache import Sources
 from profkit.model import Edges, OpenCall, Profile, RangeCalls
 
 __all__ = ["ThreadTables"]
@@ -22,8 +22,8 @@ _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 class ThreadTables:
     """Builds profiles; all of one run share source files and what is known of a function."""
 
-    def __init__(self) -> None:
-        self._sources = SourceFiles()
+    def __init__(self, sources: Sources | None = None) -> None:
+        self._sources = sources or Sources()
         self._known: dict[tuple[str, int, str, str], tuple[str, str]] = {}
         self._modules: dict[tuple[str, tuple[str, ...]], str] = {}
 
@@ -124,13 +124,9 @@ class ThreadTables:
         """Return ``(qualified name, source hash)`` from the source file."""
         known = self._known.get(code)
         if known is None:
-            file, line, name, qualname = code
-            source = None if file == "~" or file.startswith("<") else self._sources.get(file)
-            known = (qualname, "")
-            if source is not None:
-                if not qualname and not name.startswith("<"):  # the interpreter is older than 3.11
-                    qualname = source.qualname(line, name)
-                known = (qualname, source.hash(line, name))
+            known = code[3], ""
+            if code[0] != "~" and not code[0].startswith("<"):
+                known = self._sources.describe(*code)
             self._known[code] = known
         return known
 
