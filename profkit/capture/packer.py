@@ -82,7 +82,7 @@ def pack_spool(
         except ProfileError as error:  # rows that are possible one by one, and not together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
-    processes = [process for _, _, process in packed]
+    processes = tables.sharing_strings([process for _, _, process in packed])
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found)
     unrecorded = remains.unrecorded(spool, reader.files)
