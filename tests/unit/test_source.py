@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.capture.source import SourceFile, SourceFiles
+from profkit.capture.source import SourceFile, read_source
 
 TEXT = textwrap.dedent(
     '''\
@@ -140,15 +140,14 @@ def test_any_text_is_survived(text: str, line: int) -> None:
 
 
 def test_files_that_are_no_source(tmp_path: Path) -> None:
-    files = SourceFiles()
     (tmp_path / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n")
     (tmp_path / "broken.py").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "lib.so").write_bytes(b"def f(): pass")
-    latin = files.get(str(tmp_path / "latin.py"))
+    latin = read_source(str(tmp_path / "latin.py"))
     assert latin is not None
     assert latin.qualname(2, "f") == "f"
     for name in ("broken.py", "lib.so", "missing.py", "."):
-        assert files.get(str(tmp_path / name)) is None
+        assert read_source(str(tmp_path / name)) is None
 
 
 @pytest.mark.parametrize("module", [argparse, dataclasses, inspect, textwrap, typing, numpy.ma.core])
