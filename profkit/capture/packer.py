@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +34,11 @@ _STRAGGLER_WAIT = 0.3
 
 
 def pack_spool(
-    spool: Path, *, wait_for_stragglers: bool = False, sources: Sources | None = None
+    spool: Path,
+    *,
+    wait_for_stragglers: bool = False,
+    sources: Sources | None = None,
+    progress: Callable[[str], None] = lambda doing: None,
 ) -> Run:
     """Return the run that a spool directory holds.
 
@@ -46,6 +50,8 @@ def pack_spool(
         Give processes that are still alive a moment to end.
     sources
         Source files, with what earlier captures found in them.
+    progress
+        Called with what is done next.
 
     Raises
     ------
@@ -55,6 +61,7 @@ def pack_spool(
     """
     launch = _read_launch(spool)
     reader = _Reader(spool)
+    progress("reading records")
     found = reader.read()
     sampled, of_samples = counters.read_sampled(spool)
     # In another PID namespace a process knows itself by another number than it has here.
@@ -76,7 +83,8 @@ def pack_spool(
     left = remains.left_ends(spool)
     ends = endings.of_records(found, alive, launch, sampled, left, time.perf_counter())
     packed: list[tuple[Record, endings.Ending, Process]] = []
-    for record, end in zip(found, ends, strict=True):
+    for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
+        progress(f"process {number} of {len(found)}")
         try:
             packed.append((record, end, _process(record, end, machine_host, tables, cores)))
         except ProfileError as error:  # rows that are possible one by one, and not together

@@ -1,9 +1,10 @@
 """What source files say of functions, and what is kept of it from one capture to the next.
 
-Reading and hashing the sources of a large framework takes most of a second, and they are the same files each time. What
-was found in a file is kept in the user's cache directory, and holds while the file has the same size, times and inode.
-The cache is one file with a line for each source file: its path, these numbers, and lines, names and hashes of functions.
-Nothing depends on it: where it is missing, damaged, not the user's own or cannot be written, the sources are read.
+Reading and hashing the sources of a large framework takes most of a second, and they are the same files each time.
+What was found in a file is kept in the user's cache directory, and holds while the file has the same size, times and
+inode. The cache is one file with a line for each source file: its path, these numbers, and the lines, names and
+hashes of functions. Nothing depends on it: where it is missing, damaged, not the user's own or cannot be written, the
+sources are read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from profkit.formats.regular_file import read_regular
 
 __all__ = ["Sources", "cache_file"]
 
-#: A cache that would become larger loses what was not used for longest. Of a large framework's program, 1 MiB is kept.
+#: A cache that would become larger loses what was not used for longest. A large framework's program takes 1 MiB.
 _MOST_BYTES = 8 * 2**20
 #: A file that was written so lately may be written again without another time: some file systems count in 2 s.
 _SETTLED_S = 3.0
@@ -177,7 +178,7 @@ def _read(cache: Path) -> dict[bytes, bytes]:
     return {key: line for key, _, line in (row.partition(b"\t") for row in body.splitlines())}
 
 
-def _write(cache: Path, lines: Mapping[bytes, bytes]) -> None:
+def _write(cache: Path, lines: dict[bytes, bytes]) -> None:
     size, kept = 256, []  # with its first line
     for key, line in reversed(lines.items()):
         size += len(key) + len(line) + 2

@@ -110,19 +110,19 @@ def write_run(
                 _write(file, run, portions, kept)
 
 
-def _write(
-    file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept: BinaryIO | None
-) -> None:
+def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept: BinaryIO | None) -> None:
     columns = _Columns(kept)
     documents = _Documents()
     sums = CallSums()
-    for number, processes in enumerate(portions):
+    begun = False
+    for processes in portions:  # `enumerate` would keep the last ones
         sums.add(processes)
-        if number == 0:
-            first = processes[0].threads if processes else ()
-            file.write(write_pstats(merge_profiles([thread.profile for thread in first])))
+        if not begun:
+            file.write(_plain_profile(processes))
+            begun = True
         documents.add(processes)
         columns.add(processes)
+        del processes  # before the next are read
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
 
         def add(member: str, *parts: bytes) -> None:
@@ -137,6 +137,12 @@ def _write(
             add(f"{name}.npy", array_head(values.dtype, len(values)), values.tobytes())
         for name, dtype, count in columns.found():
             add(f"{name}.npy", array_head(dtype, count), *columns.read(name))
+
+
+def _plain_profile(processes: Sequence[Process]) -> bytes:
+    """Return what viewers of profiles read: all threads of the first process."""
+    threads = processes[0].threads if processes else ()
+    return write_pstats(merge_profiles([thread.profile for thread in threads]))
 
 
 class _Columns:
@@ -182,8 +188,8 @@ class _Columns:
                 yield from strings.members(prefix)
 
     def found(self) -> Iterator[tuple[str, np.dtype[Any], int]]:
-        """Yield each column's name, type and length."""
-        for name, dtype in self._dtypes.items():
+        """Yield each column's name, type and length, in an order that does not depend on the portions."""
+        for name, dtype in sorted(self._dtypes.items()):
             yield name, dtype, sum(self._rows(name, portion) for portion in self._portions)
 
     def _rows(self, name: str, portion: dict[str, tuple[int, int | Array]]) -> int:
@@ -196,7 +202,9 @@ class _Columns:
         dtype = self._dtypes[name]
         for portion in self._portions:
             if name not in portion:
-                yield np.full(self._rows(name, portion), np.nan).astype(dtype).tobytes()  # rows of optional ones
+                yield (
+                    np.full(self._rows(name, portion), np.nan).astype(dtype).tobytes()
+                )  # rows of optional ones
                 continue
             rows, where = portion[name]
             if not isinstance(where, int):
@@ -226,9 +234,7 @@ class _Documents:
         threads = [self._thread(thread) for thread in process.threads]
         document = {**run_json.PROCESS.write(process), "threads": threads}
         if process.ranges is not None:
-            document["ranges"] = range_document(
-                process.ranges, self._next("ranges", len(process.ranges))[0]
-            )
+            document["ranges"] = range_document(process.ranges, self._next("ranges", len(process.ranges))[0])
         if process.samples is not None:
             document["samples"] = self._next("samples", len(process.samples))
         return document
@@ -276,7 +282,9 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return _Archive(archive, os.path.getsize(path)).run(os.fspath(path), edges=edges, processes=processes)
+            return _Archive(archive, os.path.getsize(path)).run(
+                os.fspath(path), edges=edges, processes=processes
+            )
     except OSError as error:
         reason = error.strerror or str(error)
         raise FormatError(path, f"cannot be read: {reason}", "check path and permissions") from None
