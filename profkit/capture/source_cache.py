@@ -120,7 +120,8 @@ class _File:
         self._read = stamp is None  # nothing is to be read where there is no file
         self._functions: dict[tuple[int, str], tuple[str | None, str]] = {}
         if stamp is not None and kept is not None:
-            self._functions = _functions(kept, stamp)
+            with contextlib.suppress(ValueError, TypeError):
+                self._functions = _functions(kept, stamp)
 
     def function(self, line: int, name: str, *, named: bool) -> tuple[str, str]:
         """Return the qualified name, if `named` asks for it, and the hash."""
@@ -185,7 +186,12 @@ def _write(cache: Path, lines: dict[bytes, bytes]) -> None:
         if size > _MOST_BYTES:
             break
         kept.append(b"%b\t%b\n" % (key, line))
-    cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    missing = [parent for parent in cache.parents if not parent.exists()]
+    above = cache.parents[len(missing)].stat()
+    if missing and os.geteuid() == 0 != above.st_uid:
+        return  # as by sudo: the user could not use it
+    for parent in reversed(missing):
+        parent.mkdir(mode=0o700, exist_ok=True)
     if not _is_own(cache.parent):
         return
     body = b"".join(reversed(kept))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import click
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
+from profkit.cli.progress import Progress
 
 if TYPE_CHECKING:
     from profkit.model import Run
@@ -36,14 +38,15 @@ def merge(files: tuple[Path, ...], output: Path) -> None:
     from profkit.formats.runfile import write_run
     from profkit.model import ProfileError, Run
 
-    known = [_read(path) if path.is_dir() else path for path in files]
     processes = None
-    if len(known) == 1:  # a rank stays one
-        run = known[0] if isinstance(known[0], Run) else load_run(known[0])
-    else:
-        run, processes = join_files(known)
     try:
-        write_run(output, run, portions=processes)
+        with Progress("merging") as progress:
+            known = [_read(path, progress) if path.is_dir() else path for path in files]
+            if len(known) == 1:  # a rank stays one
+                run = known[0] if isinstance(known[0], Run) else load_run(known[0])
+            else:
+                run, processes = join_files(known, progress)
+            write_run(output, run, portions=processes)
     except OSError as error:
         raise UsageError(
             f"cannot be written there, {error.strerror}", parameter="output", value=output
@@ -57,7 +60,7 @@ def merge(files: tuple[Path, ...], output: Path) -> None:
         say(f"the records are still there; when the file is as expected: rm -r {shlex.quote(str(spool))}")
 
 
-def _read(path: Path) -> Run:
+def _read(path: Path, progress: Callable[[str], None]) -> Run:
     """Return what the spool of a capture holds."""
     from profkit.capture.packer import pack_spool
     from profkit.capture.source_cache import Sources, cache_file
@@ -66,6 +69,6 @@ def _read(path: Path) -> Run:
     if not (path / _SPOOL_MARK).is_file():
         raise FormatError(path, "is a directory, and not the spool of a capture", "name the run files in it")
     sources = Sources(cache_file(os.environ))
-    run = pack_spool(path, sources=sources)
+    run = pack_spool(path, sources=sources, progress=progress)
     sources.save()
     return run

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from profkit.errors import FormatError
@@ -221,13 +221,17 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     )
 
 
-def join_files(files: Sequence[StrPath | Run]) -> tuple[Run, Iterator[Sequence[Process]]]:
+def join_files(
+    files: Sequence[StrPath | Run], progress: Callable[[str], None] = lambda doing: None
+) -> tuple[Run, Iterator[Sequence[Process]]]:
     """Join the files of one job's ranks to one run, with the processes of one file in memory at a time.
 
     Parameters
     ----------
     files
         As the runs of `join_ranks`; those that are not in memory are read when their processes are wanted.
+    progress
+        Called with what is done next.
 
     Returns
     -------
@@ -247,7 +251,8 @@ def join_files(files: Sequence[StrPath | Run]) -> tuple[Run, Iterator[Sequence[P
     order = _rank_order(heads)
 
     def portions() -> Iterator[Sequence[Process]]:
-        for i in order:
+        for number, i in enumerate(order, 1):
+            progress(f"file {number} of {len(order)}")
             file = files[i]
             yield _of_rank(file if isinstance(file, Run) else load_run(file))
 

@@ -323,8 +323,8 @@ def screen(text: str) -> list[str]:
 def test_progress_of_packing_is_shown_on_a_terminal_alone_and_leaves_nothing(terminal: bool) -> None:
     script = """
 import sys
-from profkit.cli.capture import Progress
-progress = Progress(0.0 if sys.argv[1] == "True" else 3600.0)
+from profkit.cli.progress import Progress
+progress = Progress("packing", 0.0 if sys.argv[1] == "True" else 3600.0)
 for number in (1, 2):
     with progress as show:
         show(f"process {number} of \\x1b[1m2")

@@ -231,6 +231,16 @@ def test_a_directory_that_others_may_write_to_is_not_used(cache: Path) -> None:
     assert not list(cache.parent.iterdir())
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
+def test_root_makes_nothing_in_the_home_of_another_user(cache: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 12345, 12345)
+    place = cache_file({"HOME": str(home)})
+    assert described(place) == read_anew()
+    assert not list(home.iterdir())
+
+
 def test_it_is_for_the_user_alone_and_holds_no_text_of_a_source(cache: Path) -> None:
     before = os.umask(0)
     try:
