@@ -76,12 +76,13 @@ class SourceFile:
 
     def _definitions(self) -> Iterator[tuple[int, str]]:
         outer: list[tuple[int, str, bool]] = []
+        starts = self._starts.tolist()
         for match in _DEFINITION.finditer(self._text):
             indent = len(match[1].expandtabs())
             while outer and outer[-1][0] >= indent:
                 outer.pop()
             parts = [name + (".<locals>" if function else "") for _, name, function in outer]
-            yield bisect_right(self._starts, match.start()), ".".join([*parts, match[4]])
+            yield bisect_right(starts, match.start()), ".".join([*parts, match[4]])
             outer.append((indent, match[4], match[2] is not None))
 
     def hash(self, line: int, name: str) -> str:

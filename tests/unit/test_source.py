@@ -132,6 +132,35 @@ def test_module_and_lambda() -> None:
     )
 
 
+def test_hashes_are_those_in_files_that_were_written_before() -> None:
+    """A run of an earlier version is compared with one of this version: another hash would be changed code."""
+    source = SourceFile(TEXT)
+    (plain,), (inner,), methods = lines_of("plain"), lines_of("inner"), lines_of("method")
+    assert source.hash(plain, "plain") == "a8a2b08101f9c83a"
+    assert source.hash(inner, "inner") == "2b78081c22f0c2f8"
+    assert [source.hash(line, "method") for line in methods] == ["eda0306b0bce4744", "19f0a47a091fcd57"]
+    assert source.hash(1, "<module>") == "87d08a65c21db743"
+    assert source.hash(methods[1] + 1, "<lambda>") == "ffc1cedfd74c4ef0"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ('x = "# no comment"  # one', 'x = "# no comment"'),
+        ("x = '''a # b\n' '' # c\n'''  # d", "x = '''a # b\n' '' # c\n'''"),
+        (r'x = "a \" # b"  # c', r'x = "a \" # b"'),
+        (r"x = '''a \''' # b'''  # c", r"x = '''a \''' # b'''"),
+        ("x = 'not closed # b", "x = 'not closed"),
+        ('x = """not closed # b', 'x = """not closed'),
+        ("x = '' # b", "x = ''"),
+        ('x = """""" # b', 'x = """"""'),
+    ],
+)
+def test_what_is_a_comment(text: str, kept: str) -> None:
+    head = "def f():\n    "
+    assert SourceFile(head + text).hash(1, "f") == SourceFile(head + kept).hash(1, "f")
+
+
 @given(st.text(alphabet="def f():\n\t #\"'\\[](){}@:xy", max_size=200), st.integers(-3, 30))
 def test_any_text_is_survived(text: str, line: int) -> None:
     source = SourceFile(text)
