@@ -38,6 +38,7 @@ class Progress(contextlib.AbstractContextManager["Callable[[str], None]"]):
         self._after_s = after_s
         self._doing = ""
         self._width = 0  # of what is shown
+        self._writing = threading.RLock()  # a signal's handler may write, too
 
     def __enter__(self) -> Callable[[str], None]:
         self._ended = threading.Event()
@@ -56,20 +57,23 @@ class Progress(contextlib.AbstractContextManager["Callable[[str], None]"]):
         wait_s = self._after_s
         while not self._ended.wait(wait_s):
             line = f"profkit: {self._title}: {self._doing}"[: _columns() - 1]
-            self._width = max(self._width, len(line))
-            _write("\r" + line.ljust(self._width))
+            with self._writing:
+                self._width = max(self._width, len(line))
+                _write("\r" + line.ljust(self._width))
             wait_s = _SHOWN_EVERY
         self._clear()
 
     def _clear(self) -> None:
-        width, self._width = self._width, 0
-        if width:
-            _write("\r" + " " * width + "\r")
+        with self._writing:
+            width, self._width = self._width, 0
+            if width:
+                _write("\r" + " " * width + "\r")
 
     def say(self, line: str) -> None:
         """Write a line for the user, in the place of what is shown."""
-        self._clear()
-        say_directly(line)
+        with self._writing:
+            self._clear()
+            say_directly(line)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
