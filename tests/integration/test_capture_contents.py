@@ -388,9 +388,7 @@ def test_hashes_are_the_same_from_the_sources_and_from_what_was_kept(tmp_path: P
         assert found[name] == found["none"], name
     written = [path for path in home.rglob("*") if path.is_file()]
     assert written == [home / ".cache" / "profkit" / "sources"]
-    kept = written[0].read_text()
-    assert "argparse.py" in kept
-    assert 'parse.py"' not in kept.replace('argparse.py"', ""), "it was written a moment before"
+    assert "argparse.py" in written[0].read_text()
     program.write_text("import argparse\nargparse.ArgumentParser(prog='q').parse_args([])\n")
     changed = hashes(captured(tmp_path, python, str(program), env=environment(**places["again"])))
     assert {key for key in changed if changed[key] != found["none"].get(key)} == {(str(program), "<module>")}
