@@ -64,7 +64,7 @@ class Meaning(NamedTuple):
     numbers: Mapping[str, str] = MappingProxyType({})
 
 
-_UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?"}
+_UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?", "kept": "count?"}
 
 #: Every code. A code never changes its meaning: another meaning gets another code.
 CODES: Mapping[str, Meaning] = {

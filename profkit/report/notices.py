@@ -67,6 +67,8 @@ def _own_cprofile(said: Mapping[str, Any]) -> str:
 def _after_record(said: Mapping[str, Any], *, exact: bool = False) -> str:
     """Say what is not in the record of a process that went on after it, as far as that is known."""
     several = len(said["pids"]) > 1
+    if "kept" in said:
+        return "its functions are complete" if not several else "their functions are complete"
     if "lost_s" not in said:
         lost = "what came after its newest record is missing"
     elif several:
@@ -122,6 +124,8 @@ def _process_running(said: Mapping[str, Any]) -> str:
         used = f" (at least {said['cpu_s']} of CPU)" if "cpu_s" in said else ""
         at_most = "at most " if len(said["pids"]) > 1 else ""
         since = f", {at_most}{said['lost_s']}{used} after its newest record"
+    if "kept" in said:
+        return "still running when the run file was written: what came after that is missing"
     return f"still running when the run file was written{since}: what came after that is missing{_estimated(said)}"
 
 

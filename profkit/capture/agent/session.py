@@ -17,10 +17,10 @@ from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
 from . import native, process_facts, record_file, settings
-from .reserve import Reserve, leave_end
+from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker
-from .tracer import PER_THREAD, Collector
+from .tracer import PER_THREAD, Collector, Tracer, thread_name
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
@@ -61,7 +61,10 @@ class Session:
         self._spool = spool
         self._hooks = hooks
         self._native = native.load()
-        self._tracer = native.tracer(self._native)
+        self._mapped = False
+        self._tracer = Tracer()
+        self._starting: List[str] = []  # what Python is about to put into the import path
+        self._worker = ""  # what multiprocessing calls this process, if it forked it
         self._ticker = Ticker(self._tick)
         self._pools = Pools()
         self._reserve = Reserve()
@@ -91,6 +94,9 @@ class Session:
                 self._hooks.install()
             self._wrap_exits()
             self._make_way_for_own_profilers()
+            self._starting = process_facts.script_directory()
+            self._write_first()
+            self._starting = []
             self._trace(base_depth=0)
         except Exception as error:  # the target must run as without profkit
             self._notes["agent_failed"] = repr(error)
@@ -116,7 +122,14 @@ class Session:
             "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6)),
         )
         self._reserve.open(self._path)
-        self._ticker.start()
+        path, descriptor = self._path + RESERVE_SUFFIX, self._reserve.descriptor
+        self._mapped = native.map_tables(self._native, path, descriptor)
+        self._tracer = native.tracer(self._native, self._mapped)
+        if self._mapped:
+            first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
+            self._native.serve(thread_name, self._look, first)
+        else:
+            self._ticker.start()
 
     def _trace(self, base_depth: int) -> None:
         if sys.implementation.name != "cpython":
@@ -127,6 +140,28 @@ class Session:
             self._tracer.start(base_depth)
 
     # Records
+
+    def _write_first(self) -> None:
+        """Write what the process is; before anything is traced, as what this calls is not the target's."""
+        if self._mapped:
+            self._write("snapshot")
+
+    def _look(self) -> float:
+        """Write what may have changed of the living process, in a thread of its own that makes a call; seconds until the next.
+
+        The tracer's file has everything else. Each time as long passes as the process has lived: what was seen last of a
+        process that is killed is at most half of its age old, and an hour has two dozen of these.
+        """
+        if self._over or self._writing.locked():
+            return settings.LONGEST_INTERVAL
+        took = 0.0
+        try:
+            self._note_displacement()
+            took = self._write("snapshot")
+        except Exception as error:
+            self._notes["agent_failed"] = repr(error)
+        age: float = perf_counter() - self._identity["begin_perf"]
+        return max(age, took / settings.SNAPSHOT_SHARE)
 
     def _tick(self) -> float:
         """Take a sample and, if it is due, a snapshot; return the seconds until the next of either."""
@@ -179,6 +214,8 @@ class Session:
         begun = thread_time()
         record = dict(self._identity)
         record.update(process_facts.state(state != "snapshot"))
+        record["path"] = self._starting + record["path"]
+        record["worker"] = record["worker"] or self._worker
         if self._machine is not None:
             record["machine"] = [self._first_reading, self._machine.reading()]
             record["quota_cpus"] = self._quota
@@ -193,7 +230,9 @@ class Session:
         record["agent_tids"] = sorted(self._ticker.tids)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in self._ticker.tids]
         record["tracer"] = self._tracer.kind
-        record["threads"] = self._tracer.read()
+        record["mapped"] = self._mapped
+        record["threads"] = [] if self._mapped else self._tracer.read()
+        record["thread_names"] = [list(item) for item in native.thread_names().items()]
         record["codes"] = self._tracer.codes.packed()
         record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
@@ -217,7 +256,11 @@ class Session:
             if state == "snapshot" and self._over:
                 return 0.0
             # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
-            if not self._reserve.write(parts, error):
+            if self._mapped:
+                kept = self._native.keep(b"".join(parts))
+            else:
+                kept = self._reserve.write(parts, error)
+            if not kept:
                 self._notes["write_failed"] = "%s" % error
                 if state != "snapshot":
                     leave_end(self._path, state, error, record["perf"], process_time())
@@ -260,14 +303,13 @@ class Session:
         self._ticker.stop()
 
     def _after_fork_in_parent(self) -> None:
-        if not self._over:
+        if not self._over and not self._mapped:
             self._ticker.start_after(sys._getframe().f_back)
 
     def _after_fork_in_child(self) -> None:
         try:
             inherited = self._tracer
             inherited.finish()
-            self._tracer = native.tracer(self._native)
             self._inherited = inherited  # freeing the parent's entries here would only cost time
             self._ticker.forget()
             self._pools.forget()
@@ -277,7 +319,9 @@ class Session:
             frame: Any = sys._getframe().f_back
             while frame is not None:
                 depth += 1
+                self._worker = process_facts.name_of_worker(frame) or self._worker
                 frame = frame.f_back
+            self._write_first()
             self._trace(base_depth=depth)
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
@@ -297,7 +341,8 @@ class Session:
                 finally:  # an exec that failed
                     self._over = False
                     self._trace_again()
-                    self._ticker.start()
+                    if not self._mapped:
+                        self._ticker.start()
 
             wrapper.__name__ = wrapper.__qualname__ = name
             wrapper.__module__ = "os"

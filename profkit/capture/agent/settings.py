@@ -46,6 +46,10 @@ SHORTEST_INTERVAL = 0.05
 #: loses a tenth of a second when its Pool terminates it, and a large program is not slowed.
 SNAPSHOT_SHARE = 0.01
 
+#: Seconds after which a process whose tables are in a file is looked at for the first time: by then it knows its import path.
+#: One that was forked is another process at once.
+FIRST_LOOK, FIRST_LOOK_FORKED = 0.02, 0.002
+
 #: CPU seconds below which a process has been idle since its last snapshot; it then is read at the longest
 #: interval only.
 IDLE_CPU = 0.001
