@@ -106,6 +106,7 @@ class Session:
         self._over = False
         self._notes = {}
         self._interval = settings.SHORTEST_INTERVAL
+        self._idle_interval = settings.USUAL_INTERVAL
         self._last_read = self._last_cpu = self._snapshot_due = 0.0
         self._identity = process_facts.identity()
         self._identity["forked"] = forked
@@ -153,7 +154,7 @@ class Session:
         process that is killed is at most half of its age old, and an hour has two dozen of these.
         """
         if self._over or self._writing.locked():
-            return settings.LONGEST_INTERVAL
+            return settings.USUAL_INTERVAL
         took = 0.0
         try:
             self._note_displacement()
@@ -168,7 +169,7 @@ class Session:
         until_sample = None if self._over else self._tracer.sample()
         now = monotonic()
         if now >= self._snapshot_due:
-            self._snapshot_due = now + settings.LONGEST_INTERVAL  # should it fail
+            self._snapshot_due = now + settings.USUAL_INTERVAL  # should it fail
             self._snapshot_due = now + self._snapshot()
         until_snapshot = self._snapshot_due - monotonic()
         return until_snapshot if until_sample is None else min(until_sample, until_snapshot)
@@ -176,29 +177,26 @@ class Session:
     def _snapshot(self) -> float:
         """Write a record of the living process; return the seconds until the next."""
         if self._over:
-            return settings.LONGEST_INTERVAL
+            return settings.USUAL_INTERVAL
         if self._writing.locked():
             return self._interval  # the ticker before this one, which a fork has stopped, is not done yet
         now, cpu = perf_counter(), self._used()
         idle = cpu - self._last_cpu < settings.IDLE_CPU
-        if idle and now - self._last_read < settings.LONGEST_INTERVAL - self._interval:
+        if idle and now - self._last_read < self._idle_interval - self._interval:
             return self._interval
         self._note_displacement()
         took = self._write("snapshot")
         self._last_read = perf_counter()
         self._last_cpu = self._used()
-        self._interval = min(
-            self._next_interval_at_most(), max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
-        )
+        affordable = max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
+        self._interval = min(2 * self._interval, affordable)
+        self._idle_interval = max(settings.USUAL_INTERVAL, took / settings.IDLE_SHARE)
         return self._interval
 
     def _used(self) -> float:
         """CPU seconds of the process, without what samples took: they shall not keep it from being idle."""
         sampling = self._tracer.sampling
         return process_time() - (0.0 if sampling is None else sampling.cost_s)
-
-    def _next_interval_at_most(self) -> float:
-        return min(settings.LONGEST_INTERVAL, 2 * self._interval)
 
     def _write(self, state: str) -> float:
         """Replace the process's record; return the CPU seconds that it took."""
@@ -230,6 +228,8 @@ class Session:
         record["agent_tids"] = sorted(self._ticker.tids)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in self._ticker.tids]
         record["tracer"] = self._tracer.kind
+        if self._mapped and state != "snapshot":
+            self._native.sync_tables()
         record["mapped"] = self._mapped
         record["threads"] = [] if self._mapped else self._tracer.read()
         record["thread_names"] = [list(item) for item in native.thread_names().items()]

@@ -31,6 +31,11 @@ _MONITORING: Any = getattr(sys, "monitoring", None)
 #: Tools with a higher number are called first, and cProfile is tool 2: above it we run before it sees the event.
 _TOOLS = (4, 3, 5)
 
+#: `gc.get_threshold` and `gc.set_threshold`, once a thread was started.
+_thresholds: List[Any] = []
+#: Thresholds that no program reaches.
+_NEVER = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+
 #: Seconds to wait for the thread before a fork; a fork must not hang on a stuck file system.
 _JOIN_TIMEOUT = 2.0
 
@@ -68,6 +73,8 @@ class Ticker:
         if self._running or not self._starting.acquire(False):
             return  # the second: another thread of the target is just here
         try:
+            if not _thresholds:
+                _load_thresholds()
             if not self._due:
                 self._due = monotonic() + settings.SHORTEST_INTERVAL
             stop, done = _thread.allocate_lock(), _thread.allocate_lock()
@@ -169,14 +176,44 @@ class Ticker:
     def _run(self, stop: Any, done: Any) -> None:
         try:
             while not stop.acquire(True, max(0.0, self._due - monotonic())):
-                delay = settings.LONGEST_INTERVAL
+                delay = settings.USUAL_INTERVAL
                 try:
-                    delay = self._tick()
+                    delay = _uncollected(self._tick)
                 except Exception:
                     pass  # a snapshot that fails must not show in the target; the next one may succeed
                 self._due = monotonic() + delay
         finally:
             done.release()
+
+
+def _uncollected(call: Callable[[], float]) -> float:
+    """Call a function without the garbage collector, so that no finaliser of the target's runs in this thread.
+
+    The thresholds of collections are raised meanwhile, and put back unless the target has set others. Switching the
+    collector off and on again would undo what the target does to that switch at the same time.
+    """
+    if not _thresholds:
+        return call()
+    get, put = _thresholds
+    before = get()
+    put(*_NEVER)
+    try:
+        return call()
+    finally:
+        if get() == _NEVER:
+            put(*before)
+
+
+def _load_thresholds() -> None:
+    """Find the functions for `_uncollected`; whether the target uses the module `gc` stays to be seen."""
+    known = sys.modules.get("gc")
+    module: Any = __import__("gc")
+    if known is None:
+        sys.modules.pop("gc", None)
+    try:
+        _thresholds[:] = module.get_threshold, module.set_threshold
+    except AttributeError:
+        pass  # not CPython
 
 
 def _carrier() -> None:

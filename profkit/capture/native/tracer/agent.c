@@ -17,7 +17,7 @@ int64_t agent_due = INT64_MAX;
 
 static PyObject *name_function, *remind_function;
 
-static void replace(PyObject **place, PyObject *value) {
+static void exchange(PyObject **place, PyObject *value) {
     PyObject *before = *place;
     Py_XINCREF(value);
     *place = value;
@@ -25,8 +25,8 @@ static void replace(PyObject **place, PyObject *value) {
 }
 
 void agent_serve(PyObject *name_of, PyObject *remind, double seconds) {
-    replace(&name_function, name_of);
-    replace(&remind_function, remind);
+    exchange(&name_function, name_of);
+    exchange(&remind_function, remind);
     agent_due = remind ? clock_ticks() + clock_ticks_in((int64_t)(seconds * 1e9)) : INT64_MAX;
 }
 

@@ -10,8 +10,8 @@
 #include "store.h"
 
 /* Tables of ended threads that are kept, and how many more there are when the smallest are folded. */
-#define MOST_ENDED 100
-#define FOLD_AT_ONCE 100
+#define MOST_ENDED 80
+#define FOLD_AT_ONCE 20
 
 static struct table **kept;
 static size_t n_kept, room;
@@ -106,7 +106,7 @@ static bool add_table(struct table *sum, struct table *from) {
 }
 
 /* Put the sum into the place of what it is made of. */
-static void replace(struct table *sum, const struct ended *gone, size_t n) {
+static void take_over(struct table *sum, const struct ended *gone, size_t n) {
     uint64_t epoch = atomic_load(&store_header->epoch) + 1;
     sum->born = epoch;
     for (size_t i = 0; i < n; i++)
@@ -127,7 +127,7 @@ static void fold(struct ended *ended, size_t n) {
         }
         return;
     }
-    replace(sum, ended, n);
+    take_over(sum, ended, n);
     size_t left = 0;
     for (size_t i = 0; i < n_kept; i++)
         if (kept[i]->folded == 0)

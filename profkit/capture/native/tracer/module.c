@@ -95,6 +95,11 @@ static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {
     return PyBool_FromLong(block != NULL);
 }
 
+static PyObject *sync_tables(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    store_sync();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"map_tables", map_tables, METH_VARARGS,
      "map_tables(path, prefix, descriptor)\n--\n\nKeep what is traced from now on in a new file, whatever ends the process;\n"
@@ -103,6 +108,8 @@ static PyMethodDef functions[] = {
     {"serve", serve, METH_VARARGS,
      "serve(name_of, remind, seconds)\n--\n\nHave name_of(ident) called for names of threads that are in a file, and remind()\n"
      "at the first call that any of them makes after so many seconds, and again after as many as it returns."},
+    {"sync_tables", sync_tables, METH_NOARGS,
+     "sync_tables()\n--\n\nThe process ends: have a network file system write the file of map_tables()."},
     {"keep", keep, METH_O, "keep(data)\n--\n\nPut a record into the file of map_tables(); whether that is possible."},
     {"follow_ranges", follow_ranges, METH_O,
      "follow_ranges(path)\n--\n\nHave the NVTX collector at this path report ranges; whether it does."},

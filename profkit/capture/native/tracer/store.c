@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -37,6 +38,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t file_end;
 static size_t next_extent;
 static char *extent_next, *extent_end; /* what is left of the last extent */
+static bool on_network;
+static struct mapped {
+    struct mapped *next;
+    void *memory;
+    size_t bytes;
+} *all_mapped; /* where on_network */
 static struct block *given_back[LARGEST_BLOCK + 1]; /* the first word of the content links them */
 
 /* Make `bytes` at the end of a file really there: a store into a hole of a full disk would be a SIGBUS. */
@@ -71,11 +78,33 @@ static bool is_ours(int fd) {
     return fstat(fd, &status) == 0 && status.st_dev == device && status.st_ino == inode;
 }
 
+/* NFS, SMB, CIFS, Lustre, GPFS, Ceph, BeeGFS, AFS, 9P, and FUSE, which may be any. */
+static bool is_network(long type) {
+    static const unsigned long types[] = {0x6969,     0xFE534D42, 0xFF534D42, 0x0BD00BD0, 0x47504653,
+                                          0x00C36400, 0x19830326, 0x5346414F, 0x01021997, 0x65735546};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (((unsigned long)type & 0xFFFFFFFF) == types[i])
+            return true;
+    return false;
+}
+
 static void *map_at_end(int fd, size_t bytes) {
     if (!reserve(fd, file_end, bytes))
         return NULL;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)file_end);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED)
+        return NULL;
+    struct mapped *mapped = on_network ? malloc(sizeof *mapped) : NULL;
+    if (mapped) {
+        *mapped = (struct mapped){all_mapped, memory, bytes};
+        all_mapped = mapped;
+    }
+    return memory;
+}
+
+void store_sync(void) {
+    for (const struct mapped *mapped = all_mapped; mapped; mapped = mapped->next)
+        msync(mapped->memory, mapped->bytes, MS_SYNC);
 }
 
 static void *map_more(size_t bytes) {
@@ -95,9 +124,11 @@ static void *map_more(size_t bytes) {
 
 static bool open_file(const char *path) {
     struct stat status;
+    struct statfs system;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
+    on_network = fstatfs(fd, &system) == 0 && is_network(system.f_type);
     bool done = fstat(fd, &status) == 0 && status.st_size == 0;
     device = status.st_dev;
     inode = status.st_ino;
@@ -146,6 +177,7 @@ void store_forget(void) {
     pthread_mutex_init(&lock, NULL); /* another thread of the parent may have held it */
     store_header = NULL;
     kept_descriptor = -1;
+    all_mapped = NULL;
     extent_next = extent_end = NULL;
     memset(given_back, 0, sizeof given_back);
 }

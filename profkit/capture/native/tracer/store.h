@@ -61,6 +61,10 @@ extern struct store_header *store_header;
  * the agent's. False where that is impossible, with errno. */
 bool store_open(const char *path, int descriptor, const char *prefix);
 
+/* The process ends: have a network file system write what was stored, since another machine may read it at once. Elsewhere
+ * every reader sees it as it is. */
+void store_sync(void);
+
 /* In a forked child: the file is the parent's, and so are all tables in it. */
 void store_forget(void);
 
