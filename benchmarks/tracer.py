@@ -1,8 +1,9 @@
 """What tracing adds to a program, against what cProfile adds: ``python -m benchmarks.tracer [VERSION…]``.
 
 Whole processes: one without a profiler, one under cProfile's collector and one under ours run in turn, and the
-figure is the median of (ours − plain) / (cProfile's − plain). Reading cProfile's result at the end is part of it; ours
-is in a mapped file by then. The run-queue wait is measured, too. The training step needs NumPy: ``PROFKIT_TEST_PYTHONS`` names interpreters that have it.
+figure is the median of (ours − plain) / (cProfile's − plain). Reading cProfile's result at the end is part of it;
+ours is in a mapped file by then. The run-queue wait is measured, too. The training step needs NumPy:
+``PROFKIT_TEST_PYTHONS`` names interpreters that have it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Reads the file in which a process's tracer keeps its tables, from the bytes that were there when the process ended.
 
-`native/tracer/store.h` and `layout.h` describe it. A process may have died at any instruction, and whoever can write to the
-spool directory can have changed any byte: sizes, numbers and addresses are checked against what is there before anything
-is taken from them, and memory is taken in proportion to the file. What was being made when the process died is not there.
+`native/tracer/store.h` and `layout.h` describe it. A process may have died at any instruction, and whoever can
+write to the spool directory can have changed any byte: sizes, numbers and addresses are checked against what is there
+before anything is taken from them, and memory is taken in proportion to the file. What was being made when the
+process died is not there.
 """
 
 from __future__ import annotations
 
 import bisect
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,10 +157,13 @@ class MappedTables:
         if header[0] != MAGIC:
             raise MemberError("not written by profkit")
         if header[1] != _VERSION:
-            raise MemberError(f"made by another version of profkit, in format {header[1]} where this one reads {_VERSION}")
+            raise MemberError(
+                f"made by another version of profkit, in format {header[1]} where this one reads {_VERSION}"
+            )
         sizes = header[3:8]
         if header[2] != _HEADER_BYTES or any(
-            not least <= size <= _MOST_STRUCTURE or size % 8 for size, least in zip(sizes, _LEAST, strict=True)
+            not least <= size <= _MOST_STRUCTURE or size % 8
+            for size, least in zip(sizes, _LEAST, strict=True)
         ):
             raise MemberError("damaged: it has structures of impossible sizes")
         self._table_bytes, self._call_bytes = sizes[:2]
@@ -171,8 +175,8 @@ class MappedTables:
         self._clock = _clock(data, header)
         self._epoch, missed = header[15:17]
         self._data = data
-        self._words = np.frombuffer(data, "<i8", len(data) // 8)
-        self._halves = np.frombuffer(data, "<u4", len(data) // 4)
+        self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
+        self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
         self._extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
         blocks = list(self._blocks())
         self._extents.sort()
@@ -188,7 +192,9 @@ class MappedTables:
     @property
     def last_event_s(self) -> float | None:
         """When any thread's last call began or ended, seconds of ``CLOCK_MONOTONIC``; ``None`` if none did."""
-        return max((self._clock.seconds_at(thread.last) for thread in self._threads if thread.last), default=None)
+        return max(
+            (self._clock.seconds_at(thread.last) for thread in self._threads if thread.last), default=None
+        )
 
     def records(self) -> Iterator[bytes]:
         """Yield the records of the agent that were put here, the oldest first."""
@@ -205,12 +211,12 @@ class MappedTables:
         Parameters
         ----------
         until_s
-            Up to when calls that had not returned went on, seconds of ``CLOCK_MONOTONIC``; ``None`` for the last event of
-            their thread.
+            Up to when calls that had not returned went on, seconds of ``CLOCK_MONOTONIC``; ``None`` for the last
+            event of their thread.
         names
             What threads are called, by number.
         ends
-            What the kernel counted of threads later than the tracer has asked: what a call that had not returned waited.
+            What the kernel counted of threads after the tracer had asked: what a call that had not returned waited.
 
         Raises
         ------
@@ -327,17 +333,21 @@ class MappedTables:
 
     def half(self, places: _Ints, offset: int) -> _Ints:
         """Return a field of 4 bytes of each entry."""
-        return self._halves[(places + offset) >> 2].astype(np.int64)
+        found: _Ints = self._halves[(places + offset) >> 2].astype(np.int64)
+        return found
 
     def word(self, places: _Ints, offset: int) -> _Ints:
         """Return a field of 8 bytes of each entry."""
-        return self._words[(places + offset) >> 3].astype(np.int64)
+        found: _Ints = self._words[(places + offset) >> 3].astype(np.int64)
+        return found
 
 
 def _clock(data: bytes, header: tuple[Any, ...]) -> _Clock:
     began_ticks, began_ns, ticks, ns, rate = header[10:15]
     (turn,) = struct.unpack_from("<I", data, 44)
-    if not _LEAST_RATE < rate < _MOST_RATE or not (0 <= began_ns < _MOST_TICKS and 0 <= began_ticks < _MOST_TICKS):
+    if not _LEAST_RATE < rate < _MOST_RATE or not (
+        0 <= began_ns < _MOST_TICKS and 0 <= began_ticks < _MOST_TICKS
+    ):
         raise MemberError("damaged: its clock is none")
     if not header[9]:
         return _Clock(0, 0, 1.0)
@@ -384,7 +394,9 @@ class _Reader:
         functions = self._sums(edges)
         calls = self._open(now, pending)
         contexts, inside = self._read_contexts(now)
-        return self._made(edges, functions, calls, contexts, inside, measured=measured, name=self._name(names))
+        return self._made(
+            edges, functions, calls, contexts, inside, measured=measured, name=self._name(names)
+        )
 
     def _name(self, names: Mapping[int, str]) -> str:
         thread = self._thread
@@ -417,7 +429,7 @@ class _Reader:
         return self._checked(values * (self._file._clock.ns_per_tick / 1e9))
 
     def _checked(self, seconds: npt.NDArray[Any]) -> types.Floats:
-        """Return seconds; a little less than nothing is the inexactness of clocks that were read one after the other."""
+        """Return seconds; a little less than nothing is the inexactness of clocks that are read one by one."""
         found = np.maximum(seconds.astype(np.float64), 0.0)
         problem = types.SECONDS.problem_in(found)
         if problem:
@@ -465,7 +477,7 @@ class _Reader:
         return wait, min(max(0, thread.uncharged_blocked + off), most - wait)
 
     def _stack(self) -> list[tuple[int, int, int, int, int]]:
-        """Return the open calls, outermost first: the edge's place, start, children, and what was waited at the start."""
+        """Return the open calls, outermost first: the edge's place, start, children, and what was waited then."""
         thread, file = self._thread, self._file
         size = file._call_bytes
         depth, rest = divmod(thread.top - thread.stack, size)
@@ -536,7 +548,9 @@ class _Reader:
             here = np.flatnonzero(at == open_context)
             if stack and len(here):
                 innermost = self._place(half(self._edges[stack[-1][0] : stack[-1][0] + 1], 8))[0]
-                own = own + np.where((context == here[0]) & (called == innermost), now - thread.charged_until, 0)
+                own = own + np.where(
+                    (context == here[0]) & (called == innermost), now - thread.charged_until, 0
+                )
         function = self._shown(called)
         shown = function >= 0
         inside = types.Inside(
@@ -562,7 +576,7 @@ class _Reader:
         self,
         edges: dict[str, Any],
         functions: dict[str, Any],
-        calls: list[tuple[int, ...]],
+        calls: Sequence[tuple[int, ...]],
         contexts: types.Contexts,
         inside: types.Inside,
         *,
@@ -622,12 +636,15 @@ class _Reader:
         )
 
     def _waiting(
-        self, functions: dict[str, Any], shown: npt.NDArray[np.bool_], calls: list[tuple[int, ...]]
+        self, functions: dict[str, Any], shown: npt.NDArray[np.bool_], calls: Sequence[tuple[int, ...]]
     ) -> types.Waiting:
         """Return what functions waited, open calls included."""
         columns = ("wait", "cumwait", "blocked", "cumblocked")
         rows = shown & np.any([functions[column] > 0 for column in columns], axis=0)
-        found = [[int(place), *(int(functions[column][place]) for column in columns)] for place in np.flatnonzero(rows)]
+        found = [
+            [int(place), *(int(functions[column][place]) for column in columns)]
+            for place in np.flatnonzero(rows)
+        ]
         seen: set[int] = set()
         for place, _, _, wait, cumwait, blocked, cumblocked in calls:
             if not shown[place]:

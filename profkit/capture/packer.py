@@ -165,7 +165,7 @@ class _Reader:
             before = found.get(path.stem)
             last = isinstance(before, Record) and before.state != "snapshot"
             for kept in self._kept(path, last=last):
-                # A kept file that is not whole: the process ended while it wrote, and the record before this one stands.
+                # One that is not whole: the process ended while it wrote, and the record before this one stands.
                 if isinstance(kept, Record) and (not isinstance(before, Record) or kept.perf > before.perf):
                     found[path.stem] = before = kept
         self.files = set(found)
@@ -180,10 +180,8 @@ class _Reader:
             Notice("record-unreadable", f"{name}{settings.RECORD_SUFFIX}", {"problem": f"damaged: {problem}"})
         )
 
-    def with_tables(
-        self, record: Record, end: endings.Ending, sampled: SeenProcess | None
-    ) -> Record:
-        """Return a record with the functions that are in its tracer's file; without, and a notice, where that is damaged."""
+    def with_tables(self, record: Record, end: endings.Ending, sampled: SeenProcess | None) -> Record:
+        """Return a record with the functions of its tracer's file; without, and with a notice, if that is damaged."""
         if not record.mapped:
             return record
         name = next(name for name, read in self._found.items() if read is record) + RESERVE_SUFFIX
@@ -206,7 +204,7 @@ class _Reader:
         return record
 
     def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
-        """Return the records in a kept file, the oldest first; a tracer's has none if the `last` was written elsewhere."""
+        """Return the records in a kept file, oldest first; none of a tracer's if the `last` was written elsewhere."""
         try:
             with path.open("rb") as file:
                 of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC

@@ -33,8 +33,8 @@ __all__ = [
     "SeenProcess",
     "SeenThread",
     "TargetEnd",
-    "ThreadName",
     "Task",
+    "ThreadName",
     "ThreadTable",
 ]
 

@@ -1,7 +1,8 @@
 """What agents left in a spool directory beside their records, `agent.reserve` writes it: kept files and ends.
 
 A kept file holds what the compiled tracer has traced (`mapped_tables`). Without that it is empty unless its process
-could no longer write records elsewhere; then it holds the newest one. Read for `packer`. Everything here was written by a target's process, so all of it is checked.
+could no longer write records elsewhere; then it holds the newest one. Read for `packer`. Everything here was written
+by a target's process, so all of it is checked.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 from profkit.formats import load_run
 from profkit.model import Process, Run
-from tests.integration.capturing import PROGRAMS, calls, captured, environment, profkit_command, run_capture
+from tests.integration.capturing import PROGRAMS, calls, captured, profkit_command, run_capture
 from tests.integration.test_capture_contents import tracer_environment
 from tests.interpreters import interpreter
 
@@ -43,7 +42,9 @@ def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[i
     """Return the run of a program that was killed so long after it began to count, and what it counted."""
     path = page(directory)
     command = profkit_command("capture", "-o", "run.prof", "--", python, COUNTS, str(path))
-    launcher = subprocess.Popen(command, cwd=directory, env=tracer_environment(True), stderr=subprocess.DEVNULL)
+    launcher = subprocess.Popen(
+        command, cwd=directory, env=tracer_environment(True), stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 30
     while not slots(path)[-1]:
         assert time.monotonic() < deadline, "the program does not begin"
@@ -73,7 +74,14 @@ def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, v
 
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
 @pytest.mark.parametrize(
-    "end", ["os._exit(0)", "ctypes.CDLL(None)._exit(0)", "ctypes.string_at(0)", "os.abort()", "os.kill(os.getpid(), 15)"]
+    "end",
+    [
+        "os._exit(0)",
+        "ctypes.CDLL(None)._exit(0)",
+        "ctypes.string_at(0)",
+        "os.abort()",
+        "os.kill(os.getpid(), 15)",
+    ],
 )
 def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str, end: str) -> None:
     program = tmp_path / "program.py"
@@ -85,7 +93,7 @@ def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str
 
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
 def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: str) -> None:
-    """Spawned workers that worked for a tenth of a second; they are terminated as soon as the last result is there."""
+    """Spawned workers that worked for a tenth of a second; they are terminated when the last result is there."""
     path = page(tmp_path)
     run = captured(tmp_path, interpreter(version), COUNTS, str(path), "pool", env=tracer_environment(True))
     workers = [process for process in run.processes if process.role == "worker"]

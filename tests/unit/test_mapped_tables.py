@@ -64,7 +64,9 @@ def whole(spool: Path) -> bytes:
 def calls(file: MappedTables, table: ThreadTable) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     codes = file.codes
-    for function, count in zip(table.functions.function.tolist(), table.functions.calls.tolist(), strict=True):
+    for function, count in zip(
+        table.functions.function.tolist(), table.functions.calls.tolist(), strict=True
+    ):
         if codes.files[codes.file[function]].endswith("program.py"):
             found.setdefault(codes.name[function], []).append(count)
     return found
@@ -125,7 +127,9 @@ def problem_of(data: bytes) -> str:
 def test_what_is_no_such_file(whole: bytes) -> None:
     assert problem_of(b"") == "torn: it ends in its header, after 0 bytes"
     assert problem_of(bytes(8192)) == "not written by profkit"
-    assert problem_of(MAGIC + b"\x09" + whole[9:]).startswith("made by another version of profkit, in format 9 where")
+    assert problem_of(MAGIC + b"\x09" + whole[9:]).startswith(
+        "made by another version of profkit, in format 9 where"
+    )
     assert problem_of(whole[:-4096]) == "damaged: it has a part of an impossible size"
 
 
@@ -139,7 +143,9 @@ def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> Non
         changed = bytearray(whole)
         for _ in range(chance.choice((1, 1, 3, 20))):
             at = chance.choice(used) & ~7
-            value = chance.choice((0, 1, 2**31, 2**62, 2**64 - 1, chance.getrandbits(64), chance.getrandbits(8)))
+            value = chance.choice(
+                (0, 1, 2**31, 2**62, 2**64 - 1, chance.getrandbits(64), chance.getrandbits(8))
+            )
             width = chance.choice((1, 4, 8))
             changed[at : at + width] = struct.pack("<Q", value)[:width]
         try:
@@ -147,8 +153,7 @@ def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> Non
             end = file.last_event_s
             tables = file.threads(None if end is None else end + 1, {}, {1: ThreadEnd(1, 1, 1)})
         except ValueError as error:
-            assert str(error).startswith(("damaged", "torn", "not written", "made by"))
-            outcomes.add("refused")
+            outcomes.add(str(error).partition(" ")[0])
             continue
         outcomes.add("read")
         for table in tables:
@@ -157,10 +162,12 @@ def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> Non
                 assert len({len(column) for column in columns}) == 1
                 assert all(np.isfinite(column).all() and (column >= 0).all() for column in columns)
             assert (table.functions.function < len(file.codes)).all()
-    assert outcomes == {"refused", "read"}
+    assert {"damaged:", "read"} <= outcomes <= {"damaged:", "torn:", "not", "made", "read"}
 
 
-def test_a_damaged_file_costs_the_functions_of_its_process_alone(spool: Path, whole: bytes, tmp_path: Path) -> None:
+def test_a_damaged_file_costs_the_functions_of_its_process_alone(
+    spool: Path, whole: bytes, tmp_path: Path
+) -> None:
     for path in spool.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     assert [notice.code for notice in pack_spool(tmp_path).warnings] == ["ended-unrecorded"]

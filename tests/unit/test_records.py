@@ -76,7 +76,7 @@ LAUNCH = {
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A spool with what an agent and the sampler really wrote; without the compiled tracer, tables are in the record."""
+    """A spool with what an agent and the sampler really wrote; without the tracer, tables are in the record."""
     spool = tmp_path_factory.mktemp("spool")
     (spool / settings.sampled_mark(process_facts.boot_id())).touch()
     environment = {

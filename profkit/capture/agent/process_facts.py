@@ -182,7 +182,9 @@ def _cwd() -> str:
 def name_of_worker(frame: Any) -> str:
     """Return what multiprocessing calls the process that it is forking in this frame, empty if it is not."""
     code = frame.f_code
-    if code.co_name != "_launch" or not code.co_filename.endswith(os.path.join("multiprocessing", "popen_fork.py")):
+    if code.co_name != "_launch" or not code.co_filename.endswith(
+        os.path.join("multiprocessing", "popen_fork.py")
+    ):
         return ""
     return str(getattr(frame.f_locals.get("process_obj"), "name", ""))
 

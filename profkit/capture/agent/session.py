@@ -148,10 +148,11 @@ class Session:
             self._write("snapshot")
 
     def _look(self) -> float:
-        """Write what may have changed of the living process, in a thread of its own that makes a call; seconds until the next.
+        """Write what may have changed of the living process; return the seconds until the next time.
 
-        The tracer's file has everything else. Each time as long passes as the process has lived: what was seen last of a
-        process that is killed is at most half of its age old, and an hour has two dozen of these.
+        Runs in a thread of the target that makes a call, see `native.tracer`. The tracer's file has everything else.
+        Each time as long passes as the process has lived: what is known of one that is killed is at most half of
+        its age old, and an hour has two dozen of these.
         """
         if self._over or self._writing.locked():
             return settings.USUAL_INTERVAL
@@ -256,11 +257,9 @@ class Session:
             if state == "snapshot" and self._over:
                 return 0.0
             # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
-            if self._mapped:
-                kept = self._native.keep(b"".join(parts))
-            else:
-                kept = self._reserve.write(parts, error)
-            if not kept:
+            if not (
+                self._native.keep(b"".join(parts)) if self._mapped else self._reserve.write(parts, error)
+            ):
                 self._notes["write_failed"] = "%s" % error
                 if state != "snapshot":
                     leave_end(self._path, state, error, record["perf"], process_time())

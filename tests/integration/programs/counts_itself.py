@@ -1,7 +1,7 @@
 """Counts in a file what it has called, from threads and a Pool: ``python counts_itself.py FILE [pool]``.
 
-Each thread has a counter of 8 bytes of its own in the mapped FILE, which it raises by one in every call of `counted`: however the
-process ends, the file has what was called. What is in it at the end is compared with the profile.
+Each thread has a counter of 8 bytes of its own in the mapped FILE, which it raises by one in every call of `counted`:
+however the process ends, the file has what was called. What is in it at the end is compared with the profile.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ def main():
         return
     memory = shared(path)
     for slot in (1, 2):
-        threading.Thread(target=run, args=(memory, slot, 60), name="counts-%d" % slot, daemon=True).start()
+        threading.Thread(target=run, args=(memory, slot, 60), name=f"counts-{slot}", daemon=True).start()
     counter = ctypes.c_uint64.from_buffer(memory, 8 * (SLOTS - 1))
     counter.value = os.getpid()
     run(memory, 0, 60)
