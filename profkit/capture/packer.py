@@ -199,7 +199,8 @@ class _Reader:
         else:
             if until_s is None and tables.last_event_s is not None:
                 record = replace(record, perf=max(record.perf, tables.last_event_s))
-            return replace(record, codes=tables.codes, threads=threads)
+            notes = replace(record.notes, tables_full=tables.missed)
+            return replace(record, codes=tables.codes, threads=threads, notes=notes)
         self.damaged.append(Notice("record-unreadable", name, {"problem": problem}))
         return record
 

@@ -34,6 +34,8 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("profile-function-replaced"))
     if said.no_snapshots:
         found.append(Notice("no-snapshots"))
+    if said.tables_full:
+        found.append(Notice("tables-full"))
     if said.sampled is not None:
         taken = said.sampled.rate
         rate = min(_RATES, key=lambda known: abs(known - taken))

@@ -208,6 +208,7 @@ class Notes:
     write_failed: str = ""
     displaced: bool = False
     no_snapshots: bool = False
+    tables_full: bool = False
     sampled: Sampling | None = None
     sampling_failed: str = ""
     nvtx_patched: bool = False

@@ -74,6 +74,7 @@ CODES: Mapping[str, Meaning] = {
     "not-cpython": Meaning("the interpreter's name"),
     "snapshots-not-written": Meaning("the system's error"),
     "no-snapshots": Meaning(),
+    "tables-full": Meaning(),
     "profile-function-replaced": Meaning(),
     "waiting-sampled": Meaning("", {"rate": "Hz"}),
     "waiting-sampling-failed": Meaning("the exception"),

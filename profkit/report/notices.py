@@ -196,6 +196,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
+    "tables-full": "there was no room for all of its functions in the spool directory: some are missing",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "profile-function-replaced": (
         "the program set a profile function of its own (sys.setprofile): records of its thread end there"

@@ -410,4 +410,4 @@ def test_json_has_the_state_and_what_is_lost(tmp_path: Path) -> None:
     assert [process["exit"] for process in document["processes"]] == ["killed"]
     (warning,) = document["warnings"]
     assert (warning["code"], warning["subject"]) == ("killed-by-signal", "SIGKILL")
-    assert set(warning["numbers"]) == {"lost_s", "cpu_s", "pids"}
+    assert set(warning["numbers"]) == {"lost_s", "cpu_s", "estimated", "pids"}

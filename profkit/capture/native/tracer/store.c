@@ -20,6 +20,7 @@
 /* Sizes of extents: the first holds a small program, and everything doubles from there. */
 #define FIRST_EXTENT ((size_t)1 << 17)
 #define LARGEST_EXTENT ((size_t)1 << 22)
+#define LEAST_EXTENT ((size_t)1 << 12)
 
 /* Blocks have sizes of powers of two, so that one that was given back fits another table's need. */
 #define LEAST_BLOCK 9
@@ -202,6 +203,8 @@ static bool add_extent(size_t needed) {
     while (bytes < needed + sizeof(struct extent))
         bytes *= 2;
     struct extent *extent = map_more(bytes);
+    while (!extent && bytes / 2 >= LEAST_EXTENT && bytes / 2 >= needed + sizeof *extent)
+        extent = map_more(bytes /= 2); /* little space is left */
     if (!extent)
         return false;
     extent->address = (uint64_t)(uintptr_t)extent;
