@@ -66,6 +66,7 @@ class Session:
         self._starting: List[str] = []  # what Python is about to put into the import path
         self._worker = ""  # what multiprocessing calls this process, if it forked it
         self._ticker = Ticker(self._tick)
+        self._stopped_for_forks = False  # only where it runs: what is called at a fork makes it slower
         self._pools = Pools()
         self._reserve = Reserve()
         self._identity: Dict[str, Any] = {}
@@ -84,11 +85,7 @@ class Session:
         try:
             self._begin(forked=False)
             if hasattr(os, "register_at_fork"):
-                os.register_at_fork(
-                    before=self._before_fork,
-                    after_in_parent=self._after_fork_in_parent,
-                    after_in_child=self._after_fork_in_child,
-                )
+                os.register_at_fork(after_in_child=self._after_fork_in_child)
             atexit.register(self._end, "exited")
             if self._hooks is not None:
                 self._hooks.install()
@@ -130,6 +127,9 @@ class Session:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
             self._native.serve(thread_name, self._look, first)
         else:
+            if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
+                self._stopped_for_forks = True
+                os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork_in_parent)
             self._ticker.start()
 
     def _trace(self, base_depth: int) -> None:

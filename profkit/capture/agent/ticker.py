@@ -31,8 +31,8 @@ _MONITORING: Any = getattr(sys, "monitoring", None)
 #: Tools with a higher number are called first, and cProfile is tool 2: above it we run before it sees the event.
 _TOOLS = (4, 3, 5)
 
-#: `gc.get_threshold` and `gc.set_threshold`, once a thread was started.
-_thresholds: List[Any] = []
+#: The modules `gc` and `itertools`; whether the target uses them stays to be seen.
+_modules: List[Any] = []
 #: Thresholds that no program reaches.
 _NEVER = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
@@ -57,6 +57,7 @@ class Ticker:
         """In a forked child: no thread of the parent's is there, and their locks and tools are worth nothing."""
         for tool, (code, event) in getattr(self, "_tools", {}).items():
             _release_tool(tool, code, event)
+        _Collections.put_back()
         self._tools: Dict[int, Tuple[Any, int]] = {}
         self._running: List[Tuple[Any, Any]] = []
         self._starting = _thread.allocate_lock()
@@ -73,8 +74,6 @@ class Ticker:
         if self._running or not self._starting.acquire(False):
             return  # the second: another thread of the target is just here
         try:
-            if not _thresholds:
-                _load_thresholds()
             if not self._due:
                 self._due = monotonic() + settings.SHORTEST_INTERVAL
             stop, done = _thread.allocate_lock(), _thread.allocate_lock()
@@ -175,10 +174,11 @@ class Ticker:
 
     def _run(self, stop: Any, done: Any) -> None:
         try:
-            while not stop.acquire(True, max(0.0, self._due - monotonic())):
+            collections = _Collections()
+            while not collections.wait(stop, max(0.0, self._due - monotonic())):
                 delay = settings.USUAL_INTERVAL
                 try:
-                    delay = _uncollected(self._tick)
+                    delay = self._tick()
                 except Exception:
                     pass  # a snapshot that fails must not show in the target; the next one may succeed
                 self._due = monotonic() + delay
@@ -186,34 +186,54 @@ class Ticker:
             done.release()
 
 
-def _uncollected(call: Callable[[], float]) -> float:
-    """Call a function without the garbage collector, so that no finaliser of the target's runs in this thread.
+class _Collections:
+    """Keeps the garbage collector out of this thread, in which it would run finalisers of the target's objects.
 
-    The thresholds of collections are raised meanwhile, and put back unless the target has set others. Switching the
-    collector off and on again would undo what the target does to that switch at the same time.
+    Its thresholds are raised but while the thread waits, and put back unless the target has set others. Switching it
+    off and on again would undo what the target does to that switch at the same time.
     """
-    if not _thresholds:
-        return call()
-    get, put = _thresholds
-    before = get()
-    put(*_NEVER)
-    try:
-        return call()
-    finally:
-        if get() == _NEVER:
-            put(*before)
+
+    #: The target's thresholds, once they were raised.
+    _before: Any = None
+
+    def __init__(self) -> None:
+        self._known = hasattr(_modules[0], "set_threshold")
+        if self._known:
+            _Collections._before = _modules[0].get_threshold()
+            _modules[0].set_threshold(*_NEVER)
+
+    @classmethod
+    def put_back(cls) -> None:
+        """Put the thresholds back, unless the target has set others: the thread is no more."""
+        if cls._before is not None and _modules[0].get_threshold() == _NEVER:
+            _modules[0].set_threshold(*cls._before)
+
+    def wait(self, stop: Any, seconds: float) -> bool:
+        """Wait for a lock, at most so long, with collections as they were; return whether it is ours."""
+        if not self._known:
+            taken: bool = stop.acquire(True, seconds)
+            return taken
+        collector, each = _modules[0], _modules[1].starmap
+        own = collector.get_threshold() == _NEVER
+        steps = [
+            each(collector.set_threshold, [self._before]) if own else each(collector.get_threshold, [()]),
+            each(stop.acquire, [(True, seconds)]),
+            each(collector.get_threshold, [()]),
+            each(collector.set_threshold, [_NEVER]),
+        ]
+        # In one piece: nothing is allocated between the steps, so that no collection comes to be due here.
+        _, taken, _Collections._before, _ = list(map(next, steps))
+        if taken:
+            self.put_back()
+        return bool(taken)
 
 
-def _load_thresholds() -> None:
-    """Find the functions for `_uncollected`; whether the target uses the module `gc` stays to be seen."""
-    known = sys.modules.get("gc")
-    module: Any = __import__("gc")
-    if known is None:
-        sys.modules.pop("gc", None)
-    try:
-        _thresholds[:] = module.get_threshold, module.set_threshold
-    except AttributeError:
-        pass  # not CPython
+def _load_modules() -> None:
+    for name in ("gc", "itertools"):
+        known = sys.modules.get(name)
+        _modules.append(__import__(name))
+        if known is None:
+            sys.modules.pop(name, None)
 
 
 def _carrier() -> None:
@@ -224,3 +244,6 @@ def _release_tool(tool: int, code: Any, event: int) -> None:
     _MONITORING.set_local_events(tool, code, 0)
     _MONITORING.register_callback(tool, event, None)
     _MONITORING.free_tool_id(tool)
+
+
+_load_modules()
