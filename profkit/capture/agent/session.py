@@ -19,7 +19,7 @@ from time import time as wall_time
 from . import native, process_facts, record_file, settings
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
-from .ticker import Ticker
+from .ticker import Ticker, without_collections
 from .tracer import PER_THREAD, Collector, Tracer, thread_name
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
@@ -152,7 +152,7 @@ class Session:
 
         Runs in a thread of the target that makes a call, see `native.tracer`. The tracer's file has everything else.
         Each time as long passes as the process has lived: what is known of one that is killed is at most half of
-        its age old, and an hour has two dozen of these.
+        its age old, and an hour has less than twenty of these.
         """
         if self._over or self._writing.locked():
             return settings.USUAL_INTERVAL
@@ -204,7 +204,7 @@ class Session:
         # Not for ever: a snapshot may hang on a file system that does not answer.
         mine = self._writing.acquire(True, _LONGEST_WAIT)
         try:
-            return self._write_alone(state)
+            return without_collections(self._write_alone, state)
         finally:
             if mine:
                 self._writing.release()

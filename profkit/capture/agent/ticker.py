@@ -228,6 +228,20 @@ class _Collections:
         return bool(taken)
 
 
+def without_collections(call: Callable[[str], float], argument: str) -> float:
+    """Call a function of ours in a thread of the target's, and leave collections to what the target does itself."""
+    collector = _modules[0]
+    if not hasattr(collector, "set_threshold"):
+        return call(argument)
+    before = collector.get_threshold()
+    collector.set_threshold(*_NEVER)
+    try:
+        return call(argument)
+    finally:
+        if collector.get_threshold() == _NEVER:
+            collector.set_threshold(*before)
+
+
 def _load_modules() -> None:
     for name in ("gc", "itertools"):
         known = sys.modules.get(name)
