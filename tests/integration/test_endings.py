@@ -249,7 +249,7 @@ def test_a_full_disk(tmp_path: Path, compiled: bool) -> None:
     assert {notice.subject for notice in found.values()} == {os.strerror(28)}
     assert run.processes[0].exit == "exited"
     if compiled:
-        assert calls(run.processes[0])["work"] == 1
+        assert calls(run.processes[0])["work"] >= 1
         assert "late" in calls(run.processes[0]) or full, "what is missing is said"
     else:
         assert found["last-record-failed"].numbers["lost_s"] >= 1  # type: ignore[operator]

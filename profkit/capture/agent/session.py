@@ -1,8 +1,10 @@
 """One target process from the agent's first instruction to its last: wires facts, tracer and ticker together.
 
-A record of the whole process so far is written (to a temporary name, then renamed) at every tick and at the
-end, so that whatever kills the process, its last record stands. The end is seen in three places: `atexit`,
-`os._exit` (which multiprocessing's children call) and the exec family, for which `os` gets thin wrappers.
+The native tracer keeps functions in a mapped file, which is complete whatever ends the process. The facts about it are
+in a record, which is written (to a temporary name, then renamed) at the begin and at the end, and in between by threads
+of the target, less and less often. Without that tracer the functions are in the record, too, and a thread writes one
+at every tick. The end is seen in three places: `atexit`, `os._exit` (which multiprocessing's children call) and
+the exec family, for which `os` gets thin wrappers.
 """
 
 from __future__ import annotations
@@ -145,7 +147,10 @@ class Session:
     def _write_first(self) -> None:
         """Write what the process is; before anything is traced, as what this calls is not the target's."""
         if self._mapped:
-            self._write("snapshot")
+            try:
+                self._write("snapshot")
+            except Exception as error:
+                self._notes["agent_failed"] = repr(error)
 
     def _look(self) -> float:
         """Write what may have changed of the living process; return the seconds until the next time.
@@ -339,9 +344,10 @@ class Session:
                     return original(*args, **kwargs)
                 finally:  # an exec that failed
                     self._over = False
-                    self._trace_again()
                     if not self._mapped:
                         self._ticker.start()
+                    self._write_first()  # the record says that the process has ended
+                    self._trace_again()
 
             wrapper.__name__ = wrapper.__qualname__ = name
             wrapper.__module__ = "os"
