@@ -1,10 +1,10 @@
 """One target process from the agent's first instruction to its last: wires facts, tracer and ticker together.
 
-The native tracer keeps functions in a mapped file, which is complete whatever ends the process. The facts about it are
-in a record, which is written (to a temporary name, then renamed) at the begin and at the end, and in between by threads
-of the target, less and less often. Without that tracer the functions are in the record, too, and a thread writes one
-at every tick. The end is seen in three places: `atexit`, `os._exit` (which multiprocessing's children call) and
-the exec family, for which `os` gets thin wrappers.
+The native tracer keeps functions in a mapped file, which is complete whatever ends the process. The facts about it
+are in a record, which is written (to a temporary name, then renamed) at the begin and at the end, and in between by
+threads of the target, less and less often. Without that tracer the functions are in the record, too, and a thread
+writes one at every tick. The end is seen in three places: `atexit`, `os._exit` (which multiprocessing's children call)
+and the exec family, for which `os` gets thin wrappers.
 """
 
 from __future__ import annotations
