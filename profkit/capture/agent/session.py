@@ -3,8 +3,8 @@
 The native tracer keeps functions in a mapped file, which is complete whatever ends the process. The facts about it
 are in a record, which is written (to a temporary name, then renamed) at the begin and at the end, and in between by
 threads of the target, less and less often. Without that tracer the functions are in the record, too, and a thread
-writes one at every tick. The end is seen in three places: `atexit`, `os._exit` (which multiprocessing's children call)
-and the exec family, for which `os` gets thin wrappers.
+writes one at every tick. The end is seen in three places: `atexit`, `os._exit` (which multiprocessing's children
+call) and the exec family, for which `os` gets thin wrappers.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ class Session:
         if self._writing.locked():
             return self._interval  # the ticker before this one, which a fork has stopped, is not done yet
         now, cpu = perf_counter(), self._used()
-        idle = cpu - self._last_cpu < settings.IDLE_CPU
+        idle_cpu = max(settings.IDLE_CPU, settings.IDLE_RATE * (now - self._last_read))
+        idle = cpu - self._last_cpu < idle_cpu
         if idle and now - self._last_read < self._idle_interval - self._interval:
             return self._interval
         self._note_displacement()

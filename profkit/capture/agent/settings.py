@@ -53,8 +53,9 @@ IDLE_SHARE = 0.001
 #: import path. One that was forked is another process at once.
 FIRST_LOOK, FIRST_LOOK_FORKED = 0.02, 0.002
 
-#: CPU seconds below which a process has been idle since its last snapshot.
-IDLE_CPU = 0.001
+#: CPU seconds, and part of a CPU, below which a process has been idle since its last snapshot: waking for samples
+#: takes more than the samples themselves.
+IDLE_CPU, IDLE_RATE = 0.001, 0.005
 
 #: Variables that set or reveal the size of a thread or process pool, or where a process may run. Only these
 #: are recorded: an environment holds secrets.
