@@ -17,8 +17,8 @@
 #include "clock.h"
 #include "layout.h"
 
-/* Sizes of extents: the first holds a small program, and everything doubles from there. */
-#define FIRST_EXTENT ((size_t)1 << 17)
+/* Sizes of extents: the first holds a process that does little, and everything doubles from there. */
+#define FIRST_EXTENT ((size_t)1 << 15)
 #define LARGEST_EXTENT ((size_t)1 << 22)
 #define LEAST_EXTENT ((size_t)1 << 12)
 
