@@ -39,8 +39,9 @@ class Ratio:
 
 
 def environment() -> dict[str, str]:
-    """The shell's environment, one BLAS thread, this checkout importable."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
+    """The shell's environment, one BLAS thread, this checkout importable, and bytecode kept, as a package's is."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
 
 
 def seconds(command: Sequence[str], cwd: Path) -> float:

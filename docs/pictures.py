@@ -37,7 +37,7 @@ Bytes = npt.NDArray[np.uint8]
 
 def command(*options: str) -> list[str]:
     """The comparison as this checkout makes it."""
-    return [sys.executable, "-m", "profkit", "diff", *SIDES, *options]
+    return [sys.executable, "-m", "profkit", "diff", *SIDES, "--full", *options]
 
 
 # The terminal
@@ -48,7 +48,7 @@ def terminal() -> str:
     from rich.console import Console
     from rich.text import Text
 
-    typed = " ".join(("$ profkit diff", *SIDES, *LIMIT))
+    typed = " ".join(("$ profkit diff", *SIDES, "--full", *LIMIT))
     shown = Text.from_ansi(f"{typed}\n{in_terminal(command(*LIMIT))}")
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere)

@@ -247,7 +247,8 @@ def _pair(directory: Path, plan: Plan, study: Results) -> tuple[str, str] | None
 
 def _compared(directory: Path, plan: Plan, study: Results) -> tuple[str, ...]:
     pair = _pair(directory, plan, study)
-    return () if pair is None else ("profkit", "diff", *pair)
+    # What is slower is the candidate.
+    return () if pair is None else ("profkit", "diff", *reversed(pair))
 
 
 def _runs(

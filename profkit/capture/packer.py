@@ -20,6 +20,7 @@ from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
+from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
 from profkit.capture.record_types import Launch, Record, SeenProcess
 from profkit.capture.tables import ThreadTables
@@ -81,6 +82,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
     processes = [process for _, _, process in packed]
+    found = with_lightning_ranks(found)
     processes = _with_roles(processes, found)
     unrecorded = remains.unrecorded(spool, reader.files)
     warnings = [
@@ -318,7 +320,6 @@ def _process(
         pid=record.pid,
         parent=record.ppid,
         role="child",
-        rank=record.rank,
         command=record.argv,
         exit=end.state,
         python=record.version,
@@ -366,10 +367,10 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record]) -> list[P
     result: list[Process] = []
     for index, (process, record) in enumerate(zip(processes, found, strict=True)):
         parent = by_pid.get(process.parent)
-        of_rank = process.rank is not None and record.of_job
+        of_rank = record.rank is not None and record.of_job
         if record.worker:
             role = "worker"
-        elif of_rank and (parent is None or result[parent].rank != process.rank):
+        elif of_rank and (parent is None or result[parent].rank != record.rank):
             role = "rank"
         elif (
             parent is None and by_pid.get(process.pid) is None and index == 0 and not (has_ranks and of_rank)
@@ -378,7 +379,7 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record]) -> list[P
         else:
             previous = by_pid.get(process.pid)  # the same process after an exec keeps its role
             role = result[previous].role if previous is not None else "child"
-        result.append(replace(process, role=role, rank=process.rank if of_rank else None))
+        result.append(replace(process, role=role, rank=record.rank if of_rank else None))
         by_pid[process.pid] = index
     return result
 

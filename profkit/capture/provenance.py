@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 from profkit.capture.agent import settings
@@ -46,15 +47,23 @@ def job() -> dict[str, Any] | None:
     rank, size = settings.rank_of(os.environ)
     if rank is None or (size or 1) < 2:
         return None
-    for name in (
-        "PMIX_NAMESPACE",
-        "OMPI_MCA_ess_base_jobid",
-        "PMI_JOBID",
-        "TORCHELASTIC_RUN_ID",
-        "SLURM_JOB_ID",
-    ):
-        if name in os.environ:
-            step = os.environ.get("SLURM_STEP_ID", "") if name == "SLURM_JOB_ID" else ""
-            identity = re.sub(r"[^\w.@-]", "_", f"{name}:{os.environ[name]}{'.' + step if step else ''}")
-            return {"id": identity, "rank": rank, "world_size": size}
-    return {"id": None, "rank": rank, "world_size": size}
+    return {"id": _job_identity(os.environ), "rank": rank, "world_size": size}
+
+
+def _job_identity(environ: Mapping[str, str]) -> str | None:
+    """Name one start of ranks, ``None`` where the launcher does not.
+
+    Of Slurm that is a step: the commands of a batch script have the job in common, and are different programs.
+    torchrun's identity is ``none`` unless the user gives one.
+    """
+    step = ".".join(environ[name] for name in ("SLURM_JOB_ID", "SLURM_STEP_ID") if environ.get(name))
+    parts = []
+    for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "TORCHELASTIC_RUN_ID"):
+        value = environ.get(name, "")
+        if value and (name, value) != ("TORCHELASTIC_RUN_ID", "none"):
+            parts.append(f"{name}:{value}")
+            break
+    # mpirun starts its own step on each node but its own; torchrun is started by the step.
+    if step and (not parts or parts[0].startswith("TORCHELASTIC_RUN_ID")):
+        parts.append(f"SLURM_JOB_ID:{step}")
+    return re.sub(r"[^\w.@-]", "_", " ".join(parts)) or None

@@ -113,6 +113,10 @@ def of_processes(
         What agents wrote, what was made of it, and how each ended, in the same order.
     """
     yield from _of_ends(records, found, ends)
+    ranks = [record for record, process in zip(records, found, strict=True) if process.role == "rank"]
+    steps = {record.environment["SLURM_STEP_ID"] for record in ranks if "SLURM_STEP_ID" in record.environment}
+    if len(steps) > 1:
+        yield Notice("ranks-of-steps", "", {"steps": len(steps)})
     said: list[tuple[int | None, Notice]] = []
     for record, process in zip(records, found, strict=True):
         version = record.python

@@ -92,7 +92,13 @@ def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
 
 
 def destination(
-    format: str | None, output: Path | None, *, limit: int | None, ticket: bool, open_report: bool
+    format: str | None,
+    output: Path | None,
+    *,
+    limit: int | None,
+    ticket: bool,
+    open_report: bool,
+    brief: bool = False,
 ) -> Destination:
     """Check what the user specified about the report.
 
@@ -100,6 +106,8 @@ def destination(
     ----------
     format, output, limit, ticket, open_report
         The options of these names.
+    brief
+        Whether stdout gets the answer alone; a file has the whole report.
 
     Raises
     ------
@@ -108,7 +116,7 @@ def destination(
     """
     if open_report:
         output = _page(format, output)
-    renderer = _chosen(format, output)
+    renderer = _chosen(format, output, brief=brief)
     if ticket:
         why = "--ticket writes Markdown, give -o a .md file or leave it away"
         _only(Markdown, renderer, format, output, why)
@@ -117,14 +125,14 @@ def destination(
     return Destination(renderer, output, archive_of(output) if ticket else None, open_report)
 
 
-def _chosen(format: str | None, output: Path | None) -> Renderer:
+def _chosen(format: str | None, output: Path | None, *, brief: bool = False) -> Renderer:
     """Decide the format: ``--format`` first, then the suffix of the output, then the terminal."""
     chosen: type[Renderer] = Terminal
     if format is not None:
         chosen = renderer_named(format)
     elif output is not None:
         chosen = renderer_for(output)
-    return console() if chosen is Terminal and output is None else chosen()
+    return console(brief=brief) if chosen is Terminal and output is None else chosen()
 
 
 def _only(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 import profkit
+from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import report_options
 
@@ -38,6 +39,7 @@ def diff(
     load: tuple[str, ...],
     compute: tuple[str, ...],
     batch_size: int | None,
+    full: bool,
     explain: bool,
     full_paths: bool,
     ticket: bool,
@@ -54,7 +56,9 @@ def diff(
     from profkit.cli.destination import destination
     from profkit.formats.load import files_of
 
-    goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report)
+    # Who asks for more rows or for the conditions asks for the report that has them.
+    brief = not full and not explain and limit is None
+    goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report, brief=brief)
     causes = _causes(fail_on)
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
     result = profkit.diff(
@@ -70,6 +74,7 @@ def diff(
     )
     goal.write(result, limit=limit, full_paths=full_paths, explain=explain)
     if result.verdict.cause in causes:
+        say(f"exit status 1: the verdict is {result.verdict.cause}, which --fail-on names")
         raise click.exceptions.Exit(1)
 
 

@@ -105,6 +105,7 @@ _REPORT_OPTIONS = (
         type=click.IntRange(min=1),
         help="Samples in one iteration.  [default: payload of its range]",
     ),
+    click.option("--full", is_flag=True, help="The whole report on the terminal, and not the answer alone."),
     click.option(
         "--explain",
         is_flag=True,
@@ -150,7 +151,7 @@ _STUDY_OPTIONS = (
     click.option("--dask", metavar="ADDRESS", help="Dask scheduler whose workers read the files instead."),
     *_REPORT_OPTIONS[:2],
     _REPORT_OPTIONS[4],
-    _REPORT_OPTIONS[10],
+    _REPORT_OPTIONS[11],
 )
 
 

@@ -24,9 +24,10 @@ _PLAIN_WIDTH = 80
 _MAX_WIDTH = 200
 
 
-def console() -> Terminal:
+def console(*, brief: bool = False) -> Terminal:
     """Return the renderer of a text report on stdout, as what is behind it can show it."""
     return Terminal(
+        brief=brief,
         width=_width(),
         height=shutil.get_terminal_size().lines if sys.stdout.isatty() else None,
         color_system=_color_system(),

@@ -28,6 +28,7 @@ def show(
     load: tuple[str, ...],
     compute: tuple[str, ...],
     batch_size: int | None,
+    full: bool,
     explain: bool,
     full_paths: bool,
     ticket: bool,
@@ -40,7 +41,9 @@ def show(
     gc.disable()  # as in ``profkit diff``
     from profkit.cli.destination import destination
 
-    goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report)
+    # Who asks for more rows or for the conditions asks for the report that has them.
+    brief = not full and not explain and limit is None
+    goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report, brief=brief)
     goal.keep((str(run),))
     result = profkit.read(
         run,

@@ -304,6 +304,9 @@ def _doubts(runs: Sequence[Run]) -> list[Notice]:
     hosts = {run.manifest.host.name for run in runs if run.manifest is not None}
     if len(hosts) > 1:
         doubts.append(Notice("ranks-on-hosts", "", {"hosts": len(hosts)}))
+    jobs = {identity for run in runs if (identity := _job_of(run).get("id"))}
+    if len(jobs) > 1:
+        doubts.append(Notice("ranks-of-jobs", "", {"jobs": len(jobs)}))
     ranks = [rank for run in runs if (rank := _rank_of(run)) is not None]
     repeated = sorted({rank for rank in ranks if ranks.count(rank) > 1})
     if repeated:

@@ -31,8 +31,8 @@ PADDING = 16
 LONGEST_STRING = 4096
 
 #: Bytes per block are this many times the root of the file's size: a block costs Python time and a step of
-#: the walk a few numpy calls. Flat between 2 and 8 for files of 60 kB to 14 MB (2-core VM).
-_BLOCK_FACTOR = 4
+#: the walk a few numpy calls. Flat between 1 and 4 for files of 60 kB to 14 MB (2-core VM).
+_BLOCK_FACTOR = 2
 _SMALLEST_BLOCK = 512
 #: Steps between two looks at which walkers have reached the end of their block.
 _ROUND = 64
@@ -43,10 +43,11 @@ _LONG = "aAuts"
 _FLAG_REF = 0x80
 
 
-def _step_table() -> npt.NDArray[np.intp]:
+def _step_table() -> npt.NDArray[np.uint16]:
     """Length of a token by its first two bytes, as a little-endian word; 0 where four size bytes decide."""
-    by_code = np.ones(256, np.intp)
-    table = np.empty((256, 256), np.intp)  # [second byte, type code]
+    by_code = np.ones(256, np.uint16)
+    # [second byte, type code]. Small numbers: the table has to stay in the cache beside what is walked.
+    table = np.empty((256, 256), np.uint16)
     for flag in (0, _FLAG_REF):
         for code, length in _FIXED.items():
             by_code[ord(code) | flag] = length
@@ -55,7 +56,7 @@ def _step_table() -> npt.NDArray[np.intp]:
     table[:] = by_code
     for flag in (0, _FLAG_REF):
         for code in _SHORT:
-            table[:, ord(code) | flag] = 2 + np.arange(256)
+            table[:, ord(code) | flag] = 2 + np.arange(256, dtype=np.uint16)
     return table.ravel()
 
 
@@ -89,9 +90,11 @@ def token_starts(padded: Bytes) -> Positions:
     return np.flatnonzero(np.frombuffer(marks, np.bool_))
 
 
-def _steps(words: npt.NDArray[np.uint16], sizes: npt.NDArray[np.uint32], at: Positions) -> Positions:
-    step: Positions = _STEP[words[at]]
-    if not step.all():
+def _steps(
+    words: npt.NDArray[np.uint16], sizes: npt.NDArray[np.uint32], at: Positions
+) -> npt.NDArray[np.uint16]:
+    step = _STEP.take(words.take(at))
+    if np.count_nonzero(step) < len(step):
         (which,) = np.nonzero(step == 0)
         length = sizes[at[which]].astype(np.intp)
         step[which] = np.where(length <= LONGEST_STRING, length + 5, 1)
@@ -100,8 +103,9 @@ def _steps(words: npt.NDArray[np.uint16], sizes: npt.NDArray[np.uint32], at: Pos
 
 def _walk(padded: Bytes, starts: Positions, ends: Positions, marks: Bytes) -> Positions:
     """Walk all blocks at once, mark what is visited, and return where each walker leaves its block."""
-    # Overlapping views: the number that starts at each byte, and at each byte's right neighbour.
-    words: npt.NDArray[np.uint16] = np.ndarray((len(padded) - 2,), "<u2", padded.data, 0, (1,))
+    # Overlapping views: the number that starts at each byte, and at each byte's right neighbour. The first is read at
+    # every step, and a copy of it faster than the view.
+    words: npt.NDArray[np.uint16] = np.ndarray((len(padded) - 2,), "<u2", padded.data, 0, (1,)).copy()
     sizes: npt.NDArray[np.uint32] = np.ndarray((len(padded) - 5,), "<u4", padded.data, 1, (1,))
     exits = np.empty_like(starts)
     walker = np.arange(len(starts))

@@ -111,7 +111,8 @@ def _follow_table() -> npt.NDArray[np.bool_]:
     return table.ravel()
 
 
-_CLASS = _class_table()
+#: For `bytes.translate`, which is faster than an index.
+_CLASS = _class_table().tobytes()
 _FOLLOWS = _follow_table()
 
 
@@ -166,7 +167,7 @@ class _Parser:
         self.at: Positions = token_starts(padded)
         _require(self.at[-1] == size - 1)
         self.code: Codes = padded[self.at]
-        self.kind: Codes = _CLASS[self.code]
+        self.kind: Codes = np.frombuffer(bytearray(self.code.tobytes().translate(_CLASS)), np.uint8)
         _require(not (self.kind == _OTHER).any())
         self.source = self._resolve()
 
@@ -182,7 +183,7 @@ class _Parser:
         source = np.arange(len(self.at))
         (references,) = np.nonzero(self.kind == _REF)
         if len(references):
-            (flagged,) = np.nonzero(self.code & _FLAG_REF)
+            (flagged,) = np.nonzero(self.code >= _FLAG_REF)
             which = self._word("<u4", references)
             _require(which.max() < len(flagged))
             target = flagged[which]
@@ -192,9 +193,8 @@ class _Parser:
 
     def columns(self, edges: bool) -> Columns:
         """Check the structure, then gather the columns."""
-        structure = self._structure()
-        entries, own = structure.entries, structure.own
-        of_caller = structure.of_caller if edges else own[:0]
+        structure = self._structure(edges)
+        entries, own, of_caller = structure.entries, structure.own, structure.of_caller
         used = np.zeros(len(self.at), bool)
         used[own] = used[of_caller] = True
         (keys,) = np.nonzero(used)
@@ -221,7 +221,7 @@ class _Parser:
             some_key[identity] = np.arange(len(keys))
             rows = np.concatenate([rows, some_key[without_entry]])
 
-        callers = structure.callers if edges else entries[:0]
+        callers = structure.callers
         return Columns(
             strings=strings,
             file=file[rows],
@@ -233,15 +233,15 @@ class _Parser:
             cumtime=_extended(self._times(entries + 4), extra),
             extra=extra,
             caller=row_of[called_by],
-            callee=structure.callee if edges else np.zeros(0, np.int64),
+            callee=structure.callee,
             edge_first=self._counts(callers + 1),
             edge_second=self._counts(callers + 2),
             edge_tottime=self._times(callers + 3),
             edge_cumtime=self._times(callers + 4),
         )
 
-    def _structure(self) -> _Structure:
-        """Find entries and callers, and check every token between them.
+    def _structure(self, edges: bool) -> _Structure:
+        """Find entries and, where they are wanted, callers; check every token between them in either case.
 
         With the operands of tuples taken out, a regular dump is the regular language
         ``{ (key entry { (key caller)* 0 )* 0``: which token may follow which, and the depth, decide it.
@@ -286,12 +286,13 @@ class _Parser:
         keys = source[structural[is_key]]
         _require((kind[keys] == _KEY).all())
         inside = depth[is_key] == 2
+        none = np.zeros(0, np.intp)
         return _Structure(
             entries=structural[is_entry],
-            callers=structural[is_caller],
-            callee=np.cumsum(is_entry, dtype=np.int64)[is_caller] - 1,
+            callers=structural[is_caller] if edges else none,
+            callee=np.cumsum(is_entry, dtype=np.int64)[is_caller] - 1 if edges else none,
             own=keys[~inside],
-            of_caller=keys[inside],
+            of_caller=keys[inside] if edges else none,
         )
 
     def _key_parts(self, keys: Positions) -> tuple[tuple[str, ...], Ints, Ints, Ints]:
@@ -300,10 +301,13 @@ class _Parser:
         used = np.zeros(len(self.at), bool)
         used[file] = used[name] = True
         (tokens,) = np.nonzero(used)
-        table = {"": 0}
-        intern = table.setdefault
+        texts = ["", *self._texts(tokens)]
+        # Where each text occurs first, by one loop in C: there are more texts than functions.
+        table: dict[str, int] = {}
+        first = np.array(list(map(table.setdefault, texts, range(len(texts)))))
+        number = np.cumsum(first == np.arange(len(texts))) - 1
         ids = np.empty(len(self.at), np.int64)
-        ids[tokens] = [intern(text, len(table)) for text in self._texts(tokens)]
+        ids[tokens] = number[first[1:]]
         line = self._word("<i4", self.source[keys + 2]).astype(np.int64)
         return tuple(table), ids[file], line, ids[name]
 
@@ -320,7 +324,7 @@ class _Parser:
         # Types z, Z, a and A hold Latin-1 whatever their name says: that is how Python reads them.
         whole = str(self.padded.data, "latin-1")
         starts, stops = start.tolist(), (start + length).tolist()
-        texts = [whole[a:b] for a, b in zip(starts, stops, strict=True)]
+        texts = list(map(whole.__getitem__, map(slice, starts, stops)))
         if long.any():
             encoded = (code == ord("u")) | (code == ord("t")) | (code == ord("s"))
             for i in np.nonzero(encoded)[0].tolist():

@@ -103,6 +103,7 @@ CODES: Mapping[str, Meaning] = {
     "no-record": Meaning(),
     "record-unreadable": Meaning("the record's file", {"problem": "text"}),
     "rank-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
+    "ranks-of-steps": Meaning("", {"steps": "count"}),
     # NVTX.
     "nvtx-other-tool": Meaning("what NVTX_INJECTION64_PATH is set to"),
     "nvtx-disabled": Meaning("what NVTX_DISABLE is set to"),
@@ -131,6 +132,7 @@ CODES: Mapping[str, Meaning] = {
     # Files that are read together.
     "file-skipped": Meaning("the file", {"problem": "text", "hint": "text?"}),
     "ranks-on-hosts": Meaning("", {"hosts": "count"}),
+    "ranks-of-jobs": Meaning("", {"jobs": "count"}),
     "rank-repeated": Meaning("", {"ranks": "ids", "repeated": "count"}),
     "rank-file-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
     # Profiles of other tools.
@@ -288,12 +290,13 @@ def grouped(said: Iterable[tuple[int | None, Notice]]) -> list[Notice]:
     Returns
     -------
     list of Notice
-        Each once, with the processes that it holds for.
+        Each once, with the processes that it holds for: once a process, of which there are several records where it
+        has replaced its program.
     """
     pids: dict[Notice, list[int | None]] = {}
     for pid, notice in said:
         pids.setdefault(notice, []).append(pid)
-    return [notice.at(pids=which) for notice, which in pids.items()]
+    return [notice.at(pids=dict.fromkeys(which)) for notice, which in pids.items()]
 
 
 def missing_ranks(code: str, present: Iterable[int | None], size: int) -> Notice | None:

@@ -36,6 +36,7 @@ from profkit.report.wording import (
     SMALL_SHARE,
     WAITING_NOTE,
     advice_blocks,
+    comparison_block,
     cut_note,
     display_name,
     evidence_texts,
@@ -43,7 +44,6 @@ from profkit.report.wording import (
     finding_text,
     location,
     moved_text,
-    verdict_block,
     waterfall,
 )
 from profkit.verdict.readings import READINGS
@@ -73,7 +73,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         Whether to list every condition of every rule, before the advice.
     """
     sections = [
-        Section("", (verdict_block(diff.verdict), _sides(diff))),
+        Section("", (comparison_block(diff), _sides(diff))),
         *_account(diff),
         *_evidence(diff),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),

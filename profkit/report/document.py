@@ -227,11 +227,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report: what every renderer takes; those that cannot draw leave its figures out."""
+    """A report: what every renderer takes; those that cannot draw leave its figures out.
+
+    What is `brief` is for one screen, and names another report that has the rest.
+    """
 
     title: str
     sections: tuple[Section, ...]
     figures: tuple[Figure, ...] = ()
+    brief: bool = False
 
 
 def is_numeric(column: Column) -> bool:

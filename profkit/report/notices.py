@@ -59,8 +59,8 @@ def _own_cprofile(said: Mapping[str, Any]) -> str:
     often = f" {said['times']} times," if said["times"] > 1 else ""
     end = f"{said['end_s']} after its start" if "end_s" in said else "its end"
     return (
-        f"the program used cProfile itself{often} from {said['begin_s']} to {end}: what ran then is in that profile, "
-        "not in this run"
+        f"the program used a profiler of its own{often} from {said['begin_s']} to {end}: what ran then is in that "
+        "profile, not in this run"
     )
 
 
@@ -199,7 +199,8 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "tables-full": "there was no room for all of its functions in the spool directory: some are missing",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "profile-function-replaced": (
-        "the program set a profile function of its own (sys.setprofile): records of its thread end there"
+        "the program, or a profiler that it uses, took the place of profkit's: functions are not recorded from there "
+        "on (up to Python 3.11, those of its thread)"
     ),
     "waiting-sampled": (
         "waiting was sampled about {rate} times a second, not traced: that of a Python function and of the C "
@@ -244,6 +245,9 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
     "rank-missing": _rank_missing,
+    "ranks-of-steps": (
+        "the ranks of {steps} Slurm steps are in this run as if they were of one job: capture each step by itself"
+    ),
     "nvtx-other-tool": (
         "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject}): they are not in this run; "
         "unset the variable to record them"
@@ -284,6 +288,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
     "file-skipped": _file_skipped,
     "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
+    "ranks-of-jobs": "the files are of {jobs} jobs or steps: merge those of one",
     "rank-repeated": _rank_repeated,
     "rank-file-missing": _rank_file_missing,
     "sampled-profile": (

@@ -72,6 +72,8 @@ class Terminal(Renderer):
     width, height, color_system, ascii_only
         As `profkit.report.terminal.render` takes them: what the terminal can show. The defaults are plain text for a
         file.
+    brief
+        Whether only the answer is shown, of results that have a short form.
     """
 
     name: ClassVar[str] = "terminal"
@@ -82,13 +84,16 @@ class Terminal(Renderer):
     height: int | None = None
     color_system: str | None = None
     ascii_only: bool = False
+    brief: bool = False
 
     def render(self, report: Report, rows: int) -> str:
         """See `Renderer`."""
         from profkit.report import terminal
+        from profkit.report.reports import Brief
 
+        short = report.brief() if self.brief and isinstance(report, Brief) else None
         return terminal.render(
-            report.document(rows),
+            report.document(rows) if short is None else short,
             width=self.width,
             height=self.height,
             color_system=self.color_system,

@@ -7,7 +7,7 @@ it has been masked already, or is meant not to be; nothing here reads or writes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationNames
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from profkit.report.document import Document
     from profkit.verdict.types import Diff, RunVerdict
 
-__all__ = ["DiffReport", "Report", "RunReport"]
+__all__ = ["Brief", "DiffReport", "Report", "RunReport"]
 
 
 class Report(Protocol):
@@ -30,6 +30,15 @@ class Report(Protocol):
 
     def json(self, rows: int) -> str:
         """Write it as one JSON document (docs/json.md), ended by a newline."""
+        ...
+
+
+@runtime_checkable
+class Brief(Protocol):
+    """A result whose answer fits on one screen."""
+
+    def brief(self) -> Document:
+        """Lay out the answer alone."""
         ...
 
 
@@ -64,6 +73,12 @@ class DiffReport:
         from profkit.report.pictures import diff_figures
 
         return replace(laid, figures=diff_figures(self.diff, *self.pictured))
+
+    def brief(self) -> Document:
+        """See `Brief`."""
+        from profkit.report.brief import brief_diff
+
+        return brief_diff(self.diff)
 
     def json(self, rows: int) -> str:
         """See `Report`."""
@@ -113,6 +128,12 @@ class RunReport:
         from profkit.report.pictures import run_figures
 
         return replace(laid, figures=run_figures(self.run, self.by))
+
+    def brief(self) -> Document:
+        """See `Brief`."""
+        from profkit.report.brief import brief_run
+
+        return brief_run(self.run, self.judged, self.by)
 
     def json(self, rows: int) -> str:
         """See `Report`."""

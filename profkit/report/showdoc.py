@@ -36,7 +36,7 @@ from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.types import RunVerdict, Verdict
 
-__all__ = ["show_document", "wait_fraction"]
+__all__ = ["run_facts", "show_document", "wait_fraction"]
 
 #: Run-queue wait fraction (1) of one process from which it was contended without a doubt.
 CONTENDED_WAIT = 0.15
@@ -134,6 +134,12 @@ def _ranges(run: Run, limit: int) -> list[Section]:
 
 
 def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, ...]:
+    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict, alone=True)]
+    return (*blocks, Facts(run_facts(run, functions)))
+
+
+def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
+    """Return what a run was, as labels and values: the command, where and when it ran, how long it took."""
     main = run.processes[0] if run.processes else Process()
     manifest = run.manifest
     items = [("file", clean(run.path))]
@@ -152,8 +158,7 @@ def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, 
         items.append(("exit status", str(manifest.exit_status)))
     items += machine_items(run)
     items.append(("profiled", _profiled(run, functions)))
-    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict, alone=True)]
-    return (*blocks, Facts(tuple(items)))
+    return tuple(items)
 
 
 def _profiled(run: Run, functions: Ranked) -> str:

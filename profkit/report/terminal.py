@@ -110,9 +110,9 @@ def render(
         shortened |= _section(section, width, lines)
     while lines and not lines[-1]:
         lines.pop()
-    if shortened:
+    if shortened and not document.brief:
         lines += [[], *_prose(_SHORTENED, width, "dim")]
-    if height is not None and len(lines) >= height:
+    if height is not None and len(lines) >= height and not document.brief:
         lines += _repeated(document, width)
     if ascii_only:
         lines = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["UNKNOWN", "change", "confidence", "count", "factor", "seconds", "share"]
+__all__ = ["UNKNOWN", "change", "confidence", "count", "factor", "from_to", "seconds", "share"]
 
 #: What stands where nothing is known.
 UNKNOWN = "–"
@@ -19,15 +19,27 @@ def seconds(value: float | None) -> str:
     """Three significant digits in the largest unit that fits; from 1 000 s on, whole seconds."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
+    number, unit = _in_unit(value)
+    return f"{number} {unit}"
+
+
+def from_to(before: float, after: float) -> str:
+    """Two times; a unit that both share stands once."""
+    (first, first_unit), (second, unit) = _in_unit(before), _in_unit(after)
+    return f"{first} → {second} {unit}" if first_unit == unit else f"{first} {first_unit} → {second} {unit}"
+
+
+def _in_unit(value: float) -> tuple[str, str]:
+    """Return a number of seconds, which is finite, in the unit that fits, and that unit."""
     size = abs(value)
     if size < 0.5e-9:
-        return "0 s"
+        return "0", "s"
     if size >= 999.5:
-        return f"{_whole(value)} s"
+        return _whole(value), "s"
     for scale, unit in _SCALES:
         # 0.9995 of a unit already rounds to 1.00 of it.
         if size >= 0.9995 * scale or unit == "ns":
-            return f"{_three_digits(value / scale)} {unit}"
+            return _three_digits(value / scale), unit
     raise AssertionError("unreachable: nanoseconds end the scales")
 
 

@@ -417,12 +417,12 @@ class _Names:
         of_file[files] = numbers
         named = np.where(profile.qualname != 0, profile.qualname, profile.name)
         used = _used(named, len(strings))
-        texts = [strings[i] for i in used.tolist()]
-        known = list(map(self.of_raw.get, texts))
+        texts = list(map(strings.__getitem__, used.tolist()))
+        numbers_of: list[int | None] = list(map(self.of_raw.get, texts))
+        if None in numbers_of:
+            numbers_of = list(map(self._raw_name, texts))
         of_name = np.zeros(len(strings), np.int64)
-        of_name[used] = [
-            self._raw_name(text) if k is None else k for k, text in zip(known, texts, strict=True)
-        ]
+        of_name[used] = np.array(numbers_of, np.int64)
         places, names = of_file[profile.file], of_name[named]
         of_row = np.frombuffer(bytes(self.name_bits), np.uint8)[names]
         of_place = np.frombuffer(bytes(self.place_bits), np.uint8)[places]
@@ -439,7 +439,9 @@ class _Names:
         return [number for number in numbers if number is not None]
 
     def _raw_name(self, raw: str) -> int:
-        number = self.of_raw[raw] = self.name(clean_name(raw))
+        number = self.of_raw.get(raw)
+        if number is None:
+            number = self.of_raw[raw] = self.name(clean_name(raw))
         return number
 
     def _aligned(

@@ -100,6 +100,40 @@ def test_ranks_by_environment(tmp_path: Path) -> None:
     assert [p.role for p in run.processes].count("main") == 1
 
 
+def test_ranks_that_lightning_starts(tmp_path: Path) -> None:
+    """The first process is one of them, and starts the others."""
+    run = captured(tmp_path, sys.executable, str(PROGRAMS / "launches_as_lightning.py"))
+    ranks = [p for p in run.processes if p.role == "rank"]
+    assert [p.rank for p in ranks] == [0, 1, 2]
+    assert all(calls(p)["train"] == 1 for p in ranks)
+    assert ranks[1].parent == ranks[2].parent == ranks[0].pid
+
+
+def test_ranks_of_two_steps_in_one_capture_are_said(tmp_path: Path) -> None:
+    """A batch script with two commands of srun."""
+    steps = "\n".join(
+        f"SLURM_STEP_ID={step} SLURM_PROCID={rank} SLURM_NTASKS=2 {sys.executable} -c 'sum(range(1000))'"
+        for step in (0, 1)
+        for rank in (0, 1)
+    )
+    run = captured(tmp_path, "sh", "-c", steps, env=environment(SLURM_JOB_ID="7"))
+    assert [p.rank for p in run.processes if p.role == "rank"] == [0, 0, 1, 1]
+    assert [n.numbers["steps"] for n in run.warnings if n.code == "ranks-of-steps"] == [2]
+
+
+def test_a_process_that_replaces_its_program_is_one_in_what_is_said(tmp_path: Path) -> None:
+    (tmp_path / "again.py").write_text(
+        "import ctypes, os, sys\n"
+        "if hasattr(sys, 'monitoring'): sys.monitoring.set_events(2, 0)\n"
+        "ctypes.pythonapi.PyEval_SetProfile(None, None)\n"
+        "more = int(sys.argv[1])\n"
+        "if more: os.execv(sys.executable, [sys.executable, __file__, str(more - 1)])\n"
+    )
+    run = captured(tmp_path, sys.executable, "again.py", "2")
+    (said,) = (notice for notice in run.warnings if notice.code == "profile-function-replaced")
+    assert said.numbers == {"pids": (run.processes[0].pid,)}
+
+
 def test_one_file_per_rank_when_launched_inside(tmp_path: Path) -> None:
     for rank in (0, 1):
         done = run_capture(
@@ -179,6 +213,31 @@ def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     assert "snapshots-not-written" not in {notice.code for notice in run.warnings}
     assert run.manifest is not None
     assert run.manifest.wall_s < 1.9, "a fork waited for the agent's thread until its time was out"
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_greenlets_that_stand_for_threads_are_recorded_with_the_thread_that_runs_them(
+    tmp_path: Path, compiled: bool
+) -> None:
+    (tmp_path / "green.py").write_text(
+        "from gevent import monkey; monkey.patch_all()\n"
+        "import threading, time\n"
+        "def before(): time.sleep(0.01)\n"
+        "def inside(): time.sleep(0.01); sum(range(1000))\n"
+        "def after(): time.sleep(0.01)\n"
+        "before()\n"
+        "threads = [threading.Thread(target=inside) for _ in range(3)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "after()\n"
+    )
+    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    run = captured(tmp_path, sys.executable, "green.py", env=env)
+    (main,) = (thread for thread in run.processes[0].threads if len(thread.profile))
+    assert main.name == "MainThread"
+    found = calls(run.processes[0])
+    assert (found["before"], found["inside"], found["after"]) == (1, 3, 1)
+    assert "profile-function-replaced" not in [notice.code for notice in run.warnings]
 
 
 def test_exec_that_fails_leaves_the_targets_own_profiler_on(tmp_path: Path) -> None:

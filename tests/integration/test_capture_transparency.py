@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,29 +72,156 @@ def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) ->
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_profile_functions_of_the_target_s_see_what_they_see_alone(
+    tmp_path: Path, version: str, compiled: bool
+) -> None:
+    """No event of the call that sets them; the target is traced before, after and, from 3.12 on, meanwhile."""
+    command = [interpreter(version), str(PROGRAMS / "own_function.py")]
+    bare = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert bare.returncode == 0, bare.stderr
+    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, "")
+    run = load_run(tmp_path / "run.prof")
+    found = calls(run.processes[0])
+    assert (found["before"], found["between"], found["after"]) == (1, 1, 1)
+    meanwhile = version in ("3.12", "3.13")
+    assert found.get("meanwhile", 0) == (4 if meanwhile else 0)
+    codes = [notice.code for notice in run.warnings]
+    assert ("own-cprofile" in codes, "profile-function-replaced" in codes) == (not meanwhile, False)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "tool",
+    [
+        ("-m", "profile"),
+        ("-m", "cProfile"),
+        ("-m", "trace", "--listfuncs"),
+        ("-m", "pdb", "-c", "break leaf", "-c", "continue", "-c", "where", "-c", "quit"),
+    ],
+    ids=lambda words: words[1],
+)
+def test_tools_of_the_standard_library_say_what_they_say_alone(
+    tmp_path: Path, version: str, tool: tuple[str, ...]
+) -> None:
+    (tmp_path / "calls.py").write_text(
+        "def leaf(n):\n    return sum(range(n))\n\n\nfor i in range(20):\n    leaf(i)\nprint('done')\n"
+    )
+    command = [interpreter(version), *tool, "calls.py"]
+    bare = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    done = run_capture(tmp_path, *command, options=("--quiet",))
+    assert (done.returncode, _without_times(done.stderr)) == (bare.returncode, _without_times(bare.stderr))
+    # `runpy` and the import system are called more often where they look into one directory more.
+    assert _calls_of(done.stdout, "calls.py") == _calls_of(bare.stdout, "calls.py") != []
+
+
+def test_coverage_measures_what_it_measures_alone(tmp_path: Path) -> None:
+    (tmp_path / "calls.py").write_text(
+        "import sys\n\ndef leaf(n):\n    if n > 5:\n        return sum(range(n))\n    return n\n\n"
+        "def unused():\n    return 1\n\nfor i in range(int(sys.argv[1])):\n    leaf(i)\n"
+    )
+    measure = [sys.executable, "-m", "coverage", "run", "--branch", "--data-file=measured", "calls.py", "9"]
+    said = []
+    for captured_too in (False, True):
+        if captured_too:
+            assert run_capture(tmp_path, *measure, options=("--quiet",)).returncode == 0
+        else:
+            subprocess.run(measure, cwd=tmp_path, env=environment(), check=True)
+        report = [sys.executable, "-m", "coverage", "report", "--data-file=measured", "--show-missing"]
+        done = subprocess.run(
+            report, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+        )
+        said.append(done.stdout)
+        (tmp_path / "measured").unlink()
+    assert "calls.py" in said[0]
+    assert said[1] == said[0]
+    assert calls(load_run(tmp_path / "run.prof").processes[0])["leaf"] == 9
+
+
+def _without_times(text: str) -> str:
+    return re.sub(r"\d+\.\d+|0x[0-9a-f]+", "", text)
+
+
+def _calls_of(output: str, file: str) -> list[str]:
+    """Lines about a file, with what a profiler says of times left out."""
+    return [
+        " ".join(_without_times(line).split())
+        for line in output.splitlines()
+        if file in line or line == "done"
+    ]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11"])
-def test_a_profile_function_of_the_target_s_ends_the_records(
+def test_a_profiler_in_c_that_takes_the_place_ends_the_records(
     tmp_path: Path, version: str, compiled: bool
 ) -> None:
     program = (
-        "import sys, time\n"
+        "import ctypes, sys, time\n"
         "def before(): sum(range(1000))\n"
         "def after(): time.sleep(0.5)\n"
         "before()\n"
-        "sys.setprofile(lambda *event: None)\n"
-        "sys.setprofile(None)\n"
+        "ctypes.pythonapi.PyEval_SetProfile(None, None)\n"
         "after()\n"
         "sys.exit(3)\n"
     )
     env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
     done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
     assert done.returncode == 3
-    assert done.stderr.count("(sys.setprofile): records of its thread end there") == 1, done.stderr
+    assert done.stderr.count("took the place of profkit's: functions are not recorded from there on") == 1
     run = load_run(tmp_path / "run.prof")
     found = calls(run.processes[0])
     assert (found["before"], found.get("after", 0)) == (1, 0)
-    name = "<built-in method sys.setprofile>"
-    assert column(run.processes[0], name, "cumtime") < 0.1, "charged with what was done later"
+    assert all(column(run.processes[0], name, "cumtime") < 0.4 for name in found), (
+        "charged with what came later"
+    )
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+@pytest.mark.parametrize(
+    ("done_to_it", "goes_on"),
+    [
+        # As VizTracer leaves it.
+        ("monitoring.set_events(2, 0); monitoring.free_tool_id(2)", False),
+        ("monitoring.set_events(2, 0)", False),
+        ("monitoring.free_tool_id(2)", True),
+        ("monitoring.free_tool_id(2); monitoring.use_tool_id(2, 'other')", None),
+    ],
+)
+def test_a_target_that_takes_the_profilers_place_from_us_keeps_its_record(
+    tmp_path: Path, version: str, compiled: bool, done_to_it: str, goes_on: bool | None
+) -> None:
+    """What came before is in the run, and it is said where the rest is not; nobody's events are unset."""
+    program = (
+        "import sys, time\n"
+        "from sys import monitoring\n"
+        "def before(): sum(range(1000))\n"
+        "def after(): time.sleep(0.5)\n"
+        "before()\n"
+        f"{done_to_it}\n"
+        "after()\n"
+        "sys.exit(3)\n"
+    )
+    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
+    assert done.returncode == 3
+    said = "took the place of profkit's: functions are not recorded from there on"
+    assert (done.stderr.count(said), "agent failed" in done.stderr) == (not goes_on, False), done.stderr
+    main = load_run(tmp_path / "run.prof").processes[0]
+    assert main.exit == "exited"
+    found = calls(main)
+    assert found["before"] == 1
+    if goes_on is not None:
+        assert found.get("after", 0) == goes_on
+        late = [name for name in found if "monitoring" in name and column(main, name, "cumtime") > 0.4]
+        assert late == [], "charged with what came later"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6"])

@@ -319,7 +319,7 @@ def test_what_a_notebook_shows_runs_no_script(contended: profkit.Diff, ranks: pr
         assert html.startswith('<div class="profkit">')
         assert html.endswith("</div>")
         assert not re.search(r"<(script|style|link|iframe|img)|\son\w+=|javascript:|https?:", html)
-        assert "Resource contention" in html
+        assert "resource contention" in html.lower()
         assert "OPENBLAS_NUM_THREADS=1 profkit capture" in html
         assert len(html) < 40_000
     assert "normalise" in contended._repr_html_()

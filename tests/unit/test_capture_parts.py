@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.capture import host, record_notices
+from profkit.capture import host, provenance, record_notices
 from profkit.capture.agent import native, record_file, settings, tracer
 from profkit.capture.endings import Ending, Unrecorded
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
+from profkit.capture.places import with_lightning_ranks
 from profkit.capture.record_types import Record
 from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
@@ -35,9 +36,44 @@ from tests.records import launch, packed_codes, record, record_bytes, samples_by
         ({"RANK": "first", "WORLD_SIZE": "2"}, (None, None)),
         ({"RANK": "²", "WORLD_SIZE": "2"}, (None, None)),
         ({"RANK": "1" * 5000, "WORLD_SIZE": "2"}, (None, None)),
+        # Hydra: MPICH's mpiexec and Intel's; MVAPICH's mpirun_rsh.
+        ({"PMI_RANK": "2", "PMI_SIZE": "8", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"}, (2, 8)),
+        ({"MV2_COMM_WORLD_RANK": "2", "MV2_COMM_WORLD_SIZE": "8", "MV2_COMM_WORLD_LOCAL_RANK": "0"}, (2, 8)),
+        # torchrun, node 1 of 2; Ray Train sets the same without the group.
+        (
+            {
+                "RANK": "5",
+                "WORLD_SIZE": "8",
+                "LOCAL_RANK": "1",
+                "LOCAL_WORLD_SIZE": "4",
+                "GROUP_RANK": "1",
+                "ROLE_RANK": "5",
+                "ROLE_WORLD_SIZE": "8",
+                "TORCHELASTIC_RUN_ID": "none",
+            },
+            (5, 8),
+        ),
+        (
+            {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "NODE_RANK": "1"},
+            (5, 8),
+        ),
+        # PMIx alone does not say how many there are; Dask's and Ray's workers are no ranks.
+        ({"PMIX_RANK": "1", "PMIX_NAMESPACE": "prterun-node1-4711@1"}, (None, None)),
+        ({"DASK_PARENT": "tcp://10.0.0.1:8786", "DASK_WORKER_NAME": "3"}, (None, None)),
+        ({"RAY_JOB_ID": "01000000", "RAY_RAYLET_PID": "4711"}, (None, None)),
         # An sbatch script: Slurm names a process that is no rank.
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, (None, None)),
         ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}, (5, 8)),
+        # salloc's interactive step has one task on the first node of what was allocated.
+        (
+            {
+                "SLURM_PROCID": "0",
+                "SLURM_NTASKS": "8",
+                "SLURM_STEP_ID": "4294967290",
+                "SLURM_STEP_NUM_TASKS": "1",
+            },
+            (0, 1),
+        ),
         # mpirun inside a Slurm step: the inner launcher knows better.
         (
             {
@@ -53,6 +89,71 @@ from tests.records import launch, packed_codes, record, record_bytes, samples_by
 )
 def test_rank_of(environ: dict[str, str], expected: tuple[int | None, int | None]) -> None:
     assert settings.rank_of(environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        (
+            {"OMPI_MCA_ess_base_jobid": "2145255425", "PMIX_NAMESPACE": "2145255425"},
+            "PMIX_NAMESPACE_2145255425",
+        ),
+        ({"PMI_JOBID": "4711.0", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0"}, "PMI_JOBID_4711.0"),
+        ({"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0"}, "SLURM_JOB_ID_4711.0"),
+        ({"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}, "SLURM_JOB_ID_4711.1"),
+        ({"TORCHELASTIC_RUN_ID": "mine"}, "TORCHELASTIC_RUN_ID_mine"),
+        # Its default: not one job with all others that were started without an identity.
+        ({"TORCHELASTIC_RUN_ID": "none"}, None),
+        (
+            {"TORCHELASTIC_RUN_ID": "none", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"},
+            "SLURM_JOB_ID_4711.1",
+        ),
+        (
+            {"TORCHELASTIC_RUN_ID": "mine", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"},
+            "TORCHELASTIC_RUN_ID_mine_SLURM_JOB_ID_4711.1",
+        ),
+        # mpirun starts ranks on other nodes by steps of its own.
+        ({"PMIX_NAMESPACE": "7", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3"}, "PMIX_NAMESPACE_7"),
+        ({}, None),
+    ],
+)
+def test_what_names_a_job(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], expected: str | None
+) -> None:
+    monkeypatch.setattr(os, "environ", {"RANK": "1", "WORLD_SIZE": "2", **environ})
+    assert provenance.job() == {"id": expected, "rank": 1, "world_size": 2}
+
+
+def test_lightning_ranks() -> None:
+    """Two nodes with two processes each; the last record of a process lacks what it was started with."""
+
+    def started(pid: int, ppid: int, host: str, **given: str) -> Record:
+        return record(pid=pid, ppid=ppid, host=host, boot=host, environment={}, environment_at_start=given)
+
+    def of_node(node: int) -> list[Record]:
+        host, size = f"node{node}", "4"
+        given = {"NODE_RANK": str(node), "WORLD_SIZE": size}
+        return [
+            started(10, 1, host, **({"NODE_RANK": "1"} if node else {})),
+            started(11, 10, host, LOCAL_RANK="1", **given),
+            started(12, 10, host, LOCAL_RANK="0", **given),  # loaders of both
+            started(13, 11, host, LOCAL_RANK="1", **given),
+        ]
+
+    found = with_lightning_ranks([*of_node(0), *of_node(1)])
+    assert [r.rank for r in found] == [0, 1, 0, 1, 2, 3, 2, 3]
+    assert {r.world_size for r in found} == {4}
+
+
+def test_others_variables_make_no_lightning_ranks() -> None:
+    torchrun = {"RANK": "1", "LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2"}
+    ranked = record(pid=11, ppid=10, rank=1, world_size=2, environment_at_start=torchrun)
+    alone = record(
+        pid=12, ppid=99, environment_at_start={"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2"}
+    )
+    circle = [record(pid=20, ppid=21), record(pid=21, ppid=20)]
+    found = with_lightning_ranks([record(pid=10, ppid=1), ranked, alone, *circle])
+    assert [r.rank for r in found] == [None, 1, None, None, None]
 
 
 def test_environment_is_an_allow_list() -> None:

@@ -8,6 +8,7 @@ import json
 import marshal
 import os
 import pstats
+import re
 import signal
 import stat
 import subprocess
@@ -159,7 +160,10 @@ def test_diff_answers_with_an_exit_code(cli: Cli, profiles: Path) -> None:
     other = "no-change" if cause != "no-change" else "blocked"
     both = cli("diff", profiles / "a.prof", profiles / "twice.prof", "--fail-on", f"{other}, {cause}")
     assert both.code == 1
-    assert f"({cause}" in both.out
+    assert both.err == f"profkit: exit status 1: the verdict is {cause}, which --fail-on names\n"
+    full = cli("diff", profiles / "a.prof", profiles / "twice.prof", "--full")
+    assert f"({cause}" in full.out
+    assert len(full.out) > len(both.out)
     assert cli("diff", profiles / "a.prof", profiles / "twice.prof", "--fail-on", other).code == 0
     assert "blocked" in one_line(
         cli("diff", profiles / "a.prof", profiles / "b.prof", "--fail-on", "weather")
@@ -202,8 +206,8 @@ def test_an_unknown_cause_lists_those_that_there_are(fail_on: str, cli: Cli, pro
 
 
 def test_twice_the_calls_are_different_work(cli: Cli, profiles: Path) -> None:
-    out = cli("diff", profiles / "a.prof", profiles / "twice.prof").out
-    assert out.splitlines()[0].startswith("✗ Different work (workload-change)")
+    out = cli("diff", profiles / "a.prof", profiles / "twice.prof", "--full").out
+    assert re.match(r"✗ [\d.]+× slower, .*: different work \(workload-change\)", out.splitlines()[0])
 
 
 def test_errors_are_one_line(cli: Cli, profiles: Path, tmp_path: Path) -> None:
@@ -326,7 +330,7 @@ def test_a_closed_pipe_is_quiet_and_keeps_the_answer(profiles: Path) -> None:
         )
     finally:
         os.close(write)
-    assert done.stderr == b""
+    assert done.stderr == b"profkit: exit status 1: the verdict is workload-change, which --fail-on names\n"
     assert done.returncode == 1
 
 

@@ -195,6 +195,11 @@ def test_join_says_what_is_odd() -> None:
     assert [p.host.name for p in run.processes if p.host] == ["node1", "node2", "node1"]
 
 
+def test_files_of_two_steps_are_not_joined_in_silence() -> None:
+    run = join_ranks([rank_run(0, job="SLURM_JOB_ID_7.0"), rank_run(1, job="SLURM_JOB_ID_7.1")])
+    assert Notice("ranks-of-jobs", "", {"jobs": 2}) in run.warnings
+
+
 def test_join_of_foreign_runs(tmp_path: Path) -> None:
     run = load_run(foreign(tmp_path / "a.prof"))
     joined = join_ranks([run, run])

@@ -305,7 +305,7 @@ def test_what_is_no_notice_is_refused(value: Any) -> None:
 
 def test_equal_notices_of_several_processes_are_one() -> None:
     a, b = Notice("no-snapshots"), Notice("agent-failed", "x")
-    assert grouped([(1, a), (2, b), (3, a)]) == [
+    assert grouped([(1, a), (2, b), (3, a), (1, a)]) == [
         Notice("no-snapshots", "", {"pids": (1, 3)}),
         Notice("agent-failed", "x", {"pids": (2,)}),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import jsonschema
@@ -16,7 +17,7 @@ from profkit.cli import main
 from profkit.errors import FormatError, UsageError
 from profkit.study.rank_table import expand, rank_table
 from profkit.study.ranks import others_median, threshold
-from profkit.study.workers import crew
+from profkit.study.workers import Result, crew
 from tests.rank_files import Did, job, noisy_job, rank_run, write_job, write_plain
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "ranks-1.json"
@@ -192,6 +193,24 @@ def test_a_function_that_only_a_few_ranks_have_is_found_by_a_second_reading(tmp_
     column = [key.qualname for key in table.functions].index("checkpoint")
     assert np.flatnonzero(table.metric("run")[:, column]).tolist() == [7]
     assert labels(study(tmp_path)) == ["rank 7"]
+
+
+def test_a_function_that_scatters_by_less_than_ten_is_found_by_the_first_reading(tmp_path: Path) -> None:
+    """In the sample it has less than the floor, in one file that is not of the sample more."""
+    size, odd = 40, 7
+    did = {r: {"gradient": Did(100, 10.0), "log": Did(1, 0.02 if r == odd else 0.0015)} for r in range(size)}
+    write_job(tmp_path, job(did, size=size))
+    read: list[int] = []
+
+    class Counting:
+        def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+            read.append(len(paths))
+            return map(function, paths)
+
+    table = rank_table(expand([tmp_path]), Counting())
+    column = [key.qualname for key in table.functions].index("log")
+    assert table.metric("run")[:, column] == pytest.approx([did[r]["log"].run for r in range(size)])
+    assert read == [16, size]
 
 
 def test_a_project_that_lies_elsewhere_on_other_machines_is_the_same(tmp_path: Path) -> None:

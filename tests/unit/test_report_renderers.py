@@ -85,7 +85,7 @@ def test_plain_text_has_no_codes_and_colours_are_closed() -> None:
     colored = terminal.render(document, color_system="standard")
     for line in colored.splitlines():
         assert line.count("\x1b[0m") * 2 == line.count("\x1b["), line
-    assert "\x1b[1;31m✗ Resource contention" in colored
+    assert "\x1b[1;31m✗ 3.09× slower, 3.21 → 9.93 s: resource contention" in colored
 
 
 @pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
@@ -379,7 +379,7 @@ def test_the_answer_is_repeated_where_the_top_has_scrolled_away() -> None:
     document = diff_document(build.contended())
     once = terminal.render(document)
     head = once.splitlines()[0]
-    assert head.startswith("✗ Resource contention")
+    assert head.startswith("✗ 3.09× slower, 3.21 → 9.93 s: resource contention")
     assert terminal.render(document, height=10_000) == once
     again = terminal.render(document, height=24)
     assert again.startswith(once)

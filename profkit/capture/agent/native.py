@@ -172,7 +172,7 @@ class ProcessTracer(Tracer):
         self.pause()
 
     def displaced(self) -> bool:
-        return False
+        return bool(self._collector.displaced())
 
     def read(self) -> List[Dict[str, Any]]:
         self._names.update(thread_names())
@@ -203,7 +203,10 @@ def thread_names() -> Dict[int, str]:
         known = list(module._dangling) if module is not None else []
     except Exception:
         return {}  # the set changes while it is looked at, or another Python has none
-    return {t.native_id: str(t.name) for t in known if getattr(t, "native_id", None)}
+    # Greenlets that stand for threads have the number of the thread that runs them, mostly of the main one (the pid).
+    main = os.getpid(), getattr(module, "_main_thread", None)
+    named = [(getattr(t, "native_id", None), t) for t in known]
+    return {tid: str(t.name) for tid, t in named if tid and (tid != main[0] or t is main[1])}
 
 
 class _NativeTraced(Traced):

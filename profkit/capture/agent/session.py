@@ -18,7 +18,7 @@ import sys
 from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import native, process_facts, record_file, settings
+from . import native, own_function, process_facts, record_file, settings
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker, without_collections
@@ -93,6 +93,12 @@ class Session:
                 self._hooks.install()
             self._wrap_exits()
             self._make_way_for_own_profilers()
+            own_function.make_way(
+                (Collector, getattr(self._native, "Collector", None)),
+                self._follows,
+                self._own_function_on,
+                self._own_profiler_off,
+            )
             self._starting = process_facts.script_directory()
             self._write_first()
             self._starting = []
@@ -287,9 +293,13 @@ class Session:
         # A second Ctrl-C, while the first one's KeyboardInterrupt ends the process, would raise another one here.
         ignoring = state == "exited" and _ignore_interrupts()
         try:
-            self._note_displacement()
-            self._tracer.finish()
-            self._ticker.stop()
+            # The last record is written whatever the target has done to what these work with.
+            look = self._note_displacement
+            for step in (look, self._tracer.finish, look, self._ticker.stop):
+                try:
+                    step()
+                except Exception as error:
+                    self._notes["agent_failed"] = repr(error)
             self._over = True
             self._write(state)
         except Exception as error:
@@ -401,6 +411,14 @@ class Session:
         Profiler.__qualname__ = "Profiler"
         _lsprof.Profiler = Profiler  # type: ignore[misc]
 
+    def _follows(self, function: Any) -> bool:
+        """Whether a profile function is that of the tracer, for new threads."""
+        return getattr(function, "__self__", None) is self._tracer
+
+    def _own_function_on(self, function: Any, key: Any) -> None:
+        if PER_THREAD and not self._follows(function):  # later there is room for it beside ours
+            self._own_profiler_on(key)
+
     def _own_profiler_on(self, profiler: Any) -> None:
         if not self._own_profilers:
             spans = self._notes.setdefault("own_profiler", [])
@@ -415,6 +433,8 @@ class Session:
 
     def _own_profiler_off(self, profiler: Any) -> None:
         """Trace this thread again if no other profiler of the target's is on in it."""
+        if not any(own is profiler for own, _ in self._own_profilers):
+            return
         self._own_profilers = [(own, ident) for own, ident in self._own_profilers if own is not profiler]
         if not self._own_profilers and self._notes.get("own_profiler"):
             self._notes["own_profiler"][-1][1] = perf_counter()

@@ -73,12 +73,13 @@ THREAD_VARIABLES = frozenset(
     TOKENIZERS_PARALLELISM LOKY_MAX_CPU_COUNT JOBLIB_TEMP_FOLDER MALLOC_ARENA_MAX
     PYTORCH_NUM_THREADS TORCH_NUM_THREADS NCCL_NSOCKS_PERTHREAD NCCL_SOCKET_NTHREADS CUDA_VISIBLE_DEVICES
     CUDA_LAUNCH_BLOCKING PYTHON_CPU_COUNT PYTHON_GIL
-    RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE
+    RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK
     OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE
     OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_mpi_yield_when_idle PRTE_MCA_hwloc_default_binding_policy
     PMI_RANK PMI_SIZE PMIX_RANK MPI_LOCALRANKID MPI_LOCALNRANKS I_MPI_PIN I_MPI_PIN_DOMAIN MV2_ENABLE_AFFINITY
-    MV2_COMM_WORLD_RANK MV2_COMM_WORLD_SIZE
-    SLURM_PROCID SLURM_LOCALID SLURM_NTASKS SLURM_NNODES SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_CPU_BIND
+    MV2_COMM_WORLD_RANK MV2_COMM_WORLD_SIZE MV2_COMM_WORLD_LOCAL_RANK MV2_COMM_WORLD_LOCAL_SIZE
+    SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_NTASKS SLURM_STEP_NUM_TASKS SLURM_NNODES
+    SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_CPU_BIND
     SLURM_JOB_CPUS_PER_NODE SLURM_THREADS_PER_CORE SLURM_STEP_ID
     NVTX_INJECTION64_PATH NVTX_DISABLE
     OPENBLAS_CORETYPE MKL_ENABLE_INSTRUCTIONS MKL_CBWR NPY_DISABLE_CPU_FEATURES NPY_ENABLE_CPU_FEATURES
@@ -87,13 +88,17 @@ THREAD_VARIABLES = frozenset(
     """.split()  # noqa: SIM905
 )
 
-#: Where launchers say which rank a process is and how many there are, most specific first. Slurm sets its
-#: variables in a batch script too, where they name no rank: `SLURM_STEP_ID` marks a step.
+#: Where launchers say which rank a process is and how many there are, most specific first: Open MPI; Hydra (MPICH,
+#: Intel MPI) and `srun --mpi=pmi2`; MVAPICH; torchrun, accelerate, DeepSpeed and Ray Train; Slurm. Slurm sets its
+#: variables in a batch script too, where they name no rank: `SLURM_STEP_ID` marks a step. An interactive step has one
+#: task, whatever was allocated: the step's own number comes first. Who sets a rank alone (PMIx) is not here, nor are
+#: Dask and Ray, whose workers have no ranks. Lightning's are found by the packer, which sees all its processes.
 RANK_VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""),
     ("PMI_RANK", "PMI_SIZE", ""),
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", ""),
     ("RANK", "WORLD_SIZE", ""),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"),
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"),
 )
 
@@ -112,14 +117,15 @@ def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
     """Return ``(rank, world size)`` as the launcher of the process set them; ``None`` where it did not."""
     for rank, size, needed in RANK_VARIABLES:
         if (
-            _is_number(environ.get(rank, ""))
-            and _is_number(environ.get(size, ""))
+            is_number(environ.get(rank, ""))
+            and is_number(environ.get(size, ""))
             and (not needed or needed in environ)
         ):
             return int(environ[rank]), int(environ[size])
     return None, None
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number that a launcher may give."""
     # isdigit() alone is true of "²" too, and int() refuses very long ones.
     return text.isascii() and text.isdigit() and len(text) < 10

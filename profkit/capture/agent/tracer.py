@@ -30,6 +30,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 #: Whether every thread needs, and gets, its own collector.
 PER_THREAD = sys.version_info < (3, 12)
 
+#: Where cProfile's collector receives its events from 3.12 on.
+_MONITORING: Any = getattr(sys, "monitoring", None)
+_PLACE = 2
+
+#: Of the thread, also after gevent or eventlet has put that of a greenlet in its place.
+_get_ident = _thread.get_ident
+
 #: The collector's type, before the target can see ours.
 Collector: Any = _lsprof.Profiler
 
@@ -71,7 +78,7 @@ class Tracer:
         return Traced(ident, name, base_depth)
 
     def _trace_this_thread(self, name: str, base_depth: int) -> Traced:
-        ident = _thread.get_ident()
+        ident = _get_ident()
         traced = self._new(ident, name, base_depth)
         if self.sampling is not None:
             traced.waits = Followed(ident, traced.native, base_depth)
@@ -85,7 +92,7 @@ class Tracer:
         if self._paused or self._left:
             sys.setprofile(None)
             return
-        self._trace_this_thread(thread_name(_thread.get_ident()), _depth(frame))
+        self._trace_this_thread(thread_name(_get_ident()), _depth(frame))
 
     def pause(self) -> None:
         """The target starts a profiler of its own in this thread: make room."""
@@ -121,12 +128,12 @@ class Tracer:
         self._left = True
 
     def displaced(self) -> bool:
-        """Whether something else now receives events (up to 3.11 only); here, of the calling thread alone."""
+        """Whether something else now receives events, or nothing; here, up to 3.11, of the calling thread alone."""
         traced = self._of_this_thread()
         return traced is not None and traced.displaced()
 
     def _of_this_thread(self) -> Optional[Traced]:
-        return self._living.get(_thread.get_ident()) if PER_THREAD else self._main
+        return self._living.get(_get_ident()) if PER_THREAD else self._main
 
     def sample(self) -> Optional[float]:
         """See where threads wait; return the seconds until that is due again, ``None`` if it never is."""
@@ -198,7 +205,7 @@ class Traced:
         self.native = _thread.get_native_id()
         self.name = name
         self.base_depth = base_depth
-        self.running = False
+        self.running = self.lost = False
         self.waits: Optional[Followed] = None
         self._since = 0.0
         self._traced_s = 0.0
@@ -232,12 +239,23 @@ class Traced:
 
         What is open then is the call that has set it, which would be charged with all that was done since.
         """
-        if not self.displaced():
+        if not PER_THREAD and _MONITORING.get_tool(_PLACE) is None:
+            _MONITORING.use_tool_id(_PLACE, "cProfile")  # the target has freed it: what became of our events?
+        self.lost = self.displaced()
+        if not self.lost:
             self.collector.disable()
+        elif not PER_THREAD and _MONITORING.get_tool(_PLACE) == "cProfile":
+            _MONITORING.free_tool_id(_PLACE)
 
     def displaced(self) -> bool:
-        """Whether another profile function has the collector's place in this thread, the calling one."""
-        return PER_THREAD and self.running and sys.getprofile() is not self.collector
+        """Whether another profile function has the collector's place in this thread, the calling one, or freed it."""
+        if not self.running:
+            return self.lost
+        if PER_THREAD:
+            return sys.getprofile() is not self.collector
+        holder = _MONITORING.get_tool(_PLACE)
+        # Up to Python 3.13 events come as before from a place that was freed.
+        return holder is not None and (holder != "cProfile" or not _MONITORING.get_events(_PLACE))
 
     def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
         """Return what this thread did so far, rows as flat lists; `stack` is what it is in, if that is known."""

@@ -26,7 +26,7 @@ from profkit.report.wording.studies import (
     study_notes,
     study_verdict,
 )
-from profkit.report.wording.verdicts import finding_text, summary_of, verdict_block
+from profkit.report.wording.verdicts import comparison_block, finding_text, summary_of, verdict_block
 
 __all__ = [
     "BUCKET_TITLES",
@@ -35,6 +35,7 @@ __all__ = [
     "WAITING_NOTE",
     "advice_blocks",
     "advice_text",
+    "comparison_block",
     "confirmed_verdict",
     "cut_note",
     "display_name",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from profkit.measure.signals import signal_number
 from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
-from profkit.verdict.types import Finding, Value, Verdict
+from profkit.verdict.types import Diff, Finding, Value, Verdict
 
-__all__ = ["SUMMARIES", "finding_text", "summary_of", "verdict_block"]
+__all__ = ["SUMMARIES", "comparison_block", "finding_text", "summary_of", "verdict_block"]
 
 _HEADLINES = {
     "no-change": ("No change beyond the noise", "good"),
@@ -56,6 +57,51 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
         summary_of(verdict, alone=alone),
         tone,
     )
+
+
+def comparison_block(diff: Diff) -> VerdictBlock:
+    """Return the verdict of a comparison: its headline begins with how much slower the candidate is."""
+    verdict = diff.verdict
+    block = verdict_block(verdict)
+    before, after = diff.account.baseline_s, diff.account.candidate_s
+    if verdict.rule == "identical" or not (before > 0 and after > 0):
+        return block
+    took = _took(diff, before, after)
+    if verdict.cause == "no-change":
+        if _both_waited(verdict.numbers):
+            return replace(block, headline=f"No change, and both runs lacked CPUs: {took}", tone="unsure")
+        return replace(block, headline=f"{block.headline}: {took}")
+    ratio = after / before
+    if ratio >= SAME_TIME:
+        times = f"{units.factor(ratio)} slower, {took}"
+    elif ratio <= 1 / SAME_TIME:
+        times = f"{units.factor(1 / ratio)} faster, {took}"
+    else:
+        times = f"No slower, {took}"
+    if verdict.cause == "faster":
+        return replace(block, headline=times if ratio < 1 else f"{block.headline}: {took}")
+    # What took no time is no alarm, however sure it is.
+    tone = "unsure" if ratio < NO_LOSS else block.tone
+    return replace(block, headline=f"{times}: {block.headline[0].lower()}{block.headline[1:]}", tone=tone)
+
+
+#: Ratio of two walls that reads as 1.00×, and one below which nothing worth an alarm was lost.
+SAME_TIME = 1.005
+NO_LOSS = 1.05
+#: Part of its active time for which a main thread queued from which a run lacked CPUs, whatever the other did.
+LACKED_CPUS = 0.3
+
+
+def _took(diff: Diff, before: float, after: float) -> str:
+    """Both walls, or the rates of iterations where they are known."""
+    models = diff.iterations
+    if models[0] is not None and models[1] is not None:
+        return f"{models[0].steps_per_s:.3g} → {models[1].steps_per_s:.3g} iterations/s"
+    return units.from_to(before, after)
+
+
+def _both_waited(numbers: Mapping[str, Value]) -> bool:
+    return all((_number(numbers, name) or 0.0) >= LACKED_CPUS for name in ("main.wait", "main.wait-before"))
 
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:

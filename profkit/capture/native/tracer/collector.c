@@ -106,7 +106,7 @@ static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) 
 static PyObject *collector_displaced(PyObject *self, PyObject *Py_UNUSED(nothing)) {
     struct collector *collector = (struct collector *)self;
     hook_look(collector);
-    return PyBool_FromLong(collector->enabled && collector->displaced);
+    return PyBool_FromLong(collector->displaced);
 }
 
 static PyObject *collector_ended(PyObject *self, PyObject *Py_UNUSED(nothing)) {
@@ -195,8 +195,8 @@ static PyMethodDef methods[] = {
     {"detach", collector_detach, METH_NOARGS,
      "detach()\n--\n\nStop tracing, from any thread (from Python 3.10 on); calls that are open stay open."},
     {"displaced", collector_displaced, METH_NOARGS,
-     "displaced()\n--\n\nWhether another profiler has the place, from any thread (up to Python 3.11): nothing was\n"
-     "traced since."},
+     "displaced()\n--\n\nWhether another profiler has the place, or nothing, from any thread: nothing was traced\n"
+     "since."},
     {"ended", collector_ended, METH_NOARGS,
      "ended()\n--\n\nWhether the thread that enabled it first has ended."},
     {"getstats", collector_getstats, METH_NOARGS,

@@ -11,7 +11,7 @@ struct collector {
     unsigned generation;
     bool mapped; /* its tables are in a file, which has them when it has gone, and which a forked child has not */
     bool enabled;
-    bool displaced; /* enabled, and another profiler has taken the place; up to Python 3.11 only */
+    bool displaced; /* another profiler has taken the place, or the program has unset our events */
     uint64_t thread_state; /* id of the state of the thread that it was enabled in; up to Python 3.11 only */
     struct table **tables; /* in order of the threads' first event; one only where a collector is a thread's */
     size_t n_tables, room;

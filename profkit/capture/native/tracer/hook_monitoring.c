@@ -170,6 +170,7 @@ int hook_enable(struct collector *collector) {
         return -1;
     }
     Py_DECREF(claimed);
+    collector->displaced = false;
     if (subscribe(collector) == 0)
         return 0;
     PyObject *type, *value, *traceback;
@@ -179,7 +180,53 @@ int hook_enable(struct collector *collector) {
     return -1;
 }
 
+/* Whether the place is ours; where it is nobody's, `freed` is returned. */
+static bool place_is_ours(bool freed) {
+    PyObject *name = PyObject_CallMethod(monitoring, "get_tool", "i", PROFILER_ID);
+    bool ours = name == Py_None ? freed
+                                : name && PyUnicode_Check(name) &&
+                                      PyUnicode_CompareWithASCIIString(name, "profkit") == 0;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return ours;
+}
+
+/* A program may unset our events, or take the place. If it only frees it, up to Python 3.13 events come as before. */
+void hook_look(struct collector *collector) {
+    if (!collector->enabled || collector->displaced)
+        return;
+    if (place_is_ours(true)) {
+        PyObject *on = PyObject_CallMethod(monitoring, "get_events", "i", PROFILER_ID);
+        bool some = !on || PyLong_AsLong(on) != 0; /* of a place that was freed nothing is said */
+        Py_XDECREF(on);
+        PyErr_Clear();
+        if (some)
+            return;
+    }
+    collector->displaced = true;
+    /* The GIL is held: no thread is in a callback. */
+    for (size_t i = 0; i < collector->n_tables; i++)
+        if (!collector->mapped || collector->generation == kernel_generation) /* else they are the parent's */
+            calls_abandon_all(collector->tables[i]);
+}
+
+/* Take a place back that was freed, to see what became of our events and to unset them; stop if they are gone. */
+static bool still_subscribed(struct collector *collector) {
+    if (!place_is_ours(false))
+        Py_XDECREF(PyObject_CallMethod(monitoring, "use_tool_id", "is", PROFILER_ID, "profkit"));
+    PyErr_Clear(); /* another tool has it */
+    hook_look(collector);
+    if (!collector->displaced)
+        return true;
+    if (place_is_ours(false))
+        unsubscribe();
+    PyErr_Clear();
+    return false;
+}
+
 int hook_disable(struct collector *collector) {
+    if (!still_subscribed(collector))
+        return 0;
     int failed = unsubscribe();
     pid_t own = kernel_thread_id();
     for (size_t i = 0; i < collector->n_tables; i++) {
@@ -190,9 +237,6 @@ int hook_disable(struct collector *collector) {
     return failed;
 }
 
-void hook_look(struct collector *collector) { (void)collector; /* nobody can take a tool's place */ }
-
 int hook_detach(struct collector *collector) {
-    (void)collector;
-    return unsubscribe();
+    return still_subscribed(collector) ? unsubscribe() : 0;
 }

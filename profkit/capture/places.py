@@ -1,0 +1,70 @@
+"""Which ranks processes are that no launcher of ranks has told: found where all records are seen together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from profkit.capture.agent.settings import is_number
+from profkit.capture.record_types import Record
+
+__all__ = ["with_lightning_ranks"]
+
+
+def with_lightning_ranks(found: Sequence[Record]) -> list[Record]:
+    """Give a rank to each process that Lightning has started.
+
+    The first process of a node starts the others with ``LOCAL_RANK`` (from 1 on), ``NODE_RANK`` and ``WORLD_SIZE``,
+    and is local rank 0 itself. All remove the last variable when they end: what counts is what they were started
+    with. What they start in turn (loaders) belongs to their rank.
+
+    Parameters
+    ----------
+    found
+        Records of processes, in the order of their beginnings.
+
+    Returns
+    -------
+    list of Record
+        In the same order.
+    """
+    by_pid = {(record.kernel, record.pid): record for record in found}
+    #: Of each first process: its node, how many are on it, and how many there are in all.
+    groups: dict[tuple[str, int], tuple[int, int, int]] = {}
+    for record in found:
+        told, first = _told(record), (record.kernel, record.ppid)
+        if told is not None and first in by_pid and _told(by_pid[first]) is None:
+            local, node, size = told
+            groups[first] = node, max(groups.get(first, (0, 1, 0))[1], local + 1), size
+    return [_placed(record, by_pid, groups) for record in found]
+
+
+def _placed(
+    record: Record,
+    by_pid: Mapping[tuple[str, int], Record],
+    groups: Mapping[tuple[str, int], tuple[int, int, int]],
+) -> Record:
+    """Return a record with the rank of the nearest process above it that has one."""
+    local, at, seen = 0, (record.kernel, record.pid), set()
+    while record.rank is None and at in by_pid and at not in seen:
+        if at in groups:
+            node, here, size = groups[at]
+            return replace(record, rank=node * here + local, world_size=size)
+        seen.add(at)
+        above = (record.kernel, by_pid[at].ppid)
+        told = _told(by_pid[at])
+        if above in groups and told is not None:
+            local = told[0]
+        at = above
+    return record
+
+
+def _told(record: Record) -> tuple[int, int, int] | None:
+    """Return the local rank, node and number of ranks that a process was started with, ``None`` without them."""
+    if record.rank is not None:
+        return None
+    given = [record.environment_at_start.get(name, "") for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE")]
+    if not all(map(is_number, given)):
+        return None
+    local, node, size = map(int, given)
+    return local, node, size

@@ -1,0 +1,225 @@
+"""The answer on one screen: what a terminal shows unless the whole report is asked for.
+
+The verdict with the slow-down, where the time went, what proves it, the functions that matter, and last what to do,
+where the eye is when the prompt is back. It has room for thirty lines of eighty columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from profkit.measure import noise
+from profkit.measure.movement import is_wait
+from profkit.model import Run
+from profkit.model.notices import grouped
+from profkit.report.document import (
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Facts,
+    Note,
+    Pair,
+    Row,
+    Section,
+    Table,
+    VerdictBlock,
+    Waterfall,
+)
+from profkit.report.functions import Ranked, ranked_run
+from profkit.report.notices import notice_text
+from profkit.report.showdoc import run_facts
+from profkit.report.text import clean
+from profkit.report.wording import (
+    advice_blocks,
+    comparison_block,
+    display_name,
+    evidence_texts,
+    location,
+    verdict_block,
+    waterfall,
+)
+from profkit.verdict.account import Account
+from profkit.verdict.types import Diff, Evidence, RunVerdict, Verdict
+
+__all__ = ["brief_diff", "brief_run"]
+
+#: Lines that each part gets.
+FUNCTIONS = 5
+EVIDENCE = 3
+ADVICE = 3
+WARNINGS = 2
+#: Part of the greatest step of the account below which a step gets no line.
+LEAST_STEP = 0.03
+#: Part of the lost time below which a function's change gets no line.
+LEAST_CHANGE = 0.01
+#: Score below which a reader must know first that the two sides can hardly be compared.
+HARDLY_COMPARABLE = 0.5
+#: Facts of a run that are shown; the whole report has all.
+_FACTS = ("command", "time", "exit status")
+
+
+def brief_diff(diff: Diff) -> Document:
+    """Lay out the answer of a comparison."""
+    verdict = diff.verdict
+    head = replace(comparison_block(diff), cause="")
+    sections = [Section("", (head, *_doubts(diff)))]
+    if verdict.rule != "identical":
+        sections.append(Section("", (_steps(diff.account),)))
+    sections += _evidence(verdict.evidence, _first(verdict), alone=False)
+    if verdict.cause != "no-change":
+        sections += _changed(diff)
+    sections += _advice(verdict)
+    return Document("profkit diff", tuple(sections), brief=True)
+
+
+def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Document:
+    """Lay out the answer about one run.
+
+    Parameters
+    ----------
+    run
+        With the processes that are to be shown, and no other.
+    judged
+        Its account, and what it lacked.
+    by
+        ``tottime`` or ``cumtime``: the order of the functions.
+    """
+    functions = ranked_run(run, by)
+    verdict = judged.verdict if judged is not None else None
+    head: tuple[VerdictBlock, ...] = ()
+    if verdict is not None:
+        head = (replace(verdict_block(verdict, alone=True), cause=""),)
+    facts = tuple(item for item in run_facts(run, functions) if item[0] in _FACTS)
+    sections = [Section("", (*head, Facts(facts)))]
+    if judged is not None and not judged.account.merged and judged.account.candidate_s > 0:
+        sections.append(Section("", (_steps(judged.account),)))
+    if verdict is not None:
+        sections += _evidence(verdict.evidence, _first(verdict), alone=True)
+    sections += _warnings(run)
+    sections += _ranked(functions, by)
+    sections += _advice(verdict) if verdict is not None else []
+    return Document("profkit show", tuple(sections), brief=True)
+
+
+def _steps(account: Account) -> Waterfall:
+    """The steps that matter, without the note on noise."""
+    whole = waterfall(account)
+    greatest = max((abs(step.seconds) for step in whole.steps), default=0.0)
+    kept = tuple(step for step in whole.steps if abs(step.seconds) >= LEAST_STEP * greatest)
+    return replace(whole, steps=kept, note="")
+
+
+def _doubts(diff: Diff) -> tuple[Note, ...]:
+    found = diff.comparability
+    if found.score >= HARDLY_COMPARABLE or not found.warnings:
+        return ()
+    what = "1 more difference" if len(found.warnings) == 1 else f"{len(found.warnings)} more differences"
+    return (Note(f"{what} between the sides, comparability {found.score:.2f} of 1: see --full.", "unsure"),)
+
+
+def _first(verdict: Verdict) -> str:
+    """The signal that carries the cause, where that is not the one that stands first."""
+    return "helpers.queue" if verdict.numbers.get("contention.who") == "helpers" else ""
+
+
+def _evidence(evidence: Sequence[Evidence], first: str, *, alone: bool) -> list[Section]:
+    """The first rows, in one line each."""
+    if not evidence:
+        return []
+    order = sorted(evidence, key=lambda e: e.signal != first)
+    rows = []
+    for texts in map(evidence_texts, order[:EVIDENCE]):
+        if alone:
+            said = texts.candidate
+        elif not texts.baseline or texts.baseline == texts.candidate:
+            said = texts.candidate or texts.says
+        else:
+            said = f"{texts.baseline} → {texts.candidate}"
+        rows.append(Row((texts.signal, said)))
+    return [Section("", (Table((Column("evidence", "text"), Column("", "prose")), tuple(rows)),))]
+
+
+def _changed(diff: Diff) -> list[Section]:
+    """The functions that gained or lost most, waits by design left out, in the order of the column of changes."""
+    table, by = diff.table, diff.ranking.by
+    before, after = (
+        side.cumtime if by == "cumtime" else side.active for side in (table.baseline, table.candidate)
+    )
+    change = after - before
+    least = max(noise.MIN_SECONDS, LEAST_CHANGE * float(np.abs(change).max(initial=0.0)))
+    rows: list[Row] = []
+    for i in np.argsort(-np.abs(change), kind="stable").tolist():
+        if abs(change[i]) < least or len(rows) == FUNCTIONS:
+            break
+        if is_wait(table.name[i], table.keys[i].root):
+            continue
+        waited = table.candidate.wait
+        queued = (
+            min(1.0, float(waited[i] / table.candidate.tottime[i]))
+            if waited is not None and table.candidate.tottime[i] > 0
+            else None
+        )
+        cells: tuple[Cell, ...] = (
+            display_name(table.name[i]),
+            Pair(float(before[i]), float(after[i])),
+            float(table.per_call_ratio[i]),
+            queued,
+            location(table.keys[i], table.file[i], table.line[i]),
+        )
+        rows.append(Row(cells, False, "bad" if table.anomalous[i] and change[i] > 0 else ""))
+    if not rows:
+        return []
+    columns = (
+        Column("function", "name"),
+        Column("self time" if by == "tottime" else "cumtime", "change"),
+        Column("per call", "factor", 1),
+        Column("queued", "share", 2),
+        Column("where", "path", 3),
+    )
+    return [Section("", (Table(columns, tuple(rows), "The whole report: --full").without_empty(),))]
+
+
+def _ranked(functions: Ranked, by: str) -> list[Section]:
+    """The functions that take most, waits by design left out."""
+    rows: list[Row] = []
+    for row in functions.rows():
+        if is_wait(row.name, row.key.root):
+            continue
+        seconds = row.cumtime if by == "cumtime" else row.active
+        if len(rows) == FUNCTIONS or seconds < noise.MIN_SECONDS:
+            break
+        queued = None if row.wait is None or row.tottime <= 0 else min(1.0, row.wait / row.tottime)
+        where = location(row.key, row.file, row.line)
+        rows.append(Row((display_name(row.name), seconds, row.share, queued, where)))
+    if not rows:
+        return []
+    columns = (
+        Column("function", "name"),
+        Column("active" if by == "tottime" else "cumtime", "seconds"),
+        Column("share", "share", 1),
+        Column("queued", "share", 2),
+        Column("where", "path", 3),
+    )
+    return [Section("", (Table(columns, tuple(rows), "The whole report: --full").without_empty(),))]
+
+
+def _warnings(run: Run) -> list[Section]:
+    known = {warning.anywhere() for warning in run.warnings}
+    notes = [(process.pid, note) for process in run.processes for note in process.notes if note not in known]
+    every = [clean(notice_text(notice)) for notice in (*run.warnings, *grouped(notes))]
+    if not every:
+        return []
+    shown = every[:WARNINGS]
+    if len(every) > len(shown):
+        shown.append(f"and {len(every) - len(shown)} more warnings")
+    return [Section("", (Bullets(tuple(shown)),))]
+
+
+def _advice(verdict: Verdict) -> list[Section]:
+    if not verdict.advice:
+        return []
+    return [Section("What to do next", advice_blocks(verdict.advice[:ADVICE]), role="advice")]

@@ -1,0 +1,118 @@
+"""What a terminal shows unless the whole report is asked for: the answer, on one screen."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import profkit
+from profkit.report import terminal
+from profkit.report.brief import brief_diff, brief_run
+from profkit.report.document import Document, Table, VerdictBlock
+from profkit.report.renderers import Terminal
+from profkit.verdict.types import Diff
+from tests import report_builders as build
+from tests.unit.test_report_renderers import many
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles"
+RUNS = sorted(SAMPLES.glob("*/*.prof"))
+PAIRS = [pair for pair in itertools.permutations(RUNS, 2) if pair[0].parent == pair[1].parent]
+DIFFS = {
+    "contended": build.contended(),
+    "quiet": build.quiet(),
+    "code-change": build.code_change(),
+    "undecided": build.undecided(),
+    "unfinished": build.unfinished(),
+    "several": build.several_causes(),
+    "unmatched": build.unmatched(),
+    "many": many(3000),
+}
+
+
+def head(diff: Diff) -> VerdictBlock:
+    (block,) = [b for s in brief_diff(diff).sections for b in s.blocks if isinstance(b, VerdictBlock)]
+    return block
+
+
+def tables(document: Document) -> list[Table]:
+    return [b for s in document.sections for b in s.blocks if isinstance(b, Table)]
+
+
+@pytest.mark.parametrize(
+    "pair", PAIRS, ids=lambda pair: f"{pair[0].parent.name}-{pair[0].stem}-{pair[1].stem}"
+)
+def test_a_real_comparison_fits_on_one_screen(pair: tuple[Path, Path]) -> None:
+    text = profkit.diff(*pair).report(Terminal(brief=True))
+    lines = text.splitlines()
+    assert len(lines) <= 30
+    assert lines[0][:1] in "✗✓?"
+    # Only what is to be pasted is wider than the terminal, and it stands last.
+    wide = [line for line in lines if len(line) > 80]
+    assert all(line.startswith("    ") for line in wide)
+    if "What to do next" in lines:
+        assert all(line.startswith("    ") for line in lines[lines.index("What to do next") + 1 :])
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_a_real_run_fits_on_one_screen(run: Path) -> None:
+    assert len(profkit.read(run).report(Terminal(brief=True)).splitlines()) <= 30
+
+
+@pytest.mark.parametrize("diff", DIFFS.values(), ids=DIFFS)
+def test_every_kind_of_comparison_fits(diff: Diff) -> None:
+    assert len(terminal.render(brief_diff(diff)).splitlines()) <= 30
+
+
+def test_the_headline_says_how_much_slower() -> None:
+    assert head(build.contended()).headline == (
+        "3.09× slower, 3.21 → 9.93 s: resource contention by other processes"
+    )
+    assert head(build.quiet()).headline == "No change beyond the noise: 3.96 → 4.00 s"
+
+
+def test_no_lost_time_is_no_alarm() -> None:
+    diff = build.contended()
+    alike = replace(diff, account=build.account(3.21, 3.25, queue=0.04))
+    assert head(alike).tone == "unsure"
+    assert head(alike).headline.startswith("1.01× slower")
+    same = replace(diff, account=build.account(3.21, 3.21))
+    assert head(same).headline.startswith("No slower, 3.21 → 3.21 s: resource contention")
+    assert head(diff).tone == "bad"
+
+
+def test_two_starved_runs_are_no_good_news() -> None:
+    diff = build.quiet()
+    assert head(diff).tone == "good"
+    waited = {"main.wait": 0.64, "main.wait-before": 0.61}
+    starved = replace(diff, verdict=replace(diff.verdict, numbers={**diff.verdict.numbers, **waited}))
+    assert head(starved).tone == "unsure"
+    assert head(starved).headline == "No change, and both runs lacked CPUs: 3.96 → 4.00 s"
+
+
+def test_functions_are_listed_where_they_matter() -> None:
+    functions = tables(brief_diff(build.contended()))[-1]
+    assert functions.columns[0].title == "function"
+    change = [row.cells[1] for row in functions.rows]
+    seconds = [abs(after - before) for before, after in change]  # type: ignore[misc, union-attr]
+    assert seconds == sorted(seconds, reverse=True)
+    assert len(functions.rows) <= 5
+    # Where nothing changed no function matters.
+    assert all(table.columns[0].title != "function" for table in tables(brief_diff(build.quiet())))
+
+
+def test_functions_that_wait_by_design_are_left_out() -> None:
+    listed = {str(row.cells[0]) for row in tables(brief_run(build.captured_run(), None))[-1].rows}
+    assert listed
+    assert not {name for name in listed if "acquire" in name or name.endswith("poll")}
+
+
+def test_what_carries_the_cause_stands_first() -> None:
+    diff = build.contended()
+    by_helpers = {**diff.verdict.numbers, "contention.who": "helpers"}
+    helpers = replace(diff.verdict.evidence[0], signal="helpers.queue")
+    verdict = replace(diff.verdict, numbers=by_helpers, evidence=(*diff.verdict.evidence, helpers))
+    first = tables(brief_diff(replace(diff, verdict=verdict)))[0].rows[0]
+    assert first.cells[0] == "run-queue wait of all other threads and processes"
