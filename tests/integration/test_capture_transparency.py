@@ -528,7 +528,7 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: bool) -> None:
-    """However large it is: a record of it is written once more at most."""
+    """However large it is: soon no record of it is written any more."""
     program = tmp_path / "program.py"
     program.write_text(
         "import time\n"
@@ -555,5 +555,6 @@ def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: boo
     while time.monotonic() < end:
         records |= {path.stat().st_mtime_ns for path in tmp_path.glob(".run.prof.spool-*/*.record")}
         time.sleep(0.05)
-    assert len(records) == 1 if compiled else 1 <= len(records) <= 2
+    # One that was due when it began to do nothing, and without the tracer one for what it had done until then.
+    assert 1 <= len(records) <= (2 if compiled else 3)
     assert launcher.wait(60) == 0
