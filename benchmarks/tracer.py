@@ -1,8 +1,9 @@
 """What tracing adds to a program, against what cProfile adds: ``python -m benchmarks.tracer [VERSION…]``.
 
 Whole processes: one without a profiler, one under cProfile's collector and one under ours run in turn, and the
-figure is the median of (ours − plain) / (cProfile's − plain). Reading the result at the end is part of it, and
-so is the run-queue wait. The training step needs NumPy: ``PROFKIT_TEST_PYTHONS`` names interpreters that have it.
+figure is the median of (ours − plain) / (cProfile's − plain). Reading cProfile's result at the end is part of it;
+ours is in a mapped file by then. The run-queue wait is measured, too. The training step needs NumPy:
+``PROFKIT_TEST_PYTHONS`` names interpreters that have it.
 """
 
 from __future__ import annotations
@@ -114,13 +115,17 @@ elif how == "ours":
     spec = importlib.util.spec_from_file_location(name, binary)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    tables = program + ".tables"
+    open(tables, "wb").close()
+    assert module.map_tables(tables, "/nowhere/", -1)
     collector = module.Collector()
 if collector:
     collector.enable()
 exec(code, {"__name__": "__main__"})
 if collector:
     collector.disable()
-    collector.getstats()
+    if how == "cprofile":
+        collector.getstats()
 """
 
 

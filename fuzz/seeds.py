@@ -109,6 +109,7 @@ def make(only: str = "") -> None:
         "nvtx_log": _logs,
         "spool": _spools,
         "records": _records,
+        "tables": _tables,
         "texts": _texts,
         "masking": _masked,
         "reports": _reports,
@@ -305,12 +306,15 @@ def _logs(directory: Path) -> Iterator[tuple[str, bytes]]:
 
 def _spools(directory: Path) -> Iterator[tuple[str, bytes]]:
     from fuzz.targets.records import bytes_of, tree_of
+    from fuzz.targets.tables import shortened
 
     spool = _captured(directory) / "spool"
     members: dict[str, bytes] = {}
     for path in sorted(spool.iterdir()):
         data = path.read_bytes()
-        if path.suffix == ".record":
+        if data.startswith(b"PFKCALLS"):
+            data = neutral(shortened(data))
+        elif path.suffix == ".record":
             data = bytes_of(data[:8], _neutral_tree(_shrunk_record(tree_of(data))))
         elif path.suffix == ".samples":
             data = bytes_of(data[:8], _neutral_tree(tree_of(data)))
@@ -334,6 +338,46 @@ def _records(directory: Path) -> Iterator[tuple[str, bytes]]:
             for member, content in found[1].items():
                 if member.endswith((".record", ".samples", ".json")):
                     yield Path(member).suffix[1:] + f"-{len(content)}", content
+
+
+#: Traces itself into the file that is named, and ends in the middle of calls.
+_TRACED = """
+import os, signal, sys, threading, time
+from profkit.capture.agent import native
+module = native.load()
+open(sys.argv[1], "wb").close()
+assert module.map_tables(sys.argv[1], "<agent>", -1)
+exec(compile("def ours(function): function()", "<agent>", "exec"))
+def walk(n):
+    return walk(n - 1) + 1 if n else len("")
+def stay(lock):
+    time.sleep(60)
+def short():
+    walk(2)
+for _ in range(int(sys.argv[2])):
+    thread = threading.Thread(target=short)
+    thread.start()
+    thread.join()
+collector = module.Collector()
+collector.enable()
+walk(3)
+ours(short)
+if sys.argv[2] == "0":
+    os.kill(os.getpid(), signal.SIGKILL)
+module.keep(b"a record")
+collector.disable()
+"""
+
+
+def _tables(directory: Path) -> Iterator[tuple[str, bytes]]:
+    from fuzz.targets.tables import shortened
+
+    program, out = directory / "traced.py", directory / "tables"
+    program.write_text(_TRACED, encoding="utf-8")
+    for name, words in (("killed", "0"), ("whole", "1")):
+        subprocess.run([sys.executable, program.name, out.name, words], cwd=directory, check=False)
+        yield name, neutral(shortened(out.read_bytes()))
+        out.unlink()
 
 
 def _shrunk_record(record: dict[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,7 @@ TARGETS = (
     "reports",
     "sources",
     "records",
+    "tables",
     "spool",
     "commands",
 )

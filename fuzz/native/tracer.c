@@ -6,12 +6,17 @@
  * The tracer's sources are part of this one; of them only the hooks are left out, through which an interpreter would
  * bring the same events in an order that it alone decides.
  */
+#include "agent.c"
 #include "calls.c"
 #include "clock.c"
+#include "fold.c"
 #include "kernel.c"
 #include "labels.c"
+#include "layout.c"
+#include "names.c"
 #include "ranges.c"
 #include "snapshot.c"
+#include "store.c"
 #include "tables.c"
 #include "waiting.c"
 
@@ -111,9 +116,9 @@ static int same_as(int number)
 static int number_of(const PyObject *label, const struct table *table)
 {
     for (const struct function *function = table->base; function; function = function->next)
-        if (function->label == label)
+        if (function->name && function->name->label == label)
             for (int i = 0; i < FUNCTIONS; i++)
-                if (callables[i].key == function->key)
+                if (names_known(callables[i].key) == function->name)
                     return i;
     return -1;
 }

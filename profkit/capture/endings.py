@@ -35,11 +35,14 @@ class LastRecord:
         When it was read, seconds of the clock.
     cpu_s
         CPU seconds of the process until then, ``None`` where they are not known.
+    kept
+        Whether functions are not in the record, but in a file that has them up to the end.
     """
 
     state: str
     at_s: float
     cpu_s: float | None = None
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,8 @@ class Ending:
         Whether the newest record was written at the end, and nothing says that the process ended otherwise.
     lost_s, lost_cpu_s
         Time, and CPU seconds in it, after the newest record; ``None`` where not known.
+    kept
+        Whether nothing of the functions is lost, however long that time is.
     status
         As in `Known`.
     error
@@ -119,6 +124,7 @@ class Ending:
     lost_cpu_s: float | None = None
     status: int | None = None
     error: str = ""
+    kept: bool = False
 
     @property
     def signal(self) -> str:
@@ -180,7 +186,7 @@ def ending(record: LastRecord, known: Known, now_s: float) -> Ending:
     if lost_s is not None and cpu_s is not None and record.cpu_s is not None:
         lost_cpu_s = max(0.0, cpu_s - record.cpu_s)
     error = "" if left is None else error_text(left.error)
-    return Ending(state, False, lost_s, lost_cpu_s, status, error)
+    return Ending(state, False, lost_s, lost_cpu_s, status, error, record.kept)
 
 
 def error_text(number: int) -> str:
@@ -237,7 +243,8 @@ def of_records(
             left=left_by.get(index),
             replaced_s=None if after is None else records[after].begin_perf,
         )
-        found.append(ending(LastRecord(record.state, record.perf, record.cpu_s), known, now_s))
+        last = LastRecord(record.state, record.perf, record.cpu_s, record.mapped)
+        found.append(ending(last, known, now_s))
     return found
 
 

@@ -14,13 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit import __version__
-from profkit.capture import counters, endings, machines, nvtx, record_notices, records, remains
+from profkit.capture import counters, endings, machines, mapped_tables, nvtx, record_notices, records, remains
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
+from profkit.capture.agent.reserve import RESERVE_SUFFIX
+from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
 from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
-from profkit.capture.record_types import Launch, Record
+from profkit.capture.record_types import Launch, Record, SeenProcess
 from profkit.capture.source_cache import Sources
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
@@ -82,11 +84,13 @@ def pack_spool(
     alive = [_alive(record, numbers) for record in found]
     left = remains.left_ends(spool)
     ends = endings.of_records(found, alive, launch, sampled, left, time.perf_counter())
+    seen_by = {(p.ns_pid, p.born): p for p in seen}
     packed: list[tuple[Record, endings.Ending, Process]] = []
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
         progress(f"process {number} of {len(found)}")
+        whole = reader.with_tables(record, end, seen_by.get((record.pid, record.born or 0)))
         try:
-            packed.append((record, end, _process(record, end, machine_host, tables, cores)))
+            packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # rows that are possible one by one, and not together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
@@ -172,11 +176,13 @@ class _Reader:
             read = self._read(path)
             if read is not None:
                 found[path.stem] = read
-        for path in remains.kept_records(self._spool):
-            kept, before = self._read(path), found.get(path.stem)
-            # A kept file that is not whole: the process ended while it wrote, and the record before this one stands.
-            if isinstance(kept, Record) and (not isinstance(before, Record) or kept.perf > before.perf):
-                found[path.stem] = kept
+        for path in remains.kept_files(self._spool):
+            before = found.get(path.stem)
+            last = isinstance(before, Record) and before.state != "snapshot"
+            for kept in self._kept(path, last=last):
+                # One that is not whole: the process ended while it wrote, and the record before this one stands.
+                if isinstance(kept, Record) and (not isinstance(before, Record) or kept.perf > before.perf):
+                    found[path.stem] = before = kept
         self.files = set(found)
         self.damaged = [notice for notice in found.values() if isinstance(notice, Notice)]
         self._found = found
@@ -188,6 +194,49 @@ class _Reader:
         self.damaged.append(
             Notice("record-unreadable", f"{name}{settings.RECORD_SUFFIX}", {"problem": f"damaged: {problem}"})
         )
+
+    def with_tables(self, record: Record, end: endings.Ending, sampled: SeenProcess | None) -> Record:
+        """Return a record with the functions of its tracer's file; without, and with a notice, if that is damaged."""
+        if not record.mapped:
+            return record
+        name = next(name for name, read in self._found.items() if read is record) + RESERVE_SUFFIX
+        until_s = record.perf if record.state != "snapshot" else None
+        if end.lost_s is not None:
+            until_s = record.perf + end.lost_s
+        names = {known.tid: known.name for known in record.thread_names}
+        try:
+            tables = mapped_tables.read_tables(self._spool / name)
+            threads = tables.threads(until_s, names, _thread_ends(record, sampled))
+        except OSError as error:
+            problem = error.strerror or str(error)
+        except ValueError as error:
+            problem = str(error)
+        else:
+            if until_s is None and tables.last_event_s is not None:
+                record = replace(record, perf=max(record.perf, tables.last_event_s))
+            notes = replace(record.notes, tables_full=tables.missed)
+            return replace(record, codes=tables.codes, threads=threads, notes=notes)
+        self.damaged.append(Notice("record-unreadable", name, {"problem": problem}))
+        return record
+
+    def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
+        """Return the records in a kept file, oldest first; none of a tracer's if the `last` was written elsewhere."""
+        try:
+            with path.open("rb") as file:
+                of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
+            if not of_tracer:
+                return [self._read(path)]
+            if last:
+                return []
+            found: list[Record | Notice | None] = []
+            for data in mapped_tables.read_tables(path).records():
+                try:
+                    found.append(records.decode_record(data))
+                except ValueError:
+                    continue
+            return found
+        except (OSError, ValueError):
+            return []  # it is gone, or damaged, which is said where its tables are wanted
 
     def _read(self, path: Path) -> Record | Notice | None:
         try:
@@ -209,6 +258,20 @@ def _read_record(path: Path) -> Record | Notice:
     except ValueError as error:
         problem = str(error)
     return Notice("record-unreadable", path.name, {"problem": problem})
+
+
+def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, ThreadEnd]:
+    """Return what the kernel was last seen to have counted of the threads of a process."""
+    if record.state != "snapshot":
+        at_ns = int(record.perf * 1e9)
+        return {task.tid: ThreadEnd(at_ns, task.run_ns, task.wait_ns) for task in record.tasks}
+    if sampled is None:
+        return {}
+    return {
+        thread.tid: ThreadEnd(*(int(value) for value in thread.rows[-1]))
+        for thread in sampled.threads
+        if len(thread.rows)
+    }
 
 
 def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> bool | None:

@@ -34,6 +34,8 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("profile-function-replaced"))
     if said.no_snapshots:
         found.append(Notice("no-snapshots"))
+    if said.tables_full:
+        found.append(Notice("tables-full"))
     if said.sampled is not None:
         taken = said.sampled.rate
         rate = min(_RATES, key=lambda known: abs(known - taken))
@@ -127,12 +129,19 @@ def of_processes(
 
 def _of_ends(records: Sequence[Record], found: Sequence[Process], ends: Sequence[Ending]) -> Iterable[Notice]:
     """Yield what no record holds of each end: one notice for all processes that ended in the same way."""
-    alike: dict[Notice, list[int]] = {}
+    alike: dict[tuple[Notice, bool], list[int]] = {}
     for index, (process, end) in enumerate(zip(found, ends, strict=True)):
         if not end.complete:
-            alike.setdefault(_of_end(process, end), []).append(index)
-    for notice, which in alike.items():
-        numbers = {**notice.numbers, **_most_lost([ends[index] for index in which])}
+            notice = _of_end(process, end)
+            # A Pool ends its workers so: where nothing is lost by it, there is nothing to say.
+            if not (end.kept and notice.code == "worker-unrecorded"):
+                alike.setdefault((notice, end.kept), []).append(index)
+    for (notice, kept), which in alike.items():
+        numbers = {**notice.numbers}
+        if kept:
+            numbers["kept"] = len(which)
+        else:
+            numbers.update(_most_lost([ends[index] for index in which]))
         estimated = sum(
             records[index].tracer == "cprofile" and records[index].state == "snapshot" for index in which
         )

@@ -34,6 +34,7 @@ __all__ = [
     "SeenThread",
     "TargetEnd",
     "Task",
+    "ThreadName",
     "ThreadTable",
 ]
 
@@ -191,6 +192,14 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadName:
+    """What the program calls a thread."""
+
+    tid: Number
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Notes:
     """What an agent has to say of its own work; empty where nothing was unusual."""
 
@@ -199,6 +208,7 @@ class Notes:
     write_failed: str = ""
     displaced: bool = False
     no_snapshots: bool = False
+    tables_full: bool = False
     sampled: Sampling | None = None
     sampling_failed: str = ""
     nvtx_patched: bool = False
@@ -211,7 +221,10 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """One process image, up to its end or to its last snapshot."""
+    """One process image, up to its end or to its last snapshot.
+
+    Where `mapped` is true, `codes` and `threads` are in the file of its tracer, up to the end.
+    """
 
     pid: Number
     ppid: Count
@@ -243,6 +256,8 @@ class Record:
     notes: Notes
     codes: Codes
     threads: tuple[ThreadTable, ...]
+    mapped: bool = False
+    thread_names: tuple[ThreadName, ...] = ()
     cpu_s: Seconds | None = None
     voluntary_switches: Count | None = None
     involuntary_switches: Count | None = None

@@ -313,6 +313,7 @@ _RECORD = Codec(
         "pools": _optional(_many(_row(types.PoolRow), _MOST_ROWS)),
         "notes": _NOTES.read,
         "machine": _readings,
+        "thread_names": _many(_row(types.ThreadName), _MOST_ROWS),
     },
 )
 _SEEN_THREAD = Codec(SeenThread, readers={"rows": _sample_rows})

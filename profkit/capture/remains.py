@@ -1,7 +1,8 @@
 """What agents left in a spool directory beside their records, `agent.reserve` writes it: kept files and ends.
 
-A kept file is empty unless its process could no longer write records elsewhere; then it holds the newest one. Read
-for `packer`. Everything here was written by a target's process, so all of it is checked.
+A kept file holds what the compiled tracer has traced (`mapped_tables`). Without that it is empty unless its process
+could no longer write records elsewhere; then it holds the newest one. Read for `packer`. Everything here was written
+by a target's process, so all of it is checked.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pathlib import Path
 from profkit.capture.agent.reserve import END_SUFFIX, RESERVE_SUFFIX
 from profkit.capture.endings import LeftEnd, Unrecorded, error_text
 
-__all__ = ["kept_records", "left_ends", "unrecorded"]
+__all__ = ["kept_files", "left_ends", "unrecorded"]
 
 
-def kept_records(spool: Path) -> Iterator[Path]:
-    """Yield the kept files that hold something."""
+def kept_files(spool: Path) -> Iterator[Path]:
+    """Yield the kept files that hold something: a record, or the tables of a tracer."""
     for path in sorted(spool.glob("*" + RESERVE_SUFFIX)):
         try:
             filled = path.stat().st_size > 0

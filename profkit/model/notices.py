@@ -64,7 +64,7 @@ class Meaning(NamedTuple):
     numbers: Mapping[str, str] = MappingProxyType({})
 
 
-_UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?"}
+_UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?", "kept": "count?"}
 
 #: Every code. A code never changes its meaning: another meaning gets another code.
 CODES: Mapping[str, Meaning] = {
@@ -74,6 +74,7 @@ CODES: Mapping[str, Meaning] = {
     "not-cpython": Meaning("the interpreter's name"),
     "snapshots-not-written": Meaning("the system's error"),
     "no-snapshots": Meaning(),
+    "tables-full": Meaning(),
     "profile-function-replaced": Meaning(),
     "waiting-sampled": Meaning("", {"rate": "Hz"}),
     "waiting-sampling-failed": Meaning("the exception"),

@@ -67,6 +67,8 @@ def _own_cprofile(said: Mapping[str, Any]) -> str:
 def _after_record(said: Mapping[str, Any], *, exact: bool = False) -> str:
     """Say what is not in the record of a process that went on after it, as far as that is known."""
     several = len(said["pids"]) > 1
+    if "kept" in said:
+        return "its functions are complete" if not several else "their functions are complete"
     if "lost_s" not in said:
         lost = "what came after its newest record is missing"
     elif several:
@@ -122,6 +124,8 @@ def _process_running(said: Mapping[str, Any]) -> str:
         used = f" (at least {said['cpu_s']} of CPU)" if "cpu_s" in said else ""
         at_most = "at most " if len(said["pids"]) > 1 else ""
         since = f", {at_most}{said['lost_s']}{used} after its newest record"
+    if "kept" in said:
+        return "still running when the run file was written: what came after that is missing"
     return f"still running when the run file was written{since}: what came after that is missing{_estimated(said)}"
 
 
@@ -192,6 +196,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
+    "tables-full": "there was no room for all of its functions in the spool directory: some are missing",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "profile-function-replaced": (
         "the program, or a profiler that it uses, took the place of profkit's: functions are not recorded from there "

@@ -524,3 +524,37 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
         check=True,
     )
     assert done.stdout == f"{cpus > 1}\n"
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: bool) -> None:
+    """However large it is: soon no record of it is written any more."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import time\n"
+        "def made(number):\n"
+        "    names = {}\n"
+        "    exec(compile('def f(): pass', '/file%d.py' % number, 'exec'), names)\n"
+        "    return names['f']\n"
+        "for function in [made(number) for number in range(10_000)]:\n"
+        "    function()\n"
+        "open('idle', 'w').close()\n"
+        "time.sleep(5)\n"
+    )
+    launcher = subprocess.Popen(
+        profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, str(program)),
+        cwd=tmp_path,
+        env=environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"})),
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "idle").exists():
+        assert time.monotonic() < deadline, "the program does not begin"
+        time.sleep(0.05)
+    records = set()
+    end = time.monotonic() + 4.5
+    while time.monotonic() < end:
+        records |= {path.stat().st_mtime_ns for path in tmp_path.glob(".run.prof.spool-*/*.record")}
+        time.sleep(0.05)
+    # One that was due when it began to do nothing, and without the tracer one for what it had done until then.
+    assert 1 <= len(records) <= (2 if compiled else 3)
+    assert launcher.wait(60) == 0

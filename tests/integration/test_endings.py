@@ -15,7 +15,7 @@ import pytest
 
 from profkit.formats import load_run
 from profkit.model import Notice, Run
-from tests.integration.capturing import calls, captured, environment, profkit_command, run_capture
+from tests.integration.capturing import calls, captured, column, environment, profkit_command, run_capture
 from tests.requirements import require
 
 #: Works for half a second, so that there are records, then does what is tried and works again in another function.
@@ -58,6 +58,21 @@ def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: 
     (process,) = run.processes
     notice = said(run)
     assert (process.exit, notice.code, notice.subject) == ("killed", "killed-by-signal", "SIGALRM")
+    assert notice.numbers.keys() == {"kept", "pids"}
+    # The timer was set before the call, which has all of the time up to the end.
+    assert 1.9 < column(process, "<built-in method builtins.sum>", "tottime") < process.wall_s  # type: ignore[operator]
+    assert process.threads[0].profile.total == pytest.approx(process.wall_s, abs=0.1)
+    assert "ended by SIGALRM; its functions are complete" in done.stderr
+
+
+def test_the_same_without_the_tracer(tmp_path: Path) -> None:
+    env = environment(PROFKIT_NO_NATIVE="1")
+    done = run_capture(tmp_path, sys.executable, program(tmp_path, STUCK), env=env)
+    assert done.returncode == -signal.SIGALRM
+    run = load_run(tmp_path / "run.prof")
+    (process,) = run.processes
+    notice = said(run)
+    assert (process.exit, notice.code, notice.subject) == ("killed", "killed-by-signal", "SIGALRM")
     # The timer was set before the call, and no record was written in it.
     assert notice.numbers["lost_s"] > 1.9  # type: ignore[operator]
     assert 0 < notice.numbers["cpu_s"] < process.cpu_s < process.wall_s < run.manifest.wall_s  # type: ignore[operator, union-attr]
@@ -66,15 +81,21 @@ def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: 
 
 def test_a_child_that_holds_the_interpreter_when_it_is_killed(tmp_path: Path) -> None:
     """Its status is its parent's to know; that it is gone, and when, is seen."""
-    done = run_capture(tmp_path, "bash", "-c", f"'{sys.executable}' '{program(tmp_path, STUCK)}'; exit 0")
-    assert done.returncode == 0
-    run = load_run(tmp_path / "run.prof")
-    (process,) = (p for p in run.processes if p.profiled)
-    notice = said(run, "ended-unrecorded")
-    assert process.exit == "ended"
-    assert notice.numbers["pids"] == (process.pid,)
-    assert notice.numbers["lost_s"] > 1.9  # type: ignore[operator]
-    assert notice.numbers["cpu_s"] > 0  # type: ignore[operator]
+    for compiled in (True, False):
+        env = environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"}))
+        shell = f"'{sys.executable}' '{program(tmp_path, STUCK)}'; exit 0"
+        done = run_capture(tmp_path, "bash", "-c", shell, env=env)
+        assert done.returncode == 0
+        run = load_run(tmp_path / "run.prof")
+        (process,) = (p for p in run.processes if p.profiled)
+        notice = said(run, "ended-unrecorded")
+        assert process.exit == "ended"
+        assert notice.numbers["pids"] == (process.pid,)
+        if compiled:
+            assert column(process, "<built-in method builtins.sum>", "tottime") > 1.8
+            continue
+        assert notice.numbers["lost_s"] > 1.9  # type: ignore[operator]
+        assert notice.numbers["cpu_s"] > 0  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -122,10 +143,14 @@ def test_killed_long_after_it_gave_up_its_rights(tmp_path: Path) -> None:
 
 
 def test_a_process_that_closes_every_descriptor_and_then_gives_up_its_rights(tmp_path: Path) -> None:
-    """Nothing is left to write to: the exit code is known, and from when on it is not recorded."""
+    """What is mapped is left. Without the tracer the exit code is known, and from when on it is not recorded."""
     root()
     text = WORKS + "os.closerange(3, 4096)\nos.setuid(65534)\nlate(1)\n"
-    run_capture(tmp_path, sys.executable, program(tmp_path, text))
+    run = captured(tmp_path, sys.executable, program(tmp_path, text))
+    assert not run.warnings
+    assert calls(run.processes[0])["late"] == 1
+    env = environment(PROFKIT_NO_NATIVE="1")
+    run_capture(tmp_path, sys.executable, program(tmp_path, text), env=env)
     run = load_run(tmp_path / "run.prof")
     notice = said(run, "exited-unrecorded")
     assert (run.processes[0].exit, notice.numbers["status"]) == ("exited", 0)
@@ -133,19 +158,24 @@ def test_a_process_that_closes_every_descriptor_and_then_gives_up_its_rights(tmp
     assert "late" not in calls(run.processes[0])
 
 
-@pytest.mark.parametrize("size", [0, 1000])
-def test_a_limit_on_the_size_of_files(tmp_path: Path, size: int) -> None:
-    """The end is known although nothing can be written: a symbolic link needs no space."""
+@pytest.mark.parametrize(("size", "compiled"), [(0, True), (0, False), (1000, True), (1000, False)])
+def test_a_limit_on_the_size_of_files(tmp_path: Path, size: int, compiled: bool) -> None:
+    """The end is known although nothing can be written: a symbolic link needs no space, nor does what is mapped."""
+    env = environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"}))
     limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
     text = (limit + WORKS if size == 0 else WORKS + limit) + "late(0.3)\nsys.exit(3)\n"
     text = "import resource\n" + text
     # Through a shell, so that the exit code is not known from outside.
     shell = "ulimit -f 0; " if size == 0 else ""
     done = run_capture(
-        tmp_path, "bash", "-c", f"{shell}'{sys.executable}' '{program(tmp_path, text)}'; test $? = 3"
+        tmp_path, "bash", "-c", f"{shell}'{sys.executable}' '{program(tmp_path, text)}'; test $? = 3", env=env
     )
     assert done.returncode == 0
     run = load_run(tmp_path / "run.prof")
+    if size and compiled:
+        assert not run.warnings
+        assert calls(next(p for p in run.processes if p.profiled))["late"] == 1
+        return
     notice = said(run)
     assert notice.subject == os.strerror(27)
     if size == 0:
@@ -176,11 +206,12 @@ def test_a_python_without_an_agent_is_not_said_to_have_begun(tmp_path: Path, wor
     assert said(run) == Notice("no-record")
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_full_disk(tmp_path: Path, compiled: bool) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
-    mount = f"mount -t tmpfs -o size=256k none {disk}"
+    mount = f"mount -t tmpfs -o size=1m none {disk}"
     try:
         allowed = subprocess.run([*private, mount], capture_output=True).returncode == 0
     except FileNotFoundError:
@@ -201,7 +232,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [*private, script, "-", shlex.join(capture)],
-        env=environment(JOIN=shlex.join(join)),
+        env=environment(JOIN=shlex.join(join), **({} if compiled else {"PROFKIT_NO_NATIVE": "1"})),
         capture_output=True,
         text=True,
         check=False,
@@ -213,10 +244,15 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert run.manifest.exit_status == 3, "what the launcher knew at the end is lost"
     assert run.manifest.wall_s > 1
     found = {notice.code: notice for notice in run.warnings}
-    assert set(found) == {"last-record-failed", "samples-not-saved"}
-    assert {notice.subject for notice in run.warnings} == {os.strerror(28)}
-    assert found["last-record-failed"].numbers["lost_s"] >= 1  # type: ignore[operator]
+    full = found.pop("tables-full", None)
+    assert set(found) == {"samples-not-saved"} | (set() if compiled else {"last-record-failed"})
+    assert {notice.subject for notice in found.values()} == {os.strerror(28)}
     assert run.processes[0].exit == "exited"
+    if compiled:
+        assert calls(run.processes[0])["work"] >= 1
+        assert "late" in calls(run.processes[0]) or full, "what is missing is said"
+    else:
+        assert found["last-record-failed"].numbers["lost_s"] >= 1  # type: ignore[operator]
 
 
 def test_a_signal_after_the_last_record(tmp_path: Path) -> None:
@@ -362,7 +398,8 @@ def test_a_spool_that_is_merged_on_another_machine(tmp_path: Path) -> None:
 
 
 def test_json_has_the_state_and_what_is_lost(tmp_path: Path) -> None:
-    run_capture(tmp_path, sys.executable, program(tmp_path, WORKS + "os.kill(os.getpid(), 9)"))
+    env = environment(PROFKIT_NO_NATIVE="1")
+    run_capture(tmp_path, sys.executable, program(tmp_path, WORKS + "os.kill(os.getpid(), 9)"), env=env)
     shown = subprocess.run(
         profkit_command("show", "run.prof", "--format", "json"),
         cwd=tmp_path,
@@ -375,4 +412,4 @@ def test_json_has_the_state_and_what_is_lost(tmp_path: Path) -> None:
     assert [process["exit"] for process in document["processes"]] == ["killed"]
     (warning,) = document["warnings"]
     assert (warning["code"], warning["subject"]) == ("killed-by-signal", "SIGKILL")
-    assert set(warning["numbers"]) == {"lost_s", "cpu_s", "pids"}
+    assert set(warning["numbers"]) == {"lost_s", "cpu_s", "estimated", "pids"}

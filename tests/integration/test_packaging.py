@@ -90,7 +90,7 @@ def test_a_release_holds_tracers_of_older_interpreters(tree: Path, backend: Path
     zipfile.ZipFile(wheel(tree)).extractall(target)
     code = "from profkit.capture.agent.native import load; print(load().__name__)"
     found = subprocess.run([interpreter("3.8"), "-c", code], cwd=target, capture_output=True, text=True)
-    assert found.stdout == "Collector\n", found.stderr
+    assert found.stdout == "_tracer\n", found.stderr
 
 
 @pytest.mark.parametrize("strict", ["0", "1"])

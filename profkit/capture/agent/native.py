@@ -16,7 +16,7 @@ from _frozen_importlib_external import ExtensionFileLoader
 
 from . import record_file, settings
 from .ended import EndedThreads, accumulate
-from .tracer import PER_THREAD, Traced, Tracer, without
+from .tracer import HERE, PER_THREAD, Traced, Tracer, without
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
     from .tracer import Codes
 
+#: Threads among which those that have ended are not looked for.
+_FEW_THREADS = 32
+
 
 def load() -> Any:
-    """Return the native ``Collector`` type for this interpreter, ``None`` where there is none."""
+    """Return the native tracer's module for this interpreter, ``None`` where there is none."""
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
     directory = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "lib")
@@ -44,12 +47,12 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
-            if not hasattr(module, "follow_ranges") or not hasattr(module.Collector, "displaced"):
+            if not hasattr(module, "sync_tables"):
                 return None  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
                 module.follow_ranges(injected)
-            return module.Collector
+            return module
         except ImportError:
             return None  # another C library, a free-threaded build: what it refuses, cProfile can do
         finally:
@@ -57,11 +60,38 @@ def load() -> Any:
     return None
 
 
-def tracer(collector: Any) -> Tracer:
-    """Return a tracer with this type of collector, or with cProfile's for ``None``."""
-    if collector is None:
+def tracer(module: Any, mapped: bool = False) -> Tracer:
+    """Return a tracer with the collector of this module, or with cProfile's for ``None``.
+
+    Parameters
+    ----------
+    module
+        What `load` has returned.
+    mapped
+        Whether `map_tables` has been called: the tables are in a file, and nothing has to be read here.
+    """
+    if module is None:
         return Tracer()
-    return ThreadTracer(collector) if PER_THREAD else ProcessTracer(collector)
+    kind = ThreadTracer if PER_THREAD else ProcessTracer
+    return kind(module.Collector, mapped)
+
+
+def map_tables(module: Any, path: str, descriptor: int) -> bool:
+    """Keep the tables of this process in a file that exists and is empty; return whether that is possible.
+
+    Parameters
+    ----------
+    module
+        What `load` has returned.
+    path, descriptor
+        The file, and a descriptor of it that is kept open; -1 without one.
+    """
+    if module is None:
+        return False
+    try:
+        return bool(module.map_tables(path, HERE, descriptor))
+    except (OSError, ValueError):
+        return False  # a path that cannot be encoded
 
 
 class ThreadTracer(Tracer):
@@ -69,9 +99,25 @@ class ThreadTracer(Tracer):
 
     kind = "native"
 
-    def __init__(self, collector: Any) -> None:
+    def __init__(self, collector: Any, mapped: bool) -> None:
         super().__init__()
         self._collector = collector
+        self._mapped = mapped
+        self._look_for_ended = 2 * _FEW_THREADS
+
+    def _trace_this_thread(self, name: str, base_depth: int) -> Traced:
+        if self._mapped and len(self._living) >= self._look_for_ended:
+            for ident, traced in list(self._living.items()):
+                if traced is not self._main and traced.collector.ended():
+                    self._end(ident)
+            self._look_for_ended = 2 * max(_FEW_THREADS, len(self._living))
+        return super()._trace_this_thread(name, base_depth)
+
+    def _end(self, ident: int) -> None:
+        if self._mapped:
+            self._living.pop(ident, None)  # the file has its table
+        else:
+            super()._end(ident)
 
     def _new(self, ident: int, name: str, base_depth: int) -> Traced:
         return _NativeTraced(self._collector, ident, name, base_depth)
@@ -98,7 +144,7 @@ class ProcessTracer(Tracer):
 
     kind = "native"
 
-    def __init__(self, collector: Any) -> None:
+    def __init__(self, collector: Any, mapped: bool) -> None:
         super().__init__()
         self._collector = collector()
         self._names: Dict[int, str] = {}
@@ -129,7 +175,7 @@ class ProcessTracer(Tracer):
         return bool(self._collector.displaced())
 
     def read(self) -> List[Dict[str, Any]]:
-        self._names.update(_thread_names())
+        self._names.update(thread_names())
         for thread in self._collector.take_ended():
             table = self._table(thread)
             if table["functions"] or table["open"]:
@@ -150,7 +196,7 @@ class ProcessTracer(Tracer):
         return table
 
 
-def _thread_names() -> Dict[int, str]:
+def thread_names() -> Dict[int, str]:
     """Names of the threads that `threading` knows, also of ended ones whose objects the target keeps."""
     module = sys.modules.get("threading")
     try:

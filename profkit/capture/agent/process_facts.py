@@ -77,6 +77,16 @@ def state(final: bool) -> Dict[str, Any]:
     return record
 
 
+def script_directory() -> List[str]:
+    """Return what Python puts in front of the import path when the agent has begun, and before the program does."""
+    argv = getattr(sys, "argv", None)
+    if not argv or sys.flags.isolated or getattr(sys.flags, "safe_path", False):
+        return []
+    if argv[0] in ("-c", "-m"):
+        return [_cwd()]
+    return [os.path.dirname(os.path.realpath(argv[0]))] if os.path.isfile(argv[0]) else []
+
+
 def affinity() -> List[int]:
     """Return the numbers of the CPUs that this process may use, in order; empty where the system does not say."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -167,6 +177,16 @@ def _cwd() -> str:
         return os.getcwd()
     except OSError:
         return ""  # the directory was removed under the process
+
+
+def name_of_worker(frame: Any) -> str:
+    """Return what multiprocessing calls the process that it is forking in this frame, empty if it is not."""
+    code = frame.f_code
+    if code.co_name != "_launch" or not code.co_filename.endswith(
+        os.path.join("multiprocessing", "popen_fork.py")
+    ):
+        return ""
+    return str(getattr(frame.f_locals.get("process_obj"), "name", ""))
 
 
 def _multiprocessing_name(command: List[str]) -> str:

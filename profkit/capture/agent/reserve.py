@@ -46,7 +46,7 @@ class Reserve:
         Called while the process has one thread, so that no other takes the number in between. Raises nothing.
         """
         try:
-            fd = _open(path + RESERVE_SUFFIX, os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            fd = _open(path + RESERVE_SUFFIX, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         except OSError:
             return
         try:
@@ -59,6 +59,11 @@ class Reserve:
             pass  # beyond the limit of the process
         finally:
             _close(fd)
+
+    @property
+    def descriptor(self) -> int:
+        """Number of the descriptor that is kept, -1 without one."""
+        return self._fd
 
     def close(self) -> None:
         """Close what is kept, in a forked child too; the file stays."""

@@ -1,8 +1,10 @@
 """One target process from the agent's first instruction to its last: wires facts, tracer and ticker together.
 
-A record of the whole process so far is written (to a temporary name, then renamed) at every tick and at the
-end, so that whatever kills the process, its last record stands. The end is seen in three places: `atexit`,
-`os._exit` (which multiprocessing's children call) and the exec family, for which `os` gets thin wrappers.
+The native tracer keeps functions in a mapped file, which is complete whatever ends the process. The facts about it
+are in a record, which is written (to a temporary name, then renamed) at the begin and at the end, and in between by
+threads of the target, less and less often. Without that tracer the functions are in the record, too, and a thread
+writes one at every tick. The end is seen in three places: `atexit`, `os._exit` (which multiprocessing's children
+call) and the exec family, for which `os` gets thin wrappers.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
 from . import native, own_function, process_facts, record_file, settings
-from .reserve import Reserve, leave_end
+from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
-from .ticker import Ticker
-from .tracer import PER_THREAD, Collector
+from .ticker import Ticker, without_collections
+from .tracer import PER_THREAD, Collector, Tracer, thread_name
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
@@ -61,8 +63,12 @@ class Session:
         self._spool = spool
         self._hooks = hooks
         self._native = native.load()
-        self._tracer = native.tracer(self._native)
+        self._mapped = False
+        self._tracer = Tracer()
+        self._starting: List[str] = []  # what Python is about to put into the import path
+        self._worker = ""  # what multiprocessing calls this process, if it forked it
         self._ticker = Ticker(self._tick)
+        self._stopped_for_forks = False  # only where it runs: what is called at a fork makes it slower
         self._pools = Pools()
         self._reserve = Reserve()
         self._identity: Dict[str, Any] = {}
@@ -81,19 +87,21 @@ class Session:
         try:
             self._begin(forked=False)
             if hasattr(os, "register_at_fork"):
-                os.register_at_fork(
-                    before=self._before_fork,
-                    after_in_parent=self._after_fork_in_parent,
-                    after_in_child=self._after_fork_in_child,
-                )
+                os.register_at_fork(after_in_child=self._after_fork_in_child)
             atexit.register(self._end, "exited")
             if self._hooks is not None:
                 self._hooks.install()
             self._wrap_exits()
             self._make_way_for_own_profilers()
             own_function.make_way(
-                (Collector, self._native), self._follows, self._own_function_on, self._own_profiler_off
+                (Collector, getattr(self._native, "Collector", None)),
+                self._follows,
+                self._own_function_on,
+                self._own_profiler_off,
             )
+            self._starting = process_facts.script_directory()
+            self._write_first()
+            self._starting = []
             self._trace(base_depth=0)
         except Exception as error:  # the target must run as without profkit
             self._notes["agent_failed"] = repr(error)
@@ -103,6 +111,7 @@ class Session:
         self._over = False
         self._notes = {}
         self._interval = settings.SHORTEST_INTERVAL
+        self._idle_interval = settings.USUAL_INTERVAL
         self._last_read = self._last_cpu = self._snapshot_due = 0.0
         self._identity = process_facts.identity()
         self._identity["forked"] = forked
@@ -119,7 +128,17 @@ class Session:
             "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6)),
         )
         self._reserve.open(self._path)
-        self._ticker.start()
+        path, descriptor = self._path + RESERVE_SUFFIX, self._reserve.descriptor
+        self._mapped = native.map_tables(self._native, path, descriptor)
+        self._tracer = native.tracer(self._native, self._mapped)
+        if self._mapped:
+            first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
+            self._native.serve(thread_name, self._look, first)
+        else:
+            if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
+                self._stopped_for_forks = True
+                os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork_in_parent)
+            self._ticker.start()
 
     def _trace(self, base_depth: int) -> None:
         if sys.implementation.name != "cpython":
@@ -131,12 +150,38 @@ class Session:
 
     # Records
 
+    def _write_first(self) -> None:
+        """Write what the process is; before anything is traced, as what this calls is not the target's."""
+        if self._mapped:
+            try:
+                self._write("snapshot")
+            except Exception as error:
+                self._notes["agent_failed"] = repr(error)
+
+    def _look(self) -> float:
+        """Write what may have changed of the living process; return the seconds until the next time.
+
+        Runs in a thread of the target that makes a call, see `native.tracer`. The tracer's file has everything else.
+        Each time as long passes as the process has lived: what is known of one that is killed is at most half of
+        its age old, and an hour has less than twenty of these.
+        """
+        if self._over or self._writing.locked():
+            return settings.USUAL_INTERVAL
+        took = 0.0
+        try:
+            self._note_displacement()
+            took = self._write("snapshot")
+        except Exception as error:
+            self._notes["agent_failed"] = repr(error)
+        age: float = perf_counter() - self._identity["begin_perf"]
+        return max(age, took / settings.SNAPSHOT_SHARE)
+
     def _tick(self) -> float:
         """Take a sample and, if it is due, a snapshot; return the seconds until the next of either."""
         until_sample = None if self._over else self._tracer.sample()
         now = monotonic()
         if now >= self._snapshot_due:
-            self._snapshot_due = now + settings.LONGEST_INTERVAL  # should it fail
+            self._snapshot_due = now + settings.USUAL_INTERVAL  # should it fail
             self._snapshot_due = now + self._snapshot()
         until_snapshot = self._snapshot_due - monotonic()
         return until_snapshot if until_sample is None else min(until_sample, until_snapshot)
@@ -144,20 +189,21 @@ class Session:
     def _snapshot(self) -> float:
         """Write a record of the living process; return the seconds until the next."""
         if self._over:
-            return settings.LONGEST_INTERVAL
+            return settings.USUAL_INTERVAL
         if self._writing.locked():
             return self._interval  # the ticker before this one, which a fork has stopped, is not done yet
         now, cpu = perf_counter(), self._used()
-        idle = cpu - self._last_cpu < settings.IDLE_CPU
-        if idle and now - self._last_read < settings.LONGEST_INTERVAL - self._interval:
+        idle_cpu = max(settings.IDLE_CPU, settings.IDLE_RATE * (now - self._last_read))
+        idle = cpu - self._last_cpu < idle_cpu
+        if idle and now - self._last_read < self._idle_interval - self._interval:
             return self._interval
         self._note_displacement()
         took = self._write("snapshot")
         self._last_read = perf_counter()
         self._last_cpu = self._used()
-        self._interval = min(
-            self._next_interval_at_most(), max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
-        )
+        affordable = max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
+        self._interval = min(2 * self._interval, affordable)
+        self._idle_interval = max(settings.USUAL_INTERVAL, took / settings.IDLE_SHARE)
         return self._interval
 
     def _used(self) -> float:
@@ -165,15 +211,12 @@ class Session:
         sampling = self._tracer.sampling
         return process_time() - (0.0 if sampling is None else sampling.cost_s)
 
-    def _next_interval_at_most(self) -> float:
-        return min(settings.LONGEST_INTERVAL, 2 * self._interval)
-
     def _write(self, state: str) -> float:
         """Replace the process's record; return the CPU seconds that it took."""
         # Not for ever: a snapshot may hang on a file system that does not answer.
         mine = self._writing.acquire(True, _LONGEST_WAIT)
         try:
-            return self._write_alone(state)
+            return without_collections(self._write_alone, state)
         finally:
             if mine:
                 self._writing.release()
@@ -182,6 +225,8 @@ class Session:
         begun = thread_time()
         record = dict(self._identity)
         record.update(process_facts.state(state != "snapshot"))
+        record["path"] = self._starting + record["path"]
+        record["worker"] = record["worker"] or self._worker
         if self._machine is not None:
             record["machine"] = [self._first_reading, self._machine.reading()]
             record["quota_cpus"] = self._quota
@@ -196,7 +241,11 @@ class Session:
         record["agent_tids"] = sorted(self._ticker.tids)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in self._ticker.tids]
         record["tracer"] = self._tracer.kind
-        record["threads"] = self._tracer.read()
+        if self._mapped and state != "snapshot":
+            self._native.sync_tables()
+        record["mapped"] = self._mapped
+        record["threads"] = [] if self._mapped else self._tracer.read()
+        record["thread_names"] = [list(item) for item in native.thread_names().items()]
         record["codes"] = self._tracer.codes.packed()
         record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
@@ -220,7 +269,9 @@ class Session:
             if state == "snapshot" and self._over:
                 return 0.0
             # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
-            if not self._reserve.write(parts, error):
+            if not (
+                self._native.keep(b"".join(parts)) if self._mapped else self._reserve.write(parts, error)
+            ):
                 self._notes["write_failed"] = "%s" % error
                 if state != "snapshot":
                     leave_end(self._path, state, error, record["perf"], process_time())
@@ -267,14 +318,13 @@ class Session:
         self._ticker.stop()
 
     def _after_fork_in_parent(self) -> None:
-        if not self._over:
+        if not self._over and not self._mapped:
             self._ticker.start_after(sys._getframe().f_back)
 
     def _after_fork_in_child(self) -> None:
         try:
             inherited = self._tracer
             inherited.finish()
-            self._tracer = native.tracer(self._native)
             self._inherited = inherited  # freeing the parent's entries here would only cost time
             self._ticker.forget()
             self._pools.forget()
@@ -284,7 +334,9 @@ class Session:
             frame: Any = sys._getframe().f_back
             while frame is not None:
                 depth += 1
+                self._worker = process_facts.name_of_worker(frame) or self._worker
                 frame = frame.f_back
+            self._write_first()
             self._trace(base_depth=depth)
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
@@ -303,8 +355,10 @@ class Session:
                     return original(*args, **kwargs)
                 finally:  # an exec that failed
                     self._over = False
+                    if not self._mapped:
+                        self._ticker.start()
+                    self._write_first()  # the record says that the process has ended
                     self._trace_again()
-                    self._ticker.start()
 
             wrapper.__name__ = wrapper.__qualname__ = name
             wrapper.__module__ = "os"

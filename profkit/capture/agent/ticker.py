@@ -31,6 +31,11 @@ _MONITORING: Any = getattr(sys, "monitoring", None)
 #: Tools with a higher number are called first, and cProfile is tool 2: above it we run before it sees the event.
 _TOOLS = (4, 3, 5)
 
+#: The modules `gc` and `itertools`; whether the target uses them stays to be seen.
+_modules: List[Any] = []
+#: Thresholds that no program reaches.
+_NEVER = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+
 #: Seconds to wait for the thread before a fork; a fork must not hang on a stuck file system.
 _JOIN_TIMEOUT = 2.0
 
@@ -52,6 +57,7 @@ class Ticker:
         """In a forked child: no thread of the parent's is there, and their locks and tools are worth nothing."""
         for tool, (code, event) in getattr(self, "_tools", {}).items():
             _release_tool(tool, code, event)
+        _Collections.put_back()
         self._tools: Dict[int, Tuple[Any, int]] = {}
         self._running: List[Tuple[Any, Any]] = []
         self._starting = _thread.allocate_lock()
@@ -168,8 +174,9 @@ class Ticker:
 
     def _run(self, stop: Any, done: Any) -> None:
         try:
-            while not stop.acquire(True, max(0.0, self._due - monotonic())):
-                delay = settings.LONGEST_INTERVAL
+            collections = _Collections()
+            while not collections.wait(stop, max(0.0, self._due - monotonic())):
+                delay = settings.USUAL_INTERVAL
                 try:
                     delay = self._tick()
                 except Exception:
@@ -177,6 +184,70 @@ class Ticker:
                 self._due = monotonic() + delay
         finally:
             done.release()
+
+
+class _Collections:
+    """Keeps the garbage collector out of this thread, in which it would run finalisers of the target's objects.
+
+    Its thresholds are raised but while the thread waits, and put back unless the target has set others. Switching it
+    off and on again would undo what the target does to that switch at the same time.
+    """
+
+    #: The target's thresholds, once they were raised.
+    _before: Any = None
+
+    def __init__(self) -> None:
+        self._known = hasattr(_modules[0], "set_threshold")
+        if self._known:
+            _Collections._before = _modules[0].get_threshold()
+            _modules[0].set_threshold(*_NEVER)
+
+    @classmethod
+    def put_back(cls) -> None:
+        """Put the thresholds back, unless the target has set others: the thread is no more."""
+        if cls._before is not None and _modules[0].get_threshold() == _NEVER:
+            _modules[0].set_threshold(*cls._before)
+
+    def wait(self, stop: Any, seconds: float) -> bool:
+        """Wait for a lock, at most so long, with collections as they were; return whether it is ours."""
+        if not self._known:
+            taken: bool = stop.acquire(True, seconds)
+            return taken
+        collector, each = _modules[0], _modules[1].starmap
+        own = collector.get_threshold() == _NEVER
+        steps = [
+            each(collector.set_threshold, [self._before]) if own else each(collector.get_threshold, [()]),
+            each(stop.acquire, [(True, seconds)]),
+            each(collector.get_threshold, [()]),
+            each(collector.set_threshold, [_NEVER]),
+        ]
+        # In one piece: nothing is allocated between the steps, so that no collection comes to be due here.
+        _, taken, _Collections._before, _ = list(map(next, steps))
+        if taken:
+            self.put_back()
+        return bool(taken)
+
+
+def without_collections(call: Callable[[str], float], argument: str) -> float:
+    """Call a function of ours in a thread of the target's, and leave collections to what the target does itself."""
+    collector = _modules[0]
+    if not hasattr(collector, "set_threshold"):
+        return call(argument)
+    before = collector.get_threshold()
+    collector.set_threshold(*_NEVER)
+    try:
+        return call(argument)
+    finally:
+        if collector.get_threshold() == _NEVER:
+            collector.set_threshold(*before)
+
+
+def _load_modules() -> None:
+    for name in ("gc", "itertools"):
+        known = sys.modules.get(name)
+        _modules.append(__import__(name))
+        if known is None:
+            sys.modules.pop(name, None)
 
 
 def _carrier() -> None:
@@ -187,3 +258,6 @@ def _release_tool(tool: int, code: Any, event: int) -> None:
     _MONITORING.set_local_events(tool, code, 0)
     _MONITORING.register_callback(tool, event, None)
     _MONITORING.free_tool_id(tool)
+
+
+_load_modules()

@@ -24,7 +24,8 @@ TYPE_CHECKING = False  # the module `typing` would cost every process of the tar
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Set, Tuple
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+#: Where the agent is: its own functions are not the target's.
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 #: Whether every thread needs, and gets, its own collector.
 PER_THREAD = sys.version_info < (3, 12)
@@ -300,7 +301,7 @@ class Codes:
                 # Plain strings: compile() keeps a subclass of `str`, and marshal takes none.
                 file, name = str.__str__(code.co_filename), str.__str__(code.co_name)
                 self._add(file, code.co_firstlineno, name, str.__str__(getattr(code, "co_qualname", "")))
-                if file.startswith(_HERE):
+                if file.startswith(HERE):
                     self.hidden.add(number)
         return number
 

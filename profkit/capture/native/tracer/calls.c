@@ -2,9 +2,8 @@
 #include "calls.h"
 
 void calls_resynchronise(struct table *table, const void *key) {
-    /* Most often a call that began before the tracer did. */
-    struct function *function = table_open_function(table, key);
-    if (!function)
+    struct call *found = table_open_call(table, key);
+    if (!found)
         return;
     int64_t now = clock_ticks();
     if (now - table->last > table->long_gap || now > table->due)
@@ -12,12 +11,8 @@ void calls_resynchronise(struct table *table, const void *key) {
     if (table->context)
         ranges_charge(table, table->top->function, now);
     table->last = now;
-    while (table->top > table->stack) {
-        bool found = table->top->function == function;
+    while (table->top >= found)
         call_closes(table, now);
-        if (found)
-            return;
-    }
 }
 
 void calls_abandon_all(struct table *table) {

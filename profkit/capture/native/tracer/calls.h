@@ -8,6 +8,7 @@
 
 #include "tables.h"
 
+#include "agent.h"
 #include "clock.h"
 #include "ranges.h"
 #include "waiting.h"
@@ -21,39 +22,48 @@ void calls_close_all(struct table *table, bool own_thread);
 /* The same where it has not been traced since its last event: what it did later is no call's. */
 void calls_abandon_all(struct table *table);
 
-static inline void call_begins(struct table *table, const void *key, PyObject *object, PyObject *self) {
+/* -1 with an exception where the target is to get one, see agent.h. */
+static inline int call_begins(struct table *table, const void *key, PyObject *object, PyObject *self) {
     struct function *caller = table->top->function;
     struct edge *edge = caller->last;
-    if (UNLIKELY(edge->key != key)) {
+    if (UNLIKELY(caller->last_key != key)) {
         edge = edges_find(&caller->callees, key);
-        if (UNLIKELY(!edge)) {
+        if (LIKELY(edge)) {
+            caller->last_key = key;
+            caller->last = edge;
+        } else {
             edge = table_add_edge(table, caller, key, object, self);
             if (!edge) {
                 table->lost++;
-                return;
+                return 0;
             }
         }
-        caller->last = edge;
     }
     if (UNLIKELY(table->top + 1 == table->limit) && !table_grow_stack(table)) {
         table->lost++;
-        return;
+        return 0;
     }
     struct function *function = edge->callee;
-    struct call *call = ++table->top;
+    struct call *call = table->top + 1;
     call->function = function;
     call->edge = edge;
+    call->key = key;
     call->children = 0;
     function->open++;
     edge->open++;
+    bool due = false;
     int64_t now = clock_ticks();
-    if (UNLIKELY(now - table->last > table->long_gap || now > table->due))
+    if (UNLIKELY(now - table->last > table->long_gap || now > table->due)) {
+        due = now > agent_due;
         now = waiting_charge(table, call - 1, now);
+    }
     if (UNLIKELY(table->context != NULL))
         ranges_call(table, caller, function, now);
     call->wait_at_start = table->wait;
     call->blocked_at_start = table->blocked;
     call->start = table->last = now;
+    table->top = call;
+    return UNLIKELY(due) ? agent_remind(table) : 0;
 }
 
 /* Book the innermost open call, whose end is `now`. */
@@ -88,7 +98,7 @@ static inline void call_closes(struct table *table, int64_t now) {
 }
 
 static inline void call_ends(struct table *table, const void *key) {
-    if (UNLIKELY(table->top->function->key != key)) {
+    if (UNLIKELY(table->top->key != key)) {
         calls_resynchronise(table, key);
         return;
     }

@@ -70,6 +70,12 @@ void clock_start(void) {
 #endif
 }
 
+void clock_describe(int64_t *ticks, int64_t *ns, double *ns_per_tick) {
+    *ticks = began.ticks;
+    *ns = began.ns;
+    *ns_per_tick = first_ns_per_tick;
+}
+
 int64_t clock_ticks_in(int64_t ns) { return (int64_t)((double)ns / first_ns_per_tick); }
 
 int64_t clock_ns_in(int64_t ticks) { return (int64_t)((double)ticks * first_ns_per_tick); }

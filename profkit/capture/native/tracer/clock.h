@@ -39,6 +39,9 @@ static inline int64_t clock_ticks(void) {
 int64_t clock_ticks_in(int64_t ns);
 int64_t clock_ns_in(int64_t ticks);
 
+/* When the counter's rate was first measured, and what it was: 1 where the clock is none. */
+void clock_describe(int64_t *ticks, int64_t *ns, double *ns_per_tick);
+
 /* Seconds a tick, by all the time since clock_start(): the longer, the more exact. */
 double clock_seconds_per_tick(void);
 

@@ -6,10 +6,29 @@
 #include "clock.h"
 #include "hook.h"
 #include "snapshot.h"
+#include "store.h"
 
 static unsigned long long last_serial = 0;
 
+/* The file has the tables of threads that have ended. */
+static void drop_ended(struct collector *collector) {
+    size_t left = 0;
+    for (size_t i = 0; i < collector->n_tables; i++) {
+        struct table *table = collector->tables[i];
+        if (table_ended(table))
+            table_release(table);
+        else
+            collector->tables[left++] = table;
+    }
+    collector->n_tables = left;
+}
+
 struct table *collector_add_table(struct collector *collector) {
+    if (collector->mapped) {
+        if (collector->generation != kernel_generation)
+            return NULL;
+        drop_ended(collector);
+    }
     if (collector->n_tables == collector->room) {
         size_t room = collector->room ? 2 * collector->room : 4;
         struct table **tables = realloc(collector->tables, room * sizeof(struct table *));
@@ -24,10 +43,6 @@ struct table *collector_add_table(struct collector *collector) {
     return table;
 }
 
-bool collector_table_ended(const struct table *table) {
-    return atomic_load(&table->ended) || table->generation != kernel_generation;
-}
-
 static PyObject *collector_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     if (PyTuple_Size(arguments) || (keywords && PyDict_Size(keywords))) {
         PyErr_SetString(PyExc_TypeError, "Collector() takes no arguments");
@@ -35,8 +50,11 @@ static PyObject *collector_new(PyTypeObject *type, PyObject *arguments, PyObject
     }
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct collector *collector = (struct collector *)allocate(type, 0);
-    if (collector)
+    if (collector) {
         collector->serial = ++last_serial;
+        collector->generation = kernel_generation;
+        collector->mapped = store_header != NULL;
+    }
     return (PyObject *)collector;
 }
 
@@ -44,7 +62,8 @@ static void collector_dealloc(PyObject *self) {
     struct collector *collector = (struct collector *)self;
     PyTypeObject *type = Py_TYPE(self);
     for (size_t i = 0; i < collector->n_tables; i++) {
-        table_clear(collector->tables[i]);
+        if (!collector->mapped)
+            table_clear(collector->tables[i]);
         table_release(collector->tables[i]);
     }
     free(collector->tables);
@@ -90,6 +109,11 @@ static PyObject *collector_displaced(PyObject *self, PyObject *Py_UNUSED(nothing
     return PyBool_FromLong(collector->displaced);
 }
 
+static PyObject *collector_ended(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    return PyBool_FromLong(collector->n_tables && table_ended(collector->tables[0]));
+}
+
 static void free_snapshots(struct snapshot **snapshots, size_t n) {
     for (size_t i = 0; i < n; i++)
         snapshot_free(snapshots[i]);
@@ -116,7 +140,7 @@ static PyObject *collector_getstats(PyObject *self, PyObject *Py_UNUSED(nothing)
     struct snapshot **snapshots = calloc(n + 1, sizeof *snapshots);
     for (size_t i = 0; snapshots && i < n; i++) {
         struct table *table = collector->tables[i];
-        bool ended = collector_table_ended(table);
+        bool ended = table_ended(table);
         snapshots[i] = snapshot_take(table, !ended && table->native == own, ended);
         if (!snapshots[i]) {
             free_snapshots(snapshots, i);
@@ -142,7 +166,7 @@ static PyObject *collector_take_ended(PyObject *self, PyObject *Py_UNUSED(nothin
     }
     for (size_t i = 0; i < n; i++) {
         struct table *table = collector->tables[i];
-        bool ended = collector_table_ended(table);
+        bool ended = table_ended(table) && !collector->mapped;
         struct snapshot *snapshot = ended ? snapshot_take(table, false, true) : NULL;
         if (snapshot) { /* where memory does not suffice the table stays for the next time */
             snapshots[taken] = snapshot;
@@ -173,6 +197,8 @@ static PyMethodDef methods[] = {
     {"displaced", collector_displaced, METH_NOARGS,
      "displaced()\n--\n\nWhether another profiler has the place, or nothing, from any thread: nothing was traced\n"
      "since."},
+    {"ended", collector_ended, METH_NOARGS,
+     "ended()\n--\n\nWhether the thread that enabled it first has ended."},
     {"getstats", collector_getstats, METH_NOARGS,
      "getstats()\n--\n\nReturn what was traced so far, from any thread, while tracing goes on.\n\n"
      "A list with one tuple a thread, all of one instant: (native id, ident, ended, measured, lost, entries,\n"
@@ -184,7 +210,8 @@ static PyMethodDef methods[] = {
      "A context is (place of the context around it or -1, domain, name, opener or None, ranges, rows) with a row\n"
      "(code, calls, own, wait, blocked) for each function that ran while these NVTX ranges were open."},
     {"take_ended", collector_take_ended, METH_NOARGS,
-     "take_ended()\n--\n\nReturn what getstats() would of threads that have ended, and forget them."},
+     "take_ended()\n--\n\nReturn what getstats() would of threads that have ended, and forget them; nothing where tables\n"
+     "are in a file."},
     {NULL, NULL, 0, NULL},
 };
 

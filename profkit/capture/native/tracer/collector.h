@@ -8,6 +8,8 @@
 struct collector {
     PyObject_HEAD
     unsigned long long serial; /* never used twice in a process */
+    unsigned generation;
+    bool mapped; /* its tables are in a file, which has them when it has gone, and which a forked child has not */
     bool enabled;
     bool displaced; /* another profiler has taken the place, or the program has unset our events */
     uint64_t thread_state; /* id of the state of the thread that it was enabled in; up to Python 3.11 only */
@@ -17,9 +19,6 @@ struct collector {
 
 /* Make a table for the calling thread and add it; NULL when memory is exhausted. */
 struct table *collector_add_table(struct collector *collector);
-
-/* Whether the thread of a table is gone, by its own end or by a fork that left it behind. */
-bool collector_table_ended(const struct table *table);
 
 /* The type, new; NULL with an exception set on failure. */
 PyObject *collector_type(void);

@@ -18,7 +18,7 @@ static struct table *find_or_add_table(struct collector *collector) {
     pid_t thread = kernel_thread_id();
     for (size_t i = collector->n_tables; i-- > 0;) {
         struct table *table = collector->tables[i];
-        if (table->native == thread && !collector_table_ended(table))
+        if (table->native == thread && !table_ended(table))
             return kernel_last_table = table;
     }
     struct table *table = collector_add_table(collector);
@@ -40,8 +40,8 @@ static inline PyObject *none(void) { return Py_None; }
 
 static PyObject *on_python_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     struct table *table = table_of_this_thread((struct collector *)self);
-    if (LIKELY(table && count > 0))
-        call_begins(table, arguments[0], arguments[0], NULL);
+    if (LIKELY(table && count > 0) && UNLIKELY(call_begins(table, arguments[0], arguments[0], NULL) < 0))
+        return NULL;
     return none();
 }
 
@@ -73,8 +73,8 @@ static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_
     PyObject *bound_to;
     const void *definition = definition_of(arguments, count, &bound_to);
     struct table *table = definition ? table_of_this_thread((struct collector *)self) : NULL;
-    if (table)
-        call_begins(table, definition, arguments[2], bound_to);
+    if (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to) < 0))
+        return NULL;
     return none();
 }
 
@@ -206,7 +206,8 @@ void hook_look(struct collector *collector) {
     collector->displaced = true;
     /* The GIL is held: no thread is in a callback. */
     for (size_t i = 0; i < collector->n_tables; i++)
-        calls_abandon_all(collector->tables[i]);
+        if (!collector->mapped || collector->generation == kernel_generation) /* else they are the parent's */
+            calls_abandon_all(collector->tables[i]);
 }
 
 /* Take a place back that was freed, to see what became of our events and to unset them; stop if they are gone. */
@@ -230,7 +231,7 @@ int hook_disable(struct collector *collector) {
     pid_t own = kernel_thread_id();
     for (size_t i = 0; i < collector->n_tables; i++) {
         struct table *table = collector->tables[i];
-        if (!collector_table_ended(table))
+        if (!table_ended(table))
             calls_close_all(table, table->native == own);
     }
     return failed;

@@ -20,18 +20,19 @@ static inline PyObject *code_of(PyFrameObject *frame) {
 
 static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
     struct table *table = ((struct collector *)self)->tables[0];
+    if (UNLIKELY(table->generation != kernel_generation))
+        return 0; /* in a forked child, whose parent's it is */
     switch (what) {
     case PyTrace_CALL: {
         PyObject *code = code_of(frame);
-        call_begins(table, code, code, NULL);
-        break;
+        return call_begins(table, code, code, NULL);
     }
     case PyTrace_RETURN:
         call_ends(table, code_of(frame));
         break;
     case PyTrace_C_CALL:
         if (PyCFunction_Check(argument))
-            call_begins(table, ((struct c_function *)argument)->definition, argument, NULL);
+            return call_begins(table, ((struct c_function *)argument)->definition, argument, NULL);
         break;
     case PyTrace_C_RETURN:
     case PyTrace_C_EXCEPTION:
@@ -46,7 +47,7 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
 
 static int refuse_other_thread(const struct collector *collector) {
     if (collector->n_tables && (collector->tables[0]->native != kernel_thread_id() ||
-                                collector_table_ended(collector->tables[0]))) {
+                                table_ended(collector->tables[0]))) {
         PyErr_SetString(PyExc_RuntimeError, "a collector belongs to the thread that first enabled it");
         return -1;
     }
@@ -55,7 +56,7 @@ static int refuse_other_thread(const struct collector *collector) {
 
 void hook_look(struct collector *collector) {
     if (!collector->enabled || collector->displaced || !collector->n_tables ||
-        collector_table_ended(collector->tables[0]))
+        table_ended(collector->tables[0]))
         return;
     /* The GIL is held: no thread comes or goes, and none is in on_event(). */
     PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);

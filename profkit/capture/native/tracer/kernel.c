@@ -15,7 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent.h"
 #include "clock.h"
+#include "fold.h"
+#include "store.h"
 #include "tables.h"
 
 /* Our descriptors stay above this where the limit of the process allows: programs that close one of the standard
@@ -72,12 +75,20 @@ static void thread_ends(void *value) {
     free(thread);
 }
 
-/* Runs in a forked child, in its only thread. The descriptor is of the parent's thread. */
+/* Runs in a forked child, in its only thread. The descriptor is of the parent's thread, and so are tables in a file. */
 static void in_forked_child(void) {
+    bool in_file = store_header != NULL;
     kernel_generation++;
+    agent_forget();
+    store_forget();
+    tables_forget();
+    if (in_file)
+        kernel_last_table = NULL;
     if (!here)
         return;
     close_descriptor(here);
+    if (in_file)
+        here->tables = NULL;
     for (struct table *table = here->tables; table; table = table->next_of_thread) {
         table->generation = kernel_generation;
         table->native = kernel_thread_id();

@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+#include "agent.h"
 #include "clock.h"
 #include "collector.h"
 #include "hook.h"
 #include "kernel.h"
 #include "labels.h"
 #include "ranges.h"
+#include "store.h"
 #include "waiting.h"
 
 #ifdef PROFKIT_ABI3
@@ -58,7 +60,57 @@ static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
     return PyBool_FromLong(done);
 }
 
+static PyObject *map_tables(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    PyObject *path = NULL, *prefix = NULL;
+    int descriptor;
+    if (!PyArg_ParseTuple(arguments, "O&O&i", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &prefix, &descriptor)) {
+        Py_XDECREF(path);
+        return NULL;
+    }
+    bool done = store_open(PyBytes_AsString(path), descriptor, PyBytes_AsString(prefix));
+    Py_DECREF(path);
+    Py_DECREF(prefix);
+    return PyBool_FromLong(done);
+}
+
+static PyObject *serve(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    PyObject *name_of, *remind;
+    double seconds;
+    if (!PyArg_ParseTuple(arguments, "OOd", &name_of, &remind, &seconds))
+        return NULL;
+    agent_serve(name_of, remind, seconds);
+    Py_RETURN_NONE;
+}
+
+static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0)
+        return NULL;
+    struct block *block = store_header ? store_take((size_t)size, 0) : NULL;
+    if (block) {
+        memcpy(block->content, data, (size_t)size);
+        store_publish(block, BLOCK_RECORD);
+    }
+    return PyBool_FromLong(block != NULL);
+}
+
+static PyObject *sync_tables(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    store_sync();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"map_tables", map_tables, METH_VARARGS,
+     "map_tables(path, prefix, descriptor)\n--\n\nKeep what is traced from now on in a new file, whatever ends the process;\n"
+     "whether that is possible. Functions whose file begins with prefix are marked as the agent's. The descriptor, if\n"
+     "not -1, is one of the same file for when the path leads there no longer."},
+    {"serve", serve, METH_VARARGS,
+     "serve(name_of, remind, seconds)\n--\n\nHave name_of(ident) called for names of threads that are in a file, and remind()\n"
+     "at the first call that any of them makes after so many seconds, and again after as many as it returns."},
+    {"sync_tables", sync_tables, METH_NOARGS,
+     "sync_tables()\n--\n\nThe process ends: have a network file system write the file of map_tables()."},
+    {"keep", keep, METH_O, "keep(data)\n--\n\nPut a record into the file of map_tables(); whether that is possible."},
     {"follow_ranges", follow_ranges, METH_O,
      "follow_ranges(path)\n--\n\nHave the NVTX collector at this path report ranges; whether it does."},
     {NULL, NULL, 0, NULL},

@@ -6,6 +6,7 @@
 
 #include "../nvtx/listener.h"
 #include "clock.h"
+#include "layout.h"
 
 static struct context *new_context(struct table *table, struct context *parent, uint32_t domain, uint32_t name,
                                    struct function *opener) {
@@ -15,10 +16,12 @@ static struct context *new_context(struct table *table, struct context *parent, 
         return NULL;
     struct context **siblings = parent ? &parent->first_child : &ranges->first_root;
     context->parent = parent;
+    context->parent_number = parent ? parent->number : 0;
+    context->opener_number = opener->number;
     context->domain = domain;
     context->name = name;
     context->opener = opener;
-    context->number = ranges->n_contexts++;
+    context->number = (uint32_t)++ranges->n_contexts;
     context->sibling = *siblings;
     *siblings = context;
     if (ranges->last)
@@ -26,6 +29,7 @@ static struct context *new_context(struct table *table, struct context *parent, 
     else
         ranges->first = context;
     ranges->last = context;
+    atomic_store_explicit(&context->kind, ENTRY_CONTEXT, memory_order_release);
     return context;
 }
 
@@ -44,7 +48,7 @@ struct edge *ranges_row(struct table *table, struct function *function) {
     struct context *context = table->context;
     struct edge *row = edges_find(&context->rows, function);
     if (!row) {
-        row = table_add_row(table, &context->rows, function);
+        row = table_add_row(table, &context->rows, context->number, function);
         if (!row)
             return NULL;
         if (context->last_row)
@@ -60,6 +64,12 @@ struct edge *ranges_row(struct table *table, struct function *function) {
     return row;
 }
 
+static struct ranges *ranges_of(struct table *table) {
+    if (!table->ranges)
+        table->ranges = calloc(1, sizeof *table->ranges);
+    return table->ranges;
+}
+
 /* The innermost function that did not open the range on behalf of its caller, as a context manager does. */
 static struct function *opener_of(const struct table *table) {
     const struct call *call = table->top;
@@ -72,9 +82,7 @@ static void range_opens(struct table *table, uint32_t domain, uint32_t name) {
     int64_t now = clock_ticks();
     if (table->context)
         ranges_charge(table, table->top->function, now);
-    if (!table->ranges)
-        table->ranges = calloc(1, sizeof *table->ranges);
-    struct ranges *ranges = table->ranges;
+    struct ranges *ranges = ranges_of(table);
     if (!ranges)
         return;
     if (ranges->n_open == MOST_OPEN_RANGES) {
@@ -159,6 +167,36 @@ void ranges_close_all(struct table *table, int64_t now) {
     table->context = NULL;
     table->ranges->n_open = table->ranges->deeper = 0;
     pthread_mutex_unlock(&table->lock);
+}
+
+bool ranges_add(struct table *table, const struct table *from, struct function *const *places) {
+    size_t n = from->ranges ? from->ranges->n_contexts : 0;
+    struct context **contexts = n && ranges_of(table) ? calloc(n + 1, sizeof *contexts) : NULL;
+    bool done = contexts || !n;
+    for (const struct context *old = n && done ? from->ranges->first : NULL; old; old = old->next) {
+        struct context *parent = contexts[old->parent_number];
+        struct context *context =
+            context_inside(table, parent, old->domain, old->name, places[old->opener_number]);
+        contexts[old->number] = table->context = context;
+        if (!context)
+            continue; /* so many contexts that even the outermost found no room */
+        if (context != parent)
+            context->count += old->count;
+        for (const struct edge *row = old->first_row; row; row = row->next) {
+            struct edge *here = ranges_row_of(table, places[row->called]);
+            if (!here) {
+                done = false;
+                continue;
+            }
+            here->calls += row->calls;
+            here->own += row->own;
+            here->wait += row->wait;
+            here->blocked += row->blocked;
+        }
+    }
+    table->context = NULL;
+    free(contexts);
+    return done;
 }
 
 void ranges_free(struct table *table) {

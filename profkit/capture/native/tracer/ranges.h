@@ -21,13 +21,16 @@
 #define MOST_CONTEXTS 2000
 
 struct context {
+    _Atomic uint32_t kind;          /* an entry_kind, stored last */
+    uint32_t number;                /* its place in the table's order, from 1 on */
+    uint32_t parent_number;         /* 0 where it has none */
+    uint32_t opener_number;         /* of the function */
+    uint32_t domain, name;          /* numbers of the collector */
+    int64_t count;                  /* ranges that began */
     struct context *parent;
     struct context *next;           /* of the table, in order of first use */
     struct context *first_child, *sibling; /* most recently made first */
     struct function *opener;        /* the base of the table if no function did */
-    uint32_t domain, name;          /* numbers of the collector */
-    size_t number;                  /* its place in the table's order */
-    int64_t count;                  /* ranges that began */
     struct edges rows;              /* by function: `calls`, `own`, `wait`, `blocked` in this context */
     struct edge *first_row, *last_row;
     size_t n_rows;
@@ -54,6 +57,10 @@ struct edge *ranges_row(struct table *table, struct function *function);
 
 /* Tracing ends: close all ranges, after charging what ran until `now`. */
 void ranges_close_all(struct table *table, int64_t now);
+
+/* Add the contexts of another table, of whose functions `places` has the counterparts by number; false where memory is
+ * exhausted. */
+bool ranges_add(struct table *table, const struct table *from, struct function *const *places);
 
 /* Free what the arena does not hold. */
 void ranges_free(struct table *table);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
+#include "names.h"
 #include "ranges.h"
 #include "waiting.h"
 
@@ -47,13 +48,18 @@ static PyObject *shared(PyObject *object) {
     return object;
 }
 
+/* Borrowed; NULL of the base. */
+static PyObject *label_in(const struct function *function) {
+    return function->name ? function->name->label : NULL;
+}
+
 static int64_t at_least_zero(int64_t value) { return value < 0 ? 0 : value; }
 
 static void copy_edges(struct snapshot *copy, const struct table *table) {
     for (const struct function *caller = table->base; caller; caller = caller->next) {
         struct row *from = caller->number ? &copy->functions[caller->number - 1] : NULL;
         if (from) {
-            from->label = shared(caller->label);
+            from->label = shared(caller->name->label);
             from->recursive = caller->recursive;
             from->total = caller->total;
             from->cumulative_wait = caller->cumulative_wait;
@@ -69,7 +75,7 @@ static void copy_edges(struct snapshot *copy, const struct table *table) {
                 continue;
             from->n_callees++;
             copy->edges[copy->n_edges++] = (struct row){
-                .label = shared(edge->callee->label),
+                .label = shared(edge->callee->name->label),
                 .calls = edge->calls,
                 .recursive = edge->recursive,
                 .total = edge->total,
@@ -94,7 +100,7 @@ static void copy_open(struct snapshot *copy, const struct table *table, bool own
         bool innermost = call == table->top;
         int64_t total = now - call->start;
         copy->open[i - 1] = (struct open_row){
-            .label = shared(call->function->label),
+            .label = shared(call->function->name->label),
             .total = total,
             .own = total - call->children - inner,
             .wait = innermost ? wait : 0,
@@ -118,21 +124,21 @@ static bool copy_contexts(struct snapshot *copy, const struct table *table) {
     int64_t now = clock_ticks();
     for (const struct context *context = ranges->first; context; context = context->next) {
         struct context_row *to = &copy->contexts[copy->n_contexts++];
-        PyObject *opener = context->opener->label;
+        PyObject *opener = label_in(context->opener);
         *to = (struct context_row){
             .opener = opener ? shared(opener) : NULL,
-            .parent = context->parent ? (Py_ssize_t)context->parent->number : -1,
+            .parent = (Py_ssize_t)context->parent_number - 1,
             .domain = context->domain,
             .name = context->name,
             .count = context->count,
         };
         for (const struct edge *row = context->first_row; row; row = row->next) {
-            if (!row->callee->label) /* outside every traced call */
+            if (!row->callee->name) /* outside every traced call */
                 continue;
             bool running = context == table->context && row->callee == table->top->function && !copy->ended;
             to->n_rows++;
             copy->inside[copy->n_inside++] = (struct row){
-                .label = shared(row->callee->label),
+                .label = shared(row->callee->name->label),
                 .calls = row->calls,
                 .own = row->own + (running ? now - table->charged_until : 0),
                 .wait = row->wait,

@@ -4,14 +4,16 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "agent.h"
 #include "clock.h"
-#include "labels.h"
+#include "fold.h"
+#include "layout.h"
+#include "names.h"
 #include "ranges.h"
+#include "store.h"
 #include "waiting.h"
-
-/* Where no further callee is remembered: never equal to any key. */
-static struct edge no_edge = {.key = NULL};
 
 /* Sizes for a short thread of few functions; everything doubles from there. */
 #define FIRST_SLOTS 4
@@ -19,35 +21,46 @@ static struct edge no_edge = {.key = NULL};
 #define FIRST_CHUNK 2000
 #define LARGEST_CHUNK 64000
 
+/* A block of entries. */
 struct chunk {
     struct chunk *next;
+    void *entries;
     size_t used, size;
-    _Alignas(16) char bytes[];
 };
+
+/* The base's, by which nothing calls it. */
+static struct edge no_edge = {.kind = 0};
+
+static uint32_t last_number = 0;
+
+static size_t next_chunk_size(const struct chunk *last) {
+    size_t size = last ? 2 * last->size : FIRST_CHUNK;
+    return size > LARGEST_CHUNK ? LARGEST_CHUNK : size;
+}
 
 void *table_take(struct table *table, size_t size) {
     struct chunk *chunk = table->arena;
     size = (size + 15) & ~(size_t)15;
     if (!chunk || chunk->size - chunk->used < size) {
-        size_t next = chunk ? 2 * chunk->size : FIRST_CHUNK;
-        if (next > LARGEST_CHUNK)
-            next = LARGEST_CHUNK;
-        struct chunk *new = malloc(sizeof *new + next);
-        if (!new)
+        struct chunk *new = malloc(sizeof *new);
+        void *entries = new ? store_content(next_chunk_size(chunk), BLOCK_ENTRIES, table->number) : NULL;
+        if (!entries) {
+            free(new);
             return NULL;
-        *new = (struct chunk){.next = chunk, .used = 0, .size = next};
+        }
+        *new = (struct chunk){.next = chunk, .entries = entries, .used = 0, .size = store_room(entries)};
         table->arena = chunk = new;
     }
-    void *place = chunk->bytes + chunk->used;
+    void *place = (char *)chunk->entries + chunk->used;
     chunk->used += size;
-    return memset(place, 0, size);
+    return place;
 }
 
-static void edges_put(struct edge **slots, size_t mask, struct edge *edge) {
-    size_t i = edges_slot(edge->key, mask);
-    while (slots[i])
+static void edges_put(struct slot *slots, size_t mask, const void *key, struct edge *edge) {
+    size_t i = edges_slot(key, mask);
+    while (slots[i].key)
         i = (i + 1) & mask;
-    slots[i] = edge;
+    slots[i] = (struct slot){key, edge};
 }
 
 /* Make room for one more, with at least half of the slots empty: a search then ends after a step or two. */
@@ -55,40 +68,57 @@ static bool edges_reserve(struct edges *edges) {
     if (edges->slots && 2 * (edges->used + 1) <= edges->mask + 1)
         return true;
     size_t size = edges->slots ? 2 * (edges->mask + 1) : FIRST_SLOTS;
-    struct edge **slots = calloc(size, sizeof *slots);
+    struct slot *slots = calloc(size, sizeof *slots);
     if (!slots)
         return false;
     for (size_t i = 0; edges->slots && i <= edges->mask; i++)
-        if (edges->slots[i])
-            edges_put(slots, size - 1, edges->slots[i]);
+        if (edges->slots[i].key)
+            edges_put(slots, size - 1, edges->slots[i].key, edges->slots[i].edge);
     free(edges->slots);
     edges->slots = slots;
     edges->mask = size - 1;
     return true;
 }
 
-static struct function *add_function(struct table *table, const void *key, PyObject *label) {
-    struct function *function = table_take(table, sizeof *function);
-    if (!function)
+static void publish(_Atomic uint32_t *kind, enum entry_kind value) {
+    atomic_store_explicit(kind, value, memory_order_release);
+}
+
+static struct function *add_function(struct table *table, struct name *name) {
+    if (name && !names_use(name))
         return NULL;
-    function->key = key;
-    function->label = label;
-    function->last = &no_edge;
+    struct function *function = table_take(table, sizeof *function);
+    if (!function) {
+        if (name)
+            names_release(name);
+        return NULL;
+    }
+    if (name) {
+        function->name = name;
+        function->name_id = name->id;
+        function->passes_on = name->passes_on;
+        function->number = ++table->n_functions;
+    }
     if (table->last_function)
         table->last_function->next = function;
     table->last_function = function;
+    publish(&function->kind, ENTRY_FUNCTION);
     return function;
 }
 
-struct table *table_new(unsigned long long owner) {
-    struct table *table = calloc(1, sizeof *table);
-    if (!table)
+static struct table *new_table(void) {
+    struct block *block = store_take(sizeof(struct table), last_number + 1);
+    if (!block)
         return NULL;
+    struct table *table = (struct table *)block->content;
+    table->number = ++last_number;
+    table->mapped = block->mapped;
+    table->generation = kernel_generation;
     pthread_mutex_init(&table->lock, NULL);
-    table->stack = calloc(FIRST_CALLS, sizeof *table->stack);
-    table->base = add_function(table, NULL, NULL);
+    table->stack = store_content(FIRST_CALLS * sizeof *table->stack, BLOCK_STACK, table->number);
+    table->base = add_function(table, NULL);
     atomic_init(&table->references, 1);
-    if (!table->stack || !table->base || !kernel_follow(table)) {
+    if (!table->stack || !table->base) {
         table_release(table);
         return NULL;
     }
@@ -96,13 +126,37 @@ struct table *table_new(unsigned long long owner) {
     table->top->function = table->base;
     table->top->edge = &no_edge;
     table->limit = table->stack + FIRST_CALLS;
+    return table;
+}
+
+struct table *table_new(unsigned long long owner) {
+    if (store_header)
+        tables_fold();
+    struct table *table = new_table();
+    if (!table)
+        return NULL;
+    if (!kernel_follow(table)) {
+        table_release(table);
+        return NULL;
+    }
     table->owner = owner;
     table->native = kernel_thread_id();
     table->ident = (unsigned long)pthread_self();
-    table->generation = kernel_generation;
     waiting_start(table);
+    table_publish(table);
+    if (table->mapped)
+        tables_keep(table);
     return table;
 }
+
+struct table *table_new_sum(void) {
+    struct table *table = new_table();
+    if (table)
+        atomic_store(&table->ended, true);
+    return table;
+}
+
+void table_publish(struct table *table) { store_publish(store_block_of(table), BLOCK_TABLE); }
 
 void table_retain(struct table *table) { atomic_fetch_add(&table->references, 1); }
 
@@ -111,9 +165,10 @@ static void free_memory(struct table *table) {
         free(function->callees.slots);
     ranges_free(table);
     free(table->functions.slots);
-    free(table->stack);
+    store_give(table->stack);
     for (struct chunk *chunk = table->arena, *next; chunk; chunk = next) {
         next = chunk->next;
+        store_give(chunk->entries);
         free(chunk);
     }
     table->base = table->last_function = NULL;
@@ -123,10 +178,13 @@ static void free_memory(struct table *table) {
 }
 
 void table_release(struct table *table) {
+    if (table->mapped && table->generation != kernel_generation)
+        return; /* it is the parent's, in the parent's file */
     if (atomic_fetch_sub(&table->references, 1) == 1) {
+        store_publish(store_block_of(table), BLOCK_FREE);
         free_memory(table);
         pthread_mutex_destroy(&table->lock);
-        free(table);
+        store_give(table);
     }
 }
 
@@ -140,51 +198,35 @@ void table_clear(struct table *table) {
     if (locked)
         pthread_mutex_unlock(&table->lock);
     for (struct function *function = table->base; function; function = function->next) {
-        PyObject *label = function->label;
-        function->label = NULL;
-        Py_XDECREF(label);
+        struct name *name = function->name;
+        function->name = NULL;
+        if (name)
+            names_release(name);
     }
     free_memory(table);
 }
 
-static struct function *find_or_add_function(struct table *table, const void *key, PyObject *object,
-                                             PyObject *self) {
-    struct edge *known = edges_find(&table->functions, key);
-    if (known)
-        return known->callee;
-    PyObject *label = label_of(object, self);
-    if (!label)
-        return NULL;
-    struct function *function = add_function(table, key, label);
-    if (!function) {
-        Py_DECREF(label);
-        return NULL;
-    }
-    function->number = ++table->n_functions;
-    function->passes_on = label_passes_on(label);
-    return function;
+static struct edge *edge_to(const struct function *caller, const struct name *name) {
+    struct edge *edge = caller->first_callee;
+    while (edge && edge->callee->name != name)
+        edge = edge->next;
+    return edge;
 }
 
-struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
-                            PyObject *self) {
-    PyObject *type, *value, *traceback;
-    struct edge *edge = NULL;
-    /* A generator is resumed by throw() with the exception pending, and a label may need Python code. */
-    PyErr_Fetch(&type, &value, &traceback);
-    if (!edges_reserve(&table->functions) || !edges_reserve(&caller->callees))
-        goto done;
-    struct function *callee = find_or_add_function(table, key, object, self);
-    if (!callee)
-        goto done;
-    edge = table_take(table, sizeof *edge);
+struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name) {
+    if (!edges_reserve(&table->functions))
+        return NULL;
+    struct edge *known = edges_find(&table->functions, name);
+    struct function *callee = known ? known->callee : add_function(table, name);
+    struct edge *edge = callee ? table_take(table, sizeof *edge) : NULL;
     if (!edge)
-        goto done;
-    edge->key = key;
+        return NULL;
+    edge->caller = caller->number;
+    edge->called = callee->number;
     edge->callee = callee;
-    edges_put(caller->callees.slots, caller->callees.mask, edge);
-    caller->callees.used++;
-    if (!edges_find(&table->functions, key)) {
-        edges_put(table->functions.slots, table->functions.mask, edge);
+    publish(&edge->kind, ENTRY_EDGE);
+    if (!known) {
+        edges_put(table->functions.slots, table->functions.mask, name, edge);
         table->functions.used++;
     }
     if (caller->last_callee)
@@ -193,36 +235,72 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
         caller->first_callee = edge;
     caller->last_callee = edge;
     table->n_edges++;
-done:
+    return edge;
+}
+
+struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
+                            PyObject *self) {
+    PyObject *type, *value, *traceback;
+    struct edge *edge = NULL;
+    bool kept;
+    /* A generator is resumed by throw() with the exception pending, and a label may need Python code. */
+    PyErr_Fetch(&type, &value, &traceback);
+    struct name *name = edges_reserve(&caller->callees) ? names_of(key, object, self, &kept) : NULL;
+    if (name) {
+        if (!kept || name->n_keys > 1)
+            edge = edge_to(caller, name);
+        if (!edge)
+            edge = table_named_edge(table, caller, name);
+    }
+    if (edge && kept) {
+        edges_put(caller->callees.slots, caller->callees.mask, key, edge);
+        caller->callees.used++;
+        caller->last_key = key;
+        caller->last = edge;
+    }
+    if (table->mapped)
+        agent_name_thread(table);
     PyErr_Restore(type, value, traceback);
     return edge;
 }
 
-struct edge *table_add_row(struct table *table, struct edges *rows, struct function *function) {
+struct edge *table_add_row(struct table *table, struct edges *rows, uint32_t context, struct function *function) {
     if (!edges_reserve(rows))
         return NULL;
     struct edge *row = table_take(table, sizeof *row);
     if (!row)
         return NULL;
-    row->key = function;
+    row->caller = context;
+    row->called = function->number;
     row->callee = function;
-    edges_put(rows->slots, rows->mask, row);
+    publish(&row->kind, ENTRY_ROW);
+    edges_put(rows->slots, rows->mask, function, row);
     rows->used++;
     return row;
 }
 
 bool table_grow_stack(struct table *table) {
     size_t used = (size_t)(table->top - table->stack) + 1;
-    struct call *stack = realloc(table->stack, 2 * used * sizeof *stack);
+    struct call *outgrown = table->stack;
+    struct call *stack = store_content(2 * used * sizeof *stack, BLOCK_STACK, table->number);
     if (!stack)
         return false;
+    memcpy(stack, outgrown, used * sizeof *stack);
+    /* Between the two a reader sees more calls than there is room for, or none. */
     table->stack = stack;
     table->top = stack + used - 1;
     table->limit = stack + 2 * used;
+    store_give(outgrown);
     return true;
 }
 
-struct function *table_open_function(struct table *table, const void *key) {
-    struct edge *edge = edges_find(&table->functions, key);
-    return edge && edge->callee->open > 0 ? edge->callee : NULL;
+struct call *table_open_call(struct table *table, const void *key) {
+    const struct name *name = names_known(key);
+    struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
+    if (name && !(edge && edge->callee->open > 0))
+        return NULL; /* most often a call that began before the tracer did */
+    for (struct call *call = table->top; call > table->stack; call--)
+        if (call->key == key || (edge && call->edge->callee == edge->callee))
+            return call;
+    return NULL;
 }

@@ -1,8 +1,9 @@
 /* What is known of one thread: functions, who called them, and the calls that are open.
  *
- * The hot path is in calls.h. Functions and edges live in an arena: they never move and never go before the
- * table does, so that a pointer to one is good for as long as the table is. Times are in ticks of clock.h,
- * waiting in nanoseconds. Everything but `ended` and `references` is read and written with the GIL held.
+ * The hot path is in calls.h. Functions and edges live in blocks of the store: they never move and never go before the
+ * table does, so that a pointer to one is good for as long as the table is. Where the store is a file, it is what a reader
+ * has of a process that was killed: whatever is needed for that has its place in layout.c. Times are in ticks of
+ * clock.h, waiting in nanoseconds. Everything but `ended` and `references` is read and written with the GIL held.
  */
 #ifndef PROFKIT_TABLES_H
 #define PROFKIT_TABLES_H
@@ -20,103 +21,126 @@
 struct chunk;
 struct context;
 struct function;
+struct name;
 struct ranges;
 
 /* Calls of one function by one other. A function's own numbers are the sums over these, but for `total` and
- * `recursive`, which count recursion by whatever way. */
+ * `recursive`, which count recursion by whatever way. As a row of a context (ranges.h): what ran in it. */
 struct edge {
-    const void *key; /* the callee's, here so that finding it takes one look */
+    _Atomic uint32_t kind; /* an entry_kind, stored last */
+    uint32_t caller;       /* number of the function, or of the context */
+    uint32_t called;
     struct function *callee;
-    struct edge *next; /* of the same caller, in order of first call */
-    int64_t calls, recursive;
+    int64_t calls, own;
     int64_t open; /* calls by this way that have not returned */
-    int64_t total, own;
+    int64_t total, recursive;
     int64_t wait, cumulative_wait;
     int64_t blocked, cumulative_blocked;
+    struct edge *next; /* of the same caller, in order of first call */
+};
+
+struct slot {
+    const void *key; /* NULL where it is empty */
+    struct edge *edge;
 };
 
 /* Open addressing with the pointers' own values; `mask` is one less than the size, a power of two. */
 struct edges {
-    struct edge **slots;
+    struct slot *slots;
     size_t mask, used;
 };
 
 struct function {
-    const void *key;  /* a code object, or the PyMethodDef of a C function */
-    PyObject *label;  /* the code object, or cProfile's name of a C function; owned */
-    struct edge *last; /* the last callee looked up: most calls repeat it; never NULL */
-    struct edges callees;
+    _Atomic uint32_t kind;
+    uint32_t number;  /* its place in the table's order, the table's base being 0 */
+    uint32_t name_id; /* 0 for the base */
+    bool passes_on;   /* opens ranges for its caller: a C function, or part of a library for ranges */
+    const void *last_key; /* of the last callee looked up: most calls repeat it; NULL where there is none, */
+    struct edge *last;    /* and its edge */
+    int64_t open, recursive, total;
+    int64_t cumulative_wait, cumulative_blocked;
+    struct edges callees; /* by what is called: a code object, or the PyMethodDef of a C function */
+    struct name *name;
     struct edge *first_callee, *last_callee;
-    struct function *next; /* of the table, in order of first call */
-    size_t number;         /* its place in that order, the table's base being 0 */
-    bool passes_on;        /* opens ranges for its caller: a C function, or part of a library for ranges */
+    struct function *next;   /* of the table, in order of first call */
     struct context *context; /* where its row was looked up last, */
     struct edge *row;        /* and that row */
-    int64_t recursive, open;
-    int64_t total;
-    int64_t cumulative_wait, cumulative_blocked;
 };
 
 /* A call that has not returned. */
 struct call {
-    struct function *function;
     struct edge *edge;
     int64_t start;    /* ticks */
     int64_t children; /* ticks spent in calls made by it that have returned */
     int64_t wait_at_start, blocked_at_start;
+    const void *key; /* what is called; the frame keeps it alive */
+    struct function *function;
 };
 
+enum { THREAD_NAME_ROOM = 60 };
+
 struct table {
-    struct call *top; /* the innermost open call; the base where there is none */
-    struct call *limit;
-    int64_t last; /* ticks at the thread's last event */
-    int64_t long_gap; /* ticks after which the kernel is asked */
-    int64_t due; /* ticks when it is asked in any case */
-    int64_t wait, blocked; /* all that was charged so far */
-    unsigned long long owner; /* serial number of the collector */
-
+    uint32_t number;   /* of the process's, from 1 on */
+    unsigned generation;
+    struct call *top;  /* the innermost open call; the base where there is none */
     struct call *stack; /* its first is the base: what runs outside every traced call */
-    struct function *base, *last_function;
-    struct edges functions; /* by key; each slot is some edge to the function */
-    size_t n_functions, n_edges; /* the base and its edges not counted in n_functions, counted in n_edges */
-    struct chunk *arena;
-    int64_t lost; /* events that memory did not suffice for */
-
-    struct reading read; /* the last, where read_before */
-    bool read_before, unmeasured;
-    int64_t uncharged_wait, uncharged_blocked;
-    int64_t fine_until; /* ticks */
-
+    int64_t last;      /* ticks at the thread's last event */
+    int64_t wait, blocked; /* all that was charged so far */
     struct context *context; /* the ranges that are open, NULL where there are none; see ranges.h */
     int64_t charged_until;   /* ticks up to which their functions have been charged */
+    struct reading read; /* the last, where read_before */
+    int64_t uncharged_wait, uncharged_blocked;
+    int64_t long_gap; /* ticks after which the kernel is asked */
+    int64_t lost; /* events that memory did not suffice for */
+    uint64_t born, folded; /* epochs of the store: from, and before, which it counts; 0 for always */
+    pid_t native;
+    uint32_t n_folded; /* threads that it is the sum of, 0 for a thread itself */
+    bool read_before, unmeasured;
+    atomic_bool ended;
+    char name[THREAD_NAME_ROOM]; /* NUL where it is not known */
+
+    unsigned name_tries;
+    bool mapped;
+    struct call *limit;
+    int64_t due; /* ticks when the kernel is asked in any case */
+    int64_t fine_until; /* ticks */
+    unsigned long long owner; /* serial number of the collector */
+    struct function *base, *last_function;
+    struct edges functions; /* by name; each slot is some edge to the function */
+    uint32_t n_functions, n_edges; /* the base and its edges not counted in n_functions, counted in n_edges */
+    struct chunk *arena;
     struct ranges *ranges;   /* NULL until the first */
     pthread_mutex_t lock;    /* of the ranges: they are reported without the GIL */
-
-    pid_t native;
     unsigned long ident;
-    unsigned generation;
-    atomic_bool ended;
     atomic_int references;
     struct table *next_of_thread;
 };
 
 /* A new table for the calling thread, with one reference; NULL when memory is exhausted. */
 struct table *table_new(unsigned long long owner);
+
+/* One that is no thread's; a reader does not see it before table_publish(). */
+struct table *table_new_sum(void);
+void table_publish(struct table *table);
+
 void table_retain(struct table *table);
 
 /* Needs no GIL; the last reference frees what is left after table_clear(). */
 void table_release(struct table *table);
 
-/* Forget everything and let go of the labels; the GIL is held. */
+/* Forget everything and let go of the names; the GIL is held. */
 void table_clear(struct table *table);
 
-/* Find or make the edge from a function to one that the caller has not been seen to call; NULL when memory is
+/* Find or make the edge from a function for something that it has not been seen to call; NULL when memory is
  * exhausted. `object` and `self` say what is called, as labels.h explains. Leaves a pending exception alone. */
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
                             PyObject *self);
 
-/* Add a row for a function to a set of rows by function; NULL when memory is exhausted. */
-struct edge *table_add_row(struct table *table, struct edges *rows, struct function *function);
+/* The same for a function's name, where there is no edge to it yet. */
+struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name);
+
+/* Add a row for a function to the context of a number; NULL when memory is exhausted. */
+struct edge *table_add_row(struct table *table, struct edges *rows, uint32_t context, struct function *function);
 
 /* Zeroed memory that lives as long as the table's functions; NULL when memory is exhausted. */
 void *table_take(struct table *table, size_t size);
@@ -124,8 +148,13 @@ void *table_take(struct table *table, size_t size);
 /* Make room for one more open call. */
 bool table_grow_stack(struct table *table);
 
-/* The open function with this key, or NULL. */
-struct function *table_open_function(struct table *table, const void *key);
+/* The innermost open call of this, or NULL. */
+struct call *table_open_call(struct table *table, const void *key);
+
+/* Whether the thread of a table is gone, by its own end or by a fork that left it behind. */
+static inline bool table_ended(const struct table *table) {
+    return table->generation != kernel_generation || atomic_load(&table->ended);
+}
 
 static inline size_t edges_slot(const void *key, size_t mask) {
     /* Addresses differ least in the low four bits; Fibonacci's multiplier spreads the rest. */
@@ -136,9 +165,9 @@ static inline struct edge *edges_find(const struct edges *edges, const void *key
     if (!edges->slots)
         return NULL;
     for (size_t i = edges_slot(key, edges->mask);; i = (i + 1) & edges->mask) {
-        struct edge *edge = edges->slots[i];
-        if (!edge || edge->key == key)
-            return edge;
+        const struct slot *slot = &edges->slots[i];
+        if (slot->key == key || !slot->key)
+            return slot->edge;
     }
 }
 

@@ -3,12 +3,14 @@
 
 #include "clock.h"
 #include "ranges.h"
+#include "store.h"
 
 /* Asking takes 1.2 us, or 5 where the descriptor has to be opened; from this on, ns, the thread lost the CPU. */
 #define LOST_WHILE_ASKING_NS 20000
 
 static void remember(struct table *table, const struct reading *reading) {
     table->read = *reading;
+    store_clock(reading->at);
     table->read_before = true;
 }
 

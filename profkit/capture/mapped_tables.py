@@ -1,0 +1,687 @@
+"""Reads the file in which a process's tracer keeps its tables, from the bytes that were there when the process ended.
+
+`native/tracer/store.h` and `layout.h` describe it. A process may have died at any instruction, and whoever can
+write to the spool directory can have changed any byte: sizes, numbers and addresses are checked against what is there
+before anything is taken from them, and memory is taken in proportion to the file. What was being made when the
+process died is not there.
+"""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.capture import record_types as types
+from profkit.capture.agent import record_file
+from profkit.capture.record_types import Codes, ThreadTable
+from profkit.formats.codec import MemberError
+from profkit.formats.regular_file import read_regular
+
+__all__ = ["MAGIC", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
+
+MAGIC = b"PFKCALLS"
+_VERSION = 1
+_HEADER = struct.Struct("<8s9I4xqqqqdQQ")
+_HEADER_BYTES = 4096
+_MOST_BYTES = 2**32
+
+_TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
+_FUNCTION, _EDGE, _CONTEXT, _ROW = range(1, 5)
+_NAME_FILE, _NAME_FUNCTION = 1, 2
+_IS_OWN = 1
+
+_BLOCK = struct.Struct("<3I4x")
+_NAME = struct.Struct("<6I")
+_TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqQQiI3?60s")
+_CALL = struct.Struct("<Qqqqq")
+#: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
+_LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 96, 32)
+_MOST_STRUCTURE = 4096
+
+_MOST_CALLS = 2**53
+_LAST_LINE = 2**31 - 1
+_MOST_TICKS = 2**62
+#: Nanoseconds a tick: no clock is faster or slower.
+_LEAST_RATE, _MOST_RATE = 1e-3, 1e3
+_MOST_THREADS = 2**16
+#: As in the tracer: a rate that is off by more is of a machine that was suspended.
+_RATE_TOLERANCE = 0.01
+
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadEnd:
+    """What the kernel had counted of a thread at some time, nanoseconds; `at_ns` is of ``CLOCK_MONOTONIC``."""
+
+    at_ns: int
+    run_ns: int
+    wait_ns: int
+
+
+class _Block(NamedTuple):
+    """A block of the file: where its content begins, and how many bytes that has."""
+
+    kind: int
+    owner: int
+    at: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """The head of a thread's table; times are ticks, `read` and what is charged are nanoseconds."""
+
+    number: int
+    top: int
+    stack: int
+    last: int
+    wait: int
+    blocked: int
+    context: int
+    charged_until: int
+    read_at: int
+    read_run: int
+    read_wait: int
+    uncharged_wait: int
+    uncharged_blocked: int
+    long_gap: int
+    lost: int
+    born: int
+    folded: int
+    native: int
+    n_folded: int
+    read_before: bool
+    unmeasured: bool
+    ended: bool
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Ticks of the tracer as seconds of ``CLOCK_MONOTONIC``."""
+
+    ticks: int
+    ns: int
+    ns_per_tick: float
+
+    def ticks_at(self, seconds: float) -> int:
+        return self.ticks + int((seconds * 1e9 - self.ns) / self.ns_per_tick)
+
+    def seconds_at(self, ticks: int) -> float:
+        return (self.ns + (ticks - self.ticks) * self.ns_per_tick) / 1e9
+
+
+def read_tables(path: Path) -> MappedTables:
+    """Return the tables of one process.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    ValueError
+        It is damaged, or of another version of profkit; the message says which.
+    """
+    return decode_tables(read_regular(path, _MOST_BYTES))
+
+
+def decode_tables(data: bytes) -> MappedTables:
+    """Return the tables that a file's bytes stand for; errors are those of `read_tables`."""
+    return MappedTables(data)
+
+
+class MappedTables:
+    """The file of one process.
+
+    Attributes
+    ----------
+    codes
+        Functions of all its threads.
+    pid
+        Number of the process.
+    missed
+        Whether there was no room for some of what was traced.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < _HEADER_BYTES:
+            raise MemberError(f"torn: it ends in its header, after {len(data)} bytes")
+        header = _HEADER.unpack_from(data)
+        if header[0] != MAGIC:
+            raise MemberError("not written by profkit")
+        if header[1] != _VERSION:
+            raise MemberError(
+                f"made by another version of profkit, in format {header[1]} where this one reads {_VERSION}"
+            )
+        sizes = header[3:8]
+        if header[2] != _HEADER_BYTES or any(
+            not least <= size <= _MOST_STRUCTURE or size % 8
+            for size, least in zip(sizes, _LEAST, strict=True)
+        ):
+            raise MemberError("damaged: it has structures of impossible sizes")
+        self._table_bytes, self._call_bytes = sizes[:2]
+        self._strides = {
+            kind: (size + 15) // 16 * 16
+            for kind, size in zip((_FUNCTION, _EDGE, _CONTEXT, _ROW), (*sizes[2:], sizes[3]), strict=True)
+        }
+        self.pid: int = header[8]
+        self._clock = _clock(data, header)
+        self._epoch, missed = header[15:17]
+        self._data = data
+        self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
+        self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
+        self._extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
+        blocks = list(self._blocks())
+        self._extents.sort()
+        self.codes, self._own, self._code_of = self._read_names([b for b in blocks if b.kind == _NAMES])
+        self._entries: dict[int, list[_Block]] = {}
+        for block in blocks:
+            if block.kind == _ENTRIES:
+                self._entries.setdefault(block.owner, []).append(block)
+        self._threads = self._read_heads([b for b in blocks if b.kind == _TABLE])
+        self._records = [block for block in blocks if block.kind == _RECORD]
+        self.missed = missed > 0 or any(thread.lost > 0 for thread in self._threads)
+
+    @property
+    def last_event_s(self) -> float | None:
+        """When any thread's last call began or ended, seconds of ``CLOCK_MONOTONIC``; ``None`` if none did."""
+        return max(
+            (self._clock.seconds_at(thread.last) for thread in self._threads if thread.last), default=None
+        )
+
+    def records(self) -> Iterator[bytes]:
+        """Yield the records of the agent that were put here, the oldest first."""
+        for block in self._records:
+            data = self._data[block.at : block.at + block.size]
+            size = record_file.HEADER_BYTES + int.from_bytes(data[16:24], "little")
+            yield data[:size]
+
+    def threads(
+        self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
+    ) -> tuple[ThreadTable, ...]:
+        """Return one table a thread, the main thread's first, and a sum of short ones last.
+
+        Parameters
+        ----------
+        until_s
+            Up to when calls that had not returned went on, seconds of ``CLOCK_MONOTONIC``; ``None`` for the last
+            event of their thread.
+        names
+            What threads are called, by number.
+        ends
+            What the kernel counted of threads after the tracer had asked: what a call that had not returned waited.
+
+        Raises
+        ------
+        ValueError
+            A table is damaged.
+        """
+        threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.pid, t.number))
+        found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
+        if not threads or threads[0].native != self.pid or threads[0].n_folded:
+            found.insert(0, _empty(self.pid, names))
+        return tuple(found)
+
+    # The parts of the file
+
+    def _blocks(self) -> Iterator[_Block]:
+        data, at = self._data, _HEADER_BYTES
+        while at + 16 <= len(data):
+            size, address = struct.unpack_from("<QQ", data, at)
+            if size == 0:
+                return  # it was being added
+            if size % 4096 or size > len(data) - at or address % 4096:
+                raise MemberError("damaged: it has a part of an impossible size")
+            self._extents.append((address, size, at))
+            end, block = at + size, at + 16
+            while block + _BLOCK.size <= end:
+                taken, kind, owner = _BLOCK.unpack_from(data, block)
+                if taken == 0:
+                    break
+                if taken % 16 or taken > end - block:
+                    raise MemberError("damaged: it has a block of an impossible size")
+                yield _Block(kind, owner, block + _BLOCK.size, taken - _BLOCK.size)
+                block += taken
+            at = end
+
+    def place_of(self, address: int) -> int:
+        """Return where in the file an address of the process is; -1 for elsewhere."""
+        index = bisect.bisect_right(self._extents, (address, 2**64, 0)) - 1
+        if index < 0:
+            return -1
+        begin, size, at = self._extents[index]
+        return at + address - begin if address < begin + size else -1
+
+    def _read_names(self, blocks: list[_Block]) -> tuple[Codes, npt.NDArray[np.bool_], dict[int, int]]:
+        data = self._data
+        files: dict[int, int] = {}
+        texts: list[str] = []
+        own_files: list[bool] = []
+        functions: list[tuple[int, int, int, bytes]] = []
+        for block in blocks:
+            at, end = block.at, block.at + block.size
+            while at + _NAME.size <= end:
+                kind, size, number, file, line, flags = _NAME.unpack_from(data, at)
+                if kind == 0:
+                    break
+                if size > end - at - _NAME.size:
+                    raise MemberError("damaged: it has a name of an impossible size")
+                text = data[at + _NAME.size : at + _NAME.size + size]
+                if kind == _NAME_FILE:
+                    files[number] = len(texts)
+                    texts.append(_text(text))
+                    own_files.append(bool(flags & _IS_OWN))
+                elif kind == _NAME_FUNCTION:
+                    functions.append((number, file, line, text))
+                else:
+                    raise MemberError("damaged: it has a name of no kind")
+                at += (_NAME.size + size + 7) // 8 * 8
+        if any(file not in files for _, file, _, _ in functions):
+            raise MemberError("damaged: a function's file is not there")
+        places = np.array([files[file] for _, file, _, _ in functions], np.int64)
+        names = [text.partition(b"\0") for *_, text in functions]
+        codes = Codes(
+            tuple(texts),
+            places,
+            np.array([min(line, _LAST_LINE) for _, _, line, _ in functions], np.int64),
+            tuple(_text(name) for name, _, _ in names),
+            tuple(_text(qualname) for _, _, qualname in names),
+        )
+        own = np.array(own_files, bool)[places] if functions else np.zeros(0, bool)
+        return codes, own, {number: index for index, (number, *_) in enumerate(functions)}
+
+    def _read_heads(self, blocks: list[_Block]) -> list[_Thread]:
+        found = []
+        for block in blocks:
+            if block.size < self._table_bytes:
+                raise MemberError("damaged: it has a table of an impossible size")
+            thread = _Thread(*_TABLE_HEAD.unpack_from(self._data, block.at))
+            if not (0 <= thread.last < _MOST_TICKS and 0 <= thread.charged_until < _MOST_TICKS):
+                raise MemberError("damaged: a thread has a time that cannot be")
+            counts = thread.born <= self._epoch and not 0 < thread.folded <= self._epoch
+            if counts:
+                found.append(thread)
+        if len(found) > _MOST_THREADS:
+            raise MemberError(f"damaged: it has more than {_MOST_THREADS} threads")
+        if len({thread.number for thread in found}) < len(found):
+            raise MemberError("damaged: two of its tables are one")
+        return found
+
+    def entries(self, number: int) -> dict[int, _Ints]:
+        """Return where the entries of a table are in the file, by their kind."""
+        places: dict[int, list[int]] = {kind: [] for kind in self._strides}
+        halves, strides = self._halves, self._strides
+        for block in self._entries.get(number, ()):
+            at, end = block.at, block.at + block.size
+            while at + 16 <= end:
+                kind = int(halves[at >> 2])
+                if kind == 0:
+                    break
+                stride = strides.get(kind)
+                if stride is None or stride > end - at:
+                    raise MemberError("damaged: it has an entry of no kind")
+                places[kind].append(at)
+                at += stride
+        return {kind: np.array(found, np.int64) for kind, found in places.items()}
+
+    def half(self, places: _Ints, offset: int) -> _Ints:
+        """Return a field of 4 bytes of each entry."""
+        found: _Ints = self._halves[(places + offset) >> 2].astype(np.int64)
+        return found
+
+    def word(self, places: _Ints, offset: int) -> _Ints:
+        """Return a field of 8 bytes of each entry."""
+        found: _Ints = self._words[(places + offset) >> 3].astype(np.int64)
+        return found
+
+
+def _clock(data: bytes, header: tuple[Any, ...]) -> _Clock:
+    began_ticks, began_ns, ticks, ns, rate = header[10:15]
+    (turn,) = struct.unpack_from("<I", data, 44)
+    if not _LEAST_RATE < rate < _MOST_RATE or not (
+        0 <= began_ns < _MOST_TICKS and 0 <= began_ticks < _MOST_TICKS
+    ):
+        raise MemberError("damaged: its clock is none")
+    if not header[9]:
+        return _Clock(0, 0, 1.0)
+    if turn % 2 == 0 and began_ticks < ticks < _MOST_TICKS and began_ns < ns < _MOST_TICKS:
+        measured = (ns - began_ns) / (ticks - began_ticks)
+        return _Clock(ticks, ns, measured if abs(measured / rate - 1) < _RATE_TOLERANCE else rate)
+    return _Clock(began_ticks, began_ns, rate)
+
+
+class _Reader:
+    """Reads the table of one thread."""
+
+    def __init__(self, file: MappedTables, thread: _Thread) -> None:
+        self._file = file
+        self._thread = thread
+        places = file.entries(thread.number)
+        functions = places[_FUNCTION]
+        numbers = file.half(functions, 4)
+        order = np.argsort(numbers, kind="stable")
+        self._functions, self._numbers = functions[order], numbers[order]
+        if (np.diff(self._numbers) == 0).any():
+            raise MemberError("damaged: two functions of a thread have one number")
+        names = file.half(self._functions, 8).tolist()
+        codes = [-1 if name == 0 else file._code_of.get(name, -2) for name in names]
+        if -2 in codes:
+            raise MemberError("damaged: a function's name is not there")
+        #: By place in the table: the function's place in the codes, -1 for what is outside every call.
+        self._code = np.array(codes, np.int64)
+        self._edges = places[_EDGE]
+        self._rows = places[_ROW]
+        contexts = places[_CONTEXT]
+        self._contexts = contexts[np.argsort(file.half(contexts, 4), kind="stable")]
+
+    def table(
+        self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
+    ) -> ThreadTable:
+        thread, file = self._thread, self._file
+        now = thread.last
+        if until_s is not None and not thread.ended and not thread.n_folded:
+            now = min(max(now, file._clock.ticks_at(until_s)), _MOST_TICKS)
+        measured = thread.read_before and not thread.unmeasured
+        pending = self._pending(now, ends.get(thread.native)) if measured else (0, 0)
+        edges = self._read_edges()
+        functions = self._sums(edges)
+        calls = self._open(now, pending)
+        contexts, inside = self._read_contexts(now)
+        return self._made(
+            edges, functions, calls, contexts, inside, measured=measured, name=self._name(names)
+        )
+
+    def _name(self, names: Mapping[int, str]) -> str:
+        thread = self._thread
+        if thread.n_folded:
+            return f"{thread.n_folded} more ended threads"
+        own = _text(thread.name.partition(b"\0")[0])
+        known = own if thread.ended else names.get(thread.native, own)
+        return known or ("MainThread" if thread.native == self._file.pid else "")
+
+    def _place(self, numbers: _Ints) -> _Ints:
+        """Return the places in the table of functions with these numbers."""
+        if not len(self._numbers):
+            if len(numbers):
+                raise MemberError("damaged: a thread has no functions")
+            return numbers
+        places = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
+        if (self._numbers[places] != numbers).any():
+            raise MemberError("damaged: a function is not there")
+        return places.astype(np.int64)
+
+    def _counts(self, values: _Ints) -> _Ints:
+        if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
+            raise MemberError("damaged: it holds a count that cannot be")
+        if values.sum(dtype=np.float64) > 2.0**62:
+            raise MemberError("damaged: it holds counts that cannot be")
+        return values
+
+    def _seconds(self, values: npt.NDArray[Any]) -> types.Floats:
+        """Return ticks as seconds."""
+        return self._checked(values * (self._file._clock.ns_per_tick / 1e9))
+
+    def _checked(self, seconds: npt.NDArray[Any]) -> types.Floats:
+        """Return seconds; a little less than nothing is the inexactness of clocks that are read one by one."""
+        found = np.maximum(seconds.astype(np.float64), 0.0)
+        problem = types.SECONDS.problem_in(found)
+        if problem:
+            raise MemberError(f"damaged: a time {problem}")
+        return found
+
+    def _read_edges(self) -> dict[str, Any]:
+        word, half, at = self._file.word, self._file.half, self._edges
+        return {
+            "caller": self._place(half(at, 4)),
+            "callee": self._place(half(at, 8)),
+            "calls": self._counts(word(at, 24)),
+            "own": word(at, 32),
+            "open": word(at, 40),
+            "total": word(at, 48),
+            "recursive": self._counts(word(at, 56)),
+            "wait": word(at, 64),
+            "cumwait": word(at, 72),
+            "blocked": word(at, 80),
+            "cumblocked": word(at, 88),
+        }
+
+    def _sums(self, edges: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns of functions: what edges to them add up to, and what each has itself."""
+        n, word = len(self._functions), self._file.word
+        found: dict[str, Any] = {}
+        for column in ("calls", "own", "wait", "blocked"):
+            found[column] = np.zeros(n, np.int64)
+            np.add.at(found[column], edges["callee"], edges[column])
+        for column, offset in (("recursive", 40), ("total", 48), ("cumwait", 56), ("cumblocked", 64)):
+            found[column] = word(self._functions, offset)
+        self._counts(found["calls"])
+        self._counts(found["recursive"])
+        return found
+
+    def _pending(self, now: int, end: ThreadEnd | None) -> tuple[int, int]:
+        """Return what the innermost open call waited, nanoseconds, since the tracer has asked the kernel."""
+        thread, clock = self._thread, self._file._clock
+        if end is None or now - thread.last <= thread.long_gap or end.at_ns <= thread.read_at:
+            return 0, 0
+        most = int((now - thread.last) * clock.ns_per_tick)
+        waited = max(0, end.wait_ns - thread.read_wait)
+        off = end.at_ns - thread.read_at - (end.run_ns - thread.read_run) - waited
+        wait = min(max(0, thread.uncharged_wait + waited), most)
+        return wait, min(max(0, thread.uncharged_blocked + off), most - wait)
+
+    def _stack(self) -> list[tuple[int, int, int, int, int]]:
+        """Return the open calls, outermost first: the edge's place, start, children, and what was waited then."""
+        thread, file = self._thread, self._file
+        size = file._call_bytes
+        depth, rest = divmod(thread.top - thread.stack, size)
+        at = file.place_of(thread.stack)
+        if depth <= 0 or rest or at < 0 or at % 8 or (depth + 1) * size > len(file._data) - at:
+            return []
+        order = np.argsort(self._edges, kind="stable")
+        edges = self._edges[order]
+        found: list[tuple[int, int, int, int, int]] = []
+        for call in range(1, depth + 1):
+            address, *times = _CALL.unpack_from(file._data, at + call * size)
+            place = file.place_of(address)
+            index = int(np.searchsorted(edges, place))
+            if place < 0 or index == len(edges) or edges[index] != place:
+                break  # it was being made
+            found.append((int(order[index]), *times))
+        if found:
+            innermost = found[-1][0]
+            still = int(self._file.word(self._edges[innermost : innermost + 1], 40)[0])
+            if sum(call[0] == innermost for call in found) > still:
+                found.pop()  # it has just been counted among those that returned
+        return found
+
+    def _open(self, now: int, pending: tuple[int, int]) -> list[tuple[int, int, int, int, int, int, int]]:
+        """Return place, total, own, and wait, cumulative wait, blocked, cumulative blocked of each open call."""
+        thread = self._thread
+        wait, blocked = pending
+        calls = []
+        inner = 0
+        stack = self._stack()
+        callees = self._place(self._file.half(self._edges, 8))
+        for depth in range(len(stack) - 1, -1, -1):
+            edge, start, children, wait_at_start, blocked_at_start = stack[depth]
+            innermost = depth == len(stack) - 1
+            total = now - start
+            calls.append(
+                (
+                    int(callees[edge]),
+                    total,
+                    total - children - inner,
+                    wait if innermost else 0,
+                    thread.wait - wait_at_start + wait,
+                    blocked if innermost else 0,
+                    thread.blocked - blocked_at_start + blocked,
+                )
+            )
+            inner = total
+        calls.reverse()
+        return calls
+
+    def _read_contexts(self, now: int) -> tuple[types.Contexts, types.Inside]:
+        file, thread, at = self._file, self._thread, self._contexts
+        half, word = file.half, file.word
+        numbers, parents = half(at, 4), half(at, 8)
+        if (numbers != np.arange(1, len(at) + 1)).any() or (parents >= numbers).any():
+            raise MemberError("damaged: its contexts are in no order")
+        opener = self._shown(self._place(half(at, 12)))
+        contexts = types.Contexts(parents - 1, half(at, 16), half(at, 20), opener, self._counts(word(at, 24)))
+        rows = self._rows
+        context = half(rows, 4) - 1
+        if len(rows) and not 0 <= int(context.min()) <= int(context.max()) < len(at):
+            raise MemberError("damaged: a row's context is not there")
+        called = self._place(half(rows, 8))
+        own = word(rows, 32)
+        open_context = file.place_of(thread.context) if thread.context else -1
+        if open_context >= 0 and not thread.ended and thread.top > thread.stack:
+            stack = self._stack()
+            here = np.flatnonzero(at == open_context)
+            if stack and len(here):
+                innermost = self._place(half(self._edges[stack[-1][0] : stack[-1][0] + 1], 8))[0]
+                own = own + np.where(
+                    (context == here[0]) & (called == innermost), now - thread.charged_until, 0
+                )
+        function = self._shown(called)
+        shown = function >= 0
+        inside = types.Inside(
+            context[shown],
+            function[shown],
+            self._counts(word(rows, 24))[shown],
+            self._seconds(own)[shown],
+            self._checked(word(rows, 64) / 1e9)[shown],
+            self._checked(word(rows, 80) / 1e9)[shown],
+        )
+        return contexts, inside
+
+    def _shown(self, places: _Ints) -> _Ints:
+        """Return the codes of functions, -1 for the agent's and for what is outside every call."""
+        codes = self._code[places]
+        return np.where((codes >= 0) & ~self._is_own(codes), codes, -1)
+
+    def _is_own(self, codes: _Ints) -> npt.NDArray[np.bool_]:
+        own = self._file._own
+        return own[np.maximum(codes, 0)] & (codes >= 0) if len(own) else np.zeros(len(codes), bool)
+
+    def _made(
+        self,
+        edges: dict[str, Any],
+        functions: dict[str, Any],
+        calls: Sequence[tuple[int, ...]],
+        contexts: types.Contexts,
+        inside: types.Inside,
+        *,
+        measured: bool,
+        name: str,
+    ) -> ThreadTable:
+        """Put the table together, without the agent's own functions and what they called."""
+        code = self._code
+        shown = (code >= 0) & ~self._is_own(code)
+        own_calls = (code >= 0) & ~shown
+        taken = own_calls[edges["caller"]]
+        for column, of_edge in (
+            ("calls", "calls"),
+            ("recursive", "recursive"),
+            ("total", "total"),
+            ("own", "own"),
+            ("wait", "wait"),
+            ("blocked", "blocked"),
+            ("cumwait", "cumwait"),
+            ("cumblocked", "cumblocked"),
+        ):
+            if taken.any():
+                np.subtract.at(functions[column], edges["callee"][taken], edges[of_edge][taken])
+                np.maximum(functions[column], 0, out=functions[column])
+        rows = shown & ((functions["calls"] > 0) | (functions["total"] > 0) | (functions["own"] > 0))
+        used = shown[edges["caller"]] & shown[edges["callee"]]
+        used &= (edges["calls"] > 0) | (edges["wait"] > 0) | (edges["blocked"] > 0)
+        waiting = self._waiting(functions, shown, calls) if measured else _NO_WAITING
+        open_rows = [call for call in calls if shown[call[0]]]
+        return ThreadTable(
+            native=None if self._thread.n_folded or self._thread.native <= 0 else self._thread.native,
+            name=name,
+            measured=measured,
+            functions=types.Functions(
+                code[rows],
+                functions["calls"][rows],
+                np.minimum(functions["recursive"], functions["calls"])[rows],
+                self._seconds(functions["total"])[rows],
+                self._seconds(functions["own"])[rows],
+            ),
+            edges=types.Edges(
+                code[edges["caller"]][used],
+                code[edges["callee"]][used],
+                edges["calls"][used],
+                np.minimum(edges["recursive"], edges["calls"])[used],
+                self._seconds(edges["total"])[used],
+                self._seconds(edges["own"])[used],
+            ),
+            waiting=waiting,
+            open=types.Open(
+                np.array([code[call[0]] for call in open_rows], np.int64),
+                self._seconds(np.array([call[1] for call in open_rows], np.float64)),
+                self._seconds(np.array([call[2] for call in open_rows], np.float64)),
+            ),
+            contexts=contexts,
+            inside=inside,
+        )
+
+    def _waiting(
+        self, functions: dict[str, Any], shown: npt.NDArray[np.bool_], calls: Sequence[tuple[int, ...]]
+    ) -> types.Waiting:
+        """Return what functions waited, open calls included."""
+        columns = ("wait", "cumwait", "blocked", "cumblocked")
+        rows = shown & np.any([functions[column] > 0 for column in columns], axis=0)
+        found = [
+            [int(place), *(int(functions[column][place]) for column in columns)]
+            for place in np.flatnonzero(rows)
+        ]
+        seen: set[int] = set()
+        for place, _, _, wait, cumwait, blocked, cumblocked in calls:
+            if not shown[place]:
+                continue
+            again = place in seen  # what a recursive call waited is within what the outer one did
+            seen.add(place)
+            found.append([place, wait, 0 if again else cumwait, blocked, 0 if again else cumblocked])
+        table = np.array(found, np.float64).reshape(-1, 5)
+        places = table[:, 0].astype(np.int64)
+        return types.Waiting(
+            self._code[places], *(self._checked(table[:, column] / 1e9) for column in range(1, 5))
+        )
+
+
+_NO_INTS, _NO_FLOATS = np.zeros(0, np.int64), np.zeros(0)
+_NO_WAITING = types.Waiting(_NO_INTS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
+
+
+def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
+    """The table of a main thread that has called nothing."""
+    ints, floats = _NO_INTS, _NO_FLOATS
+    return ThreadTable(
+        native=pid or None,
+        name=names.get(pid, "MainThread"),
+        measured=False,
+        functions=types.Functions(ints, ints, ints, floats, floats),
+        edges=types.Edges(ints, ints, ints, ints, floats, floats),
+        waiting=_NO_WAITING,
+        open=types.Open(ints, floats, floats),
+        contexts=types.Contexts(ints, ints, ints, ints, ints),
+        inside=types.Inside(ints, ints, ints, floats, floats, floats),
+    )
+
+
+def _text(text: bytes) -> str:
+    """Return a text as the agent's Python had it; what is no text is replaced."""
+    try:
+        return text.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return text.decode("utf-8", "replace")

@@ -1,0 +1,82 @@
+/* See agent.h. */
+#include "agent.h"
+
+#include "tables.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* A thread that `threading` starts is known there after a dozen functions; others never are. */
+#define MOST_TRIES 40
+
+int64_t agent_due = INT64_MAX;
+
+static PyObject *name_function, *remind_function;
+
+static void exchange(PyObject **place, PyObject *value) {
+    PyObject *before = *place;
+    Py_XINCREF(value);
+    *place = value;
+    Py_XDECREF(before);
+}
+
+void agent_serve(PyObject *name_of, PyObject *remind, double seconds) {
+    exchange(&name_function, name_of);
+    exchange(&remind_function, remind);
+    agent_due = remind ? clock_ticks() + clock_ticks_in((int64_t)(seconds * 1e9)) : INT64_MAX;
+}
+
+void agent_forget(void) { agent_due = INT64_MAX; }
+
+void agent_name_thread(struct table *table) {
+    if (table->name[0] || !name_function || table->name_tries >= MOST_TRIES)
+        return;
+    table->name_tries++;
+    PyObject *ident = PyLong_FromUnsignedLong(table->ident);
+    PyObject *name = ident ? PyObject_CallFunctionObjArgs(name_function, ident, NULL) : NULL;
+    PyObject *bytes = name && PyUnicode_Check(name) ? PyUnicode_AsEncodedString(name, "utf-8", "replace") : NULL;
+    if (bytes) {
+        strncpy(table->name, PyBytes_AsString(bytes), sizeof table->name - 1);
+        size_t used = strlen(table->name);
+        while (used > 0 && used == sizeof table->name - 1 && ((unsigned char)table->name[used - 1] & 0x80))
+            table->name[--used] = '\0'; /* a character that was cut */
+    }
+    Py_XDECREF(bytes);
+    Py_XDECREF(name);
+    Py_XDECREF(ident);
+    PyErr_Clear();
+}
+
+int agent_remind(struct table *table) {
+    PyObject *type, *value, *traceback;
+    sigset_t all, before;
+    int64_t begun = clock_ticks();
+    agent_due = INT64_MAX; /* until it says */
+    PyErr_Fetch(&type, &value, &traceback);
+    /* A handler that Python runs in the middle of it would be interrupted by what is caught there. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    PyObject *seconds = remind_function ? PyObject_CallFunctionObjArgs(remind_function, NULL) : NULL;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!seconds && PyErr_Occurred()) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        return -1;
+    }
+    double until = seconds ? PyFloat_AsDouble(seconds) : -1.0;
+    Py_XDECREF(seconds);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    int64_t now = clock_ticks();
+    if (until > 0)
+        agent_due = now + clock_ticks_in((int64_t)(until * 1e9));
+    /* As with all that the tracer does, the time falls to the caller. */
+    table->last += now - begun;
+    table->top->start += now - begun;
+    return 0;
+}

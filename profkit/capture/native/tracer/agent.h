@@ -1,0 +1,30 @@
+/* What the tracer calls of the agent, in the thread that has made a call just now: how a thread is named, and, when a time has
+ * come, a function that looks at the process. No event is received meanwhile.
+ */
+#ifndef PROFKIT_AGENT_H
+#define PROFKIT_AGENT_H
+
+#include "python_api.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct table;
+
+/* Ticks when agent_remind() is due; INT64_MAX for never. */
+extern int64_t agent_due;
+
+/* Have `name_of(ident)` called for the name of a thread, and `remind()` after so many seconds; it returns the seconds until
+ * it is called again. */
+void agent_serve(PyObject *name_of, PyObject *remind, double seconds);
+
+/* In a forked child: the parent's agent is not called. */
+void agent_forget(void);
+
+/* Ask for the name of the calling thread, whose table is new, until it has one. */
+void agent_name_thread(struct table *table);
+
+/* Call what is due; -1 with an exception that is the target's, raised by a handler of a signal that came meanwhile. */
+int agent_remind(struct table *table);
+
+#endif

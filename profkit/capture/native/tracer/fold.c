@@ -1,0 +1,165 @@
+/* See fold.h. */
+#include "fold.h"
+
+#include "tables.h"
+
+#include <stdlib.h>
+
+#include "names.h"
+#include "ranges.h"
+#include "store.h"
+
+/* Tables of ended threads that are kept, and how many more there are when the smallest are folded. */
+#define MOST_ENDED 80
+#define FOLD_AT_ONCE 20
+
+static struct table **kept;
+static size_t n_kept, room;
+
+/* A table that is to go, with the ticks that its functions took. */
+struct ended {
+    struct table *table;
+    int64_t own;
+};
+
+void tables_keep(struct table *table) {
+    if (n_kept == room) {
+        size_t more = room ? 2 * room : 64;
+        struct table **grown = realloc(kept, more * sizeof *grown);
+        if (!grown)
+            return; /* it stays in the file for good */
+        kept = grown;
+        room = more;
+    }
+    table_retain(table);
+    kept[n_kept++] = table;
+}
+
+void tables_forget(void) { n_kept = 0; }
+
+static int64_t own_ticks(const struct table *table) {
+    int64_t ticks = 0;
+    for (const struct function *function = table->base; function; function = function->next)
+        for (const struct edge *edge = function->first_callee; edge; edge = edge->next)
+            ticks += edge->own;
+    return ticks;
+}
+
+static int by_own_ticks(const void *one, const void *other) {
+    int64_t a = ((const struct ended *)one)->own, b = ((const struct ended *)other)->own;
+    return a < b ? -1 : a > b;
+}
+
+/* The same function in another table; NULL where there is no room, or where it is only known there. */
+static struct function *counterpart(struct table *table, struct function *caller, struct function *function,
+                                    struct edge **edge) {
+    struct edge *to = caller->first_callee;
+    while (to && to->callee->name != function->name)
+        to = to->next;
+    if (!to)
+        to = table_named_edge(table, caller, function->name);
+    *edge = to;
+    return to ? to->callee : NULL;
+}
+
+static void add_edge(struct edge *to, const struct edge *from) {
+    to->calls += from->calls;
+    to->own += from->own;
+    to->total += from->total;
+    to->recursive += from->recursive;
+    to->wait += from->wait;
+    to->cumulative_wait += from->cumulative_wait;
+    to->blocked += from->blocked;
+    to->cumulative_blocked += from->cumulative_blocked;
+}
+
+static bool add_functions(struct table *sum, struct table *from, struct function **places) {
+    places[0] = sum->base;
+    /* Callees come behind the first of their callers, so that every caller has its place when it is met. */
+    for (struct function *caller = from->base; caller; caller = caller->next) {
+        struct function *here = places[caller->number];
+        for (const struct edge *edge = caller->first_callee; edge; edge = edge->next) {
+            struct edge *to;
+            struct function *callee = counterpart(sum, here, edge->callee, &to);
+            if (!callee)
+                return false;
+            places[edge->callee->number] = callee;
+            add_edge(to, edge);
+        }
+        here->recursive += caller->recursive;
+        here->total += caller->total;
+        here->cumulative_wait += caller->cumulative_wait;
+        here->cumulative_blocked += caller->cumulative_blocked;
+    }
+    return true;
+}
+
+static bool add_table(struct table *sum, struct table *from) {
+    struct function **places = calloc((size_t)from->n_functions + 1, sizeof *places);
+    bool done = places && add_functions(sum, from, places) && ranges_add(sum, from, places);
+    free(places);
+    sum->lost += from->lost;
+    sum->n_folded += from->n_folded ? from->n_folded : 1;
+    sum->read_before |= from->read_before;
+    sum->unmeasured |= from->unmeasured;
+    return done;
+}
+
+/* Put the sum into the place of what it is made of. */
+static void take_over(struct table *sum, const struct ended *gone, size_t n) {
+    uint64_t epoch = atomic_load(&store_header->epoch) + 1;
+    sum->born = epoch;
+    for (size_t i = 0; i < n; i++)
+        gone[i].table->folded = epoch;
+    table_publish(sum);
+    atomic_store(&store_header->epoch, epoch);
+}
+
+static void fold(struct ended *ended, size_t n) {
+    struct table *sum = table_new_sum();
+    bool done = sum != NULL;
+    for (size_t i = 0; done && i < n; i++)
+        done = add_table(sum, ended[i].table);
+    if (!done) {
+        if (sum) {
+            table_clear(sum);
+            table_release(sum);
+        }
+        return;
+    }
+    take_over(sum, ended, n);
+    size_t left = 0;
+    for (size_t i = 0; i < n_kept; i++)
+        if (kept[i]->folded == 0)
+            kept[left++] = kept[i];
+    n_kept = left;
+    tables_keep(sum);
+    table_release(sum);
+    for (size_t i = 0; i < n; i++) {
+        table_clear(ended[i].table);
+        table_release(ended[i].table);
+    }
+}
+
+void tables_fold(void) {
+    size_t n = 0, sums = 0;
+    for (size_t i = 0; i < n_kept; i++)
+        n += table_ended(kept[i]) && atomic_load(&kept[i]->references) == 1;
+    if (n < MOST_ENDED + FOLD_AT_ONCE)
+        return;
+    struct ended *ended = calloc(n, sizeof *ended);
+    if (!ended)
+        return;
+    n = 0;
+    for (size_t i = 0; i < n_kept; i++) {
+        struct table *table = kept[i];
+        if (!table_ended(table) || atomic_load(&table->references) != 1)
+            continue;
+        /* The sum before is always folded. */
+        ended[n++] = (struct ended){table, table->n_folded ? -1 : own_ticks(table)};
+        sums += table->n_folded > 0;
+    }
+    qsort(ended, n, sizeof *ended, by_own_ticks);
+    fold(ended, FOLD_AT_ONCE + sums);
+    free(ended);
+}

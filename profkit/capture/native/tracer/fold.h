@@ -1,0 +1,21 @@
+/* Tables of a file outlive their threads: the largest stay as they are, the others are summed into one now and then, so that a
+ * program which starts a thread per task does not grow without bound.
+ *
+ * A sum is made anew from the one before it and the tables that are to go, and takes their place by one store of the epoch:
+ * whenever the process dies, a reader counts each call once.
+ */
+#ifndef PROFKIT_FOLD_H
+#define PROFKIT_FOLD_H
+
+struct table;
+
+/* Keep a table of the file until it is folded. */
+void tables_keep(struct table *table);
+
+/* Fold tables of threads that have ended, if there are enough of them; the GIL is held. */
+void tables_fold(void);
+
+/* In a forked child: all of them are the parent's. */
+void tables_forget(void);
+
+#endif

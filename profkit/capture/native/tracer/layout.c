@@ -1,0 +1,85 @@
+/* See layout.h. The numbers are those of profkit/capture/mapped_tables.py; what changes them makes a STORE_VERSION. */
+#include "tables.h"
+
+#include "layout.h"
+#include "ranges.h"
+#include "store.h"
+
+#if UINTPTR_MAX == UINT64_MAX
+#define AT(type, field, offset) _Static_assert(offsetof(struct type, field) == offset, #type "." #field)
+
+AT(store_header, table_bytes, 16);
+AT(store_header, pid, 36);
+AT(store_header, clock_turn, 44);
+AT(store_header, began_ticks, 48);
+AT(store_header, latest_ticks, 64);
+AT(store_header, first_ns_per_tick, 80);
+AT(store_header, epoch, 88);
+AT(store_header, missed, 96);
+_Static_assert(sizeof(struct extent) == 16, "extent");
+_Static_assert(sizeof(struct block) == 16, "block");
+_Static_assert(sizeof(struct name_entry) == 24, "name_entry");
+
+AT(table, number, 0);
+AT(table, top, 8);
+AT(table, stack, 16);
+AT(table, last, 24);
+AT(table, wait, 32);
+AT(table, blocked, 40);
+AT(table, context, 48);
+AT(table, charged_until, 56);
+AT(table, read, 64);
+AT(table, uncharged_wait, 88);
+AT(table, uncharged_blocked, 96);
+AT(table, long_gap, 104);
+AT(table, lost, 112);
+AT(table, born, 120);
+AT(table, folded, 128);
+AT(table, native, 136);
+AT(table, n_folded, 140);
+AT(table, read_before, 144);
+AT(table, unmeasured, 145);
+AT(table, ended, 146);
+AT(table, name, 147);
+
+AT(call, edge, 0);
+AT(call, start, 8);
+AT(call, children, 16);
+AT(call, wait_at_start, 24);
+AT(call, blocked_at_start, 32);
+
+AT(function, number, 4);
+AT(function, name_id, 8);
+AT(function, open, 32);
+AT(function, recursive, 40);
+AT(function, total, 48);
+AT(function, cumulative_wait, 56);
+AT(function, cumulative_blocked, 64);
+
+AT(edge, caller, 4);
+AT(edge, called, 8);
+AT(edge, calls, 24);
+AT(edge, own, 32);
+AT(edge, open, 40);
+AT(edge, total, 48);
+AT(edge, recursive, 56);
+AT(edge, wait, 64);
+AT(edge, cumulative_wait, 72);
+AT(edge, blocked, 80);
+AT(edge, cumulative_blocked, 88);
+
+AT(context, number, 4);
+AT(context, parent_number, 8);
+AT(context, opener_number, 12);
+AT(context, domain, 16);
+AT(context, name, 20);
+AT(context, count, 24);
+#endif
+
+void layout_describe(struct store_header *header) {
+    header->table_bytes = sizeof(struct table);
+    header->call_bytes = sizeof(struct call);
+    header->function_bytes = sizeof(struct function);
+    header->edge_bytes = sizeof(struct edge);
+    header->context_bytes = sizeof(struct context);
+}

@@ -1,0 +1,215 @@
+"""With the compiled tracer nothing of what was called is lost, whenever and however a process ends."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from profkit.model import Process, Run
+from tests.integration.capturing import PROGRAMS, calls, captured, profkit_command, run_capture
+from tests.integration.test_capture_contents import tracer_environment
+from tests.interpreters import interpreter
+
+COUNTS = str(PROGRAMS / "counts_itself.py")
+SLOTS = 64
+
+
+def page(directory: Path) -> Path:
+    path = directory / "page"
+    path.write_bytes(bytes(SLOTS * 8))
+    return path
+
+
+def slots(path: Path) -> list[int]:
+    data = path.read_bytes()
+    return [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
+
+
+def counted(process: Process) -> list[int]:
+    """Calls of `counted` in each thread of a process that has made any."""
+    found = [calls(process, index).get("counted", 0) for index in range(len(process.threads))]
+    return [count for count in found if count]
+
+
+def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[int]]:
+    """Return the run of a program that was killed so long after it began to count, and what it counted."""
+    path = page(directory)
+    command = profkit_command("capture", "-o", "run.prof", "--", python, COUNTS, str(path))
+    launcher = subprocess.Popen(
+        command, cwd=directory, env=tracer_environment(True), stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 30
+    while not slots(path)[-1]:
+        assert time.monotonic() < deadline, "the program does not begin"
+        time.sleep(0.002)
+    time.sleep(seconds)
+    os.kill(slots(path)[-1], signal.SIGKILL)
+    launcher.wait(30)
+    return load_run(directory / "run.prof"), [count for count in slots(path)[:-1] if count]
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    moments = random.Random(version)
+    for _ in range(int(os.environ.get("PROFKIT_TEST_KILLS", "4"))):
+        run, there = killed_at(tmp_path, python, moments.uniform(0.0, 0.4))
+        (process,) = run.processes
+        assert process.exit == "killed"
+        ours = counted(process)
+        # The last call of each thread may have counted, and not returned or not been made.
+        assert len(ours) == len(there)
+        for mine, theirs in zip(sorted(ours), sorted(there), strict=True):
+            assert abs(mine - theirs) <= 1
+        (notice,) = run.warnings
+        assert (notice.code, notice.numbers.keys()) == ("killed-by-signal", {"kept", "pids"})
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "os._exit(0)",
+        "ctypes.CDLL(None)._exit(0)",
+        "ctypes.string_at(0)",
+        "os.abort()",
+        "os.kill(os.getpid(), 15)",
+    ],
+)
+def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str, end: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"import ctypes, os\ndef step(): pass\nfor _ in range(12345): step()\n{end}\n")
+    run_capture(tmp_path, interpreter(version), str(program), env=tracer_environment(True))
+    (process,) = load_run(tmp_path / "run.prof").processes
+    assert calls(process)["step"] == 12345
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: str) -> None:
+    """Spawned workers that worked for a tenth of a second; they are terminated when the last result is there."""
+    path = page(tmp_path)
+    run = captured(tmp_path, interpreter(version), COUNTS, str(path), "pool", env=tracer_environment(True))
+    workers = [process for process in run.processes if process.role == "worker"]
+    assert workers
+    assert sum(calls(process).get("augment", 0) for process in workers) == 6
+    assert sum(sum(counted(process)) for process in workers) == sum(slots(path))
+    assert not run.warnings
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) -> None:
+    """What a child does is in no table of its parent's, which it shares memory with, nor the other way round."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os\n"
+        "def step(): pass\n"
+        "def of_child(): pass\n"
+        "def outer(depth):\n"
+        "    step()\n"
+        "    if depth:\n"
+        "        outer(depth - 1)\n"
+        "        return\n"
+        "    if os.fork() == 0:\n"
+        "        for _ in range(1000): of_child()\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    os.wait()\n"
+        "outer(10)\n"
+        "for _ in range(500): step()\n"
+    )
+    run = captured(tmp_path, interpreter(version), str(program), env=tracer_environment(True))
+    parent, child = run.processes
+    assert (calls(parent)["step"], calls(parent)["outer"], "of_child" in calls(parent)) == (511, 11, False)
+    assert (calls(child)["of_child"], "outer" in calls(child)) == (1000, False)
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, threading\n"
+        "def step(): pass\n"
+        "def task():\n"
+        "    for _ in range(7): step()\n"
+        "for _ in range(1500):\n"
+        "    thread = threading.Thread(target=task)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    run_capture(tmp_path, interpreter(version), str(program), env=tracer_environment(True))
+    (process,) = load_run(tmp_path / "run.prof").processes
+    assert calls(process)["step"] == 7 * 1500
+    assert calls(process)["task"] == 1500
+    assert len(process.threads) < 120
+    assert sum("more ended threads" in thread.name for thread in process.threads) == 1
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, version: str) -> None:
+    """Its code objects are neither kept nor mixed up with others that get their addresses."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import gc, types\n"
+        "for number in range(3000):\n"
+        "    exec(f'def made():\\n    return {number}\\nmade()\\n')\n"
+        "    exec(f'def other():\\n    return {number}\\nother(); other()\\n')\n"
+        "alive = sum(isinstance(o, types.FunctionType) for o in gc.get_objects())\n"
+    )
+    run = captured(tmp_path, interpreter(version), str(program), env=tracer_environment(True))
+    (process,) = run.processes
+    assert calls(process)["made"] == 3000
+    assert calls(process)["other"] == 6000
+    profile = process.threads[0].profile
+    assert sum(profile.strings[name] in ("made", "other") for name in profile.name) == 2
+
+
+#: Makes cycles that a collection has to find, slowly, so that snapshots of its 3 000 functions come in between.
+FINALISERS = """
+import gc, os, sqlite3, threading, time
+main = threading.get_ident()
+here, elsewhere = [], []
+class Cycle:
+    def __init__(self):
+        self.me, self.connection = self, sqlite3.connect(":memory:")
+    def __del__(self):
+        (here if threading.get_ident() == main else elsewhere).append(1)
+        self.connection.close()
+def make(number):
+    names = {}
+    exec(compile("def f(): pass", "/file%d.py" % number, "exec"), names)
+    return names["f"]
+for function in [make(number) for number in range(3000)]:
+    function()
+for _ in range(300):
+    Cycle()
+    time.sleep(0.003)
+threads = len(os.listdir("/proc/self/task"))
+gc.collect()
+print(threads, len(elsewhere), len(here), gc.get_threshold() == before)
+"""
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(
+    tmp_path: Path, version: str, compiled: bool
+) -> None:
+    """With the tracer there is no such thread; without it, that thread causes no collection."""
+    if compiled and version == "3.8":
+        pytest.skip("a tracer for 3.8 is built for releases only")
+    program = tmp_path / "program.py"
+    program.write_text("import gc\nbefore = gc.get_threshold()\n" + FINALISERS)
+    done = run_capture(tmp_path, interpreter(version), str(program), env=tracer_environment(compiled))
+    threads, elsewhere, here, same = done.stdout.split()
+    assert (elsewhere, here) == ("0", "300"), done.stderr
+    assert threads == ("1" if compiled else "2")
+    # A tick may be just in progress, in which the thresholds are others.
+    assert same == "True" or not compiled
+    assert "ProgrammingError" not in done.stderr

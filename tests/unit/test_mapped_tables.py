@@ -1,0 +1,179 @@
+"""The file of a tracer's tables: what a process that was killed had called, and bytes that nothing has written so."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.capture import native, records
+from profkit.capture.agent import process_facts, settings
+from profkit.capture.agent.reserve import RESERVE_SUFFIX
+from profkit.capture.mapped_tables import MAGIC, MappedTables, ThreadEnd, decode_tables
+from profkit.capture.packer import pack_spool
+from profkit.capture.record_types import ThreadTable
+from tests.requirements import require
+
+INJECT = Path(records.__file__).parent / "agent" / "inject"
+
+PROGRAM = """
+import os, threading, time
+def walk(n): return walk(n - 1) + 1 if n else 0
+def stays(): os.getpid(); ready.set(); time.sleep(60)
+pair = [lambda: 1, lambda: 2]
+ready = threading.Event()
+thread = threading.Thread(target=stays, name="stays \\N{SNOWMAN}", daemon=True)
+thread.start()
+walk(20)
+for one in pair: one()
+exec("def made(): pass\\nmade()")
+ready.wait()
+time.sleep(0.3)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture(scope="module")
+def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A spool of a process that was killed."""
+    require("native", any(Path(native.__file__).parent.glob("lib/_tracer*")), "the tracer was not compiled")
+    path = tmp_path_factory.mktemp("spool")
+    (path / settings.sampled_mark(process_facts.boot_id())).touch()
+    environment = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(path)}
+    environment.pop(settings.DISABLE_NATIVE_VARIABLE, None)
+    program = tmp_path_factory.mktemp("program") / "program.py"
+    program.write_text(PROGRAM)
+    assert subprocess.run([sys.executable, str(program)], env=environment).returncode == -signal.SIGKILL
+    (path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(spool: Path) -> bytes:
+    (path,) = spool.glob("*" + RESERVE_SUFFIX)
+    return path.read_bytes()
+
+
+def calls(file: MappedTables, table: ThreadTable) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    codes = file.codes
+    for function, count in zip(
+        table.functions.function.tolist(), table.functions.calls.tolist(), strict=True
+    ):
+        if codes.files[codes.file[function]].endswith("program.py"):
+            found.setdefault(codes.name[function], []).append(count)
+    return found
+
+
+def open_names(file: MappedTables, table: ThreadTable) -> list[str]:
+    return [file.codes.name[function] for function in table.open.function.tolist()]
+
+
+def test_what_a_killed_process_had_called(whole: bytes) -> None:
+    file = decode_tables(whole)
+    main, other = file.threads(None, {}, {})
+    assert (main.name, other.name) == ("MainThread", "stays \N{SNOWMAN}")
+    found = calls(file, main)
+    assert found["walk"] == [21]
+    assert found["<lambda>"] == [1, 1], "two functions of one line of a file are two"
+    assert open_names(file, main)[-1] == "<built-in method posix.kill>"
+    assert open_names(file, other)[-2:] == ["stays", "<built-in method time.sleep>"]
+    assert not file.missed
+    walk = file.codes.name.index("walk")
+    recursive = main.edges.recursive[(main.edges.caller == walk) & (main.edges.callee == walk)]
+    assert recursive.tolist() == [19]
+
+
+def test_open_calls_go_on_until_the_end_that_is_known(whole: bytes) -> None:
+    file = decode_tables(whole)
+    last = file.last_event_s
+    assert last is not None
+    _, other = file.threads(last + 10.0, {}, {})
+    assert float(other.open.own[-1]) == pytest.approx(10.3, abs=0.2)
+    assert float(other.open.within[0]) > 10.3
+    # The kernel has seen it sleep for all but a second of them.
+    end = ThreadEnd(int((last + 10.0) * 1e9), run_ns=10**9, wait_ns=0)
+    _, other = file.threads(last + 10.0, {}, {other.native or 0: end})
+    assert other.measured
+    sleep = file.codes.name.index("<built-in method time.sleep>")
+    blocked = float(other.waiting.blocked[other.waiting.function == sleep].sum())
+    assert blocked == pytest.approx(9.3, abs=0.3)
+
+
+def test_what_was_being_made_when_the_process_died_is_not_there(whole: bytes) -> None:
+    """Of every entry the kind is stored last; the file without the last ones is that of an earlier moment."""
+    file = decode_tables(whole)
+    edges = sorted(int(at) for at in file.entries(1)[2])
+    changed = bytearray(whole)
+    for at in edges[-5:]:
+        changed[at : at + 4] = bytes(4)
+    table = decode_tables(bytes(changed)).threads(None, {}, {})[0]
+    assert 0 < len(table.edges.calls) < len(file.threads(None, {}, {})[0].edges.calls)
+
+
+def problem_of(data: bytes) -> str:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the message is what is tested
+        decode_tables(data).threads(None, {}, {})
+    return str(refused.value)
+
+
+def test_what_is_no_such_file(whole: bytes) -> None:
+    assert problem_of(b"") == "torn: it ends in its header, after 0 bytes"
+    assert problem_of(bytes(8192)) == "not written by profkit"
+    assert problem_of(MAGIC + b"\x09" + whole[9:]).startswith(
+        "made by another version of profkit, in format 9 where"
+    )
+    assert problem_of(whole[:-4096]) == "damaged: it has a part of an impossible size"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> None:
+    chance = random.Random(seed)
+    # Numbers that matter are where something is: the places that are not zero.
+    used = np.flatnonzero(np.frombuffer(whole, np.uint8)).tolist()
+    outcomes = set()
+    for _ in range(150):
+        changed = bytearray(whole)
+        for _ in range(chance.choice((1, 1, 3, 20))):
+            at = chance.choice(used) & ~7
+            value = chance.choice(
+                (0, 1, 2**31, 2**62, 2**64 - 1, chance.getrandbits(64), chance.getrandbits(8))
+            )
+            width = chance.choice((1, 4, 8))
+            changed[at : at + width] = struct.pack("<Q", value)[:width]
+        try:
+            file = decode_tables(bytes(changed))
+            end = file.last_event_s
+            tables = file.threads(None if end is None else end + 1, {}, {1: ThreadEnd(1, 1, 1)})
+        except ValueError as error:
+            outcomes.add(str(error).partition(" ")[0])
+            continue
+        outcomes.add("read")
+        for table in tables:
+            for part in (table.functions, table.edges, table.waiting, table.open, table.inside):
+                columns = [getattr(part, name) for name in part.__slots__]
+                assert len({len(column) for column in columns}) == 1
+                assert all(np.isfinite(column).all() and (column >= 0).all() for column in columns)
+            assert (table.functions.function < len(file.codes)).all()
+    assert {"damaged:", "read"} <= outcomes <= {"damaged:", "torn:", "not", "made", "read"}
+
+
+def test_a_damaged_file_costs_the_functions_of_its_process_alone(
+    spool: Path, whole: bytes, tmp_path: Path
+) -> None:
+    for path in spool.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert [notice.code for notice in pack_spool(tmp_path).warnings] == ["ended-unrecorded"]
+    (path,) = tmp_path.glob("*" + RESERVE_SUFFIX)
+    path.write_bytes(whole[:5000])
+    run = pack_spool(tmp_path)
+    (process,) = run.processes
+    assert sum(len(thread.profile) for thread in process.threads) == 0
+    assert {notice.code: notice.subject for notice in run.warnings}["record-unreadable"] == path.name
