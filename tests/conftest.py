@@ -25,6 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[VARIABLE] = shared.name
         config.add_cleanup(shared.cleanup)
         config.add_cleanup(lambda: os.environ.pop(VARIABLE))
+    # What captures keep of source files is the tests' own, and not the user's.
+    os.environ["XDG_CACHE_HOME"] = os.path.join(os.environ[VARIABLE], "cache")
     usual_signals()
 
 

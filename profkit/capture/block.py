@@ -172,6 +172,7 @@ class Block:
 
     def _write(self, record: dict[str, Any], *, failed: bool) -> None:
         from profkit.capture.packer import pack_spool
+        from profkit.capture.source_cache import Sources, cache_file
         from profkit.formats.runfile import write_run
 
         assert self._before is not None
@@ -186,4 +187,6 @@ class Block:
         }
         (self._spool / "launch.json").write_text(json.dumps(facts), encoding="utf-8")
         agent.write(record, str(self._spool))
-        write_run(self._path, pack_spool(self._spool))
+        sources = Sources(cache_file(os.environ))
+        write_run(self._path, pack_spool(self._spool, sources=sources))
+        sources.save()

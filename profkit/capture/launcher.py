@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from profkit.capture import signal_forwarding
 from profkit.capture.agent import settings
@@ -28,8 +28,10 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.model import Run
 
-__all__ = ["NotWrittenError", "capture"]
+__all__ = ["NotWrittenError", "Packing", "capture"]
 
+#: What shows the progress of packing.
+Packing: TypeAlias = contextlib.AbstractContextManager[Callable[[str], None]]
 
 #: What is said when a signal asks for an end while a run file is written.
 _PATIENCE = "{} is being written; a second signal stops that, and the records are kept"
@@ -57,6 +59,7 @@ def capture(
     repeat: int = 1,
     written: Callable[[Path, Run], None] | None = None,
     say: Callable[[str], None] | None = None,
+    packing: Packing | None = None,
     nvtx_shim: bool = False,
 ) -> int:
     """Run `command`, `repeat` times, and write one run file each time.
@@ -78,6 +81,9 @@ def capture(
         Called with each run file and what is in it, when it has been written.
     say
         Called with what a user who sends signals must know.
+    packing
+        Entered each time that a target has ended, until its run file is written; what it gives is called with what is
+        done next.
     nvtx_shim
         Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it raise.
 
@@ -105,6 +111,7 @@ def capture(
             signals,
             written or (lambda path, run: None),
             say or (lambda line: None),
+            packing or contextlib.nullcontext(lambda doing: None),
         )
         if output is not None:
             names = [_named(output, number if repeat > 1 else None) for number in range(1, repeat + 1)]
@@ -154,6 +161,7 @@ class _Series:
     signals: signal_forwarding.Signals
     written: Callable[[Path, Run], None]
     say: Callable[[str], None]
+    packing: Packing
 
 
 def _capture_once(series: _Series, path: Path) -> int:
@@ -179,7 +187,8 @@ def _capture_once(series: _Series, path: Path) -> int:
         before = _identity(path)
         try:
             with signals.answered(lambda: series.say(_PATIENCE.format(path))):
-                run = _pack(target, spool, path)
+                with series.packing as progress:
+                    run = _pack(target, spool, path, progress)
                 removed = True
                 series.written(path, run)
         except BaseException as error:
@@ -204,13 +213,17 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def _pack(target: Target, spool: Path, path: Path) -> Run:
+def _pack(target: Target, spool: Path, path: Path, progress: Callable[[str], None]) -> Run:
     target.prepared()
     from profkit.capture.packer import pack_spool
+    from profkit.capture.source_cache import Sources, cache_file
     from profkit.formats.runfile import write_run
 
-    run = pack_spool(spool, wait_for_stragglers=True)
+    sources = Sources(cache_file(os.environ))
+    run = pack_spool(spool, wait_for_stragglers=True, sources=sources, progress=progress)
+    progress(f"writing {path}")
     write_run(path, run)
+    sources.save()
     return run
 
 

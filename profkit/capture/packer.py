@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from profkit.capture.packages import installed_packages
 from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
 from profkit.capture.record_types import Launch, Record, SeenProcess
+from profkit.capture.source_cache import Sources
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
@@ -34,7 +35,13 @@ __all__ = ["pack_spool"]
 _STRAGGLER_WAIT = 0.3
 
 
-def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
+def pack_spool(
+    spool: Path,
+    *,
+    wait_for_stragglers: bool = False,
+    sources: Sources | None = None,
+    progress: Callable[[str], None] = lambda doing: None,
+) -> Run:
     """Return the run that a spool directory holds.
 
     Parameters
@@ -43,6 +50,10 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
         Directory that ``profkit capture`` made (``.run.prof.spool-…``), with ``launch.json`` and records.
     wait_for_stragglers
         Give processes that are still alive a moment to end.
+    sources
+        Source files, with what earlier captures found in them.
+    progress
+        Called with what is done next.
 
     Raises
     ------
@@ -52,6 +63,7 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     """
     launch = _read_launch(spool)
     reader = _Reader(spool)
+    progress("reading records")
     found = reader.read()
     sampled, of_samples = counters.read_sampled(spool)
     # In another PID namespace a process knows itself by another number than it has here.
@@ -67,21 +79,22 @@ def pack_spool(spool: Path, *, wait_for_stragglers: bool = False) -> Run:
     one_clock = len({record.kernel for record in found}) == 1
     found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
     machine_host = launch.host or host_facts.read_host()
-    tables = ThreadTables()
+    tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
     alive = [_alive(record, numbers) for record in found]
     left = remains.left_ends(spool)
     ends = endings.of_records(found, alive, launch, sampled, left, time.perf_counter())
     seen_by = {(p.ns_pid, p.born): p for p in seen}
     packed: list[tuple[Record, endings.Ending, Process]] = []
-    for record, end in zip(found, ends, strict=True):
+    for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
+        progress(f"process {number} of {len(found)}")
         whole = reader.with_tables(record, end, seen_by.get((record.pid, record.born or 0)))
         try:
             packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # rows that are possible one by one, and not together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
-    processes = [process for _, _, process in packed]
+    processes = tables.sharing_strings([process for _, _, process in packed])
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found)
     unrecorded = remains.unrecorded(spool, reader.files)

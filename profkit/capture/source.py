@@ -7,6 +7,7 @@ machine and Python version, so that a slow function with an equal hash on both s
 
 from __future__ import annotations
 
+import codecs
 import functools
 import hashlib
 import io
@@ -14,27 +15,28 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
 
 from profkit.formats.regular_file import read_regular
 
-__all__ = ["SourceFile", "SourceFiles"]
+__all__ = ["SourceFile", "read_source"]
 
 #: Files larger than this are generated tables; they are not read.
 _MOST_BYTES = 8 * 2**20
 
-#: What matters to find the end of a block: strings (so that their contents are not looked at), comments,
-#: brackets and ends of lines.
-_TOKEN = re.compile(
-    r"""(?P<string>(?:\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))
-    |(?P<comment>\#[^\n]*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<joined>\\\n)|(?P<line>\n)""",
-    re.DOTALL | re.VERBOSE,
+#: A string, so that its contents are not looked at. Each alternative begins with a character of its own, here and in
+#: what is made of it, and no group is around them: the engine then skips what begins with none of these.
+_STRING = (
+    r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
+    r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
+    r"""|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"""
 )
 #: Comments, with strings so that a ``#`` inside them is passed over.
-_COMMENT = re.compile(
-    r"""(\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|\#[^\n]*""",
-    re.DOTALL,
-)
+_COMMENT = re.compile(rf"{_STRING}|\#[^\n]*", re.DOTALL)
+#: What matters to find the end of a block: strings, comments, brackets, and ends of lines that are not joined.
+_TOKEN = re.compile(rf"{_STRING}|\#[^\n]*|\(|\[|\{{|\)|\]|\}}|\\\n|\n", re.DOTALL)
 #: From a function's first line to the line with its `def`: decorators come before it.
 _HEAD = re.compile(r"(?:[ \t]*(?:@[^\n]*)?\n)*[ \t]*(?:async[ \t]+)?(?:def|class)\b[^\n]*\n")
 _DEFINITION = re.compile(r"^([ \t]*)(?:(?:async[ \t]+)?(def)|(class))[ \t]+(\w+)", re.MULTILINE)
@@ -47,9 +49,19 @@ class SourceFile:
         self._text = text.replace("\r\n", "\n").replace("\r", "\n")
         if not self._text.endswith("\n"):
             self._text += "\n"
-        lengths = (len(line) + 1 for line in self._text[:-1].split("\n"))
-        self._starts = [0, *accumulate(lengths)]
+        self._line_starts: npt.NDArray[np.intp] | None = None
         self._qualnames: dict[int, str] | None = None
+
+    @property
+    def _starts(self) -> npt.NDArray[np.intp]:
+        """Where each line begins, and the end of the text; of most files nothing but the whole is hashed."""
+        if self._line_starts is None:
+            if self._text.isascii():
+                characters = np.frombuffer(self._text.encode("ascii"), np.uint8)
+            else:
+                characters = np.frombuffer(self._text.encode("utf-32-le", "surrogatepass"), "<u4")
+            self._line_starts = np.append(0, np.flatnonzero(characters == ord("\n")) + 1)
+        return self._line_starts
 
     def qualname(self, line: int, name: str) -> str:
         """Return the qualified name of the function `name` whose code starts at `line`; empty if not found."""
@@ -64,12 +76,13 @@ class SourceFile:
 
     def _definitions(self) -> Iterator[tuple[int, str]]:
         outer: list[tuple[int, str, bool]] = []
+        starts = self._starts.tolist()
         for match in _DEFINITION.finditer(self._text):
             indent = len(match[1].expandtabs())
             while outer and outer[-1][0] >= indent:
                 outer.pop()
             parts = [name + (".<locals>" if function else "") for _, name, function in outer]
-            yield bisect_right(self._starts, match.start()), ".".join([*parts, match[4]])
+            yield bisect_right(starts, match.start()), ".".join([*parts, match[4]])
             outer.append((indent, match[4], match[2] is not None))
 
     def hash(self, line: int, name: str) -> str:
@@ -77,20 +90,28 @@ class SourceFile:
 
         A lambda or comprehension is hashed by its statement, ``<module>`` by its whole file as it stands.
         """
-        if not 1 <= line < len(self._starts):
+        if name == "<module>" and line == 1:
+            return _digest(self._text)
+        starts = self._starts
+        if not 1 <= line < len(starts):
             return ""
         if name == "<module>":
             return _digest(self._text)
-        first = self._starts[line - 1]
+        first = int(starts[line - 1])
         text = self._text[first : self._end(first, has_block=not name.startswith("<"))]
         if "#" in text:
-            text = _COMMENT.sub(r"\1", text)
-        lines = [part.rstrip() for part in text.split("\n")]
-        lines = [part for part in lines if part]
+            text = _COMMENT.sub(_without_comment, text)
+        lines = list(filter(None, map(str.rstrip, text.split("\n"))))
         if not lines:
             return ""
         margin = len(lines[0]) - len(lines[0].lstrip())
-        return _digest("\n".join([part[margin:] if not part[:margin].strip() else part for part in lines]))
+        if margin:
+            common = lines[0][:margin]
+            lines = [
+                part[margin:] if part.startswith(common) or not part[:margin].strip() else part
+                for part in lines
+            ]
+        return _digest("\n".join(lines))
 
     def _end(self, first: int, has_block: bool) -> int:
         """Offset after the last line of the block, or of the statement for what has no block of its own."""
@@ -98,8 +119,8 @@ class SourceFile:
             indent = _indent(self._text, first)
             head = _HEAD.match(self._text, first)
             if head is not None:
-                after = _dedent(indent).search(self._text, head.end())
-                end = after.start() if after is not None else len(self._text)
+                after = _dedent(indent).search(self._text, head.end() - 1)
+                end = after.end() if after is not None else len(self._text)
                 # Nearly always the next line that is not indented deeper ends the block. It does not inside
                 # brackets and strings, which then are not balanced.
                 block = self._text[first:end]
@@ -116,21 +137,24 @@ class SourceFile:
         defined = False  # past the `def` line itself (decorators come before it)
         end = len(text)
         line_start = first
+        deeper = " " * (indent + 1)
         for match in _TOKEN.finditer(text, first):
-            kind = match.lastgroup
-            if kind == "open":
+            kind = text[match.start()]
+            if kind in "([{":
                 depth += 1
-            elif kind == "close":
+            elif kind in ")]}":
                 depth -= 1
-            elif kind == "line" and depth <= 0:
+            elif kind == "\n" and depth <= 0:
                 end = match.end()
                 if not has_block:
                     return end
                 if not defined:
                     defined = _HEAD.match(text, line_start, end) is not None
                 line_start = end
+                if not defined or text.startswith(deeper, end):
+                    continue
                 following = text[end : text.find("\n", end) + 1].strip()
-                if defined and following and following[0] != "#" and _indent(text, end) <= indent:
+                if following and following[0] != "#" and _indent(text, end) <= indent:
                     return end
         return end
 
@@ -145,33 +169,36 @@ def _indent(text: str, at: int) -> int:
 
 @functools.cache
 def _dedent(indent: int) -> re.Pattern[str]:
-    """What starts a line that is indented by at most so many columns and is not blank or a comment."""
-    return re.compile(rf"^(?=[ ]{{0,{indent}}}[^\s#]|\t{{0,{indent // 8}}}[^\s#])", re.MULTILINE)
+    """What ends a line before one that is indented by at most so many columns and is not blank or a comment.
+
+    It begins with a character of its own, for which the engine looks faster than for the beginning of a line.
+    """
+    return re.compile(rf"\n(?=[ ]{{0,{indent}}}[^\s#]|\t{{0,{indent // 8}}}[^\s#])")
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    found = match[0]
+    return "" if found[0] == "#" else found
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-class SourceFiles:
-    """Source files by path, read once; what cannot be read has no qualified names and no hashes."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, SourceFile | None] = {}
-
-    def get(self, path: str) -> SourceFile | None:
-        """Return the file, ``None`` where it is not there or is no Python source."""
-        if path not in self._files:
-            self._files[path] = _read(path)
-        return self._files[path]
-
-
-def _read(path: str) -> SourceFile | None:
+def read_source(path: str) -> SourceFile | None:
+    """Return a source file, ``None`` where it is not there or is no Python source."""
     if not path.endswith((".py", ".pyw", ".ipy")) and "." in path.rpartition("/")[2]:
         return None
     try:
         data = read_regular(path, _MOST_BYTES)
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return SourceFile(data.decode(encoding))
+        return SourceFile(data.decode(_encoding(data)))
     except (OSError, SyntaxError, LookupError, ValueError):
         return None
+
+
+def _encoding(data: bytes) -> str:
+    """Return the encoding that a file declares in its first two lines."""
+    end = data.find(b"\n", data.find(b"\n") + 1)
+    if not data.startswith(codecs.BOM_UTF8) and data.find(b"coding", 0, end if end >= 0 else None) < 0:
+        return "utf-8"
+    return tokenize.detect_encoding(io.BytesIO(data).readline)[0]

@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.range_tables import range_calls
-from profkit.capture.record_types import Record, ThreadTable
-from profkit.capture.source import SourceFiles
-from profkit.model import Edges, OpenCall, Profile, RangeCalls
+from profkit.capture.record_types import Codes, Record, ThreadTable
+from profkit.capture.source_cache import Sources
+from profkit.model import Edges, OpenCall, Process, Profile, RangeCalls
 
 __all__ = ["ThreadTables"]
 
 _Value = TypeVar("_Value", np.int64, np.float64)
 
+_TEXTS = ("file", "name", "qualname", "module", "source_hash")
 _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
 
 class ThreadTables:
     """Builds profiles; all of one run share source files and what is known of a function."""
 
-    def __init__(self) -> None:
-        self._sources = SourceFiles()
-        self._known: dict[tuple[str, int, str, str], tuple[str, str]] = {}
+    def __init__(self, sources: Sources | None = None) -> None:
+        self._sources = sources or Sources()
+        self._strings: dict[str, int] = {"": 0}
+        self._table: tuple[str, ...] = ()
+        #: By import path, since that gives a file its module's name.
+        self._known: dict[tuple[str, ...], dict[tuple[str, int, str, str], tuple[int, ...]]] = {}
         self._modules: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._codes: Codes | None = None
+        self._rows = np.zeros((0, len(_TEXTS)), np.int32)
 
     def empty(self) -> Profile:
         """A profile of no functions, for threads that ran no Python."""
         return Profile.empty()
+
+    def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
+        """Return processes whose profiles all have the one string table, which grew with each of them."""
+        table = tuple(self._strings)
+        return [
+            replace(
+                process,
+                threads=tuple(
+                    replace(thread, profile=replace(thread.profile, strings=table))
+                    for thread in process.threads
+                ),
+            )
+            for process in processes
+        ]
 
     def profile(
         self, record: Record, table: ThreadTable
@@ -73,8 +95,7 @@ class ThreadTables:
             waits = {name: _summed(waiters, getattr(table.waiting, name), n) for name in _WAITING}
         labels = self._labels(record, numbers)
         if waits and record.tracer == "cprofile":
-            strings = labels["strings"]
-            builtin = labels["file"] == (strings.index("~") if "~" in strings else -1)
+            builtin = labels["file"] == self._strings.get("~", -1)
             _share_with_builtins(waits, tottime, profile_edges, builtin)
         profile = Profile(
             **labels,
@@ -89,50 +110,52 @@ class ThreadTables:
         opened = tuple(map(OpenCall, rows.tolist(), calls.within.tolist()))
         return profile.validate(), opened, None if inside is None else inside.validate(n)
 
-    def _labels(self, record: Record, numbers: np.ndarray[Any, Any]) -> dict[str, Any]:
-        strings: dict[str, int] = {"": 0}
-        columns: dict[str, list[int]] = {
-            name: [] for name in ("file", "line", "name", "qualname", "module", "source_hash")
-        }
-        roots = tuple(sorted((p for p in record.path if p), key=len, reverse=True))
+    def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes
+        if self._codes is not codes:  # the threads of a record come one after the other
+            self._codes, self._rows = codes, np.full((len(codes), len(_TEXTS)), -1, np.int32)
+        new = numbers[self._rows[numbers, 0] < 0]
+        if len(new):
+            self._rows[new] = self._texts(record, new)
+        if len(self._table) != len(self._strings):
+            self._table = tuple(self._strings)
+        columns = np.ascontiguousarray(self._rows[numbers].T)
+        return {
+            "strings": self._table,
+            "line": codes.line[numbers].astype(np.int32),
+            **dict(zip(_TEXTS, columns, strict=True)),
+        }
+
+    def _texts(self, record: Record, numbers: npt.NDArray[np.intp]) -> list[tuple[int, ...]]:
+        """Return where the texts of functions are in the string table, a row each in the order of `_TEXTS`."""
+        roots = tuple(sorted((p for p in record.path if p), key=len, reverse=True))
+        known = self._known.setdefault(roots, {})
+        codes, rows = record.codes, []
         for number, at, line in zip(
             numbers.tolist(), codes.file[numbers].tolist(), codes.line[numbers].tolist(), strict=True
         ):
             code = codes.files[at], line, codes.name[number], codes.qualname[number]
-            file, _, name, _ = code
-            qualname, source_hash = self._describe(code)
-            if file == "~":
-                module = ""
-            else:
-                module = self._modules.get((file, roots), "?")
-                if module == "?":
-                    module = self._modules[(file, roots)] = _module_name(file, roots)
-            columns["line"].append(line)
-            for column, text in (
-                ("file", file),
-                ("name", name),
-                ("qualname", qualname),
-                ("module", module),
-                ("source_hash", source_hash),
-            ):
-                columns[column].append(strings.setdefault(text, len(strings)))
-        arrays = {name: np.array(values, np.int32) for name, values in columns.items()}
-        return {"strings": tuple(strings), **arrays}
+            row = known.get(code)
+            if row is None:
+                row = known[code] = self._describe(code, roots)
+            rows.append(row)
+        return rows
 
-    def _describe(self, code: tuple[str, int, str, str]) -> tuple[str, str]:
-        """Return ``(qualified name, source hash)`` from the source file."""
-        known = self._known.get(code)
-        if known is None:
-            file, line, name, qualname = code
-            source = None if file == "~" or file.startswith("<") else self._sources.get(file)
-            known = (qualname, "")
-            if source is not None:
-                if not qualname and not name.startswith("<"):  # the interpreter is older than 3.11
-                    qualname = source.qualname(line, name)
-                known = (qualname, source.hash(line, name))
-            self._known[code] = known
-        return known
+    def _describe(self, code: tuple[str, int, str, str], roots: tuple[str, ...]) -> tuple[int, ...]:
+        file, _, name, qualname = code
+        module = source_hash = ""
+        if file != "~":
+            module = self._modules.get((file, roots), "?")
+            if module == "?":
+                module = self._modules[(file, roots)] = _module_name(file, roots)
+            if not file.startswith("<"):
+                qualname, source_hash = self._sources.describe(*code)
+        return tuple(
+            [
+                self._strings.setdefault(text, len(self._strings))
+                for text in (file, name, qualname, module, source_hash)
+            ]
+        )
 
 
 def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:

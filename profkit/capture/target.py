@@ -163,7 +163,11 @@ class Target:
             self._facts["host"] = {**_as_dict(host.read_host()), **self._speed}
             # numpy's BLAS must not start its pool of threads beside the target's.
             os.environ["OPENBLAS_NUM_THREADS"] = "1"
+            import numpy.ma  # as the first call of np.unique would  # noqa: F401
+
             import profkit.capture.packer
+            import profkit.formats.nvtx_log
+            import profkit.formats.nvtx_pairs
             import profkit.formats.runfile  # noqa: F401
 
     def prepared(self) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from profkit.cli import printable
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
+from profkit.cli.progress import Progress, say_directly
 
 if TYPE_CHECKING:
     from profkit.model import Run
@@ -52,23 +49,21 @@ def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: b
 
     # Ends as the target ended: with its exit code, or by the signal that ended it.
     written = None if quiet else _say_written
+    progress = Progress("packing")
     try:
-        status = launch(command, output, repeat=repeat, written=written, say=_say, nvtx_shim=nvtx_shim)
+        status = launch(
+            command,
+            output,
+            repeat=repeat,
+            written=written,
+            say=progress.say,
+            packing=None if quiet else progress,
+            nvtx_shim=nvtx_shim,
+        )
     except NotWrittenError as error:
-        _say(f"error: {error}")
+        say_directly(f"error: {error}")
         status = error.status or error.exit_code
     end_like(status)
-
-
-def _say(line: str) -> None:
-    """Write a line for the user to standard error.
-
-    By its descriptor, and without complaint if there is no reader: the target's exit status must come through.
-    """
-    if sys.stderr is None:
-        return  # closed by the parent; descriptor 2 may be another file by now
-    with contextlib.suppress(OSError):
-        os.write(2, f"profkit: {printable(line)}\n".encode(sys.stderr.encoding or "ascii", "replace"))
 
 
 def _say_written(path: Path, run: Run) -> None:
@@ -76,9 +71,9 @@ def _say_written(path: Path, run: Run) -> None:
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"
     wall = f", {run.manifest.wall_s:.1f} s" if run.manifest is not None else ""
-    _say(f"wrote {path} ({processes}{wall}); see it with: profkit show {shlex.quote(str(path))}")
+    say_directly(f"wrote {path} ({processes}{wall}); see it with: profkit show {shlex.quote(str(path))}")
     if run.warnings:
         from profkit.report.notices import notice_text
 
         for notice in run.warnings:
-            _say(notice_text(notice))
+            say_directly(notice_text(notice))

@@ -20,7 +20,9 @@ _NAME_BYTES = 200
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[BinaryIO]:
+def replacing(
+    path: str | os.PathLike[str], *, durable: bool = True, private: bool = False
+) -> Iterator[BinaryIO]:
     """Open a file for writing whose content takes the place of `path` in one step when the block ends.
 
     It is written under a temporary name in the same directory. If the block raises, `KeyboardInterrupt` included, or
@@ -34,6 +36,8 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
     durable
         Whether to wait until the content is on the disk, so that it also survives a power cut. Without it, the
         replacement is still in one step for every process that reads the file.
+    private
+        Whether a new file is for its owner alone.
 
     Yields
     ------
@@ -51,7 +55,7 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
     start = os.fsdecode(os.fsencode(name)[:_NAME_BYTES])
     temporary = os.path.join(directory, f".{start}.{os.urandom(8).hex()}.tmp")
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=_open_private if private else None) as file:
             if mode is not None and mode != stat.S_IMODE(os.stat(temporary).st_mode):
                 os.chmod(temporary, mode)  # before there is anything in it that others must not read
             yield file
@@ -67,6 +71,10 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
         raise
     if durable:
         _sync_directory(directory)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _mode_of(target: str) -> int | None:

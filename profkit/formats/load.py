@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from profkit.errors import FormatError
@@ -16,7 +16,7 @@ from profkit.formats.pstats_file import read_pstats
 from profkit.model import Job, Machine, Manifest, Notice, Process, ProfileError, Run, RunSet, Sampler, Thread
 from profkit.model.notices import MOST_RANKS, missing_ranks
 
-__all__ = ["files_of", "join_ranks", "load_run", "load_side", "ranks_joined"]
+__all__ = ["files_of", "join_files", "join_ranks", "load_run", "load_side", "ranks_joined"]
 
 # ZIP's end-of-central-directory record: signature, 18 bytes, and a comment whose size is its last field.
 _END_RECORD = b"PK\x05\x06"
@@ -26,7 +26,7 @@ _LONGEST_COMMENT = 0xFFFF
 StrPath = str | os.PathLike[str]
 
 
-def load_run(path: StrPath, *, edges: bool = True) -> Run:
+def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
     """Read one file of any kind.
 
     Parameters
@@ -35,6 +35,8 @@ def load_run(path: StrPath, *, edges: bool = True) -> Run:
         A run file, or a pstats file of any profiler.
     edges
         Whether to load caller–callee sums; without them every ``profile.edges`` is ``None``.
+    processes
+        Whether to return processes; without them a run is what its manifest says.
 
     Returns
     -------
@@ -50,11 +52,12 @@ def load_run(path: StrPath, *, edges: bool = True) -> Run:
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
 
-        return read_run(path, edges=edges)
+        return read_run(path, edges=edges, processes=processes)
     read = read_pstats(path, edges=edges)
     python = "" if read.python is None else ".".join(map(str, read.python))
     process = Process(python=python, threads=(Thread(read.profile),))
-    return _validated(Run(os.fspath(path), (process,), warnings=read.warnings))
+    run = _validated(Run(os.fspath(path), (process,), warnings=read.warnings))
+    return run if processes else replace(run, processes=())
 
 
 def _validated(run: Run) -> Run:
@@ -211,10 +214,62 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     FormatError
         Their calls add up to more than a run can make.
     """
+    order = _rank_order(runs)
+    ordered = [runs[i] for i in order]
+    return _validated(
+        replace(_joined(ordered), processes=tuple(process for run in ordered for process in _of_rank(run)))
+    )
+
+
+def join_files(
+    files: Sequence[StrPath | Run], progress: Callable[[str], None] = lambda doing: None
+) -> tuple[Run, Iterator[Sequence[Process]]]:
+    """Join the files of one job's ranks to one run, with the processes of one file in memory at a time.
+
+    Parameters
+    ----------
+    files
+        As the runs of `join_ranks`; those that are not in memory are read when their processes are wanted.
+    progress
+        Called with what is done next.
+
+    Returns
+    -------
+    Run
+        As `join_ranks` returns it, without processes.
+    iterator of sequences of Process
+        Its processes, those of a file at a time, as `write_run` takes them. It raises what `load_run` raises.
+
+    Raises
+    ------
+    ValueError
+        There is no file.
+    FormatError
+        A file cannot be read.
+    """
+    heads = [file if isinstance(file, Run) else load_run(file, processes=False) for file in files]
+    order = _rank_order(heads)
+
+    def portions() -> Iterator[Sequence[Process]]:
+        for number, i in enumerate(order, 1):
+            progress(f"file {number} of {len(order)}")
+            file = files[i]
+            yield _of_rank(file if isinstance(file, Run) else load_run(file))
+
+    return _joined([heads[i] for i in order]), portions()
+
+
+def _rank_order(runs: Sequence[Run]) -> list[int]:
+    """Return the numbers of the runs, lowest rank first."""
     if not runs:
         raise ValueError("no runs to join")
-    last = max((rank for run in runs if (rank := _rank_of(run)) is not None), default=0) + 1
-    ordered = sorted(runs, key=lambda run: last if (rank := _rank_of(run)) is None else rank)
+    ranks = [_rank_of(run) for run in runs]
+    last = max((rank for rank in ranks if rank is not None), default=0) + 1
+    return sorted(range(len(runs)), key=lambda i: last if (rank := ranks[i]) is None else rank)
+
+
+def _joined(ordered: Sequence[Run]) -> Run:
+    """Return all that is known of a job beside its processes."""
     first = ordered[0]
     warnings = list(dict.fromkeys(warning for run in ordered for warning in run.warnings))
     warnings += _doubts(ordered)
@@ -233,19 +288,16 @@ def join_ranks(runs: Sequence[Run]) -> Run:
             job={**job, "ranks": tuple(ranks)} if job or ranks else None,
             sampler=_samplers(known),
         )
-    processes = tuple(process for run in ordered for process in _of_rank(run))
     path = first.path if len(ordered) == 1 else f"{first.path} and {len(ordered) - 1} more"
-    return _validated(
-        Run(
-            path,
-            processes,
-            manifest,
-            _machine(first, ordered),
-            tuple(warnings),
-            # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
-            first.series,
-            _machines(ordered),
-        )
+    return Run(
+        path,
+        (),
+        manifest,
+        _machine(first, ordered),
+        tuple(warnings),
+        # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
+        first.series,
+        _machines(ordered),
     )
 
 

@@ -27,10 +27,10 @@ __all__ = [
     "Array",
     "Arrays",
     "Members",
-    "array_bytes",
+    "Strings",
+    "array_head",
     "gather",
     "gather_group",
-    "joined_strings",
     "names_of",
     "no_rows",
     "read_arrays",
@@ -38,7 +38,6 @@ __all__ = [
     "read_group",
     "read_strings",
     "spend_names",
-    "text_arrays",
     "text_sizes",
 ]
 
@@ -164,30 +163,28 @@ def _encode_text(text: str) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-def text_arrays(strings: Iterable[str], prefix: str = "") -> Iterator[tuple[str, Array]]:
-    """Yield the two members that hold a string table, with their names under a prefix."""
-    encoded = [_encode_text(text) for text in strings]
-    yield f"{prefix}strings", np.frombuffer(b"".join(encoded), np.uint8)
-    offsets = np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
-    yield f"{prefix}string_offsets", offsets
+class Strings:
+    """A string table that grows with each table that is joined to it: every text once, the empty one first."""
 
+    def __init__(self) -> None:
+        self._texts: dict[str, int] = {"": 0}
 
-def joined_strings(tables: Iterable[tuple[str, ...]]) -> tuple[Iterable[str], list[Array]]:
-    """Join string tables.
+    def join(self, tables: Iterable[tuple[str, ...]]) -> list[Array]:
+        """Return for each table where its entries are in this one."""
+        intern = self._texts.setdefault
+        places: dict[int, Array] = {}  # the threads of a process share a table
+        kept = list(tables)
+        for table in kept:
+            if id(table) not in places:
+                places[id(table)] = np.array([intern(text, len(self._texts)) for text in table], INDEX)
+        return [places[id(table)] for table in kept]
 
-    Returns
-    -------
-    tuple of iterable of str and list of array
-        Every text once, the empty one first; and for each table where its entries are among them.
-    """
-    union: dict[str, int] = {"": 0}
-    intern = union.setdefault
-    kept = list(tables)
-    places: dict[int, Array] = {}  # the threads of a process share a table
-    for table in kept:
-        if id(table) not in places:
-            places[id(table)] = np.array([intern(text, len(union)) for text in table], INDEX)
-    return union, [places[id(table)] for table in kept]
+    def members(self, prefix: str = "") -> Iterator[tuple[str, Array]]:
+        """Yield the two members that hold the table, with their names under a prefix."""
+        encoded = [_encode_text(text) for text in self._texts]
+        yield f"{prefix}strings", np.frombuffer(b"".join(encoded), np.uint8)
+        offsets = np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
+        yield f"{prefix}string_offsets", offsets
 
 
 def gather_group(
@@ -210,7 +207,7 @@ def gather_group(
     texts
         Columns that are indices into the string table of their part.
     places
-        Where each part's strings are in the joined table, as `joined_strings` returns them.
+        Where each part's strings are in the joined table, as `Strings.join` returns them.
 
     Yields
     ------
@@ -229,16 +226,15 @@ def _joined(dtype: np.dtype[Any], columns: Sequence[Array]) -> Array:
     return np.concatenate(columns).astype(stored, copy=False) if columns else np.zeros(0, stored)
 
 
-def gather(profiles: Sequence[Profile]) -> Iterator[tuple[str, Array]]:
-    """Concatenate profiles.
+def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str, Array]]:
+    """Concatenate profiles, whose texts are joined to a string table.
 
     Yields
     ------
     tuple of str and array
         Member name without its suffix, and its values.
     """
-    strings, places = joined_strings(profile.strings for profile in profiles)
-    yield from text_arrays(strings)
+    places = strings.join(profile.strings for profile in profiles)
     yield from gather_group("functions", FUNCTION_COLUMNS, profiles, _TEXT_COLUMNS, places)
     for name, dtype in WAIT_COLUMNS.items():
         optional = [getattr(profile, name) for profile in profiles]
@@ -251,10 +247,11 @@ def gather(profiles: Sequence[Profile]) -> Iterator[tuple[str, Array]]:
     yield from gather_group("edges", EDGE_COLUMNS, edges)
 
 
-def array_bytes(values: Array) -> bytes:
-    """Return an array in numpy's ``.npy`` form."""
+def array_head(dtype: np.dtype[Any], count: int) -> bytes:
+    """Return what numpy's ``.npy`` form has before so many numbers."""
     out = io.BytesIO()
-    np.lib.format.write_array(out, np.ascontiguousarray(values), version=(1, 0), allow_pickle=False)
+    head = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(out, head)
     return out.getvalue()
 
 

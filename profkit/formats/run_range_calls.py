@@ -13,12 +13,11 @@ from profkit.formats.codec import as_object
 from profkit.formats.run_columns import (
     Array,
     Members,
+    Strings,
     gather_group,
-    joined_strings,
     no_rows,
     read_group,
     read_strings,
-    text_arrays,
 )
 from profkit.formats.run_json import Rows
 from profkit.model import RangeCalls
@@ -29,8 +28,8 @@ _CONTEXTS, _FUNCTIONS = "range_contexts", "range_functions"
 _TEXT_COLUMNS = ("name", "domain")
 
 
-def gather_range_calls(parts: Sequence[RangeCalls]) -> Iterator[tuple[str, Array]]:
-    """Concatenate the sums of threads.
+def gather_range_calls(parts: Sequence[RangeCalls], strings: Strings) -> Iterator[tuple[str, Array]]:
+    """Concatenate the sums of threads, whose texts are joined to a string table.
 
     Yields
     ------
@@ -39,8 +38,7 @@ def gather_range_calls(parts: Sequence[RangeCalls]) -> Iterator[tuple[str, Array
     """
     if not parts:
         return
-    strings, places = joined_strings(part.strings for part in parts)
-    yield from text_arrays(strings, f"{_CONTEXTS}/")
+    places = strings.join(part.strings for part in parts)
     contexts, rows = RangeCalls.columns()
     yield from gather_group(_CONTEXTS, contexts, parts, _TEXT_COLUMNS, places)
     yield from gather_group(_FUNCTIONS, rows, parts)

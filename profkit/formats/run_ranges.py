@@ -14,13 +14,12 @@ from profkit.formats.limits import Budget
 from profkit.formats.run_columns import (
     Array,
     Members,
+    Strings,
     gather_group,
-    joined_strings,
     no_rows,
     read_group,
     read_strings,
     spend_names,
-    text_arrays,
     text_sizes,
 )
 from profkit.formats.run_json import Rows
@@ -35,8 +34,8 @@ _COLUMNS = column_dtypes(Ranges)
 _CODEC = Codec(Ranges, elsewhere=("strings", *_COLUMNS))
 
 
-def gather_ranges(parts: Sequence[Ranges]) -> Iterator[tuple[str, Array]]:
-    """Concatenate the ranges of processes.
+def gather_ranges(parts: Sequence[Ranges], strings: Strings) -> Iterator[tuple[str, Array]]:
+    """Concatenate the ranges of processes, whose texts are joined to a string table.
 
     Yields
     ------
@@ -45,8 +44,7 @@ def gather_ranges(parts: Sequence[Ranges]) -> Iterator[tuple[str, Array]]:
     """
     if not parts:
         return
-    strings, places = joined_strings(part.strings for part in parts)
-    yield from text_arrays(strings, "ranges/")
+    places = strings.join(part.strings for part in parts)
     yield from gather_group("ranges", _COLUMNS, parts, _TEXT_COLUMNS, places)
 
 

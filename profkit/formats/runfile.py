@@ -13,9 +13,13 @@ import itertools
 import os
 import stat
 import struct
+import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
+
+import numpy as np
 
 from profkit.errors import FormatError
 from profkit.formats import run_json
@@ -23,7 +27,16 @@ from profkit.formats.atomic import replacing
 from profkit.formats.codec import MemberError, as_list, as_object
 from profkit.formats.limits import Budget, LimitError, json_weight
 from profkit.formats.pstats_write import write_pstats
-from profkit.formats.run_columns import Arrays, Members, array_bytes, gather, read_arrays
+from profkit.formats.run_columns import (
+    WAIT_COLUMNS,
+    Array,
+    Arrays,
+    Members,
+    Strings,
+    array_head,
+    gather,
+    read_arrays,
+)
 from profkit.formats.run_range_calls import RangeCallArrays, gather_range_calls, read_range_calls
 from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
 from profkit.formats.run_series import (
@@ -33,7 +46,7 @@ from profkit.formats.run_series import (
     read_samples,
     read_series,
 )
-from profkit.model import Manifest, Process, ProfileError, Run, Sampler, Thread
+from profkit.model import CallSums, Manifest, Process, ProfileError, Run, Sampler, Thread
 from profkit.model.merge import merge_profiles
 
 __all__ = ["SCHEMA", "read_run", "write_run"]
@@ -41,6 +54,9 @@ __all__ = ["SCHEMA", "read_run", "write_run"]
 #: Name and major version of the archive's layout; a reader refuses a later major version.
 SCHEMA = "profkit.run/2"
 _MANIFEST, _PROCESSES = "manifest.json", "processes.json"
+
+#: Columns that some processes may lack: their rows hold NaN where another has numbers.
+_OPTIONAL = frozenset(f"functions/{name}" for name in WAIT_COLUMNS)
 
 #: Level 6 takes three times as long as this for a tenth less (100 000 functions).
 _COMPRESSION_LEVEL = 1
@@ -64,7 +80,9 @@ _ZIP_ERRORS = (
 )
 
 
-def write_run(path: str | os.PathLike[str], run: Run) -> None:
+def write_run(
+    path: str | os.PathLike[str], run: Run, *, portions: Iterable[Sequence[Process]] | None = None
+) -> None:
     """Write a run to one file, completely or not at all.
 
     Parameters
@@ -73,39 +91,127 @@ def write_run(path: str | os.PathLike[str], run: Run) -> None:
         Where to; an existing file is replaced in one step when the new one is on the disk, and keeps its permissions.
     run
         What to write. ``run.path`` is not stored.
+    portions
+        Processes that are written in the place of ``run.processes``. One portion is in memory at a time; what was
+        written is in a temporary file in the directory of `path` until all are there.
 
     Raises
     ------
     OSError
         It cannot be written there; nothing is left behind.
+    ProfileError
+        The calls of all portions add up to more than any run can make.
     """
     with replacing(path) as file:
-        _write(file, run)
+        if portions is None:
+            _write(file, run, [run.processes], None)
+        else:
+            with tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))) as kept:
+                _write(file, run, portions, kept)
 
 
-def _write(file: BinaryIO, run: Run) -> None:
-    threads = [thread for process in run.processes for thread in process.threads]
-    first = run.processes[0].threads if run.processes else ()
-    file.write(write_pstats(merge_profiles([thread.profile for thread in first])))
+def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept: BinaryIO | None) -> None:
+    columns = _Columns(kept)
+    documents = _Documents()
+    sums = CallSums()
+    begun = False
+    for processes in portions:  # `enumerate` would keep the last ones
+        sums.add(processes)
+        if not begun:
+            file.write(_plain_profile(processes))
+            begun = True
+        documents.add(processes)
+        columns.add(processes)
+        del processes  # before the next are read
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
 
-        def add(member: str, data: bytes) -> None:
+        def add(member: str, *parts: bytes) -> None:
             info = zipfile.ZipInfo(member, _NO_TIME)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = (stat.S_IFREG | 0o644) << 16
-            archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)
+            archive.writestr(info, b"".join(parts), compresslevel=_COMPRESSION_LEVEL)
 
         add(_MANIFEST, run_json.encode(_manifest_document(run)))
-        add(_PROCESSES, run_json.encode(_process_documents(run)))
-        columns = itertools.chain(
-            gather([thread.profile for thread in threads]),
-            gather_range_calls([thread.range_calls for thread in threads if thread.range_calls is not None]),
-            gather_ranges([process.ranges for process in run.processes if process.ranges is not None]),
-            gather_series(run.series),
-            gather_samples([process.samples for process in run.processes if process.samples is not None]),
-        )
-        for member, values in columns:
-            add(f"{member}.npy", array_bytes(values))
+        add(_PROCESSES, run_json.encode(documents.all))
+        for name, values in itertools.chain(columns.texts(), gather_series(run.series)):
+            add(f"{name}.npy", array_head(values.dtype, len(values)), values.tobytes())
+        for name, dtype, count in columns.found():
+            add(f"{name}.npy", array_head(dtype, count), *columns.read(name))
+
+
+def _plain_profile(processes: Sequence[Process]) -> bytes:
+    """Return what viewers of profiles read: all threads of the first process."""
+    threads = processes[0].threads if processes else ()
+    return write_pstats(merge_profiles([thread.profile for thread in threads]))
+
+
+class _Columns:
+    """The columns of a run's processes, which come in portions.
+
+    Parameters
+    ----------
+    kept
+        File for them; ``None`` keeps them in memory.
+    """
+
+    def __init__(self, kept: BinaryIO | None) -> None:
+        self._kept = kept
+        self._strings = {"": Strings(), "ranges/": Strings(), "range_contexts/": Strings()}
+        self._portions: list[dict[str, tuple[int, int | Array]]] = []
+        self._dtypes: dict[str, np.dtype[Any]] = {}
+
+    def add(self, processes: Sequence[Process]) -> None:
+        """Add what is in columns of some processes."""
+        threads = [thread for process in processes for thread in process.threads]
+        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
+        ranges = [process.ranges for process in processes if process.ranges is not None]
+        portion: dict[str, tuple[int, int | Array]] = {}
+        for name, values in itertools.chain(
+            gather([thread.profile for thread in threads], self._strings[""]),
+            gather_range_calls(inside, self._strings["range_contexts/"]),
+            gather_ranges(ranges, self._strings["ranges/"]),
+            gather_samples([process.samples for process in processes if process.samples is not None]),
+        ):
+            self._dtypes.setdefault(name, values.dtype)
+            portion[name] = len(values), values if self._kept is None else self._keep(self._kept, values)
+        self._portions.append(portion)
+
+    def _keep(self, file: BinaryIO, values: Array) -> int:
+        at = file.tell()
+        file.write(values.tobytes())
+        return at
+
+    def texts(self) -> Iterator[tuple[str, Array]]:
+        """Yield the members that hold string tables."""
+        for prefix, strings in self._strings.items():
+            if not prefix or any(name.startswith(prefix) for name in self._dtypes):
+                yield from strings.members(prefix)
+
+    def found(self) -> Iterator[tuple[str, np.dtype[Any], int]]:
+        """Yield each column's name, type and length, in an order that does not depend on the portions."""
+        for name, dtype in sorted(self._dtypes.items()):
+            yield name, dtype, sum(self._rows(name, portion) for portion in self._portions)
+
+    def _rows(self, name: str, portion: dict[str, tuple[int, int | Array]]) -> int:
+        """Rows of a column in a portion, which may lack it."""
+        missing = portion["functions/file"][0] if name in _OPTIONAL else 0
+        return portion[name][0] if name in portion else missing
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield what a column holds, portion by portion."""
+        dtype = self._dtypes[name]
+        for portion in self._portions:
+            if name not in portion:
+                yield (
+                    np.full(self._rows(name, portion), np.nan).astype(dtype).tobytes()
+                )  # rows of optional ones
+                continue
+            rows, where = portion[name]
+            if not isinstance(where, int):
+                yield where.tobytes()
+            elif self._kept is not None:
+                self._kept.seek(where)
+                yield self._kept.read(rows * dtype.itemsize)
 
 
 def _manifest_document(run: Run) -> dict[str, Any]:
@@ -113,37 +219,45 @@ def _manifest_document(run: Run) -> dict[str, Any]:
     return {**document, "schema": SCHEMA, "captured": run.manifest is not None, **run_json.RUN.write(run)}
 
 
-def _process_documents(run: Run) -> list[dict[str, Any]]:
-    documents = []
-    row = link = first_range = first_sample = first_context = first_inside = 0
-    for process in run.processes:
-        threads = []
-        for thread in process.threads:
-            n = len(thread.profile)
-            m = None if thread.profile.edges is None else len(thread.profile.edges)
-            fields = run_json.THREAD.write(thread)
-            fields["functions"] = [row, row + n]
-            fields["edges"] = None if m is None else [link, link + m]
-            if thread.range_calls is not None:
-                contexts, inside = len(thread.range_calls.parent), len(thread.range_calls.context)
-                fields["range_calls"] = {
-                    "contexts": [first_context, first_context + contexts],
-                    "functions": [first_inside, first_inside + inside],
-                }
-                first_context, first_inside = first_context + contexts, first_inside + inside
-            threads.append(fields)
-            row, link = row + n, link + (m or 0)
-        documents.append({**run_json.PROCESS.write(process), "threads": threads})
+class _Documents:
+    """What ``processes.json`` says of each process, and where its rows are."""
+
+    def __init__(self) -> None:
+        self.all: list[dict[str, Any]] = []
+        self._rows = dict.fromkeys(("functions", "edges", "ranges", "samples", "contexts", "inside"), 0)
+
+    def add(self, processes: Sequence[Process]) -> None:
+        """Add some processes, whose rows are behind those of all before."""
+        self.all += map(self._process, processes)
+
+    def _process(self, process: Process) -> dict[str, Any]:
+        threads = [self._thread(thread) for thread in process.threads]
+        document = {**run_json.PROCESS.write(process), "threads": threads}
         if process.ranges is not None:
-            documents[-1]["ranges"] = range_document(process.ranges, first_range)
-            first_range += len(process.ranges)
+            document["ranges"] = range_document(process.ranges, self._next("ranges", len(process.ranges))[0])
         if process.samples is not None:
-            documents[-1]["samples"] = [first_sample, first_sample + len(process.samples)]
-            first_sample += len(process.samples)
-    return documents
+            document["samples"] = self._next("samples", len(process.samples))
+        return document
+
+    def _thread(self, thread: Thread) -> dict[str, Any]:
+        fields = run_json.THREAD.write(thread)
+        edges = thread.profile.edges
+        fields["functions"] = self._next("functions", len(thread.profile))
+        fields["edges"] = None if edges is None else self._next("edges", len(edges))
+        if thread.range_calls is not None:
+            fields["range_calls"] = {
+                "contexts": self._next("contexts", len(thread.range_calls.parent)),
+                "functions": self._next("inside", len(thread.range_calls.context)),
+            }
+        return fields
+
+    def _next(self, what: str, count: int) -> list[int]:
+        first = self._rows[what]
+        self._rows[what] += count
+        return [first, first + count]
 
 
-def read_run(path: str | os.PathLike[str], *, edges: bool = True) -> Run:
+def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
     """Read a run file.
 
     Parameters
@@ -152,6 +266,8 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True) -> Run:
         A file that `write_run` wrote.
     edges
         Whether to load caller–callee sums; without them every ``profile.edges`` is ``None``.
+    processes
+        Whether to read processes; without them a run is what its manifest says.
 
     Returns
     -------
@@ -166,7 +282,9 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True) -> Run:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return _Archive(archive, os.path.getsize(path)).run(os.fspath(path), edges)
+            return _Archive(archive, os.path.getsize(path)).run(
+                os.fspath(path), edges=edges, processes=processes
+            )
     except OSError as error:
         reason = error.strerror or str(error)
         raise FormatError(path, f"cannot be read: {reason}", "check path and permissions") from None
@@ -223,8 +341,8 @@ class _Archive:
         self.budget.spend("values of JSON", json_weight(text))
         return run_json.decode(member, text)
 
-    def run(self, path: str, edges: bool) -> Run:
-        """Read everything."""
+    def run(self, path: str, *, edges: bool, processes: bool) -> Run:
+        """Read everything, or what the manifest says."""
         if _MANIFEST not in self.members:
             raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
         document = as_object(_MANIFEST, self.json(_MANIFEST))
@@ -234,25 +352,30 @@ class _Archive:
             manifest = run_json.MANIFEST.read("manifest", document)
         sizes = {name: info.file_size for name, info in self.members.items()}
         members = Members(self.read, sizes, self.budget)
-        arrays = read_arrays(members, edges=edges)
-        ranges = read_ranges(members)
-        samples = read_samples(members)
-        inside = read_range_calls(members)
-        processes = self.json(_PROCESSES)
-        if not isinstance(processes, list) or not processes:
-            raise MemberError(f"{_PROCESSES} is not a list of processes")
         run = Run(
             path,
-            tuple(
-                _process(f"process {i}", value, arrays, ranges, samples, inside, edges)
-                for i, value in enumerate(processes)
-            ),
+            self._processes(members, edges) if processes else (),
             manifest,
             series=read_series(members),
             **run_json.RUN.read_fields("manifest", document),
         ).validate()
         _spend_texts(self.budget, run)
         return run
+
+    def _processes(self, members: Members, edges: bool) -> tuple[Process, ...]:
+        arrays = read_arrays(members, edges=edges)
+        ranges = read_ranges(members)
+        samples = read_samples(members)
+        inside = read_range_calls(members)
+        documents = self.json(_PROCESSES)
+        if not isinstance(documents, list) or not documents:
+            raise MemberError(f"{_PROCESSES} is not a list of processes")
+        return tuple(
+            [
+                _process(f"process {i}", value, arrays, ranges, samples, inside, edges)
+                for i, value in enumerate(documents)
+            ]
+        )
 
 
 def _spend_texts(budget: Budget, run: Run) -> None:

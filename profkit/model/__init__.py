@@ -6,6 +6,7 @@ from profkit.model.profile import Edges, Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.run import (
+    CallSums,
     Git,
     Host,
     Job,
@@ -29,6 +30,7 @@ __all__ = [
     "ROOTS",
     "SITE",
     "STDLIB",
+    "CallSums",
     "Edges",
     "FunctionKey",
     "Git",

@@ -6,7 +6,7 @@ one thread and no manifest; every field that it cannot know is ``None``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypedDict
 
@@ -33,6 +33,7 @@ from profkit.model.ranges import Ranges
 from profkit.model.series import Series, ThreadSamples
 
 __all__ = [
+    "CallSums",
     "Git",
     "Host",
     "Job",
@@ -362,6 +363,39 @@ class Process:
     read_bytes: Count | None = None
 
 
+class CallSums:
+    """The calls of a run's processes, which may come in portions."""
+
+    def __init__(self) -> None:
+        self._sums = np.zeros(6)
+
+    def add(self, processes: Sequence[Process]) -> None:
+        """Add those of some processes.
+
+        Raises
+        ------
+        ProfileError
+            They add up to more than is exact, and than 64 bits hold where several runs are summed.
+        """
+        threads = [thread for process in processes for thread in process.threads]
+        profiles = [thread.profile for thread in threads]
+        edges = [profile.edges for profile in profiles if profile.edges is not None]
+        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
+        for i, counts in enumerate(
+            (
+                [profile.ncalls for profile in profiles],
+                [profile.primitive_calls for profile in profiles],
+                [part.ncalls for part in edges],
+                [part.primitive_calls for part in edges],
+                [part.ncalls for part in inside],
+                [part.count for part in inside],
+            )
+        ):
+            self._sums[i] += sum(float(np.abs(column).sum(dtype=np.float64)) for column in counts)
+        if self._sums.max() > EXACT:
+            raise ProfileError("its calls add up to more than any run can make")
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One captured or foreign profile file.
@@ -396,20 +430,7 @@ class Run:
         ProfileError
             Its calls add up to more than is exact, and than 64 bits hold where several runs are summed.
         """
-        threads = [thread for process in self.processes for thread in process.threads]
-        profiles = [thread.profile for thread in threads]
-        edges = [profile.edges for profile in profiles if profile.edges is not None]
-        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
-        for counts in (
-            [profile.ncalls for profile in profiles],
-            [profile.primitive_calls for profile in profiles],
-            [part.ncalls for part in edges],
-            [part.primitive_calls for part in edges],
-            [part.ncalls for part in inside],
-            [part.count for part in inside],
-        ):
-            if sum(float(np.abs(column).sum(dtype=np.float64)) for column in counts) > EXACT:
-                raise ProfileError("its calls add up to more than any run can make")
+        CallSums().add(self.processes)
         return self
 
 

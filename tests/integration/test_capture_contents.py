@@ -14,7 +14,7 @@ import pytest
 
 from profkit.capture.agent import settings
 from profkit.formats import load_run
-from profkit.model import Notice
+from profkit.model import Notice, Run
 from tests.integration.capturing import (
     PROGRAMS,
     ROOT,
@@ -352,3 +352,45 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     assert (
         len([c for c in process.threads[0].open_calls if c.cumtime > 1]) >= 7
     )  # held(5) … held(0), the module
+
+
+def hashes(run: Run) -> dict[tuple[str, str], str]:
+    """Source hash by file and name of each function that has one."""
+    found = {}
+    for profile in (thread.profile for process in run.processes for thread in process.threads):
+        columns = (profile.file, profile.qualname, profile.name, profile.source_hash)
+        for file, qualname, name, digest in zip(*columns, strict=True):
+            if digest:
+                found[profile.strings[file], profile.strings[qualname or name]] = profile.strings[digest]
+    return found
+
+
+@pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1]])
+def test_hashes_are_the_same_from_the_sources_and_from_what_was_kept(tmp_path: Path, version: str) -> None:
+    """Qualified names of old interpreters come from the sources, too."""
+    program = tmp_path / "parse.py"
+    program.write_text("import argparse\nargparse.ArgumentParser(prog='p').parse_args([])\n")
+    python = interpreter(version)
+    home = tmp_path / "home"
+    home.mkdir()
+    places = {
+        "none": {"HOME": "", "XDG_CACHE_HOME": ""},
+        "first": {"HOME": str(home), "XDG_CACHE_HOME": ""},
+        "again": {"HOME": str(home), "XDG_CACHE_HOME": ""},
+        "not to be written": {"HOME": str(home), "XDG_CACHE_HOME": os.devnull},
+    }
+    found = {}
+    for name, place in places.items():
+        found[name] = hashes(captured(tmp_path, python, str(program), env=environment(**place)))
+        if name == "none":
+            assert not list(home.iterdir())
+    assert (str(program), "<module>") in found["none"]
+    assert any(qualname == "ArgumentParser.parse_known_args" for _, qualname in found["none"])
+    for name in places:
+        assert found[name] == found["none"], name
+    written = [path for path in home.rglob("*") if path.is_file()]
+    assert written == [home / ".cache" / "profkit" / "sources"]
+    assert "argparse.py" in written[0].read_text()
+    program.write_text("import argparse\nargparse.ArgumentParser(prog='q').parse_args([])\n")
+    changed = hashes(captured(tmp_path, python, str(program), env=environment(**places["again"])))
+    assert {key for key in changed if changed[key] != found["none"].get(key)} == {(str(program), "<module>")}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import inspect
 import json
 import marshal
 import os
 import pstats
+import pty
 import re
 import signal
 import stat
@@ -304,6 +306,51 @@ def test_capture_leaves_the_targets_arguments_alone(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert f"profkit: wrote {merged}; see it with: profkit show " in done.stderr
     assert run("show", merged, "--format", "json").returncode == 0
+
+
+def screen(text: str) -> list[str]:
+    """The lines of a terminal to which a text was written."""
+    lines = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        cells = ""
+        for part in line.split("\r"):
+            cells = part + cells[len(part) :]
+        lines.append(cells.rstrip())
+    return lines
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_of_packing_is_shown_on_a_terminal_alone_and_leaves_nothing(terminal: bool) -> None:
+    script = """
+import sys
+from profkit.cli.progress import Progress
+progress = Progress("packing", 0.0 if sys.argv[1] == "True" else 3600.0)
+for number in (1, 2):
+    with progress as show:
+        show(f"process {number} of \\x1b[1m2")
+        sys.stdin.readline()
+        progress.say(f"note {number}")
+"""
+    reading, writing = pty.openpty() if terminal else os.pipe()
+    command = [sys.executable, "-c", script, str(terminal)]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=writing, text=True)
+    os.close(writing)
+    text = ""
+    for number in (1, 2):
+        line = f"profkit: packing: process {number} of \\x1b[1m2"
+        while terminal and screen(text)[-1] != line:
+            text += os.read(reading, 100).decode()
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    with contextlib.suppress(OSError):  # at the end of a terminal
+        while chunk := os.read(reading, 4096):
+            text += chunk.decode()
+    os.close(reading)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert screen(text) == ["profkit: note 1", "profkit: note 2", ""]
+    assert ("packing" in text) == terminal
 
 
 def test_capture_ends_as_the_target_ended(tmp_path: Path) -> None:

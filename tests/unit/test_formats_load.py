@@ -5,14 +5,22 @@ from __future__ import annotations
 import marshal
 import subprocess
 import sys
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from profkit.errors import FormatError
 from profkit.formats import join_ranks, load_run, load_side, write_run
+from profkit.formats.load import join_files
 from profkit.formats.runfile import SCHEMA
-from profkit.model import Host, Machine, Manifest, Notice, Process, Profile, Run, Thread
+from profkit.model import Edges, Host, Machine, Manifest, Notice, Process, Profile, Run, Thread
+from tests.rank_files import Did
+from tests.rank_files import rank_run as job_rank
 
 STATS = {("/usr/lib/python3.11/json/decoder.py", 3, "decode"): (1, 2, 0.25, 0.5, {})}
 
@@ -198,6 +206,94 @@ def test_join_says_what_is_odd() -> None:
 def test_files_of_two_steps_are_not_joined_in_silence() -> None:
     run = join_ranks([rank_run(0, job="SLURM_JOB_ID_7.0"), rank_run(1, job="SLURM_JOB_ID_7.1")])
     assert Notice("ranks-of-jobs", "", {"jobs": 2}) in run.warnings
+
+
+def numbered(rank: int, *, waits: bool = False, steps: bool = False, calls: int = 100) -> Run:
+    """The run of a rank with functions and a thread's name of its own, and with what only some ranks have."""
+    did = {"load": Did(calls, 1.0), f"only_in_{rank}": Did(7, 0.5, 0.25), "<built-in x>": Did(3, 0.125)}
+    run = job_rank(rank, did, steps=(0.5, 0.25) if steps else ())
+    (process,) = run.processes
+    (thread,) = process.threads
+    own = thread.profile
+    if not waits:
+        own = replace(own, wait=None, blocked=None, cumwait=None, cumblocked=None)
+    links = Edges(
+        *(np.array([0, 1], np.int32),) * 2, *(np.array([rank, 2]),) * 2, *(np.array([0.5, 1.0]),) * 2
+    )
+    return replace(
+        run,
+        processes=(
+            replace(
+                process, threads=(replace(thread, profile=replace(own, edges=links), name=f"main {rank}"),)
+            ),
+        ),
+    )
+
+
+def test_joining_file_by_file_writes_what_joining_runs_does(tmp_path: Path) -> None:
+    """Waiting and ranges are in some files alone, files are given in any order, and one is of another profiler."""
+    runs = [numbered(rank, waits=rank in (1, 3), steps=rank == 2) for rank in (3, 0, 2, 1)]
+    files: list[Path | Run] = []
+    for run in runs:
+        files.append(tmp_path / f"{len(files)}.prof")
+        write_run(files[-1], run)
+    files.append(foreign(tmp_path / "foreign.prof"))
+    files[1] = runs[1]  # as a spool that was packed
+    expected = join_ranks([file if isinstance(file, Run) else load_run(file) for file in files])
+    write_run(tmp_path / "whole.prof", expected)
+    head, portions = join_files(files)
+    assert head == replace(expected, processes=())
+    write_run(tmp_path / "streamed.prof", head, portions=portions)
+    assert (tmp_path / "streamed.prof").read_bytes() == (tmp_path / "whole.prof").read_bytes()
+    joined = load_run(tmp_path / "streamed.prof")
+    assert [process.rank for process in joined.processes] == [0, 1, 2, 3, None]
+    names = [process.threads[0].profile for process in joined.processes]
+    assert [any(p.strings[i] == f"only_in_{rank}" for i in p.name) for rank, p in enumerate(names[:4])] == [
+        True
+    ] * 4
+    assert [p.wait is not None for p in names] == [False, True, False, True, False]
+    assert [process.ranges is not None for process in joined.processes] == [False, False, True, False, False]
+
+
+def test_joining_holds_the_processes_of_one_file_at_a_time(tmp_path: Path) -> None:
+    files = [tmp_path / f"{rank}.prof" for rank in range(6)]
+    for rank, file in enumerate(files):
+        write_run(file, numbered(rank))
+    head, portions = join_files(files)
+    seen: list[weakref.ref[Any]] = []
+
+    def watched() -> Iterator[Sequence[Process]]:
+        for portion in portions:
+            seen.append(weakref.ref(portion[0].threads[0].profile.ncalls))
+            yield portion
+            del portion
+            assert seen[-1]() is None, "still in memory"
+
+    write_run(tmp_path / "out.prof", head, portions=watched())
+    assert len(seen) == len(files)
+
+
+@pytest.mark.parametrize("problem", ["damaged", "too many calls"])
+def test_joining_that_fails_leaves_nothing(tmp_path: Path, problem: str) -> None:
+    files = [tmp_path / f"{rank}.prof" for rank in range(3)]
+    for rank, file in enumerate(files):
+        write_run(file, numbered(rank, calls=2**52 if problem == "too many calls" else 10))
+    if problem == "damaged":
+        data = files[2].read_bytes()
+        at = data.index(b"functions/tottime.npy") + 40
+        files[2].write_bytes(data[:at] + bytes(8) + data[at + 8 :])
+    out = tmp_path / "out" / "job.prof"
+    out.parent.mkdir()
+    out.write_bytes(b"before")
+    command = [sys.executable, "-m", "profkit", "merge", *map(str, files), "-o", str(out)]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert ("2.prof" if problem == "damaged" else "more than any run can make") in done.stderr
+    assert [path.name for path in out.parent.iterdir()] == ["job.prof"]
+    assert out.read_bytes() == b"before"
 
 
 def test_join_of_foreign_runs(tmp_path: Path) -> None:

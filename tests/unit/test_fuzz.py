@@ -13,7 +13,7 @@ from fuzz.mutate import FLOATS, Mutation, packed, unpacked
 from fuzz.target import CRASHES, SEEDS, TARGETS, Target, Wrong, finding_of, load
 from fuzz.work import inputs_of
 from profkit.formats.codec import MemberError
-from profkit.formats.run_columns import _array, array_bytes
+from profkit.formats.run_columns import _array, array_head
 
 #: The others take seconds for each input: tests/integration/test_fuzz.py.
 FAST = [name for name in TARGETS if name not in ("commands", "spool")]
@@ -130,7 +130,8 @@ def test_a_changed_archive_is_one_still() -> None:
 
 
 def test_a_changed_column_keeps_its_type_and_fits_its_header() -> None:
-    before, kept, seen = array_bytes(np.array([1.0, 2.0, 3.0])), 0, set()
+    values = np.array([1.0, 2.0, 3.0])
+    before, kept, seen = array_head(values.dtype, 3) + values.tobytes(), 0, set()
     for seed in range(300):
         try:
             values = _array("x", mutation(seed).column(before), np.dtype("<f8"), 1000)

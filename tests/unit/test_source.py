@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.capture.source import SourceFile, SourceFiles
+from profkit.capture.source import SourceFile, read_source
 
 TEXT = textwrap.dedent(
     '''\
@@ -132,6 +132,35 @@ def test_module_and_lambda() -> None:
     )
 
 
+def test_hashes_are_those_in_files_that_were_written_before() -> None:
+    """A run of an earlier version is compared with one of this version: another hash would be changed code."""
+    source = SourceFile(TEXT)
+    (plain,), (inner,), methods = lines_of("plain"), lines_of("inner"), lines_of("method")
+    assert source.hash(plain, "plain") == "a8a2b08101f9c83a"
+    assert source.hash(inner, "inner") == "2b78081c22f0c2f8"
+    assert [source.hash(line, "method") for line in methods] == ["eda0306b0bce4744", "19f0a47a091fcd57"]
+    assert source.hash(1, "<module>") == "87d08a65c21db743"
+    assert source.hash(methods[1] + 1, "<lambda>") == "ffc1cedfd74c4ef0"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ('x = "# no comment"  # one', 'x = "# no comment"'),
+        ("x = '''a # b\n' '' # c\n'''  # d", "x = '''a # b\n' '' # c\n'''"),
+        (r'x = "a \" # b"  # c', r'x = "a \" # b"'),
+        (r"x = '''a \''' # b'''  # c", r"x = '''a \''' # b'''"),
+        ("x = 'not closed # b", "x = 'not closed"),
+        ('x = """not closed # b', 'x = """not closed'),
+        ("x = '' # b", "x = ''"),
+        ('x = """""" # b', 'x = """"""'),
+    ],
+)
+def test_what_is_a_comment(text: str, kept: str) -> None:
+    head = "def f():\n    "
+    assert SourceFile(head + text).hash(1, "f") == SourceFile(head + kept).hash(1, "f")
+
+
 @given(st.text(alphabet="def f():\n\t #\"'\\[](){}@:xy", max_size=200), st.integers(-3, 30))
 def test_any_text_is_survived(text: str, line: int) -> None:
     source = SourceFile(text)
@@ -140,15 +169,14 @@ def test_any_text_is_survived(text: str, line: int) -> None:
 
 
 def test_files_that_are_no_source(tmp_path: Path) -> None:
-    files = SourceFiles()
     (tmp_path / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n")
     (tmp_path / "broken.py").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "lib.so").write_bytes(b"def f(): pass")
-    latin = files.get(str(tmp_path / "latin.py"))
+    latin = read_source(str(tmp_path / "latin.py"))
     assert latin is not None
     assert latin.qualname(2, "f") == "f"
     for name in ("broken.py", "lib.so", "missing.py", "."):
-        assert files.get(str(tmp_path / name)) is None
+        assert read_source(str(tmp_path / name)) is None
 
 
 @pytest.mark.parametrize("module", [argparse, dataclasses, inspect, textwrap, typing, numpy.ma.core])

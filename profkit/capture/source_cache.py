@@ -1,0 +1,206 @@
+"""What source files say of functions, and what is kept of it from one capture to the next.
+
+Reading and hashing the sources of a large framework takes most of a second, and they are the same files each time.
+What was found in a file is kept in the user's cache directory, and holds while the file has the same size, times and
+inode. The cache is one file with a line for each source file: its path, these numbers, and the lines, names and
+hashes of functions. Nothing depends on it: where it is missing, damaged, not the user's own or cannot be written, the
+sources are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import time
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from profkit.capture import source
+from profkit.formats.atomic import replacing
+from profkit.formats.regular_file import read_regular
+
+__all__ = ["Sources", "cache_file"]
+
+#: A cache that would become larger loses what was not used for longest. A large framework's program takes 1 MiB.
+_MOST_BYTES = 8 * 2**20
+#: A file that was written so lately may be written again without another time: some file systems count in 2 s.
+_SETTLED_S = 3.0
+#: Numbers before the functions of a line, and fields of each function.
+_STAMP, _FIELDS = 4, 4
+
+_Stamp = tuple[int, int, int, int]
+
+
+def cache_file(environ: Mapping[str, str]) -> Path | None:
+    """Return where a user's cache is, ``None`` where the environment names no place.
+
+    Below ``XDG_CACHE_HOME``, or ``~/.cache`` where that is not set or, against its specification, relative.
+    """
+    base = environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(environ.get("HOME", ""), ".cache")
+    return Path(base) / "profkit" / "sources" if os.path.isabs(base) else None
+
+
+class Sources:
+    """Source files, each looked at once, and what the cache has of them.
+
+    Parameters
+    ----------
+    cache
+        Where it is, as `cache_file` returns it; ``None`` keeps nothing.
+    """
+
+    def __init__(self, cache: Path | None = None) -> None:
+        self._cache = cache
+        self._files: dict[str, _File] = {}
+        self._lines: dict[bytes, bytes] | None = None
+
+    def describe(self, path: str, line: int, name: str, qualname: str) -> tuple[str, str]:
+        """Return the qualified name and the source hash of a function; either is empty where it is not known.
+
+        Parameters
+        ----------
+        path, line, name, qualname
+            What its code object says; the qualified name is empty where the interpreter is older than 3.11.
+        """
+        file = self._files.get(path)
+        if file is None:
+            file = self._files[path] = self._file(path)
+        found, digest = file.function(line, name, named=not qualname and not name.startswith("<"))
+        return qualname or found, digest
+
+    def save(self) -> None:
+        """Keep what was found, where there is anything new. Raises nothing.
+
+        Of two processes that do so at once, one is the last, and what only the other found is found again.
+        """
+        if self._cache is None or not any(file.new for file in self._files.values()):
+            return
+        lines = dict(self._kept())
+        for path, file in self._files.items():
+            key = _text(path)
+            before = lines.pop(key, None)
+            line = file.line() if file.new else before
+            if line is not None:
+                lines[key] = line  # now the last: what was not used for longest is first
+        with contextlib.suppress(OSError, ValueError):
+            _write(self._cache, lines)
+
+    def _file(self, path: str) -> _File:
+        try:
+            about = os.stat(path)
+        except (OSError, ValueError):  # a name may hold anything
+            return _File(path, None, None)
+        # The time of the last change of the inode cannot be set: some tools give all files one time.
+        stamp = about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
+        return _File(path, stamp, self._kept().get(_text(path)))
+
+    def _kept(self) -> dict[bytes, bytes]:
+        if self._lines is None:
+            self._lines = {}
+            if self._cache is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    self._lines = _read(self._cache)
+        return self._lines
+
+
+class _File:
+    """What is known of one source file."""
+
+    def __init__(self, path: str, stamp: _Stamp | None, kept: bytes | None) -> None:
+        self.new = False
+        self._path = path
+        self._stamp = stamp
+        self._text: source.SourceFile | None = None
+        self._read = stamp is None  # nothing is to be read where there is no file
+        self._functions: dict[tuple[int, str], tuple[str | None, str]] = {}
+        if stamp is not None and kept is not None:
+            with contextlib.suppress(ValueError, TypeError):
+                self._functions = _functions(kept, stamp)
+
+    def function(self, line: int, name: str, *, named: bool) -> tuple[str, str]:
+        """Return the qualified name, if `named` asks for it, and the hash."""
+        qualname, digest = self._functions.get((line, name), (None, None))
+        if digest is None or (named and qualname is None):
+            if not self._read:
+                self._text, self._read = source.read_source(self._path), True
+            if self._text is None:
+                return "", ""
+            self.new = True
+            qualname = self._text.qualname(line, name) if named else None
+            digest = self._text.hash(line, name)
+            self._functions[line, name] = qualname, digest
+        return qualname or "", digest
+
+    def line(self) -> bytes | None:
+        """Return what is kept of it, ``None`` if it may yet change without another stamp."""
+        if self._stamp is None or max(self._stamp[1:3]) > time.time_ns() - _SETTLED_S * 1e9:
+            return None
+        values: list[object] = list(self._stamp)
+        for (line, name), (qualname, digest) in self._functions.items():
+            values += line, name, qualname, digest
+        return json.dumps(values, separators=(",", ":")).encode("ascii")
+
+
+def _functions(kept: bytes, stamp: _Stamp) -> dict[tuple[int, str], tuple[str | None, str]]:
+    """Return the functions of a line, none of one with another stamp."""
+    values = json.loads(kept)
+    if tuple(values[:_STAMP]) != stamp:
+        return {}
+    fields = [values[first::_FIELDS] for first in range(_STAMP, _STAMP + _FIELDS)]
+    return {(line, name): (qualname, digest) for line, name, qualname, digest in zip(*fields, strict=True)}
+
+
+def _text(path: str) -> bytes:
+    return json.dumps(path).encode("ascii")  # has neither tab nor end of line
+
+
+# The file
+
+
+def _head(body: bytes) -> bytes:
+    """Return the first line: what made the hashes is part of it, since another version may make others."""
+    made_by = hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()
+    return f"profkit sources 1 {made_by} {zlib.crc32(body):08x}\n".encode("ascii")
+
+
+def _read(cache: Path) -> dict[bytes, bytes]:
+    """Return the lines of the cache by path; none unless it is whole, and the user's alone to write."""
+    if not _is_own(cache.parent) or not _is_own(cache):
+        return {}
+    head, end, body = read_regular(cache, _MOST_BYTES).partition(b"\n")
+    if head + end != _head(body):
+        return {}
+    return {key: line for key, _, line in (row.partition(b"\t") for row in body.splitlines())}
+
+
+def _write(cache: Path, lines: dict[bytes, bytes]) -> None:
+    size, kept = 256, []  # with its first line
+    for key, line in reversed(lines.items()):
+        size += len(key) + len(line) + 2
+        if size > _MOST_BYTES:
+            break
+        kept.append(b"%b\t%b\n" % (key, line))
+    missing = [parent for parent in cache.parents if not parent.exists()]
+    above = cache.parents[len(missing)].stat()
+    if missing and os.geteuid() == 0 != above.st_uid:
+        return  # as by sudo: the user could not use it
+    for parent in reversed(missing):
+        parent.mkdir(mode=0o700, exist_ok=True)
+    if not _is_own(cache.parent):
+        return
+    body = b"".join(reversed(kept))
+    with replacing(cache, durable=False, private=True) as file:
+        file.write(_head(body))
+        file.write(body)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file or directory is the user's, and no other may write to it."""
+    about = path.stat()
+    return about.st_uid == os.geteuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -1,0 +1,104 @@
+"""What a command shows on a terminal while it does something that may take long."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from profkit.cli import printable
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Progress", "say_directly"]
+
+#: Seconds from which a terminal shows what is done, and after which it is shown again.
+_SHOWN_FROM, _SHOWN_EVERY = 1.0, 0.2
+
+
+class Progress(contextlib.AbstractContextManager["Callable[[str], None]"]):
+    """A line on a terminal that says what is done; nothing where standard error is none.
+
+    Entering it, once or several times, gives what is to be called with what is done next.
+
+    Parameters
+    ----------
+    title
+        What all of it is.
+    after_s
+        Seconds for which nothing is shown: mostly all is done by then.
+    """
+
+    def __init__(self, title: str, after_s: float = _SHOWN_FROM) -> None:
+        self._title = title
+        self._after_s = after_s
+        self._doing = ""
+        self._width = 0  # of what is shown
+        self._writing = threading.RLock()  # a signal's handler may write, too
+
+    def __enter__(self) -> Callable[[str], None]:
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        if sys.stderr is not None and sys.stderr.isatty():
+            thread = threading.Thread(target=self._show, name="profkit-progress", daemon=True)
+            with contextlib.suppress(RuntimeError):  # the user's limit on threads
+                thread.start()
+                self._thread = thread
+        return self._next
+
+    def _next(self, doing: str) -> None:
+        self._doing = printable(doing)
+
+    def _show(self) -> None:
+        wait_s = self._after_s
+        while not self._ended.wait(wait_s):
+            line = f"profkit: {self._title}: {self._doing}"[: _columns() - 1]
+            with self._writing:
+                self._width = max(self._width, len(line))
+                _write("\r" + line.ljust(self._width))
+            wait_s = _SHOWN_EVERY
+        self._clear()
+
+    def _clear(self) -> None:
+        with self._writing:
+            width, self._width = self._width, 0
+            if width:
+                _write("\r" + " " * width + "\r")
+
+    def say(self, line: str) -> None:
+        """Write a line for the user, in the place of what is shown."""
+        with self._writing:
+            self._clear()
+            say_directly(line)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+def say_directly(line: str) -> None:
+    """Write a line for the user to standard error.
+
+    By its descriptor, and without complaint if there is no reader: the target's exit status must come through.
+    """
+    if sys.stderr is None:
+        return  # closed by the parent; descriptor 2 may be another file by now
+    _write(f"profkit: {printable(line)}\n")
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, text.encode(sys.stderr.encoding or "ascii", "replace"))
+
+
+def _columns() -> int:
+    with contextlib.suppress(OSError):
+        return os.get_terminal_size(2).columns or 80
+    return 80
