@@ -207,6 +207,13 @@ class TestEnds:
             found = compared(side(exit_status=end), side(exit_status=end, steps=200))
             assert found.verdict.cause == "workload-change"
 
+    def test_two_that_fail_before_anything_is_profiled_are_not_judged(self) -> None:
+        run = side(exit_status=1)
+        nothing = replace(run, processes=(replace(run.processes[0], threads=(), profiled=False),))
+        found = diff(one_side(nothing), one_side(replace(nothing, path="another.prof")))
+        assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")
+        assert terminal.render(diff_document(found)).startswith("? A target failed")
+
     def test_one_of_several_repeats_is_enough(self) -> None:
         good, bad = side(), side(exit_status=1)
         found = diff(one_side(good, good, good), one_side(good, bad, side(steps=110)))

@@ -64,7 +64,8 @@ def comparison_block(diff: Diff) -> VerdictBlock:
     verdict = diff.verdict
     block = verdict_block(verdict)
     before, after = diff.account.baseline_s, diff.account.candidate_s
-    if verdict.rule == "identical" or not (before > 0 and after > 0):
+    # Times of what is not the same work are no headline.
+    if verdict.rule in ("identical", *_UNDECIDED) or not (before > 0 and after > 0):
         return block
     took = _took(diff, before, after)
     if verdict.cause == "no-change":
