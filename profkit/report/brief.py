@@ -101,7 +101,7 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
         sections += _evidence(verdict.evidence, _first(verdict), alone=True)
     sections += _warnings(run)
     sections += _ranked(functions, by)
-    sections += _advice(verdict) if verdict is not None else []
+    sections += _advice(verdict)
     return Document("profkit show", tuple(sections), brief=True)
 
 
@@ -114,11 +114,18 @@ def _steps(account: Account) -> Waterfall:
 
 
 def _doubts(diff: Diff) -> tuple[Note, ...]:
-    found = diff.comparability
-    if found.score >= HARDLY_COMPARABLE or not found.warnings:
-        return ()
-    what = "1 more difference" if len(found.warnings) == 1 else f"{len(found.warnings)} more differences"
-    return (Note(f"{what} between the sides, comparability {found.score:.2f} of 1: see --full.", "unsure"),)
+    """What a reader must know before trusting the answer: what a run lost, and that the sides hardly compare."""
+    found, notes = diff.comparability, []
+    lost = [clean(notice_text(notice)) for notice in diff.warnings]
+    if lost:
+        more = f" And {len(lost) - 1} more: see --full." if len(lost) > 1 else ""
+        notes.append(Note(f"{lost[0]}.{more}", "unsure"))
+    if found.score < HARDLY_COMPARABLE and found.warnings:
+        what = "1 more difference" if len(found.warnings) == 1 else f"{len(found.warnings)} more differences"
+        notes.append(
+            Note(f"{what} between the sides, comparability {found.score:.2f} of 1: see --full.", "unsure")
+        )
+    return tuple(notes)
 
 
 def _first(verdict: Verdict) -> str:
@@ -180,7 +187,7 @@ def _changed(diff: Diff) -> list[Section]:
         Column("queued", "share", 2),
         Column("where", "path", 3),
     )
-    return [Section("", (Table(columns, tuple(rows), "The whole report: --full").without_empty(),))]
+    return [Section("", (Table(columns, tuple(rows)).without_empty(),))]
 
 
 def _ranked(functions: Ranked, by: str) -> list[Section]:
@@ -204,7 +211,7 @@ def _ranked(functions: Ranked, by: str) -> list[Section]:
         Column("queued", "share", 2),
         Column("where", "path", 3),
     )
-    return [Section("", (Table(columns, tuple(rows), "The whole report: --full").without_empty(),))]
+    return [Section("", (Table(columns, tuple(rows)).without_empty(),))]
 
 
 def _warnings(run: Run) -> list[Section]:
@@ -219,7 +226,9 @@ def _warnings(run: Run) -> list[Section]:
     return [Section("", (Bullets(tuple(shown)),))]
 
 
-def _advice(verdict: Verdict) -> list[Section]:
-    if not verdict.advice:
-        return []
-    return [Section("What to do next", advice_blocks(verdict.advice[:ADVICE]), role="advice")]
+def _advice(verdict: Verdict | None) -> list[Section]:
+    """What to do, last of all; and where the rest is."""
+    if verdict is None or not verdict.advice:
+        return [Section("", (Note("--full prints the whole report."),))]
+    title = "What to do next (--full prints the whole report)"
+    return [Section(title, advice_blocks(verdict.advice[:ADVICE]), role="advice")]
