@@ -38,8 +38,11 @@ _Stamp = tuple[int, int, int, int]
 def cache_file(environ: Mapping[str, str]) -> Path | None:
     """Return where a user's cache is, ``None`` where the environment names no place.
 
-    Below ``XDG_CACHE_HOME``, or ``~/.cache`` where that is not set or, against its specification, relative.
+    Below ``XDG_CACHE_HOME``, or ``~/.cache`` where that is not set or, against its specification, relative. On Windows
+    there is none: whether a file is the user's own is not known there.
     """
+    if not hasattr(os, "geteuid"):
+        return None
     base = environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(environ.get("HOME", ""), ".cache")

@@ -437,7 +437,8 @@ def test_it_says_what_it_says_without_a_script(tab: Tab, pages: Path) -> None:
     tab.open(pages / "mpi.html")
     tab.call("Emulation.setScriptExecutionDisabled", value=False)
     seen = tab.run("document.querySelector('main').innerText")
-    assert "Resource contention by the program itself" in seen
+    assert "slower, " in seen
+    assert ": resource contention by the program itself" in seen
     assert "average_gradients rose from #5 to #1" in seen
     assert "drawn by a script" in seen
     assert "Search" not in seen

@@ -206,7 +206,7 @@ def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: in
     )
     assert done.returncode == 0, done.stderr
     first = " ".join(" ".join(done.stdout.splitlines()[:4]).split())
-    assert "(inconclusive)" in first
+    assert "? A target failed" in first
     assert f"The baseline ended normally and {said}" in first
     verdict = as_json(whole, failed)["verdict"]
     assert (verdict["cause"], verdict["rule"], verdict["confidence"]) == ("inconclusive", "unfinished", None)
