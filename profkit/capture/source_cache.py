@@ -38,8 +38,8 @@ _Stamp = tuple[int, int, int, int]
 def cache_file(environ: Mapping[str, str]) -> Path | None:
     """Return where a user's cache is, ``None`` where the environment names no place.
 
-    Below ``XDG_CACHE_HOME``, or ``~/.cache`` where that is not set or, against its specification, relative. On Windows
-    there is none: whether a file is the user's own is not known there.
+    Below ``XDG_CACHE_HOME``, or ``~/.cache`` where that is not set or, against its specification, relative. On
+    Windows there is none: whether a file is the user's own is not known there.
     """
     if not hasattr(os, "geteuid"):
         return None

@@ -97,7 +97,7 @@ class Signals:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the sides' targets ended in different ways, or by a signal, or failed before anything was profiled."""
+        """Whether the targets ended in different ways, or by a signal, or failed before anything was profiled."""
         failed = any(self.exits) and not len(self.table)
         return failed or self.exits[0] != self.exits[1] or any(map(signal_number, self.exits))
 

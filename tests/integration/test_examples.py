@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.api.diff import diff
+from profkit.formats import load_run
+from profkit.verdict.comparison import diff
 from tests.integration.capturing import ROOT, environment, profkit_command
 from tests.interpreters import VARIABLE, having
+from tests.programs import one_side
 from tests.requirements import imported, require
 
 EXAMPLES = ROOT / "examples"
@@ -75,6 +77,9 @@ def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workl
     """Starting more workers is a setting: they import and are fed, and the training is the same."""
     require("mpi", shutil.which("mpirun") is not None, "no mpirun")
     python = python_with("chainermn")
+    draw = "import sys; sys.path.insert(0, sys.argv[1]); import mnist; mnist.ensure_mnist()"
+    drawn = environment(CHAINER_DATASET_ROOT=str(tmp_path))
+    subprocess.run([python, "-c", draw, str(EXAMPLES / "chainermn")], env=drawn, check=True, timeout=60)
     for size in ("1", "4"):
         command = [
             "mpirun",
@@ -94,7 +99,8 @@ def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workl
             check=False,
         )
         assert done.returncode == 0, done.stderr
-    found = diff(tmp_path / "1.prof", tmp_path / "4.prof")
+    baseline, candidate = (one_side(load_run(tmp_path / f"{size}.prof")) for size in ("1", "4"))
+    found = diff(baseline, candidate)
     assert found.verdict.cause == "contention"
     assert found.verdict.kind == "self-oversubscription"
     calls = {name.rpartition(".")[2]: row for row, name in enumerate(found.table.name)}

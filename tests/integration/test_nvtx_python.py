@@ -34,7 +34,11 @@ def test_it_records_what_the_collector_records(tmp_path: Path) -> None:
     (compared,) = captured(tmp_path, sys.executable, PROGRAM).processes
     assert content(process) == content(compared)
     show = subprocess.run(
-        profkit_command("show", "run.prof", "--full"), cwd=tmp_path, capture_output=True, text=True, check=True
+        profkit_command("show", "run.prof", "--full"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "step {n}" in show.stdout
 

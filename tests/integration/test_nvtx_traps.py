@@ -35,7 +35,9 @@ def compiled(directory: Path, source: str, *flags: str) -> str:
 
 
 def shown(directory: Path, *words: str) -> str:
-    done = subprocess.run(profkit_command("show", "--full", *words), cwd=directory, capture_output=True, text=True)
+    done = subprocess.run(
+        profkit_command("show", "--full", *words), cwd=directory, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -191,7 +191,16 @@ def test_the_iterations_of_real_loops(tmp_path: Path) -> None:
 
 def test_the_report_of_a_real_run(tmp_path: Path) -> None:
     captured(tmp_path, sys.executable, str(PROGRAMS / "loads_and_trains.py"), "in_turn", "4", "4")
-    command = [sys.executable, "-m", "profkit", "show", "--full", str(tmp_path / "run.prof"), "--load", "load*"]
+    command = [
+        sys.executable,
+        "-m",
+        "profkit",
+        "show",
+        "--full",
+        str(tmp_path / "run.prof"),
+        "--load",
+        "load*",
+    ]
     env = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
     said = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
     inside = said.split("Functions inside NVTX ranges")[1]
