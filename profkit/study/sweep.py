@@ -18,6 +18,7 @@ from pathlib import Path
 
 from profkit.errors import FormatError
 from profkit.formats import load_run
+from profkit.model import Run
 from profkit.study.journal import Journal, Trial
 from profkit.study.objectives import WALL, Objective
 from profkit.study.space import Setting, Space
@@ -268,7 +269,7 @@ def _measured(run_file: Path) -> dict[str, object]:
     verdict = judged.verdict
     facts: dict[str, object] = {
         "wall_s": None if run.manifest is None else run.manifest.wall_s,
-        "cpu_s": None if run.machine is None else run.machine.tree_cpu_s,
+        "cpu_s": _cpu_seconds(run),
         "cause": "" if verdict is None else verdict.cause,
         "kind": "" if verdict is None else verdict.kind or "",
     }
@@ -276,6 +277,13 @@ def _measured(run_file: Path) -> dict[str, object]:
         facts["queue_s"] = judged.account.bucket("queue").seconds
         facts["blocked_s"] = judged.account.bucket("blocked").seconds
     return facts
+
+
+def _cpu_seconds(run: Run) -> float | None:
+    """CPU time of all processes: the tree as it was waited for lacks those whose parents did not wait for them."""
+    known = [process.cpu_s for process in run.processes if process.cpu_s is not None]
+    tree = None if run.machine is None else run.machine.tree_cpu_s
+    return max(sum(known), tree or 0.0) if known else tree
 
 
 def _remove_spool(run_file: Path) -> None:

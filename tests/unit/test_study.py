@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from profkit.study.doctor import Demand, Diagnosis
 from profkit.study.journal import Journal, Trial, read_plan, read_trials
 from profkit.study.objectives import Objective, parse_objective
 from profkit.study.space import UNSET, Parameter, Space, parse_parameter, parse_setting
+from profkit.study.sweep import _cpu_seconds
 from profkit.study.tune import advised_settings, baseline_of, first_settings
+from tests.programs import program, training
 
 WORKERS = Parameter("workers", False, ("1", "2", "4"))
 THREADS = Parameter("OMP_NUM_THREADS", True, (UNSET, "1", "2"))
@@ -130,6 +133,16 @@ def test_the_advice_of_doctor_is_a_setting_of_the_study() -> None:
     only = Space(COMMAND, (workers,))
     assert advised_settings(only, ("8",), ranks) == [("2",)]
     assert advised_settings(only, ("auto",), ranks) == [("1",)]
+
+
+def test_cpu_time_is_that_of_all_processes() -> None:
+    """Ranks end as children of a launcher that does not wait for them as its own: the tree alone lacks them."""
+    run = program(training(), helpers=[(2.0, 1.0)])
+    assert run.machine is not None
+    own = sum(process.cpu_s or 0.0 for process in run.processes)
+    assert _cpu_seconds(replace(run, machine=replace(run.machine, tree_cpu_s=0.5))) == pytest.approx(own)
+    assert _cpu_seconds(replace(run, machine=replace(run.machine, tree_cpu_s=90.0))) == 90.0
+    assert _cpu_seconds(replace(run, processes=(), machine=None)) is None
 
 
 # Objectives
