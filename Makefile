@@ -60,7 +60,7 @@ wheel: $(VENV)/.ready
 	@ls dist
 
 clean:
-	rm -rf $(VENV) build dist profkit-demo .fuzz .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) examples/*/.venv examples/*/out build dist profkit-demo .fuzz .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A new pyproject.toml starts from an empty environment, so that what it no longer names is gone.
