@@ -1,4 +1,4 @@
-"""Which ranks processes are that no launcher of ranks has told: found where all records are seen together."""
+"""Ranks of processes that no launcher numbers: found where all records are seen together."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ import numpy as np
 from profkit.measure import noise
 from profkit.measure.movement import is_wait
 from profkit.model import Run
-from profkit.model.notices import grouped
 from profkit.report.document import (
     Bullets,
     Cell,
@@ -31,7 +30,7 @@ from profkit.report.document import (
 )
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.notices import notice_text
-from profkit.report.showdoc import run_facts
+from profkit.report.showdoc import run_facts, run_warnings
 from profkit.report.text import clean
 from profkit.report.wording import (
     advice_blocks,
@@ -54,7 +53,7 @@ ADVICE = 3
 WARNINGS = 2
 #: Part of the greatest step of the account below which a step gets no line.
 LEAST_STEP = 0.03
-#: Part of the lost time below which a function's change gets no line.
+#: Part of the greatest change of a function below which another one gets no line.
 LEAST_CHANGE = 0.01
 #: Score below which a reader must know first that the two sides can hardly be compared.
 HARDLY_COMPARABLE = 0.5
@@ -69,7 +68,7 @@ def brief_diff(diff: Diff) -> Document:
     sections = [Section("", (head, *_doubts(diff)))]
     if verdict.rule != "identical":
         sections.append(Section("", (_steps(diff.account),)))
-    sections += _evidence(verdict.evidence, _first(verdict), alone=False)
+    sections += _evidence(verdict.evidence, _first(verdict, diff.account), alone=False)
     if verdict.cause != "no-change":
         sections += _changed(diff)
     sections += _advice(verdict)
@@ -128,9 +127,10 @@ def _doubts(diff: Diff) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _first(verdict: Verdict) -> str:
+def _first(verdict: Verdict, account: Account | None = None) -> str:
     """The signal that carries the cause, where that is not the one that stands first."""
-    return "helpers.queue" if verdict.numbers.get("contention.who") == "helpers" else ""
+    most = account is not None and account.helpers_queue_s > 0.5 * account.seconds("queue") > 0
+    return "helpers.queue" if most or verdict.numbers.get("contention.who") == "helpers" else ""
 
 
 def _evidence(evidence: Sequence[Evidence], first: str, *, alone: bool) -> list[Section]:
@@ -178,16 +178,8 @@ def _changed(diff: Diff) -> list[Section]:
             location(table.keys[i], table.file[i], table.line[i]),
         )
         rows.append(Row(cells, False, "bad" if table.anomalous[i] and change[i] > 0 else ""))
-    if not rows:
-        return []
-    columns = (
-        Column("function", "name"),
-        Column("self time" if by == "tottime" else "cumtime", "change"),
-        Column("per call", "factor", 1),
-        Column("queued", "share", 2),
-        Column("where", "path", 3),
-    )
-    return [Section("", (Table(columns, tuple(rows)).without_empty(),))]
+    title = "self time" if by == "tottime" else "cumtime"
+    return _functions(rows, Column(title, "change"), Column("per call", "factor", 1))
 
 
 def _ranked(functions: Ranked, by: str) -> list[Section]:
@@ -202,28 +194,24 @@ def _ranked(functions: Ranked, by: str) -> list[Section]:
         queued = None if row.wait is None or row.tottime <= 0 else min(1.0, row.wait / row.tottime)
         where = location(row.key, row.file, row.line)
         rows.append(Row((display_name(row.name), seconds, row.share, queued, where)))
+    title = "active" if by == "tottime" else "cumtime"
+    return _functions(rows, Column(title, "seconds"), Column("share", "share", 1))
+
+
+def _functions(rows: Sequence[Row], *middle: Column) -> list[Section]:
+    """A table of functions between their names and their places."""
     if not rows:
         return []
-    columns = (
-        Column("function", "name"),
-        Column("active" if by == "tottime" else "cumtime", "seconds"),
-        Column("share", "share", 1),
-        Column("queued", "share", 2),
-        Column("where", "path", 3),
-    )
+    columns = (Column("function", "name"), *middle, Column("queued", "share", 2), Column("where", "path", 3))
     return [Section("", (Table(columns, tuple(rows)).without_empty(),))]
 
 
 def _warnings(run: Run) -> list[Section]:
-    known = {warning.anywhere() for warning in run.warnings}
-    notes = [(process.pid, note) for process in run.processes for note in process.notes if note not in known]
-    every = [clean(notice_text(notice)) for notice in (*run.warnings, *grouped(notes))]
-    if not every:
-        return []
-    shown = every[:WARNINGS]
-    if len(every) > len(shown):
-        shown.append(f"and {len(every) - len(shown)} more warnings")
-    return [Section("", (Bullets(tuple(shown)),))]
+    every = run_warnings(run)
+    shown, left = every[:WARNINGS], len(every) - WARNINGS
+    if left > 0:
+        shown.append("and 1 more warning" if left == 1 else f"and {left} more warnings")
+    return [Section("", (Bullets(tuple(shown)),))] if shown else []
 
 
 def _advice(verdict: Verdict | None) -> list[Section]:

@@ -36,7 +36,7 @@ from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.types import RunVerdict, Verdict
 
-__all__ = ["run_facts", "show_document", "wait_fraction"]
+__all__ = ["run_facts", "run_warnings", "show_document", "wait_fraction"]
 
 #: Run-queue wait fraction (1) of one process from which it was contended without a doubt.
 CONTENDED_WAIT = 0.15
@@ -82,7 +82,7 @@ def show_document(
     verdict = judged.verdict if judged is not None else None
     sections = [Section("", _head(run, functions, verdict)), *_account(judged), *_evidence(verdict)]
     if run.warnings or any(process.notes for process in run.processes):
-        sections.append(Section("Warnings", (Bullets(tuple(_warnings(run))),)))
+        sections.append(Section("Warnings", (Bullets(tuple(run_warnings(run))),)))
     sections += _processes(run.processes, limit)
     sections += pool_sections(run, limit)
     if not run.processes or any(process.profiled for process in run.processes):
@@ -212,7 +212,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _warnings(run: Run) -> list[str]:
+def run_warnings(run: Run) -> list[str]:
     """Return the run's warnings and those notes of its processes that are not among them already."""
     known = {warning.anywhere() for warning in run.warnings}
     notes = [(process.pid, note) for process in run.processes for note in process.notes if note not in known]
