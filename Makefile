@@ -7,6 +7,7 @@
 #   make coverage   the same with the lines and branches of the package that they run
 #   make fuzz       fuzz every target for a few seconds  (ARGS="pstats --seconds 600" is passed to fuzz/)
 #   make lint       ruff check, ruff format --check, mypy --strict
+#   make docs       build the documentation's site in build/site; a warning is an error
 #   make wheel      build dist/profkit-*.whl
 #   make clean      remove the environment and what tools left behind
 #
@@ -15,7 +16,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help demo example test coverage fuzz lint wheel clean
+.PHONY: help demo example test coverage fuzz lint docs wheel clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -54,6 +55,10 @@ lint: $(VENV)/.ready-lint
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+docs: $(VENV)/.ready-docs
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --fresh-env --conf-dir docs/site docs build/site
+	@echo "build/site/index.html"
+
 wheel: $(VENV)/.ready
 	@rm -rf dist
 	@$(PIP) wheel --quiet --no-deps --wheel-dir dist .
@@ -83,6 +88,11 @@ $(VENV)/.ready-tune: $(VENV)/.ready
 $(VENV)/.ready-fuzz: $(VENV)/.ready
 	@echo "Installing what fuzzing needs."
 	@extras=$$($(BIN)/python .ci/extras test fuzz) && $(PIP) install --quiet $$extras
+	@touch $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready
+	@echo "Installing what the documentation's site needs."
+	@extras=$$($(BIN)/python .ci/extras docs) && $(PIP) install --quiet $$extras
 	@touch $@
 
 $(VENV)/.ready-lint: $(VENV)/.ready
