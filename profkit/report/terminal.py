@@ -180,7 +180,8 @@ def _section(section: Section, width: int, lines: list[Line]) -> bool:
             lines.extend(_bullets(block, width))
         elif isinstance(block, Note):
             lines.extend(_prose(block.text, width, _TONES[block.tone], "  " if section.title else ""))
-    lines.append([])
+    if lines and lines[-1]:
+        lines.append([])
     return shortened
 
 
