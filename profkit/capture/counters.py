@@ -164,7 +164,8 @@ def _with_seen(
             samples=_between(samples, begin, end),
             peak_threads=max(1, seen.peak_threads - bool(hidden)),
         )
-        final = records[index].state != "snapshot"
+        # What the kernel says of the process is that of its last image and of all before.
+        final = index != last or records[index].state != "snapshot"
         found[index] = _merged(image, _in_image(seen, begin, end), hidden, final=final)
     if not later:
         return []
@@ -356,18 +357,15 @@ def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> Threa
 
 def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequence[Record]) -> None:
     """Take out of an image's counters what the image before it had used: the kernel counts through an exec."""
-    before: Process | None = None
-    for index in own:
-        process = found[index]
-        if before is not None:
-            found[index] = _less(process, before)
-        before = process if records[index].state == "replaced" else None
+    read = [found[index] for index in own]
+    for index, process, before in zip(own[1:], read[1:], read[:-1], strict=True):
+        found[index] = _less(process, before)
 
 
 def _less(process: Process, before: Process) -> Process:
     def rest(name: str, whole: Any, part: Any) -> Any:
         value, taken = getattr(whole, name), getattr(part, name)
-        return None if value is None or taken is None else max(type(value)(0), value - taken)
+        return value if value is None or taken is None else max(type(value)(0), value - taken)
 
     main = next((t for t in before.threads if t.tid == process.pid), None)
     threads = tuple(
