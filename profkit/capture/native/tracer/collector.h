@@ -20,6 +20,9 @@ struct collector {
 /* Make a table for the calling thread and add it; NULL when memory is exhausted. */
 struct table *collector_add_table(struct collector *collector);
 
+/* Find the table of a thread, or make one for it; NULL when memory is exhausted. */
+struct table *collector_table_for(struct collector *collector, pid_t native, unsigned long ident);
+
 /* The type, new; NULL with an exception set on failure. */
 PyObject *collector_type(void);
 
