@@ -22,7 +22,7 @@ from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
 from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
-from profkit.capture.record_types import Launch, Record, SeenProcess
+from profkit.capture.record_types import Launch, Launcher, Record, Sampled, SeenProcess
 from profkit.capture.source_cache import Sources
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
@@ -41,6 +41,7 @@ def pack_spool(
     wait_for_stragglers: bool = False,
     sources: Sources | None = None,
     progress: Callable[[str], None] = lambda doing: None,
+    now: Callable[[Path, Launcher | None, Sampled | None], Sampled | None] | None = None,
 ) -> Run:
     """Return the run that a spool directory holds.
 
@@ -54,6 +55,8 @@ def pack_spool(
         Source files, with what earlier captures found in them.
     progress
         Called with what is done next.
+    now
+        The run is still going: what makes what was sampled of it what the kernel has counted until now.
 
     Raises
     ------
@@ -66,6 +69,9 @@ def pack_spool(
     progress("reading records")
     found = reader.read()
     sampled, of_samples = counters.read_sampled(spool)
+    launcher_alive = _launcher_alive(launch)
+    if now is not None and launcher_alive:
+        sampled, of_samples = now(spool, launch.launcher, sampled), []
     # In another PID namespace a process knows itself by another number than it has here.
     seen = () if sampled is None else sampled.processes
     numbers: dict[tuple[int, int | None], int] = {(p.ns_pid, p.born): p.pid for p in seen}
@@ -98,7 +104,6 @@ def pack_spool(
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found)
     unrecorded = remains.unrecorded(spool, reader.files)
-    launcher_alive = _launcher_alive(launch)
     whole_s = launch.wall_s or _so_far(launch, found, launcher_alive)
     warnings = [
         *reader.damaged,
@@ -150,6 +155,10 @@ def pack_spool(
         series=series,
         machines={} if selected.opened else machines.by_host(machine, machine_host, found),
     )
+    if now is not None and launcher_alive:
+        # That the processes run is what the run says as a whole.
+        kept = tuple(notice for notice in run.warnings if notice.code != "process-running")
+        run = replace(run, warnings=kept)
     try:
         return run.validate()
     except ProfileError as error:
