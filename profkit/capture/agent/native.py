@@ -103,7 +103,11 @@ class ThreadTracer(Tracer):
     kind = "native"
 
     def __init__(self, collector: Any, mapped: bool) -> None:
+        # Not later, when a thread of the agent's opens a window: the module takes who imports it for the main thread.
+        import threading
+
         super().__init__()
+        self._threading = threading
         self._collector = collector
         self._mapped = mapped
         self._look_for_ended = 2 * _FEW_THREADS
@@ -125,13 +129,11 @@ class ThreadTracer(Tracer):
     def _new(self, ident: int, name: str, base_depth: int) -> Traced:
         return _NativeTraced(self._collector, ident, name, base_depth)
 
-    def open(self, threads: Dict[int, int], fresh: bool) -> None:
-        import threading
-
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
         self._between = False
         self._hook = self._hook or self._thread_started
-        if getattr(threading, "_profile_hook", None) is None:
-            threading.setprofile(self._hook)
+        if getattr(self._threading, "_profile_hook", None) is None:
+            self._threading.setprofile(self._hook)
         own = _thread.get_ident()
         for ident, native in threads.items():
             traced = self._living.get(ident)
@@ -141,16 +143,15 @@ class ThreadTracer(Tracer):
                 traced.native = native
             if native == os.getpid():
                 self._main = traced
-            if fresh and traced.running:
-                traced.collector.suspend()
+            if warm:
+                traced.collector.remember()
             skip = own_depth() if ident == own else 0
             traced.running = bool(traced.collector.adopt({ident: native}, skip, fresh))
 
     def close(self) -> None:
         self._between = True
-        threading = sys.modules.get("threading")
-        if getattr(threading, "_profile_hook", None) == self._hook:
-            threading.setprofile(None)  # type: ignore[union-attr]
+        if getattr(self._threading, "_profile_hook", None) == self._hook:
+            self._threading.setprofile(None)  # type: ignore[arg-type]
         for traced in list(self._living.values()):
             if traced.running:
                 traced.running = False
@@ -197,7 +198,9 @@ class ProcessTracer(Tracer):
             except ValueError:
                 pass  # there is one place for a profiler, and another one holds it
 
-    def open(self, threads: Dict[int, int], fresh: bool) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
+        if warm:
+            self._collector.remember()
         self.resume()
         if self._running:
             self._collector.adopt(threads, own_depth(), fresh)

@@ -70,6 +70,7 @@ class Session:
         asked = os.environ.get(settings.WINDOW_VARIABLE, "")
         self._windows = windows.Windows(spool, asked, self._native, self._follow)
         self._windowed = bool(asked) and self._profiled
+        self._begun = False
         self._phase = windows.OFF if self._windowed else windows.ON
         self._following = _thread.allocate_lock()
         self._main_ident = _thread.get_ident()
@@ -122,7 +123,7 @@ class Session:
 
     def _begin(self, forked: bool) -> None:
         self._writing = _thread.allocate_lock()
-        self._over = False
+        self._over = self._begun = False
         self._notes = {}
         self._interval = settings.SHORTEST_INTERVAL
         self._idle_interval = settings.USUAL_INTERVAL
@@ -176,6 +177,7 @@ class Session:
             self._phase = self._windows.phase() if self._windowed else windows.ON
             if self._phase != windows.OFF:
                 self._tracer.start(base_depth)
+            self._begun = True
 
     # Windows
 
@@ -187,7 +189,7 @@ class Session:
 
     def _follow(self) -> None:
         """Begin or end to trace, as the windows say; another thread that is just here sees to it as well."""
-        while self._windowed and self._profiled and not self._over and self._following.acquire(False):
+        while self._windowed and self._begun and not self._over and self._following.acquire(False):
             try:
                 before, self._phase = self._phase, self._windows.phase()
                 if self._phase == before:
@@ -200,7 +202,7 @@ class Session:
                     threads = native.threads_to_trace(self._main_ident)
                     if _thread.get_native_id() not in self._ticker.tids:
                         threads[_thread.get_ident()] = _thread.get_native_id()
-                    self._tracer.open(threads, before == windows.WARM)
+                    self._tracer.open(threads, self._phase == windows.WARM, before == windows.WARM)
             except Exception as error:
                 self._notes["agent_failed"] = repr(error)
             finally:

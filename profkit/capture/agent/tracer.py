@@ -124,15 +124,17 @@ class Tracer:
         if traced is not None:
             traced.suspend()
 
-    def open(self, threads: Dict[int, int], fresh: bool) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
         """Begin to trace threads in the middle of what they do; native tracers can.
 
         Parameters
         ----------
         threads
             The kernel's number of each by its ident.
+        warm
+            Whether what is traced is to be forgotten later: the next time with `fresh`.
         fresh
-            Whether what was traced before is forgotten.
+            Whether what was traced since then is forgotten now.
         """
 
     def close(self) -> None:

@@ -59,7 +59,7 @@ class Windows:
     @property
     def possible(self) -> bool:
         """Whether this process can follow them."""
-        return self._native is not None and (self._times is not None or self._map())
+        return self._map()
 
     def begin(self) -> None:
         """Begin to follow them; called once, before the process is traced."""

@@ -3,12 +3,13 @@
 
 #include <stdlib.h>
 
+#include "calls.h"
 #include "clock.h"
-#include "fold.h"
 #include "hook.h"
 #include "ranges.h"
 #include "snapshot.h"
 #include "store.h"
+#include "warmup.h"
 
 static unsigned long long last_serial = 0;
 
@@ -82,6 +83,7 @@ static void collector_dealloc(PyObject *self) {
         table_release(collector->tables[i]);
     }
     free(collector->tables);
+    memory_free(collector->before_warmup);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF((PyObject *)type);
 }
@@ -118,10 +120,25 @@ static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) 
     Py_RETURN_NONE;
 }
 
-/* The tables are to be as if they had never been. */
-static void discard(struct collector *collector) {
-    tables_discard(collector->tables, collector->n_tables);
-    collector->n_tables = 0;
+/* What was traced since remember() is to be as if it had never been. */
+static void forget_warmup(struct collector *collector) {
+    pid_t own = kernel_thread_id();
+    for (size_t i = 0; i < collector->n_tables; i++) {
+        struct table *table = collector->tables[i];
+        if (table_ended(table))
+            continue;
+        calls_close_all(table, table->native == own);
+        memory_restore(collector->before_warmup, table);
+    }
+    memory_free(collector->before_warmup);
+    collector->before_warmup = NULL;
+}
+
+static PyObject *collector_remember(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    memory_free(collector->before_warmup);
+    collector->before_warmup = memory_of(collector->tables, collector->n_tables);
+    Py_RETURN_NONE;
 }
 
 static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
@@ -137,7 +154,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
     if (!frames)
         return NULL;
     if (fresh)
-        discard(collector);
+        forget_warmup(collector);
     ranges_pause(false);
     while (PyDict_Next(threads, &place, &ident, &native)) {
         PyObject *frame = PyDict_GetItem(frames, ident); /* borrowed */
@@ -253,8 +270,10 @@ static PyMethodDef methods[] = {
     {"adopt", collector_adopt, METH_VARARGS,
      "adopt(threads, skip, fresh)\n--\n\nTrace threads, a dict of ident to native id, with the calls that are in progress in\n"
      "them, as if they began now; those that are traced already go on. The skip innermost of the calling thread are not\n"
-     "the target's. With fresh, all that was traced before is forgotten. From Python 3.12 on the collector is enabled\n"
+     "the target's. With fresh, what was traced since remember() is forgotten. From Python 3.12 on the collector is enabled\n"
      "already; before, it is one thread's. Returns how many threads are traced now."},
+    {"remember", collector_remember, METH_NOARGS,
+     "remember()\n--\n\nA warm-up begins: what is traced until adopt() is forgotten then. Nothing is being traced."},
     {"suspend", collector_suspend, METH_NOARGS,
      "suspend()\n--\n\nStop tracing all its threads, from any thread, after closing the calls that are open."},
     {"displaced", collector_displaced, METH_NOARGS,

@@ -15,6 +15,7 @@ struct collector {
     uint64_t thread_state; /* id of the state of the thread that it was enabled in; up to Python 3.11 only */
     struct table **tables; /* in order of the threads' first event; one only where a collector is a thread's */
     size_t n_tables, room;
+    struct memory *before_warmup; /* NULL where there is none */
 };
 
 /* Make a table for the calling thread and add it; NULL when memory is exhausted. */

@@ -115,30 +115,6 @@ static void take_over(struct table *sum, const struct ended *gone, size_t n) {
     atomic_store(&store_header->epoch, epoch);
 }
 
-/* Let go of tables that count no longer. */
-static void keep_counted(void) {
-    size_t left = 0;
-    for (size_t i = 0; i < n_kept; i++)
-        if (kept[i]->folded == 0)
-            kept[left++] = kept[i];
-        else
-            table_release(kept[i]);
-    n_kept = left;
-}
-
-void tables_discard(struct table **tables, size_t n) {
-    uint64_t epoch = store_header ? atomic_load(&store_header->epoch) + 1 : 1;
-    for (size_t i = 0; i < n; i++)
-        tables[i]->folded = epoch;
-    if (store_header)
-        atomic_store(&store_header->epoch, epoch);
-    keep_counted();
-    for (size_t i = 0; i < n; i++) {
-        table_clear(tables[i]);
-        table_release(tables[i]);
-    }
-}
-
 static void fold(struct ended *ended, size_t n) {
     struct table *sum = table_new_sum();
     bool done = sum != NULL;
@@ -152,11 +128,17 @@ static void fold(struct ended *ended, size_t n) {
         return;
     }
     take_over(sum, ended, n);
-    for (size_t i = 0; i < n; i++)
-        table_clear(ended[i].table);
-    keep_counted();
+    size_t left = 0;
+    for (size_t i = 0; i < n_kept; i++)
+        if (kept[i]->folded == 0)
+            kept[left++] = kept[i];
+    n_kept = left;
     tables_keep(sum);
     table_release(sum);
+    for (size_t i = 0; i < n; i++) {
+        table_clear(ended[i].table);
+        table_release(ended[i].table);
+    }
 }
 
 void tables_fold(void) {

@@ -7,8 +7,6 @@
 #ifndef PROFKIT_FOLD_H
 #define PROFKIT_FOLD_H
 
-#include <stddef.h>
-
 struct table;
 
 /* Keep a table of the file until it is folded. */
@@ -16,9 +14,6 @@ void tables_keep(struct table *table);
 
 /* Fold tables of threads that have ended, if there are enough of them; the GIL is held. */
 void tables_fold(void);
-
-/* Count nothing of some tables, each of which has a reference that goes with it; the GIL is held. */
-void tables_discard(struct table **tables, size_t n);
 
 /* In a forked child: all of them are the parent's. */
 void tables_forget(void);
