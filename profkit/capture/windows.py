@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from profkit.capture.agent.settings import WINDOWS_SUFFIX
+from profkit.capture.agent import settings
 from profkit.capture.record_types import Launch, Record
 from profkit.formats.regular_file import read_regular
 from profkit.model import Machine, Notice, Process, Ranges, Series, Thread, ThreadSamples, Window
+from profkit.model.notices import Number
 from profkit.model.ranges import OPEN
 
 __all__ = ["Windows", "never_opened", "read_windows"]
@@ -151,8 +152,8 @@ def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns:
     here = "" if launch.launcher is None else launch.launcher.kernel
     spans: dict[str, Spans] = {}
     shown: list[Window] = []
-    for path in sorted(spool.glob("*" + WINDOWS_SUFFIX)):
-        kernel = path.name[: -len(WINDOWS_SUFFIX)]
+    for path in sorted(spool.glob("*" + settings.WINDOWS_SUFFIX)):
+        kernel = path.name[: -len(settings.WINDOWS_SUFFIX)]
         found = _read(path)
         spans[kernel] = _joined((begin, end or max(begin, end_ns)) for begin, end, kind, _ in found if kind == _CAPTURED)
         if kernel == here:
@@ -196,9 +197,11 @@ def never_opened(launch: Launch, whole_s: float) -> Notice:
         return Notice("window-not-reached", "", {"delay_s": launch.window_delay_s, "whole_s": whole_s})
     if launch.window == "code":
         return Notice("window-not-started")
+    name, domain = settings.range_asked(launch.window_range)
+    of_domain: dict[str, Number] = {} if domain is None else {"domain": domain}
     if launch.window == "steps":
-        return Notice("window-steps-missing", launch.window_range, {"steps": launch.window_steps})
-    return Notice("window-range-missing", launch.window_range)
+        return Notice("window-steps-missing", name, {"steps": launch.window_steps, **of_domain})
+    return Notice("window-range-missing", name, of_domain)
 
 
 def _read(path: Path) -> list[tuple[int, int, int, str]]:
@@ -263,7 +266,10 @@ def _thread(thread: Thread, samples: ThreadSamples | None, spans: Spans, end_ns:
             times = np.append(times, end_ns)
             run = np.append(run, max(int(thread.run_s * 1e9), int(run.max(initial=0))))
             wait = np.append(wait, max(int(thread.run_queue_wait_s * 1e9), int(wait.max(initial=0))))
-        run_s, wait_s = _rise(times, run, spans, 0.0) / 1e9, _rise(times, wait, spans, 0.0) / 1e9
+        # The kernel counts queueing when it ends: what a thread waited before the window is not the window's.
+        longest = _length(spans) / 1e9
+        run_s = min(longest, _rise(times, run, spans, 0.0) / 1e9)
+        wait_s = min(longest - run_s, _rise(times, wait, spans, 0.0) / 1e9)
     return replace(
         thread,
         run_s=run_s,

@@ -104,9 +104,10 @@ CODES: Mapping[str, Meaning] = {
     # What of the run was captured. `whole_s`: the whole command.
     "windows-captured": Meaning("", {"windows": "count", "captured_s": "s", "whole_s": "s"}),
     "window-not-reached": Meaning("", {"delay_s": "s", "whole_s": "s"}),
-    "window-range-missing": Meaning("the range, with its domain if one was given"),
+    # `domain`: empty for the default one, absent for any.
+    "window-range-missing": Meaning("the range", {"domain": "text?"}),
     # `steps`: those before the first window.
-    "window-steps-missing": Meaning("the range of a step; empty where the program counts them", {"steps": "count"}),
+    "window-steps-missing": Meaning("the range of a step; empty where the program counts them", {"steps": "count", "domain": "text?"}),
     "window-not-started": Meaning(),
     "windows-not-followed": Meaning(),
     "ranks-selected": Meaning("the ranks, as they were given"),

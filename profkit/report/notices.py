@@ -142,12 +142,27 @@ def _windows_captured(said: Mapping[str, Any]) -> str:
     )
 
 
-def _window_steps_missing(said: Mapping[str, Any]) -> str:
-    steps = f"{said['subject']} (--step-range)" if said["subject"] else "profkit.step()"
-    what = f"no NVTX range {steps} began" if said["subject"] else f"the program did not call {steps}"
+def _range_in_domain(said: Mapping[str, Any]) -> str:
+    where = ""
+    if "domain" in said:
+        where = f" of the domain “{said['domain']}”" if said["domain"] else " of the default domain"
+    return f"“{said['subject']}”{where}"
+
+
+def _window_range_missing(said: Mapping[str, Any]) -> str:
     return (
-        f"the window never opened: {what} as often as it takes to get past the {said['steps']:first step|first steps} "
-        "(--wait, --warmup); no functions are in this run"
+        f"the window never opened: no NVTX range {_range_in_domain(said)} began (--capture-range); no functions are in this "
+        "run. Compare the name with those under NVTX ranges, and leave @DOMAIN out if it is not certain"
+    )
+
+
+def _window_steps_missing(said: Mapping[str, Any]) -> str:
+    what = "the program did not call profkit.step()"
+    if said["subject"]:
+        what = f"no NVTX range {_range_in_domain(said)} (--step-range) began"
+    return (
+        f"the window never opened: {what} so often that the first {said['steps']:step was|steps were} over (--wait, "
+        "--warmup); no functions are in this run"
     )
 
 
@@ -270,10 +285,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "the window never opened: it was to open after {delay_s} (--delay), and the command had ended after {whole_s}; no "
         "functions are in this run"
     ),
-    "window-range-missing": (
-        "the window never opened: no NVTX range {subject} began (--capture-range); no functions are in this run. Compare "
-        "the name with those under “NVTX ranges”, and leave @DOMAIN out if it is not certain"
-    ),
+    "window-range-missing": _window_range_missing,
     "window-steps-missing": _window_steps_missing,
     "window-not-started": (
         "the window never opened: the program was to open it (--start-paused), and called neither profkit.start() nor "
