@@ -170,6 +170,7 @@ class Windows:
             self._own = number, os.getpid()
         self._changed()
         if number:
+            self._native.window_began(number)
             self._tell_sampler()
         return number
 

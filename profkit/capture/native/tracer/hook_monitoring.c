@@ -245,9 +245,11 @@ int hook_detach(struct collector *collector) {
 
 bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip) {
     struct table *table = collector->enabled ? collector_table_for(collector, native, ident) : NULL;
+    bool own = native == kernel_thread_id();
+    if (table && own)
+        calls_close_all(table, true); /* what the agent has called since it enabled the collector */
     if (!table || table->top > table->stack)
         return table != NULL;
-    bool own = native == kernel_thread_id();
     waiting_start(table, own);
     frames_begin(table, frame, own ? skip : 0);
     return true;

@@ -140,6 +140,15 @@ static PyObject *window_open(PyObject *Py_UNUSED(module), PyObject *arguments) {
     return PyLong_FromUnsignedLong(number);
 }
 
+static PyObject *window_began(PyObject *Py_UNUSED(module), PyObject *number) {
+    unsigned long value = PyLong_AsUnsignedLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    if (page && value > 0 && value <= MOST_WINDOWS)
+        atomic_store(&page->windows[value - 1].begin_ns, clock_monotonic_ns());
+    Py_RETURN_NONE;
+}
+
 static PyObject *window_close(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     uint32_t number = page ? atomic_exchange(&page->open, 0) : 0;
     bool was_on = page && atomic_exchange(&page->phase, PHASE_OFF) != PHASE_OFF;
@@ -255,6 +264,8 @@ static PyMethodDef functions[] = {
     {"window_open", window_open, METH_VARARGS,
      "window_open(name, most, phase)\n--\n\nOpen a window unless one is open or there were so many (0: no limit); its number, 0 "
      "without\none. Phase 1 warms up, which has no number; 2 captures."},
+    {"window_began", window_began, METH_O,
+     "window_began(number)\n--\n\nThe process that has opened it is traced from now on."},
     {"window_close", window_close, METH_NOARGS, "window_close()\n--\n\nClose the window that is open; whether one was."},
     {"window_state", window_state, METH_NOARGS, "window_state()\n--\n\nReturn the phase, and the number of the open window."},
     {"name_begins", name_begins, METH_VARARGS,
