@@ -1,13 +1,25 @@
 """profkit tells whether a training run is slow because of its code or because something starves it of CPU.
 
 The names here are all that is public (docs/api.md): `read` a run, `diff` two sides, `capture` a block of the running
-program. They are imported when they are first used (PEP 562), so that ``import profkit`` costs next to nothing. The
+program, and say in a program what of it ``profkit capture`` is to record (`start`, `stop`, `step`, `window`). They are imported when they are first used (PEP 562), so that ``import profkit`` costs next to nothing. The
 rooms below are described in docs/architecture.md.
 """
 
 __version__ = "0.1.0"
 
-__all__ = ["Diff", "Run", "Verdict", "__version__", "capture", "diff", "read"]
+__all__ = [
+    "Diff",
+    "Run",
+    "Verdict",
+    "__version__",
+    "capture",
+    "diff",
+    "read",
+    "start",
+    "step",
+    "stop",
+    "window",
+]
 
 TYPE_CHECKING = False  # the module `typing` takes longer to import than all that is here
 if TYPE_CHECKING:
@@ -15,6 +27,7 @@ if TYPE_CHECKING:
 
     from profkit.api.diff import Diff, diff
     from profkit.api.run import Run, read
+    from profkit.api.windows import start, step, stop, window
     from profkit.capture.block import capture
     from profkit.verdict.types import Verdict
 
@@ -26,7 +39,11 @@ _HOMES = {
     "diff": "profkit.api.diff",
     "load_ipython_extension": "profkit.api.notebook",
     "read": "profkit.api.run",
+    "start": "profkit.api.windows",
+    "step": "profkit.api.windows",
+    "stop": "profkit.api.windows",
     "unload_ipython_extension": "profkit.api.notebook",
+    "window": "profkit.api.windows",
 }
 
 

@@ -42,7 +42,8 @@ def read(
     Parameters
     ----------
     path
-        A run file, or a pstats file of any profiler.
+        A run file, or a pstats file of any profiler. Of a run that is still going, its spool directory, the run file that
+        it will write, or the number of one of its processes.
     process
         Only this process: ``main``, ``rank:N`` or ``pid:N``; by default all.
     by
@@ -67,7 +68,10 @@ def read(
         The run has no such process, or functions are not ranked by that.
     """
     check_ranked_by(by)
-    whole = load_run(path, edges=calls)
+    from profkit.capture import running
+
+    spool = running.spool_of(path)
+    whole = load_run(path, edges=calls) if spool is None else running.read_running(spool)
     names = iteration_names(iteration, load, compute, batch_size)
     return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from profkit.capture import signal_forwarding
 from profkit.capture.agent import settings
 from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
+from profkit.capture.selection import EVERYTHING, Selection
 from profkit.capture.spool import remove_spool
 from profkit.capture.target import Target
 from profkit.errors import ProfkitError, UsageError
@@ -61,6 +62,7 @@ def capture(
     say: Callable[[str], None] | None = None,
     packing: Packing | None = None,
     nvtx_shim: bool = False,
+    selection: Selection = EVERYTHING,
 ) -> int:
     """Run `command`, `repeat` times, and write one run file each time.
 
@@ -86,6 +88,8 @@ def capture(
         done next.
     nvtx_shim
         Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it raise.
+    selection
+        What part of each run is captured.
 
     Returns
     -------
@@ -96,18 +100,21 @@ def capture(
     Raises
     ------
     UsageError
-        The output cannot be written there, or another capture is writing it; nothing was run.
+        The output cannot be written there, another capture is writing it, or `selection` contradicts itself; nothing
+        was run.
     CommandNotFoundError
         There is no such command.
     NotWrittenError
         The target has run, and there is no run file.
     """
+    selection.check()
     status = 0
     with signal_forwarding.held_back() as signals, contextlib.ExitStack() as names_kept:
         series = _Series(
             list(command),
             dict(os.environ),  # as it is now: packing will change the launcher's own
             nvtx_shim,
+            selection,
             signals,
             written or (lambda path, run: None),
             say or (lambda line: None),
@@ -158,6 +165,7 @@ class _Series:
     command: list[str]
     environ: Mapping[str, str]
     nvtx_shim: bool
+    selection: Selection
     signals: signal_forwarding.Signals
     written: Callable[[Path, Run], None]
     say: Callable[[str], None]
@@ -175,7 +183,14 @@ def _capture_once(series: _Series, path: Path) -> int:
         ) from None
     removed = True  # until something has been run
     try:
-        target = Target(series.command, series.environ, spool, signals, nvtx_shim=series.nvtx_shim)
+        target = Target(
+            series.command,
+            series.environ,
+            spool,
+            signals,
+            nvtx_shim=series.nvtx_shim,
+            selection=series.selection,
+        )
         early = signals.arrived()
         if early is not None:
             return -early

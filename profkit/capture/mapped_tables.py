@@ -36,6 +36,8 @@ _TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
 _FUNCTION, _EDGE, _CONTEXT, _ROW = range(1, 5)
 _NAME_FILE, _NAME_FUNCTION = 1, 2
 _IS_OWN = 1
+#: In the labels of the tracer's own methods, which the agent calls while it traces.
+_OWN_METHOD = b" of 'profkit_tracer."
 
 _BLOCK = struct.Struct("<3I4x")
 _NAME = struct.Struct("<6I")
@@ -295,6 +297,7 @@ class MappedTables:
             tuple(_text(qualname) for _, _, qualname in names),
         )
         own = np.array(own_files, bool)[places] if functions else np.zeros(0, bool)
+        own |= np.array([_OWN_METHOD in name for name, _, _ in names], bool)
         return codes, own, {number: index for index, (number, *_) in enumerate(functions)}
 
     def _read_heads(self, blocks: list[_Block]) -> list[_Thread]:

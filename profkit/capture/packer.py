@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit import __version__
-from profkit.capture import counters, endings, machines, mapped_tables, nvtx, record_notices, records, remains
+from profkit.capture import counters, endings, machines, mapped_tables, nvtx, record_notices, records, remains, windows
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
@@ -22,7 +22,7 @@ from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
 from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
-from profkit.capture.record_types import Launch, Record, SeenProcess
+from profkit.capture.record_types import Launch, Launcher, Record, Sampled, SeenProcess
 from profkit.capture.source_cache import Sources
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
@@ -41,6 +41,7 @@ def pack_spool(
     wait_for_stragglers: bool = False,
     sources: Sources | None = None,
     progress: Callable[[str], None] = lambda doing: None,
+    now: Callable[[Path, Launcher | None, Sampled | None], Sampled | None] | None = None,
 ) -> Run:
     """Return the run that a spool directory holds.
 
@@ -54,6 +55,8 @@ def pack_spool(
         Source files, with what earlier captures found in them.
     progress
         Called with what is done next.
+    now
+        The run is still going: what makes what was sampled of it what the kernel has counted until now.
 
     Raises
     ------
@@ -66,6 +69,9 @@ def pack_spool(
     progress("reading records")
     found = reader.read()
     sampled, of_samples = counters.read_sampled(spool)
+    launcher_alive = _launcher_alive(launch)
+    if now is not None and launcher_alive:
+        sampled, of_samples = now(spool, launch.launcher, sampled), []
     # In another PID namespace a process knows itself by another number than it has here.
     seen = () if sampled is None else sampled.processes
     numbers: dict[tuple[int, int | None], int] = {(p.ns_pid, p.born): p.pid for p in seen}
@@ -98,9 +104,10 @@ def pack_spool(
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found)
     unrecorded = remains.unrecorded(spool, reader.files)
+    whole_s = launch.wall_s or _so_far(launch, found, launcher_alive)
     warnings = [
         *reader.damaged,
-        *record_notices.of_launch(launch, _launcher_alive(launch), found, unrecorded, reader.damaged),
+        *record_notices.of_launch(launch, launcher_alive, whole_s, found, unrecorded, reader.damaged),
         *record_notices.of_processes(found, processes, ends),
     ]
     processes, thread_names, of_ranges = nvtx.attach(spool, found, processes)
@@ -109,6 +116,17 @@ def pack_spool(
     processes = counters.attach(sampled, launch, found, processes, machine_host)
     processes = nvtx.with_thread_names(processes, thread_names)
     machine = machines.of_run(launch, sampled, machine_host)
+    series = sampled.series if sampled is not None else None
+    begin_ns = launch.begin_ns or 0
+    selected = windows.read_windows(spool, launch, found, begin_ns + int(whole_s * 1e9))
+    summary = counters.summary(sampled, counters.unseen(machine, processes))
+    if selected.opened:
+        processes = _in_windows(selected, processes, found, ends, "" if sampled is None else sampled.kernel)
+        here = "" if launch.launcher is None else launch.launcher.kernel
+        machine, series = selected.machine(machine, series, here), selected.series(series, here)
+        warnings += selected.notices(whole_s)
+    elif selected.chosen:
+        warnings.append(windows.never_opened(launch, whole_s))
     manifest = Manifest(
         schema=SCHEMA,
         profkit=__version__,
@@ -116,14 +134,16 @@ def pack_spool(
         cwd=launch.cwd,
         exit_status=launch.exit_status,
         started=launch.started,
-        wall_s=launch.wall_s or _span(found),
+        wall_s=selected.captured_s if selected.opened else whole_s,
         host=machine_host,
         environment=launch.environment,
         packages=installed_packages(entry for record in found[:1] for entry in record.path),
         git=launch.git,
         job=launch.job,
         clocks=launch.clocks,
-        sampler=counters.summary(sampled, counters.unseen(machine, processes)),
+        sampler=summary,
+        whole_s=whole_s if selected.opened else None,
+        windows=selected.shown,
     )
     run = Run(
         path=str(spool),
@@ -132,9 +152,13 @@ def pack_spool(
         manifest=manifest,
         machine=machine,
         warnings=tuple(dict.fromkeys(warnings)),
-        series=sampled.series if sampled is not None else None,
-        machines=machines.by_host(machine, machine_host, found),
+        series=series,
+        machines={} if selected.opened else machines.by_host(machine, machine_host, found),
     )
+    if now is not None and launcher_alive:
+        # That the processes run is what the run says as a whole.
+        kept = tuple(notice for notice in run.warnings if notice.code != "process-running")
+        run = replace(run, warnings=kept)
     try:
         return run.validate()
     except ProfileError as error:
@@ -290,6 +314,32 @@ def _state_of_target(launch: Launch) -> str:
     return "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
 
 
+def _so_far(launch: Launch, found: Sequence[Record], launcher_alive: bool | None) -> float:
+    """Return the seconds of a run whose launcher has not written how long it was: until now where it still runs."""
+    if launcher_alive and launch.begin_ns is not None:
+        return max(0.0, time.monotonic() - launch.begin_ns / 1e9)
+    return _span(found)
+
+
+def _in_windows(
+    selected: windows.Windows,
+    processes: Sequence[Process],
+    found: Sequence[Record],
+    ends: Sequence[endings.Ending],
+    kernel: str,
+) -> list[Process]:
+    """Return what of the processes was in windows; behind those of the records are those of the sampler's `kernel`."""
+    lives: list[tuple[str, tuple[int, int] | None]] = [
+        (record.kernel, (int(record.begin_perf * 1e9), int((record.perf + (end.lost_s or 0.0)) * 1e9)))
+        for record, end in zip(found, ends, strict=True)
+    ]
+    lives += [(kernel, None)] * (len(processes) - len(found))
+    kept = (
+        selected.process(process, *life) for process, life in zip(processes, lives, strict=True)
+    )
+    return [process for process in kept if process is not None]
+
+
 def _span(found: Sequence[Record]) -> float:
     """Seconds from the first record's beginning to the last one's end: for a launcher that was killed.
 
@@ -349,6 +399,7 @@ def _process(
         host=host,
         environment=record.environment,
         notes=record_notices.of_process(record),
+        profiled=not record.notes.not_traced,
         pools=pools_of(record, host, cores if here else None),
     )
 

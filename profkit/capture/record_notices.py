@@ -48,6 +48,8 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("nvtx-not-patchable"))
     if said.torch_nvtx:
         found.append(Notice("torch-nvtx-shimmed"))
+    if said.windows_missed:
+        found.append(Notice("windows-not-followed"))
     if said.emit_nvtx:
         found.append(Notice("torch-emit-nvtx"))
     found.extend(_own_profiler(said, record.begin_perf))
@@ -70,6 +72,7 @@ def _own_profiler(said: Notes, begin_perf: float) -> Iterable[Notice]:
 def of_launch(
     facts: Launch,
     launcher_alive: bool | None,
+    whole_s: float,
     records: Sequence[Record],
     unrecorded: Sequence[Unrecorded],
     damaged: Sequence[Notice],
@@ -82,6 +85,8 @@ def of_launch(
         The launcher's, with its own notices.
     launcher_alive
         Whether it runs, ``None`` where that is not known.
+    whole_s
+        How long it was, or is until now.
     records
         What agents wrote.
     unrecorded
@@ -91,8 +96,14 @@ def of_launch(
     """
     yield from facts.warnings
     if facts.wall_s is None:
-        yield Notice("capture-running") if launcher_alive else Notice("capture-unfinished")
-    if not (records or unrecorded or damaged):
+        running = Notice("capture-running", "", {"so_far_s": whole_s})
+        yield running if launcher_alive else Notice("capture-unfinished")
+    if facts.counters_only:
+        yield Notice("counters-only")
+    if facts.ranks:
+        traced = any(not record.notes.not_traced for record in records)
+        yield Notice("ranks-selected" if traced or not records else "ranks-absent", facts.ranks)
+    if not facts.counters_only and not (records or unrecorded or damaged):
         yield Notice("no-record")
     yield from grouped((process.pid, Notice("process-unrecorded", process.error)) for process in unrecorded)
     expected = {r.world_size for r in records if r.world_size is not None and r.of_job}

@@ -215,6 +215,8 @@ class Notes:
     nvtx_unknown: bool = False
     torch_nvtx: bool = False
     emit_nvtx: bool = False
+    windows_missed: bool = False
+    not_traced: bool = False
     own_profiler: tuple[Span, ...] = ()
     own_profiler_more: Count = 0
 
@@ -411,7 +413,11 @@ class TargetEnd:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the launcher knows, ``launch.json``; it lacks what is known at the end where the launcher was killed."""
+    """What the launcher knows, ``launch.json``; it lacks what is known at the end where the launcher was killed.
+
+    `begin_ns` is when it started the target, ``CLOCK_MONOTONIC``. From `window` on, what of the run was to be captured, as
+    `profkit.capture.selection.Selection` has it; `window_steps` are those before the first window.
+    """
 
     command: tuple[str, ...]
     cwd: str
@@ -429,6 +435,14 @@ class Launch:
     job: Job | None = None
     launcher: Launcher | None = None
     target: TargetEnd | None = None
+    begin_ns: Nanoseconds | None = None
+    window: Literal["", "time", "range", "steps", "code"] = ""
+    window_range: str = ""
+    window_delay_s: Seconds = 0.0
+    window_duration_s: Seconds | None = None
+    window_steps: Count = 0
+    ranks: str = ""
+    counters_only: bool = False
 
     @property
     def status(self) -> int | None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +52,16 @@ class Sampler:
         Number of the target's process; its tree is watched.
     spool
         The capture's spool directory: written to, and what marks the target's processes.
+    edges
+        Times at which to look in any case, seconds of ``CLOCK_MONOTONIC``: a window opens or closes.
     """
 
-    def __init__(self, target: int, spool: Path) -> None:
+    def __init__(self, target: int, spool: Path, edges: Sequence[float] = ()) -> None:
         self._target = target
         self._spool = spool
-        self._stop = threading.Event()
+        self._edges = edges
+        self._bell = _Bell(spool / settings.SAMPLER_BELL)
+        self._stopping = False
         self._notes: list[dict[str, Any]] = []
         self._samples = 0
         self._slowdown = 1
@@ -84,7 +90,8 @@ class Sampler:
             Notices, as JSON has them, of what could not be written down.
         """
         if self._thread is not None:
-            self._stop.set()
+            self._stopping = True
+            self._bell.ring()
             self._thread.join(_LAST_LOOK)
             if self._thread.is_alive():
                 self._unsaved = f"not done after {_LAST_LOOK:g} s"
@@ -101,6 +108,7 @@ class Sampler:
         finally:
             with contextlib.suppress(Exception):
                 self._save(watch)
+                self._bell.close()
                 if watch is not None:
                     watch.close()
 
@@ -108,7 +116,7 @@ class Sampler:
         cost = 0.0
         last_save, save_interval = self._begin, SAVE_FIRST
         while True:
-            final = self._stop.is_set()
+            final = self._stopping
             begun = time.thread_time()
             watch.look(final=final)
             self._samples += 1
@@ -126,7 +134,8 @@ class Sampler:
                 self._save(watch)
                 last_save = now
                 save_interval = max(SAVE_INTERVAL, (time.thread_time() - begun) / SAVE_SHARE)
-            self._stop.wait(self._period(now - self._begin, cost))
+            until = now + self._period(now - self._begin, cost)
+            self._bell.wait(min([until, *(edge for edge in self._edges if edge > now)]) - now)
 
     def _period(self, elapsed: float, cost: float) -> float:
         least = next(period for until, period in PACE if elapsed < until) * self._slowdown
@@ -155,6 +164,36 @@ class Sampler:
                 )
         except OSError as error:
             self._unsaved = error.strerror or str(error)
+
+
+class _Bell:
+    """Ends a wait early: rung by the launcher, and through a pipe of the spool by agents that open or close a window."""
+
+    def __init__(self, path: Path) -> None:
+        self._event = threading.Event()
+        try:
+            # Also for writing, so that there is a writer at all times: a pipe without one can be read at once.
+            self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        except OSError:
+            self._pipe = -1  # no windows are captured
+
+    def ring(self) -> None:
+        self._event.set()
+        if self._pipe >= 0:
+            with contextlib.suppress(OSError):
+                os.write(self._pipe, b"\n")
+
+    def wait(self, seconds: float) -> None:
+        if self._pipe < 0:
+            self._event.wait(seconds)
+        elif not self._event.is_set() and select.select([self._pipe], [], [], max(0.0, seconds))[0]:
+            with contextlib.suppress(OSError):
+                os.read(self._pipe, 1 << 16)
+
+    def close(self) -> None:
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
 
 
 class _Watch:

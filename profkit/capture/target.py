@@ -20,6 +20,7 @@ from profkit.capture import host, nvtx
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.provenance import git_state, job
 from profkit.capture.sampler import Sampler
+from profkit.capture.selection import Selection
 from profkit.capture.signal_forwarding import Signals
 from profkit.capture.spool import reserve_facts, write_facts
 from profkit.errors import ProfkitError, UsageError
@@ -48,6 +49,8 @@ class Target:
         The launcher's.
     nvtx_shim
         Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA.
+    selection
+        What part of the run is captured.
 
     Raises
     ------
@@ -63,6 +66,7 @@ class Target:
         signals: Signals,
         *,
         nvtx_shim: bool,
+        selection: Selection,
     ) -> None:
         self._command = command
         self._spool = spool
@@ -70,10 +74,13 @@ class Target:
         self._sampler: Sampler | None = None
         self._failure: Exception | None = None
         self._environment = dict(environ)
-        inject = str(Path(__file__).parent / "agent" / "inject")
-        self._environment["PYTHONPATH"] = _python_path(inject, self._environment.get("PYTHONPATH", ""))
-        self._environment[settings.SPOOL_VARIABLE] = str(spool)
-        nvtx_warnings = nvtx.inject(self._environment, torch_shim=nvtx_shim)
+        self._selection = selection
+        if not selection.counters_only:
+            inject = str(Path(__file__).parent / "agent" / "inject")
+            self._environment["PYTHONPATH"] = _python_path(inject, self._environment.get("PYTHONPATH", ""))
+        self._environment[settings.SPOOL_VARIABLE] = str(spool)  # by which the sampler knows the target's processes
+        counters = selection.counters_only
+        nvtx_warnings = [] if counters else nvtx.inject(self._environment, torch_shim=nvtx_shim)
         self._facts: dict[str, Any] = {
             "command": command,
             "cwd": _cwd(),
@@ -88,9 +95,12 @@ class Target:
             "exit_status": None,
             "warnings": nvtx_warnings,
             "launcher": _this_process(),
+            **selection.as_facts(),
         }
         try:
             (spool / settings.sampled_mark(process_facts.boot_id())).touch()
+            if selection.kind and hasattr(os, "mkfifo"):
+                os.mkfifo(spool / settings.SAMPLER_BELL, 0o600)
             write_facts(spool, self._facts)
             reserve_facts(spool, self._facts)
         except OSError as error:
@@ -111,6 +121,10 @@ class Target:
             It cannot be started.
         """
         self._begin = time.monotonic()
+        self._selection.inject(self._environment, {"monotonic": self._begin, "time": time.time()})
+        self._facts["begin_ns"] = int(self._begin * 1e9)
+        with contextlib.suppress(OSError):  # for who reads the run before its end
+            write_facts(self._spool, self._facts)
         self._before = host.take_reading()
         try:
             # Descriptors stay open: shells (`<(…)`), make and MPI's process managers pass some on by number.
@@ -123,7 +137,7 @@ class Target:
     def wait(self) -> int:
         """Wait for its end; return its exit code, or ``-N`` when signal N ended it. Raises nothing."""
         with self._kept():
-            self._sampler = Sampler(self._process.pid, self._spool)
+            self._sampler = Sampler(self._process.pid, self._spool, self._edges())
         if self._beside:
             try:
                 self._preparation.start()
@@ -136,6 +150,13 @@ class Target:
         self._facts["killed"] = status < 0
         self._facts["exit_status"] = status if status >= 0 else 128 - status
         return status
+
+    def _edges(self) -> tuple[float, ...]:
+        """Return the times at which a window by the clock opens and closes, seconds of ``CLOCK_MONOTONIC``."""
+        if self._selection.kind != "time":
+            return ()
+        begin = self._begin + self._selection.delay_s
+        return (begin,) if self._selection.duration_s is None else (begin, begin + self._selection.duration_s)
 
     def _ended(self) -> None:
         # Before the last look, which takes its time: what of the target no record holds is counted up to here.

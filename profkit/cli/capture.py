@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
 from profkit.cli.progress import Progress, say_directly
+from profkit.cli.window_options import selection_of, window_options
 
 if TYPE_CHECKING:
     from profkit.model import Run
@@ -40,8 +41,16 @@ __all__ = ["capture"]
     is_flag=True,
     help="Let torch.cuda.nvtx work, and record it, in a PyTorch that was built without CUDA.",
 )
+@window_options
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
-def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: bool, nvtx_shim: bool) -> None:
+def capture(
+    command: tuple[str, ...],
+    output: Path | None,
+    repeat: int,
+    quiet: bool,
+    nvtx_shim: bool,
+    **selected: Any,
+) -> None:
     """Run a command and record it in one run file."""
     from profkit.capture.launcher import NotWrittenError
     from profkit.capture.launcher import capture as launch
@@ -59,6 +68,7 @@ def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: b
             say=progress.say,
             packing=None if quiet else progress,
             nvtx_shim=nvtx_shim,
+            selection=selection_of(selected),
         )
     except NotWrittenError as error:
         say_directly(f"error: {error}")

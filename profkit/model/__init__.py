@@ -20,6 +20,7 @@ from profkit.model.run import (
     RunSet,
     Sampler,
     Thread,
+    Window,
 )
 from profkit.model.series import Series, ThreadSamples
 
@@ -54,4 +55,5 @@ __all__ = [
     "Series",
     "Thread",
     "ThreadSamples",
+    "Window",
 ]

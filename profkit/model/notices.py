@@ -98,9 +98,21 @@ CODES: Mapping[str, Meaning] = {
     "process-unrecorded": Meaning("the system's error; empty where it is not known"),
     "threads-in-one-stack": Meaning("", {"python": "text"}),
     # Said of a capture as a whole.
-    "capture-running": Meaning(),
+    "capture-running": Meaning("", {"so_far_s": "s?"}),
     "capture-unfinished": Meaning(),
     "no-record": Meaning(),
+    # What of the run was captured. `whole_s`: the whole command.
+    "windows-captured": Meaning("", {"windows": "count", "captured_s": "s", "whole_s": "s"}),
+    "window-not-reached": Meaning("", {"delay_s": "s", "whole_s": "s"}),
+    # `domain`: empty for the default one, absent for any.
+    "window-range-missing": Meaning("the range", {"domain": "text?"}),
+    # `steps`: those before the first window.
+    "window-steps-missing": Meaning("the range of a step; empty where the program counts them", {"steps": "count", "domain": "text?"}),
+    "window-not-started": Meaning(),
+    "windows-not-followed": Meaning(),
+    "ranks-selected": Meaning("the ranks, as they were given"),
+    "ranks-absent": Meaning("the ranks, as they were given"),
+    "counters-only": Meaning(),
     "record-unreadable": Meaning("the record's file", {"problem": "text"}),
     "rank-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
     "ranks-of-steps": Meaning("", {"steps": "count"}),

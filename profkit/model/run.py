@@ -47,6 +47,7 @@ __all__ = [
     "RunSet",
     "Sampler",
     "Thread",
+    "Window",
 ]
 
 
@@ -153,6 +154,26 @@ class Sampler(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a run that was captured alone, or that the program gave a name.
+
+    Attributes
+    ----------
+    name
+        Of the range, the steps, or as the program says; empty without one.
+    begin_s, end_s
+        Seconds after the start of the command.
+    captured
+        Whether functions were captured because of it; without, it is a name.
+    """
+
+    name: str
+    begin_s: Seconds
+    end_s: Seconds
+    captured: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What was run, where, with what.
 
@@ -178,6 +199,12 @@ class Manifest:
         ``time``, ``monotonic`` and ``perf_counter`` at one moment, seconds.
     sampler
         What watching from outside took, ``None`` without it.
+    wall_s
+        Seconds of the run; of one that was captured in windows, the seconds of its windows.
+    whole_s
+        Seconds of the whole command where windows of it were captured; ``None`` where all of it was.
+    windows
+        The windows, and the parts of the program to which it gave names, in the order of their beginnings.
     """
 
     schema: str
@@ -194,6 +221,8 @@ class Manifest:
     job: Job | None = None
     clocks: Mapping[str, Moment] = field(default_factory=dict)
     sampler: Sampler | None = None
+    whole_s: Seconds | None = None
+    windows: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,7 @@ _RUN: Mapping[str, Kind] = {
     "Manifest.job": Kind.FORM,
     "Manifest.clocks": Kind.FORM,
     "Manifest.sampler": Kind.FORM,
+    "Window.name": Kind.NAME,
     "Series.columns": Kind.FORM,
 }
 

@@ -129,6 +129,43 @@ def _process_running(said: Mapping[str, Any]) -> str:
     return f"still running when the run file was written{since}: what came after that is missing{_estimated(said)}"
 
 
+def _capture_running(said: Mapping[str, Any]) -> str:
+    if "so_far_s" in said:
+        return f"still running: {said['so_far_s']} so far; this run is what its processes have done until now"
+    return "profkit capture still runs: this run is what the processes have written until now"
+
+
+def _windows_captured(said: Mapping[str, Any]) -> str:
+    return (
+        f"captured in {said['windows']:window|windows}: {said['captured_s']} of {said['whole_s']}; functions, NVTX ranges, "
+        "counters and the wall are of that time"
+    )
+
+
+def _range_in_domain(said: Mapping[str, Any]) -> str:
+    where = ""
+    if "domain" in said:
+        where = f" of the domain “{said['domain']}”" if said["domain"] else " of the default domain"
+    return f"“{said['subject']}”{where}"
+
+
+def _window_range_missing(said: Mapping[str, Any]) -> str:
+    return (
+        f"the window never opened: no NVTX range {_range_in_domain(said)} began (--capture-range); no functions are in this "
+        "run. Compare the name with those under NVTX ranges, and leave @DOMAIN out if it is not certain"
+    )
+
+
+def _window_steps_missing(said: Mapping[str, Any]) -> str:
+    what = "the program did not call profkit.step()"
+    if said["subject"]:
+        what = f"no NVTX range {_range_in_domain(said)} (--step-range) began"
+    return (
+        f"the window never opened: {what} so often that the first {said['steps']:step was|steps were} over (--wait, "
+        "--warmup); no functions are in this run"
+    )
+
+
 def _process_unrecorded(said: Mapping[str, Any]) -> str:
     if said["subject"]:
         return f"its functions are not in this run: its records could not be written ({said['subject']})"
@@ -233,7 +270,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "process-running": _process_running,
     "process-unrecorded": _process_unrecorded,
     "threads-in-one-stack": _threads_in_one_stack,
-    "capture-running": "profkit capture still runs: this run is what the processes have written until now",
+    "capture-running": _capture_running,
     "capture-unfinished": (
         "profkit capture ended before it could write its last facts (it was killed, or its disk was full): exit "
         "status and duration of the command are not known, and this run is what the processes had written"
@@ -243,6 +280,26 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "its environment (python -I, -E or -S, env -i, a remote host without this file system) or as another user, "
         "or it ended while Python started"
     ),
+    "windows-captured": _windows_captured,
+    "window-not-reached": (
+        "the window never opened: it was to open after {delay_s} (--delay), and the command had ended after {whole_s}; no "
+        "functions are in this run"
+    ),
+    "window-range-missing": _window_range_missing,
+    "window-steps-missing": _window_steps_missing,
+    "window-not-started": (
+        "the window never opened: the program was to open it (--start-paused), and called neither profkit.start() nor "
+        "profkit.window(); no functions are in this run. Check that profkit is installed in its environment"
+    ),
+    "windows-not-followed": (
+        "its functions are not in this run: only the compiled tracer can begin and end within a run, and there is none "
+        f"for this interpreter; {_COMPILER}"
+    ),
+    "ranks-selected": "functions were captured of ranks {subject} only (--ranks); the others have their counters",
+    "ranks-absent": (
+        "no process had one of the ranks {subject} (--ranks), so no functions are in this run: ranks are counted from 0"
+    ),
+    "counters-only": "functions were not captured (--counters-only): this run is what the kernel counted",
     "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
     "rank-missing": _rank_missing,
     "ranks-of-steps": (

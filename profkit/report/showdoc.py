@@ -12,7 +12,7 @@ from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
 from profkit.measure.range_waiting import waiting_of
-from profkit.model import Host, Process, Run
+from profkit.model import Host, Manifest, Process, Run
 from profkit.model.notices import grouped
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
@@ -83,6 +83,7 @@ def show_document(
     sections = [Section("", _head(run, functions, verdict)), *_account(judged), *_evidence(verdict)]
     if run.warnings or any(process.notes for process in run.processes):
         sections.append(Section("Warnings", (Bullets(tuple(run_warnings(run))),)))
+    sections += _windows(run.manifest, limit)
     sections += _processes(run.processes, limit)
     sections += pool_sections(run, limit)
     if not run.processes or any(process.profiled for process in run.processes):
@@ -154,6 +155,8 @@ def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
     if manifest is not None and manifest.started:
         items.append(("started", clean(manifest.started)))
     items.append(("time", _times(run, functions)))
+    if manifest is not None and manifest.whole_s is not None:
+        items.append(("window", _window(manifest)))
     if manifest is not None and manifest.exit_status not in (None, 0):
         items.append(("exit status", str(manifest.exit_status)))
     items += machine_items(run)
@@ -205,6 +208,30 @@ def _times(run: Run, functions: Ranked) -> str:
             f"{units.seconds(wait)} queued for a CPU" + (f" ({units.share(fraction)})" if fraction else "")
         )
     return ", ".join(parts)
+
+
+def _window(manifest: Manifest) -> str:
+    assert manifest.whole_s is not None
+    captured = [window for window in manifest.windows if window.captured]
+    said = f"{units.seconds(manifest.wall_s)} of {units.seconds(manifest.whole_s)}"
+    if len(captured) > 1:
+        return f"{said}, {len(captured):,} windows"
+    return f"{said}, from {units.seconds(captured[0].begin_s)} on" if captured else said
+
+
+def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
+    """Windows and named parts of the program; nothing of one window without a name, which stands above."""
+    windows = () if manifest is None else manifest.windows
+    if len(windows) < 2 and not any(window.name for window in windows):
+        return []
+    shown = windows[:limit] if limit else windows
+    rows = tuple(
+        Row((window.name, window.begin_s, window.end_s - window.begin_s, "yes" if window.captured else "no"))
+        for window in shown
+    )
+    columns = (Column("name", "text"), Column("from", "seconds"), Column("length", "seconds"), Column("window", "text", 1))
+    note = f"Seconds after the start of the command. {cut_note(len(shown), len(windows), 'windows')}".strip()
+    return [Section("Windows", (Table(columns, rows, note),))]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -16,13 +16,16 @@ from _frozen_importlib_external import ExtensionFileLoader
 
 from . import record_file, settings
 from .ended import EndedThreads, accumulate
-from .tracer import HERE, PER_THREAD, Traced, Tracer, without
+from .tracer import HERE, PER_THREAD, Traced, Tracer, thread_name, without
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
     from .tracer import Codes
+
+#: What the target calls of profkit: `profkit.start` and its like.
+_CALLS = os.path.join("profkit", "api", "windows.py")
 
 #: Threads among which those that have ended are not looked for.
 _FEW_THREADS = 32
@@ -47,7 +50,7 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
-            if not hasattr(module, "sync_tables"):
+            if not hasattr(module, "windows_map"):
                 return None  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
@@ -100,7 +103,11 @@ class ThreadTracer(Tracer):
     kind = "native"
 
     def __init__(self, collector: Any, mapped: bool) -> None:
+        # Not later, when a thread of the agent's opens a window: the module takes who imports it for the main thread.
+        import threading
+
         super().__init__()
+        self._threading = threading
         self._collector = collector
         self._mapped = mapped
         self._look_for_ended = 2 * _FEW_THREADS
@@ -121,6 +128,34 @@ class ThreadTracer(Tracer):
 
     def _new(self, ident: int, name: str, base_depth: int) -> Traced:
         return _NativeTraced(self._collector, ident, name, base_depth)
+
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
+        self._between = False
+        self._hook = self._hook or self._thread_started
+        if getattr(self._threading, "_profile_hook", None) is None:
+            self._threading.setprofile(self._hook)
+        own = _thread.get_ident()
+        for ident, native in threads.items():
+            traced = self._living.get(ident)
+            if traced is None or traced.native != native:
+                name = "MainThread" if native == os.getpid() else thread_name(ident)
+                traced = self._living[ident] = self._new(ident, name, 0)
+                traced.native = native
+            if native == os.getpid():
+                self._main = traced
+            if warm:
+                traced.collector.remember()
+            skip = own_depth() if ident == own else 0
+            traced.running = bool(traced.collector.adopt({ident: native}, skip, fresh))
+
+    def close(self) -> None:
+        self._between = True
+        if getattr(self._threading, "_profile_hook", None) == self._hook:
+            self._threading.setprofile(None)  # type: ignore[arg-type]
+        for traced in list(self._living.values()):
+            if traced.running:
+                traced.running = False
+                traced.collector.suspend()
 
     def displaced(self) -> bool:
         return any(traced.displaced() for traced in list(self._living.values()))
@@ -163,6 +198,18 @@ class ProcessTracer(Tracer):
             except ValueError:
                 pass  # there is one place for a profiler, and another one holds it
 
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
+        if warm:
+            self._collector.remember()
+        self.resume()
+        if self._running:
+            self._collector.adopt(threads, own_depth(), fresh)
+
+    def close(self) -> None:
+        if self._running:
+            self._running = False
+            self._collector.suspend()
+
     def pause(self) -> None:
         if self._running:
             self._running = False
@@ -194,6 +241,31 @@ class ProcessTracer(Tracer):
         if ended:
             self._names.pop(native, None)  # the kernel gives the number to another thread
         return table
+
+
+def own_depth() -> int:
+    """Return how many of the innermost frames of this thread are the agent's, the caller's the first of them."""
+    frame: Any = sys._getframe(1)
+    depth = 0
+    while frame is not None and (frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename.endswith(_CALLS)):
+        depth += 1
+        frame = frame.f_back
+    return depth
+
+
+def threads_to_trace(main: int) -> Dict[int, int]:
+    """Return the kernel's number of each thread that can be traced from another one, by its ident; `main` is one."""
+    found = {main: os.getpid()}
+    module = sys.modules.get("threading")
+    try:
+        known = list(module._active.items()) if module is not None else []
+    except Exception:
+        known = []  # it changes while it is looked at, or another Python has none
+    for ident, thread in known:
+        native = getattr(thread, "native_id", None)
+        if native and ident not in found and native not in found.values():
+            found[ident] = native
+    return found
 
 
 def thread_names() -> Dict[int, str]:

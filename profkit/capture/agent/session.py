@@ -18,7 +18,7 @@ import sys
 from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import native, own_function, process_facts, record_file, settings
+from . import native, own_function, process_facts, record_file, settings, windows
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker, without_collections
@@ -62,12 +62,23 @@ class Session:
     def __init__(self, spool: str, hooks: Any = None) -> None:
         self._spool = spool
         self._hooks = hooks
-        self._native = native.load()
+        ranks = os.environ.get(settings.RANKS_VARIABLE, "")
+        self._profiled = not ranks or settings.is_rank_asked(ranks, os.environ)
+        self._native = native.load() if self._profiled else None
         self._mapped = False
         self._tracer = Tracer()
+        asked = os.environ.get(settings.WINDOW_VARIABLE, "")
+        self._windows = windows.Windows(spool, asked, self._native, self._follow)
+        self._windowed = bool(asked) and self._profiled
+        self._begun = False
+        self._phase = windows.OFF if self._windowed else windows.ON
+        self._following = _thread.allocate_lock()
+        self._main_ident = _thread.get_ident()
         self._starting: List[str] = []  # what Python is about to put into the import path
         self._worker = ""  # what multiprocessing calls this process, if it forked it
         self._ticker = Ticker(self._tick)
+        if self._windowed and self._windows.possible:
+            self._ticker = Ticker(self._watch, self._native.Bell)
         self._stopped_for_forks = False  # only where it runs: what is called at a fork makes it slower
         self._pools = Pools()
         self._reserve = Reserve()
@@ -99,6 +110,10 @@ class Session:
                 self._own_function_on,
                 self._own_profiler_off,
             )
+            if self._native is not None:
+                sys._profkit = windows.Control(self._windows)  # type: ignore[attr-defined]
+            if self._windowed and self._windows.possible:
+                self._windows.begin()
             self._starting = process_facts.script_directory()
             self._write_first()
             self._starting = []
@@ -108,7 +123,7 @@ class Session:
 
     def _begin(self, forked: bool) -> None:
         self._writing = _thread.allocate_lock()
-        self._over = False
+        self._over = self._begun = False
         self._notes = {}
         self._interval = settings.SHORTEST_INTERVAL
         self._idle_interval = settings.USUAL_INTERVAL
@@ -131,28 +146,73 @@ class Session:
         path, descriptor = self._path + RESERVE_SUFFIX, self._reserve.descriptor
         self._mapped = native.map_tables(self._native, path, descriptor)
         self._tracer = native.tracer(self._native, self._mapped)
+        self._profiled = self._profiled and not (self._windowed and not self._can_follow())
         if self._mapped:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
             self._native.serve(thread_name, self._look, first)
-        else:
+        if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
                 self._stopped_for_forks = True
                 os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork_in_parent)
             self._ticker.start()
 
+    def _ticks(self) -> bool:
+        """Whether a thread of the agent's is needed: for snapshots, or to follow windows."""
+        return self._profiled and (self._windowed or not self._mapped)
+
+    def _can_follow(self) -> bool:
+        possible = self._mapped and self._windows.possible
+        if not possible:
+            self._notes["windows_missed"] = True
+        return possible
+
     def _trace(self, base_depth: int) -> None:
         if sys.implementation.name != "cpython":
             self._notes["not_cpython"] = sys.implementation.name
+        elif not self._profiled:
+            self._notes["not_traced"] = True
         elif self._own_profilers:
             self._notes["own_profiler"] = [[perf_counter(), None]]
         else:
-            self._tracer.start(base_depth)
+            self._phase = self._windows.phase() if self._windowed else windows.ON
+            if self._phase != windows.OFF:
+                self._tracer.start(base_depth)
+            self._begun = True
+
+    # Windows
+
+    def _watch(self) -> float:
+        """Follow the windows; return the seconds until they change by the clock."""
+        self._windows.heard()
+        self._follow()
+        return self._windows.until()
+
+    def _follow(self) -> None:
+        """Begin or end to trace, as the windows say; another thread that is just here sees to it as well."""
+        while self._windowed and self._begun and not self._over and self._following.acquire(False):
+            try:
+                before, self._phase = self._phase, self._windows.phase()
+                if self._phase == before:
+                    return
+                if self._phase == windows.OFF:
+                    self._note_displacement()
+                    self._tracer.close()
+                    self._look()
+                elif not self._own_profilers:
+                    threads = native.threads_to_trace(self._main_ident)
+                    if _thread.get_native_id() not in self._ticker.tids:
+                        threads[_thread.get_ident()] = _thread.get_native_id()
+                    self._tracer.open(threads, self._phase == windows.WARM, before == windows.WARM)
+            except Exception as error:
+                self._notes["agent_failed"] = repr(error)
+            finally:
+                self._following.release()
 
     # Records
 
     def _write_first(self) -> None:
         """Write what the process is; before anything is traced, as what this calls is not the target's."""
-        if self._mapped:
+        if self._mapped or not self._profiled:
             try:
                 self._write("snapshot")
             except Exception as error:
@@ -295,7 +355,7 @@ class Session:
         try:
             # The last record is written whatever the target has done to what these work with.
             look = self._note_displacement
-            for step in (look, self._tracer.finish, look, self._ticker.stop):
+            for step in (self._windows.leave, look, self._tracer.finish, look, self._ticker.stop):
                 try:
                     step()
                 except Exception as error:
@@ -318,7 +378,7 @@ class Session:
         self._ticker.stop()
 
     def _after_fork_in_parent(self) -> None:
-        if not self._over and not self._mapped:
+        if not self._over and self._ticks():
             self._ticker.start_after(sys._getframe().f_back)
 
     def _after_fork_in_child(self) -> None:
@@ -329,6 +389,9 @@ class Session:
             self._ticker.forget()
             self._pools.forget()
             self._reserve.close()
+            self._windows.forked()
+            self._following = _thread.allocate_lock()
+            self._main_ident = _thread.get_ident()
             self._begin(forked=True)
             depth = 0
             frame: Any = sys._getframe().f_back
@@ -355,7 +418,7 @@ class Session:
                     return original(*args, **kwargs)
                 finally:  # an exec that failed
                     self._over = False
-                    if not self._mapped:
+                    if self._ticks():
                         self._ticker.start()
                     self._write_first()  # the record says that the process has ended
                     self._trace_again()
@@ -442,6 +505,8 @@ class Session:
 
     def _trace_again(self) -> None:
         thread = _thread.get_ident()
+        if self._phase == windows.OFF:
+            return
         if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
             self._tracer.resume()
 

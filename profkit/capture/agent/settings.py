@@ -22,6 +22,20 @@ NVTX_PATCH_VARIABLE = "PROFKIT_NVTX_PATCH"
 INJECTION_VARIABLE = "NVTX_INJECTION64_PATH"
 NVTX_LIBRARY = "libprofkit_nvtx.so"
 
+#: Which part of the run is captured, see `window_asked`; absent for all of it.
+WINDOW_VARIABLE = "PROFKIT_WINDOW"
+
+#: Which ranks are traced, as ``0,4-7``; absent for all.
+RANKS_VARIABLE = "PROFKIT_RANKS"
+
+#: In the spool directory: what wakes the sampler when a window opens or closes, and what the names of files end with
+#: that have the windows of one machine.
+SAMPLER_BELL = "sampler.bell"
+WINDOWS_SUFFIX = ".windows"
+
+#: Bytes of a window's name that are kept.
+_WINDOW_NAME_BYTES = 100
+
 #: Version of the records in a spool directory, see docs/format.md. The first had no header.
 RECORD_FORMAT = 2
 
@@ -106,6 +120,63 @@ RANK_VARIABLES = (
 def thread_environment(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the recorded part of an environment."""
     return {name: value for name, value in environ.items() if name in THREAD_VARIABLES}
+
+
+def window_asked(asked: str) -> Tuple[str, Tuple[str, ...]]:
+    """Return the kind of a window and the words that define it, empty where the whole run is captured.
+
+    ``time:BOOT:MONOTONIC:TIME:DELAY:DURATION`` (the launcher's boot and clocks when it started the target, seconds),
+    ``range:CYCLES:NAME[@DOMAIN]``, ``steps:WAIT:WARMUP:ACTIVE:CYCLES:NAME[@DOMAIN]`` (the range may be empty),
+    ``code:``. ``CYCLES`` is 0 without a limit.
+    """
+    kind, _, rest = asked.partition(":")
+    return kind, tuple(rest.split(":", {"time": 4, "range": 1, "steps": 4}.get(kind, 0)))
+
+
+def range_asked(text: str) -> Tuple[str, Optional[str]]:
+    """Return the name and the domain of ``NAME[@DOMAIN]``, ``None`` for any domain."""
+    name, at, domain = text.rpartition("@")
+    return (name, None if domain == "*" else domain) if at and name else (text, None)
+
+
+def window_name(name: str) -> str:
+    """Return what is kept of a window's name."""
+    data = name.replace("\0", "").encode("utf-8", "replace")[:_WINDOW_NAME_BYTES]
+    return data.decode("utf-8", "ignore")
+
+
+def windows_file(boot_id: str) -> str:
+    """Return the name of the file with the windows of a machine."""
+    return (boot_id or "unknown") + WINDOWS_SUFFIX
+
+
+def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:
+    """Return the first and the last of each part of ``0,4-7``.
+
+    Raises
+    ------
+    ValueError
+        It is something else.
+    """
+    found = []
+    for part in text.split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        if not is_number(first) or not is_number(last if dash else first) or int(last or first) < int(first):
+            raise ValueError(part)
+        found.append((int(first), int(last or first)))
+    return tuple(found)
+
+
+def is_rank_asked(text: str, environ: Mapping[str, str]) -> bool:
+    """Whether the process of an environment is of a rank that is to be traced; one without a rank counts as rank 0."""
+    rank = rank_of(environ)[0]
+    if rank is None:
+        local, node = environ.get("LOCAL_RANK", ""), environ.get("NODE_RANK", "0")
+        # Lightning's first process of a node numbers the others so; those of further nodes are known later.
+        if is_number(local) and local != "0" and node != "0":
+            return False
+        rank = int(local) if is_number(local) else 0
+    return any(first <= rank <= last for first, last in ranks_asked(text))
 
 
 def sampled_mark(boot_id: str) -> str:

@@ -49,8 +49,10 @@ _GONE_TIMEOUT = 0.05
 class Ticker:
     """Calls ``tick()`` again and again; what it returns is the time until the next call, in seconds."""
 
-    def __init__(self, tick: Callable[[], float]) -> None:
+    def __init__(self, tick: Callable[[], float], bell: Any = None) -> None:
+        """`bell` makes locks whose waiting ends for another reason, too, upon which `tick` is called."""
         self._tick = tick
+        self._bell = bell
         self.forget()
 
     def forget(self) -> None:
@@ -76,8 +78,9 @@ class Ticker:
         try:
             if not self._due:
                 self._due = monotonic() + settings.SHORTEST_INTERVAL
-            stop, done = _thread.allocate_lock(), _thread.allocate_lock()
-            stop.acquire()
+            stop, done = _thread.allocate_lock() if self._bell is None else self._bell(), _thread.allocate_lock()
+            if self._bell is None:
+                stop.acquire()
             done.acquire()
             try:
                 self.failed = not self._start_thread(stop, done)

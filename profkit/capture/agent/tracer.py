@@ -54,6 +54,7 @@ class Tracer:
         self._ended = EndedThreads()
         self._paused = False
         self._left = False
+        self._between = False  # windows: no thread is to be traced
         self._hook: Any = None
         #: Samples where threads wait; native tracers measure it, and some systems do not report it.
         self.sampling: Optional[Sampling] = None
@@ -89,7 +90,7 @@ class Tracer:
 
     def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
         """First profile event of a new thread: put a collector in this function's place."""
-        if self._paused or self._left:
+        if self._paused or self._left or self._between:
             sys.setprofile(None)
             return
         self._trace_this_thread(thread_name(_get_ident()), _depth(frame))
@@ -122,6 +123,22 @@ class Tracer:
         traced = self._of_this_thread()
         if traced is not None:
             traced.suspend()
+
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
+        """Begin to trace threads in the middle of what they do; native tracers can.
+
+        Parameters
+        ----------
+        threads
+            The kernel's number of each by its ident.
+        warm
+            Whether what is traced is to be forgotten later: the next time with `fresh`.
+        fresh
+            Whether what was traced since then is forgotten now.
+        """
+
+    def close(self) -> None:
+        """Stop tracing all threads, from any of them, until `open`; open calls are closed."""
 
     def leave(self) -> None:
         """Stop following threads that continue after what was to be traced, from any thread; `finish` comes first."""

@@ -15,6 +15,19 @@ enum { NO_RANGE = -2 };
 
 static _Atomic(const struct range_listener *) listener;
 
+/* The range that is watched, NULL without one, and its domain. */
+static _Atomic(struct name *) watched_name;
+enum { ANY_DOMAIN = -1 };
+static int32_t watched_domain;
+
+/* Where the thread has pushed it; and what was returned where it was started. */
+static _Thread_local struct {
+    int32_t level;
+    uint16_t domain;
+    bool inside;
+} pushed_here;
+static _Atomic uint64_t started_id;
+
 struct event {
     uint64_t time_ns; /* 0: when it is written */
     struct name *name; /* what `string` is the number of */
@@ -101,10 +114,30 @@ static void mark(struct event event)
     write_event(RECORD_MARK, &event);
 }
 
+static bool is_watched(const struct event *event)
+{
+    const struct name *name = atomic_load_explicit(&watched_name, memory_order_acquire);
+    return __builtin_expect(name != NULL, 0) && name == event->name &&
+           (watched_domain == ANY_DOMAIN || watched_domain == event->domain);
+}
+
+static void report_watched(bool begins)
+{
+    const struct range_listener *to = atomic_load_explicit(&listener, memory_order_acquire);
+    if (to != NULL)
+        to->watched(begins);
+}
+
 static int push(struct event event)
 {
     int32_t *depth = threads_depth(event.domain);
     int32_t level = depth == NULL ? 0 : (*depth)++;
+    if (is_watched(&event) && !pushed_here.inside) {
+        pushed_here.inside = true;
+        pushed_here.domain = event.domain;
+        pushed_here.level = level;
+        report_watched(true);
+    }
     const struct range_listener *to = atomic_load_explicit(&listener, memory_order_acquire);
     if (to != NULL)
         to->pushed(event.domain, names_use(names_pattern(event.name)));
@@ -121,17 +154,30 @@ static int pop(uint16_t domain)
     const struct range_listener *to = atomic_load_explicit(&listener, memory_order_acquire);
     if (to != NULL)
         to->popped(domain);
+    if (__builtin_expect(pushed_here.inside, 0) && pushed_here.domain == domain && level <= pushed_here.level) {
+        pushed_here.inside = false;
+        report_watched(false);
+    }
     return level;
 }
 
 static uint64_t start(struct event event)
 {
+    uint64_t none = 0;
+    /* Its number is known when it was written; until then it has one that no range has. */
+    bool watched = is_watched(&event) && atomic_compare_exchange_strong(&started_id, &none, UINT64_MAX);
+    if (watched)
+        report_watched(true);
     const struct record *record = write_event(RECORD_START, &event);
-    if (record == NULL)
-        return 0;
-    const struct thread *self = thread_self;
-    uint64_t offset = self->chunk.offset + (uint64_t)((const char *)record - (const char *)self->chunk.begin);
-    return (uint64_t)(collector_generation & 0xFFFF) << 48 | offset;
+    uint64_t id = 0;
+    if (record != NULL) {
+        const struct thread *self = thread_self;
+        uint64_t offset = self->chunk.offset + (uint64_t)((const char *)record - (const char *)self->chunk.begin);
+        id = (uint64_t)(collector_generation & 0xFFFF) << 48 | offset;
+    }
+    if (watched)
+        atomic_store(&started_id, id);
+    return id;
 }
 
 static void end(uint64_t id)
@@ -139,6 +185,10 @@ static void end(uint64_t id)
     struct event event = {.time_ns = now_ns(), .payload = id};
     if (id != 0) /* the beginning was lost, and counted */
         write_event(RECORD_END, &event);
+    if (__builtin_expect(id != 0 && atomic_load_explicit(&started_id, memory_order_relaxed) == id, 0)) {
+        atomic_store(&started_id, 0);
+        report_watched(false);
+    }
 }
 
 /* CORE: the default domain */
@@ -306,6 +356,21 @@ EXPORTED void profkit_nvtx_listen(const struct range_listener *to);
 void profkit_nvtx_listen(const struct range_listener *to)
 {
     atomic_store_explicit(&listener, to, memory_order_release);
+}
+
+EXPORTED bool profkit_nvtx_watch(const char *name, const char *domain);
+
+bool profkit_nvtx_watch(const char *name, const char *domain)
+{
+    if (!collector_ready())
+        return false;
+    const struct domain *found = domain != NULL && domain[0] != '\0' ? names_domain(domain) : NULL;
+    struct name *known = names_intern(name);
+    if (known == NULL || (domain != NULL && domain[0] != '\0' && found == NULL))
+        return false;
+    watched_domain = domain == NULL ? ANY_DOMAIN : domain_id(found);
+    atomic_store_explicit(&watched_name, known, memory_order_release);
+    return true;
 }
 
 static void install(const struct nvtx_callbacks_table *callbacks, int module, const nvtx_function *functions,

@@ -6,6 +6,7 @@
 #ifndef PROFKIT_NVTX_LISTENER_H
 #define PROFKIT_NVTX_LISTENER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,11 +18,18 @@ struct range_listener {
     void (*pushed)(uint32_t domain, uint32_t name);
     /* Just after one ended. */
     void (*popped)(uint32_t domain);
+    /* The outermost range of a thread that profkit_nvtx_watch() named begins, or has just ended. */
+    void (*watched)(bool begins);
 };
 
 #define NVTX_LISTEN_NAME "profkit_nvtx_listen"
 
 /* Set the listener, which must live as long as the process. */
 typedef void (*nvtx_listen_function)(const struct range_listener *listener);
+
+#define NVTX_WATCH_NAME "profkit_nvtx_watch"
+
+/* Have ranges of this name reported; of the default domain for an empty `domain`, of any for NULL. */
+typedef bool (*nvtx_watch_function)(const char *name, const char *domain);
 
 #endif

@@ -15,7 +15,7 @@
 
 int64_t agent_due = INT64_MAX;
 
-static PyObject *name_function, *remind_function;
+static PyObject *name_function, *remind_function, *range_function;
 
 static void exchange(PyObject **place, PyObject *value) {
     PyObject *before = *place;
@@ -49,6 +49,34 @@ void agent_name_thread(struct table *table) {
     Py_XDECREF(name);
     Py_XDECREF(ident);
     PyErr_Clear();
+}
+
+unsigned agent_name_later(struct table *table) {
+    unsigned tries = table->name_tries;
+    table->name_tries = MOST_TRIES;
+    return tries;
+}
+
+void agent_name_now(struct table *table, unsigned tries) {
+    table->name_tries = tries;
+    if (table->mapped)
+        agent_name_thread(table);
+}
+
+void agent_serve_ranges(PyObject *function) { exchange(&range_function, function); }
+
+void agent_range(bool begins) {
+    PyObject *type, *value, *traceback;
+    sigset_t all, before;
+    if (!range_function)
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    Py_XDECREF(PyObject_CallFunctionObjArgs(range_function, begins ? Py_True : Py_False, NULL));
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
 }
 
 int agent_remind(struct table *table) {

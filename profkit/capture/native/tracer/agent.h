@@ -24,6 +24,16 @@ void agent_forget(void);
 /* Ask for the name of the calling thread, whose table is new, until it has one. */
 void agent_name_thread(struct table *table);
 
+/* Do not ask for it until agent_name_now() is called, with what this returns. */
+unsigned agent_name_later(struct table *table);
+void agent_name_now(struct table *table, unsigned tries);
+
+/* Have `function(begins)` called when a range begins or ends that opens windows; NULL for none. */
+void agent_serve_ranges(PyObject *function);
+
+/* Call that function in a thread that has the GIL; what it raises does not reach the target. */
+void agent_range(bool begins);
+
 /* Call what is due; -1 with an exception that is the target's, raised by a handler of a signal that came meanwhile. */
 int agent_remind(struct table *table);
 

@@ -30,3 +30,24 @@ void calls_close_all(struct table *table, bool own_thread) {
         call_closes(table, now);
     table->last = now;
 }
+
+void calls_adopt(struct table *table, PyObject *code, int64_t now) {
+    struct function *caller = table->top->function;
+    struct edge *edge = edges_find(&caller->callees, code);
+    if (!edge)
+        edge = table_add_edge(table, caller, code, code, NULL);
+    if (!edge || (table->top + 1 == table->limit && !table_grow_stack(table))) {
+        table->lost++;
+        return;
+    }
+    struct call *call = table->top + 1;
+    *call = (struct call){.edge = edge,
+                          .start = now,
+                          .wait_at_start = table->wait,
+                          .blocked_at_start = table->blocked,
+                          .key = code,
+                          .function = edge->callee};
+    edge->callee->open++;
+    edge->open++;
+    table->top = call;
+}

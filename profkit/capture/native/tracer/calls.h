@@ -22,6 +22,9 @@ void calls_close_all(struct table *table, bool own_thread);
 /* The same where it has not been traced since its last event: what it did later is no call's. */
 void calls_abandon_all(struct table *table);
 
+/* A call of a code object began at `now`, unseen; it is inside the one that is open. */
+void calls_adopt(struct table *table, PyObject *code, int64_t now);
+
 /* -1 with an exception where the target is to get one, see agent.h. */
 static inline int call_begins(struct table *table, const void *key, PyObject *object, PyObject *self) {
     struct function *caller = table->top->function;

@@ -3,10 +3,13 @@
 
 #include <stdlib.h>
 
+#include "calls.h"
 #include "clock.h"
 #include "hook.h"
+#include "ranges.h"
 #include "snapshot.h"
 #include "store.h"
+#include "warmup.h"
 
 static unsigned long long last_serial = 0;
 
@@ -23,7 +26,7 @@ static void drop_ended(struct collector *collector) {
     collector->n_tables = left;
 }
 
-struct table *collector_add_table(struct collector *collector) {
+static struct table *add_table(struct collector *collector, pid_t native, unsigned long ident) {
     if (collector->mapped) {
         if (collector->generation != kernel_generation)
             return NULL;
@@ -37,10 +40,23 @@ struct table *collector_add_table(struct collector *collector) {
         collector->tables = tables;
         collector->room = room;
     }
-    struct table *table = table_new(collector->serial);
+    struct table *table = table_new(collector->serial, native, ident);
     if (table)
         collector->tables[collector->n_tables++] = table;
     return table;
+}
+
+struct table *collector_add_table(struct collector *collector) {
+    return add_table(collector, kernel_thread_id(), (unsigned long)pthread_self());
+}
+
+struct table *collector_table_for(struct collector *collector, pid_t native, unsigned long ident) {
+    for (size_t i = collector->n_tables; i-- > 0;) {
+        struct table *table = collector->tables[i];
+        if (table->native == native && table->ident == ident && !table_ended(table))
+            return table;
+    }
+    return add_table(collector, native, ident);
 }
 
 static PyObject *collector_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -67,6 +83,7 @@ static void collector_dealloc(PyObject *self) {
         table_release(collector->tables[i]);
     }
     free(collector->tables);
+    memory_free(collector->before_warmup);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF((PyObject *)type);
 }
@@ -97,6 +114,62 @@ static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) 
     struct collector *collector = (struct collector *)self;
     if (collector->enabled) {
         if (hook_detach(collector) < 0)
+            return NULL;
+        collector->enabled = false;
+    }
+    Py_RETURN_NONE;
+}
+
+/* What was traced since remember() is to be as if it had never been. */
+static void forget_warmup(struct collector *collector) {
+    pid_t own = kernel_thread_id();
+    for (size_t i = 0; i < collector->n_tables; i++) {
+        struct table *table = collector->tables[i];
+        if (table_ended(table))
+            continue;
+        calls_close_all(table, table->native == own);
+        memory_restore(collector->before_warmup, table);
+    }
+    memory_free(collector->before_warmup);
+    collector->before_warmup = NULL;
+}
+
+static PyObject *collector_remember(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    memory_free(collector->before_warmup);
+    collector->before_warmup = memory_of(collector->tables, collector->n_tables);
+    Py_RETURN_NONE;
+}
+
+static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
+    struct collector *collector = (struct collector *)self;
+    PyObject *threads, *ident, *native, *function = PySys_GetObject("_current_frames"); /* borrowed */
+    Py_ssize_t place = 0, skip;
+    int fresh;
+    long adopted = 0;
+    if (!PyArg_ParseTuple(arguments, "O!np", &PyDict_Type, &threads, &skip, &fresh))
+        return NULL;
+    /* From here on no Python code runs, so that no thread goes on. */
+    PyObject *frames = function ? PyObject_CallObject(function, NULL) : NULL;
+    if (!frames)
+        return NULL;
+    if (fresh)
+        forget_warmup(collector);
+    ranges_pause(false);
+    while (PyDict_Next(threads, &place, &ident, &native)) {
+        PyObject *frame = PyDict_GetItem(frames, ident); /* borrowed */
+        if (frame)
+            adopted += hook_adopt(collector, PyLong_AsUnsignedLong(ident), (pid_t)PyLong_AsLong(native), frame, (size_t)skip);
+    }
+    Py_DECREF(frames);
+    return PyErr_Occurred() ? NULL : PyLong_FromLong(adopted);
+}
+
+static PyObject *collector_suspend(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    ranges_pause(true);
+    if (collector->enabled) {
+        if (hook_suspend(collector) < 0)
             return NULL;
         collector->enabled = false;
     }
@@ -193,7 +266,16 @@ static PyMethodDef methods[] = {
     {"disable", collector_disable, METH_NOARGS,
      "disable()\n--\n\nStop tracing, after closing the calls that are open at this moment."},
     {"detach", collector_detach, METH_NOARGS,
-     "detach()\n--\n\nStop tracing, from any thread (from Python 3.10 on); calls that are open stay open."},
+     "detach()\n--\n\nStop tracing, from any thread; calls that are open stay open."},
+    {"adopt", collector_adopt, METH_VARARGS,
+     "adopt(threads, skip, fresh)\n--\n\nTrace threads, a dict of ident to native id, with the calls that are in progress in\n"
+     "them, as if they began now; those that are traced already go on. The skip innermost of the calling thread are not\n"
+     "the target's. With fresh, what was traced since remember() is forgotten. From Python 3.12 on the collector is enabled\n"
+     "already; before, it is one thread's. Returns how many threads are traced now."},
+    {"remember", collector_remember, METH_NOARGS,
+     "remember()\n--\n\nA warm-up begins: what is traced until adopt() is forgotten then. Nothing is being traced."},
+    {"suspend", collector_suspend, METH_NOARGS,
+     "suspend()\n--\n\nStop tracing all its threads, from any thread, after closing the calls that are open."},
     {"displaced", collector_displaced, METH_NOARGS,
      "displaced()\n--\n\nWhether another profiler has the place, or nothing, from any thread: nothing was traced\n"
      "since."},

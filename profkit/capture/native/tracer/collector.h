@@ -15,10 +15,14 @@ struct collector {
     uint64_t thread_state; /* id of the state of the thread that it was enabled in; up to Python 3.11 only */
     struct table **tables; /* in order of the threads' first event; one only where a collector is a thread's */
     size_t n_tables, room;
+    struct memory *before_warmup; /* NULL where there is none */
 };
 
 /* Make a table for the calling thread and add it; NULL when memory is exhausted. */
 struct table *collector_add_table(struct collector *collector);
+
+/* Find the table of a thread, or make one for it; NULL when memory is exhausted. */
+struct table *collector_table_for(struct collector *collector, pid_t native, unsigned long ident);
 
 /* The type, new; NULL with an exception set on failure. */
 PyObject *collector_type(void);

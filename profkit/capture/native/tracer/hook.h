@@ -18,4 +18,13 @@ void hook_look(struct collector *collector);
 /* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
 int hook_detach(struct collector *collector);
 
+
+/* Trace a thread of which nothing is open, from any thread, with the calls that are in progress in it; of the calling one the
+ * `skip` innermost are the agent's. The collector is enabled. Nothing is done where another profiler has the thread.
+ * `frame` is its innermost. */
+bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip);
+
+/* End to receive events of all its threads, from any thread, after closing the calls that are open. */
+int hook_suspend(struct collector *collector);
+
 #endif

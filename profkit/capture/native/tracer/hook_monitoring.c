@@ -6,7 +6,9 @@
 #include "hook.h"
 
 #include "calls.h"
+#include "frames.h"
 #include "labels.h"
+#include "waiting.h"
 
 /* The place for profilers, which cProfile takes as well: the second one gets an error. */
 #define PROFILER_ID 2
@@ -18,7 +20,7 @@ static struct table *find_or_add_table(struct collector *collector) {
     pid_t thread = kernel_thread_id();
     for (size_t i = collector->n_tables; i-- > 0;) {
         struct table *table = collector->tables[i];
-        if (table->native == thread && !table_ended(table))
+        if (table->native == thread && !table_ended(table) && table_follow(table))
             return kernel_last_table = table;
     }
     struct table *table = collector_add_table(collector);
@@ -240,3 +242,17 @@ int hook_disable(struct collector *collector) {
 int hook_detach(struct collector *collector) {
     return still_subscribed(collector) ? unsubscribe() : 0;
 }
+
+bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip) {
+    struct table *table = collector->enabled ? collector_table_for(collector, native, ident) : NULL;
+    bool own = native == kernel_thread_id();
+    if (table && own)
+        calls_close_all(table, true); /* what the agent has called since it enabled the collector */
+    if (!table || table->top > table->stack)
+        return table != NULL;
+    waiting_start(table, own);
+    frames_begin(table, frame, own ? skip : 0);
+    return true;
+}
+
+int hook_suspend(struct collector *collector) { return hook_disable(collector); }

@@ -4,7 +4,9 @@
 #include <frameobject.h>
 
 #include "calls.h"
+#include "frames.h"
 #include "labels.h"
+#include "waiting.h"
 
 int hook_start(void) { return 0; }
 
@@ -95,19 +97,75 @@ int hook_disable(struct collector *collector) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* PyEval_SetProfile() for any thread; the GIL is held: none of this interpreter is in a profile function. */
+static int set_profile(PyThreadState *thread, Py_tracefunc function, PyObject *object) {
 #if PY_VERSION_HEX >= 0x030A0000
+    return _PyEval_SetProfile(thread, function, object);
+#else
+    PyObject *before = thread->c_profileobj;
+    Py_XINCREF(object);
+    thread->c_profilefunc = function;
+    thread->c_profileobj = object;
+    thread->use_tracing = function != NULL || thread->c_tracefunc != NULL;
+    Py_XDECREF(before);
+    return 0;
+#endif
+}
+
 int hook_detach(struct collector *collector) {
-    /* The GIL is held: no other thread of this interpreter is in on_event(), or will be in one of this collector. */
-    PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
     for (; thread; thread = PyThreadState_Next(thread))
-        if (thread->c_profileobj == (PyObject *)collector && _PyEval_SetProfile(thread, NULL, NULL) < 0)
+        if (thread->c_profileobj == (PyObject *)collector && set_profile(thread, NULL, NULL) < 0)
             return -1;
     return 0;
 }
-#else
-int hook_detach(struct collector *collector) {
-    (void)collector;
-    PyErr_SetString(PyExc_NotImplementedError, "up to Python 3.9 a collector is disabled by its own thread");
-    return -1;
+
+/* The first event in a thread that was adopted by another. */
+static int on_first_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
+    struct table *table = ((struct collector *)self)->tables[0];
+    if (table->generation == kernel_generation && table_follow(table))
+        kernel_last_table = table;
+    PyThreadState_Get()->c_profilefunc = on_event;
+    return on_event(self, frame, what, argument);
 }
+
+static bool has_frame(PyThreadState *thread) {
+#if PY_VERSION_HEX >= 0x03090000
+    PyFrameObject *frame = PyThreadState_GetFrame(thread);
+    Py_XDECREF(frame);
+    return frame != NULL;
+#else
+    return thread->frame != NULL;
 #endif
+}
+
+bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip) {
+    PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
+    /* The state of a new thread has the ident of the thread that creates it, and no frame. */
+    while (thread && !(thread->thread_id == ident && has_frame(thread)))
+        thread = PyThreadState_Next(thread);
+    if (!thread || (thread->c_profilefunc && thread->c_profileobj != (PyObject *)collector))
+        return false;
+    struct table *table = collector_table_for(collector, native, ident);
+    if (!table || table->top > table->stack)
+        return table != NULL;
+    bool own = thread == PyThreadState_Get();
+    collector->enabled = true;
+    collector->displaced = false;
+    collector->thread_state = thread->id;
+    waiting_start(table, own);
+    frames_begin(table, frame, own ? skip : 0);
+    if (own)
+        kernel_last_table = table;
+    return set_profile(thread, own ? on_event : on_first_event, (PyObject *)collector) == 0;
+}
+
+int hook_suspend(struct collector *collector) {
+    hook_look(collector);
+    if (hook_detach(collector) < 0)
+        return -1;
+    struct table *table = collector->n_tables ? collector->tables[0] : NULL;
+    if (table && !collector->displaced && !table_ended(table))
+        calls_close_all(table, table->native == kernel_thread_id());
+    return 0;
+}

@@ -123,6 +123,7 @@ bool kernel_follow(struct table *table) {
     if (!thread)
         return false;
     table_retain(table);
+    table->followed = true;
     table->next_of_thread = thread->tables;
     thread->tables = table;
     return true;

@@ -13,6 +13,7 @@
 #include "ranges.h"
 #include "store.h"
 #include "waiting.h"
+#include "windows.h"
 
 #ifdef PROFKIT_ABI3
 #define MODULE_NAME "_tracer_abi3"
@@ -82,6 +83,22 @@ static PyObject *serve(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+static PyObject *serve_ranges(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    const char *name, *domain;
+    PyObject *function;
+    if (!PyArg_ParseTuple(arguments, "szO", &name, &domain, &function))
+        return NULL;
+    agent_serve_ranges(function);
+    return PyBool_FromLong(ranges_watch(name, domain));
+}
+
+static PyObject *range_reported(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    bool begins;
+    if (ranges_reported(&begins))
+        return PyBool_FromLong(begins);
+    Py_RETURN_NONE;
+}
+
 static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {
     char *data;
     Py_ssize_t size;
@@ -108,6 +125,11 @@ static PyMethodDef functions[] = {
     {"serve", serve, METH_VARARGS,
      "serve(name_of, remind, seconds)\n--\n\nHave name_of(ident) called for names of threads that are in a file, and remind()\n"
      "at the first call that any of them makes after so many seconds, and again after as many as it returns."},
+    {"serve_ranges", serve_ranges, METH_VARARGS,
+     "serve_ranges(name, domain, function)\n--\n\nHave function(begins) called when an NVTX range of this name begins or ends, in a\n"
+     "domain (None: in any); whether the collector reports it."},
+    {"range_reported", range_reported, METH_NOARGS,
+     "range_reported()\n--\n\nWhether such a range began or ended in a thread that could not call the function; None for neither."},
     {"sync_tables", sync_tables, METH_NOARGS,
      "sync_tables()\n--\n\nThe process ends: have a network file system write the file of map_tables()."},
     {"keep", keep, METH_O, "keep(data)\n--\n\nPut a record into the file of map_tables(); whether that is possible."},
@@ -139,6 +161,8 @@ PyMODINIT_FUNC MODULE_INIT(void) {
     PyObject *gap = type ? PyLong_FromLong(LONG_GAP_NS) : NULL;
     if (!gap || PyObject_SetAttrString(module, "Collector", type) < 0 ||
         PyObject_SetAttrString(module, "LONG_GAP_NS", gap) < 0)
+        Py_CLEAR(module);
+    if (module && windows_add_to(module) < 0)
         Py_CLEAR(module);
     Py_XDECREF(gap);
     Py_XDECREF(type);

@@ -19,6 +19,9 @@
 #error "compile with the headers of an interpreter that has a GIL"
 #endif
 
+/* Exported, and not in the limited API's headers. */
+extern int PyGILState_Check(void);
+
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "../nvtx/listener.h"
+#include "agent.h"
 #include "clock.h"
 #include "layout.h"
+#include "windows.h"
 
 static struct context *new_context(struct table *table, struct context *parent, uint32_t domain, uint32_t name,
                                    struct function *opener) {
@@ -125,10 +127,14 @@ static void range_ends(struct table *table, uint32_t domain) {
     table->context = around;
 }
 
+static atomic_bool paused;
+
+void ranges_pause(bool value) { atomic_store(&paused, value); }
+
 /* Of a thread that has run no traced Python there is nothing to charge. */
 static void on_push(uint32_t domain, uint32_t name) {
     struct table *table = kernel_last_table;
-    if (!table)
+    if (!table || atomic_load_explicit(&paused, memory_order_relaxed))
         return;
     pthread_mutex_lock(&table->lock);
     if (table->owner)
@@ -138,7 +144,7 @@ static void on_push(uint32_t domain, uint32_t name) {
 
 static void on_pop(uint32_t domain) {
     struct table *table = kernel_last_table;
-    if (!table)
+    if (!table || atomic_load_explicit(&paused, memory_order_relaxed))
         return;
     pthread_mutex_lock(&table->lock);
     if (table->owner)
@@ -146,7 +152,30 @@ static void on_pop(uint32_t domain) {
     pthread_mutex_unlock(&table->lock);
 }
 
-static const struct range_listener listener = {sizeof listener, on_push, on_pop};
+/* What a thread without the GIL has reported, and the agent has not asked for yet. */
+enum report { NOTHING = 0, BEGAN = 1, ENDED = 2 };
+static atomic_int reported;
+
+static void on_watched(bool begins) {
+    if (PyGILState_Check()) {
+        agent_range(begins);
+        return;
+    }
+    /* To wait for the GIL here could be for ever: who has it may wait for a lock of this thread's. */
+    atomic_store(&reported, begins ? BEGAN : ENDED);
+    windows_ring();
+}
+
+bool ranges_reported(bool *begins) {
+    int report = atomic_exchange(&reported, NOTHING);
+    *begins = report == BEGAN;
+    return report != NOTHING;
+}
+
+static const struct range_listener listener = {sizeof listener, on_push, on_pop, on_watched};
+static nvtx_watch_function watch;
+
+bool ranges_watch(const char *name, const char *domain) { return watch && watch(name, domain); }
 
 bool ranges_follow(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -155,6 +184,7 @@ bool ranges_follow(const char *path) {
     nvtx_listen_function listen = (nvtx_listen_function)dlsym(library, NVTX_LISTEN_NAME);
     if (listen)
         listen(&listener);
+    watch = (nvtx_watch_function)dlsym(library, NVTX_WATCH_NAME);
     return listen != NULL; /* the library stays loaded, as it does when NVTX loads it */
 }
 

@@ -58,6 +58,15 @@ struct edge *ranges_row(struct table *table, struct function *function);
 /* Tracing ends: close all ranges, after charging what ran until `now`. */
 void ranges_close_all(struct table *table, int64_t now);
 
+/* Whether ranges that begin now belong to no table: nothing is traced. */
+void ranges_pause(bool paused);
+
+/* Have the range of this name, of any domain for NULL, reported by agent_range(); false where the collector cannot. */
+bool ranges_watch(const char *name, const char *domain);
+
+/* Whether the last of those reports came without the GIL: what it reported, and no more until the next. */
+bool ranges_reported(bool *begins);
+
 /* Add the contexts of another table, of whose functions `places` has the counterparts by number; false where memory is
  * exhausted. */
 bool ranges_add(struct table *table, const struct table *from, struct function *const *places);

@@ -129,24 +129,31 @@ static struct table *new_table(void) {
     return table;
 }
 
-struct table *table_new(unsigned long long owner) {
+struct table *table_new(unsigned long long owner, pid_t native, unsigned long ident) {
     if (store_header)
         tables_fold();
     struct table *table = new_table();
     if (!table)
         return NULL;
-    if (!kernel_follow(table)) {
+    bool own = ident == (unsigned long)pthread_self();
+    if (own && !kernel_follow(table)) {
         table_release(table);
         return NULL;
     }
     table->owner = owner;
-    table->native = kernel_thread_id();
-    table->ident = (unsigned long)pthread_self();
-    waiting_start(table);
+    table->native = native;
+    table->ident = ident;
+    waiting_start(table, own);
     table_publish(table);
     if (table->mapped)
         tables_keep(table);
     return table;
+}
+
+bool table_follow(struct table *table) {
+    if (!table->followed && (table->ident != (unsigned long)pthread_self() || !kernel_follow(table)))
+        atomic_store(&table->ended, true);
+    return !table_ended(table);
 }
 
 struct table *table_new_sum(void) {

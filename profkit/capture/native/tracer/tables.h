@@ -100,6 +100,7 @@ struct table {
     char name[THREAD_NAME_ROOM]; /* NUL where it is not known */
 
     unsigned name_tries;
+    bool followed; /* its end will be noticed, since it was made or first used in its own thread */
     bool mapped;
     struct call *limit;
     int64_t due; /* ticks when the kernel is asked in any case */
@@ -116,8 +117,12 @@ struct table {
     struct table *next_of_thread;
 };
 
-/* A new table for the calling thread, with one reference; NULL when memory is exhausted. */
-struct table *table_new(unsigned long long owner);
+/* A new table for a thread, with one reference; NULL when memory is exhausted. Another thread than the calling one has to be
+ * followed when it first uses it. */
+struct table *table_new(unsigned long long owner, pid_t native, unsigned long ident);
+
+/* The calling thread uses a table that may have been made for it; false if that was for another thread, which has ended. */
+bool table_follow(struct table *table);
 
 /* One that is no thread's; a reader does not see it before table_publish(). */
 struct table *table_new_sum(void);

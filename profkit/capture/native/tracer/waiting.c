@@ -14,14 +14,14 @@ static void remember(struct table *table, const struct reading *reading) {
     table->read_before = true;
 }
 
-void waiting_start(struct table *table) {
+void waiting_start(struct table *table, bool own_thread) {
     struct reading reading;
     table->last = clock_ticks();
     table->long_gap = clock_ticks_in(LONG_GAP_NS);
     table->due = table->last + clock_ticks_in(CHARGE_EVERY_NS);
     table->uncharged_wait = table->uncharged_blocked = 0;
     table->read_before = false;
-    if (kernel_read_own(&reading))
+    if (own_thread ? kernel_read_own(&reading) : kernel_read_other(table->native, &reading))
         remember(table, &reading);
     else
         table->unmeasured = true;

@@ -28,8 +28,8 @@
 /* Less than this, ns, is the inexactness of three counters that are read one after the other. */
 #define NOTHING_NS 20000
 
-/* Take the first reading of a new table. */
-void waiting_start(struct table *table);
+/* Take the first reading of a table, or of one whose thread was not traced for some time. */
+void waiting_start(struct table *table, bool own_thread);
 
 /* A long interval of the calling thread, or the time to charge what has added up: `runner`, an open call of
  * `table`, ran from the table's last event until `now`. Returns when the interval ended, which is later than `now`

@@ -1,0 +1,286 @@
+/* See windows.h. */
+#define _GNU_SOURCE 1
+#include "python_api.h" /* first, as it decides what the system headers declare */
+#include "windows.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define WINDOWS_MAGIC "PFKWINDW"
+enum { WINDOWS_VERSION = 1, WINDOWS_HEADER_BYTES = 128, WINDOW_BYTES = 128, MOST_WINDOWS = 1000 };
+
+/* What is captured: nothing, functions that are thrown away when the next begins, or functions. */
+enum phase { PHASE_OFF = 0, PHASE_WARM = 1, PHASE_ON = 2 };
+
+/* What an entry is. */
+enum window_kind { WINDOW_CAPTURED = 1, WINDOW_NAMED = 2 };
+
+struct window {
+    _Atomic int64_t begin_ns; /* CLOCK_MONOTONIC; 0 for an entry that was being made */
+    _Atomic int64_t end_ns;   /* 0 while it is open */
+    uint32_t pid, kind;
+    char name[104];
+};
+
+struct windows {
+    char magic[8];
+    uint32_t version, header_bytes;
+    _Atomic uint32_t bell;    /* changes with the phase: processes sleep on it */
+    _Atomic uint32_t phase;
+    _Atomic uint32_t open;    /* number of the entry that is being captured, 0 without one */
+    _Atomic uint32_t entries; /* that were begun, also beyond the last for which there is room */
+    _Atomic uint32_t opened;  /* windows so far, with the one that is open */
+    _Atomic uint32_t leader;  /* the process whose steps count */
+    _Atomic uint64_t steps;
+    char unused[WINDOWS_HEADER_BYTES - 48];
+    struct window windows[MOST_WINDOWS];
+};
+
+_Static_assert(sizeof(struct window) == WINDOW_BYTES, "window");
+_Static_assert(offsetof(struct windows, windows) == WINDOWS_HEADER_BYTES, "windows");
+
+static struct windows *page;
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout) {
+    return syscall(SYS_futex, (uint32_t *)word, operation, value, timeout, NULL, 0);
+}
+
+void windows_ring(void) {
+    if (!page)
+        return;
+    atomic_fetch_add(&page->bell, 1);
+    futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+/* Map the page; whoever comes first makes it. A file that another process is making has its full size and no magic yet, which
+ * nothing here needs: what is not stored is 0. */
+static bool map_page(const char *path) {
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    void *memory = MAP_FAILED;
+    /* Make it really there: a store into a hole of a full disk would be a SIGBUS. */
+    int error = posix_fallocate(fd, 0, sizeof *page);
+    if (error == EOPNOTSUPP || error == EINVAL)
+        error = ftruncate(fd, sizeof *page) == 0 ? 0 : errno;
+    if (error == 0)
+        memory = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (memory == MAP_FAILED)
+        return false;
+    page = memory;
+    page->version = WINDOWS_VERSION;
+    page->header_bytes = WINDOWS_HEADER_BYTES;
+    memcpy(page->magic, WINDOWS_MAGIC, sizeof page->magic);
+    return true;
+}
+
+static PyObject *windows_map(PyObject *Py_UNUSED(module), PyObject *path) {
+    PyObject *bytes = NULL;
+    if (!page) {
+        if (!PyUnicode_FSConverter(path, &bytes))
+            return NULL;
+        map_page(PyBytes_AsString(bytes));
+        Py_DECREF(bytes);
+    }
+    return PyBool_FromLong(page != NULL);
+}
+
+/* Take an entry; its number, or 0 where there is no room. */
+static uint32_t begin_entry(enum window_kind kind, const char *name) {
+    uint32_t index = atomic_fetch_add(&page->entries, 1);
+    if (index >= MOST_WINDOWS)
+        return 0;
+    struct window *window = &page->windows[index];
+    window->pid = (uint32_t)getpid();
+    window->kind = kind;
+    strncpy(window->name, name, sizeof window->name - 1);
+    atomic_store(&window->begin_ns, clock_monotonic_ns());
+    return index + 1;
+}
+
+static void end_entry(uint32_t number) {
+    if (number > 0 && number <= MOST_WINDOWS)
+        atomic_store(&page->windows[number - 1].end_ns, clock_monotonic_ns());
+}
+
+static PyObject *window_open(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    const char *name;
+    unsigned most, phase;
+    if (!PyArg_ParseTuple(arguments, "sII", &name, &most, &phase))
+        return NULL;
+    uint32_t number = 0, none = 0;
+    /* Until it has a number of its own, the place is taken by one that no entry has. */
+    if (page && (!most || atomic_load(&page->opened) < most) &&
+        atomic_compare_exchange_strong(&page->open, &none, UINT32_MAX)) {
+        bool room = !most || atomic_load(&page->opened) < most;
+        number = room && phase == PHASE_ON ? begin_entry(WINDOW_CAPTURED, name) : 0;
+        atomic_store(&page->open, number);
+        if (number)
+            atomic_fetch_add(&page->opened, 1);
+        if (number || (room && phase == PHASE_WARM)) {
+            atomic_store(&page->phase, phase);
+            windows_ring();
+        }
+    }
+    return PyLong_FromUnsignedLong(number);
+}
+
+static PyObject *window_began(PyObject *Py_UNUSED(module), PyObject *number) {
+    unsigned long value = PyLong_AsUnsignedLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    if (page && value > 0 && value <= MOST_WINDOWS)
+        atomic_store(&page->windows[value - 1].begin_ns, clock_monotonic_ns());
+    Py_RETURN_NONE;
+}
+
+static PyObject *window_close(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    uint32_t number = page ? atomic_exchange(&page->open, 0) : 0;
+    bool was_on = page && atomic_exchange(&page->phase, PHASE_OFF) != PHASE_OFF;
+    end_entry(number);
+    if (was_on)
+        windows_ring();
+    return PyBool_FromLong(number != 0);
+}
+
+static PyObject *window_state(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    unsigned phase = page ? atomic_load(&page->phase) : PHASE_OFF;
+    return Py_BuildValue("II", phase, page ? atomic_load(&page->open) : 0);
+}
+
+static PyObject *name_begins(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    const char *name;
+    if (!PyArg_ParseTuple(arguments, "s", &name))
+        return NULL;
+    return PyLong_FromUnsignedLong(page ? begin_entry(WINDOW_NAMED, name) : 0);
+}
+
+static PyObject *name_ends(PyObject *Py_UNUSED(module), PyObject *number) {
+    unsigned long value = PyLong_AsUnsignedLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    if (page)
+        end_entry((uint32_t)value);
+    Py_RETURN_NONE;
+}
+
+/* Steps are those of one process, the first that makes any; where that is gone, another goes on. */
+static PyObject *window_steps(PyObject *Py_UNUSED(module), PyObject *increment) {
+    unsigned long by = PyLong_AsUnsignedLong(increment);
+    if (PyErr_Occurred())
+        return NULL;
+    uint32_t own = (uint32_t)getpid(), leader = page ? atomic_load(&page->leader) : 0;
+    if (!page)
+        return PyLong_FromLong(-1);
+    if (leader != own) {
+        bool gone = leader == 0 || (kill((pid_t)leader, 0) != 0 && errno == ESRCH);
+        if (!gone || !atomic_compare_exchange_strong(&page->leader, &leader, own))
+            return PyLong_FromLong(-1);
+    }
+    return PyLong_FromUnsignedLongLong(atomic_fetch_add(&page->steps, by) + by);
+}
+
+/* A lock as the agent's ticker waits for: what it waits for is that the phase changes, or that it is to end. */
+struct bell {
+    PyObject_HEAD
+    atomic_bool stopped, waiting;
+    uint32_t heard;
+};
+
+static PyObject *bell_acquire(PyObject *self, PyObject *arguments) {
+    struct bell *bell = (struct bell *)self;
+    int blocking;
+    double seconds;
+    if (!PyArg_ParseTuple(arguments, "pd", &blocking, &seconds))
+        return NULL;
+    int64_t until = clock_monotonic_ns() + (int64_t)(seconds * 1e9);
+    Py_BEGIN_ALLOW_THREADS;
+    atomic_store(&bell->waiting, true);
+    while (page && !atomic_load(&bell->stopped)) {
+        int64_t left = until - clock_monotonic_ns();
+        uint32_t value = atomic_load(&page->bell);
+        if (value != bell->heard || left <= 0) {
+            bell->heard = value;
+            break;
+        }
+        struct timespec timeout = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+        futex(&page->bell, FUTEX_WAIT, value, &timeout);
+    }
+    atomic_store(&bell->waiting, false);
+    Py_END_ALLOW_THREADS;
+    return PyBool_FromLong(atomic_load(&bell->stopped));
+}
+
+/* The waiting thread may be just before its sleep, where a call does not reach it: it is called until it answers. */
+static PyObject *bell_release(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct bell *bell = (struct bell *)self;
+    atomic_store(&bell->stopped, true);
+    for (int i = 0; page && i < 1000 && atomic_load(&bell->waiting); i++) {
+        struct timespec pause = {.tv_nsec = 20000};
+        futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
+        nanosleep(&pause, NULL);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef bell_methods[] = {
+    {"acquire", bell_acquire, METH_VARARGS,
+     "acquire(blocking, seconds)\n--\n\nWait until the phase changes, at most so long; whether release() was called."},
+    {"release", bell_release, METH_NOARGS, "release()\n--\n\nEnd the waiting for good."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot bell_slots[] = {
+    {Py_tp_doc, "Waits for a change of what is captured."},
+    {Py_tp_methods, bell_methods},
+    {0, NULL},
+};
+
+static PyType_Spec bell_spec = {
+    .name = "profkit_tracer.Bell",
+    .basicsize = sizeof(struct bell),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = bell_slots,
+};
+
+static PyMethodDef functions[] = {
+    {"windows_map", windows_map, METH_O,
+     "windows_map(path)\n--\n\nShare this file with the other processes of the machine; whether that is possible."},
+    {"window_open", window_open, METH_VARARGS,
+     "window_open(name, most, phase)\n--\n\nOpen a window unless one is open or there were so many (0: no limit); its number, 0 "
+     "without\none. Phase 1 warms up, which has no number; 2 captures."},
+    {"window_began", window_began, METH_O,
+     "window_began(number)\n--\n\nThe process that has opened it is traced from now on."},
+    {"window_close", window_close, METH_NOARGS, "window_close()\n--\n\nClose the window that is open; whether one was."},
+    {"window_state", window_state, METH_NOARGS, "window_state()\n--\n\nReturn the phase, and the number of the open window."},
+    {"name_begins", name_begins, METH_VARARGS,
+     "name_begins(name)\n--\n\nA part of the program begins that has a name; its number, 0 where there is no room."},
+    {"name_ends", name_ends, METH_O, "name_ends(number)\n--\n\nIt ends."},
+    {"window_steps", window_steps, METH_O,
+     "window_steps(more)\n--\n\nCount steps; how many there were, -1 in processes whose steps do not count."},
+    {NULL, NULL, 0, NULL},
+};
+
+int windows_add_to(PyObject *module) {
+    if (PyModule_AddFunctions(module, functions) < 0)
+        return -1;
+    PyObject *type = PyType_FromSpec(&bell_spec);
+    int failed = type ? PyObject_SetAttrString(module, "Bell", type) : -1;
+    Py_XDECREF(type);
+    return failed;
+}

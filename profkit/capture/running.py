@@ -1,0 +1,148 @@
+"""A run that is still going, read from the spool directory of its capture without disturbing it.
+
+The tracer's tables are in mapped files, which show every call that has returned. The sampler writes down what it saw now
+and then; what the kernel has counted since is read here, from ``/proc``. Nothing is written, and the target is not touched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from profkit.capture import records
+from profkit.capture.agent import process_facts, record_file, settings
+from profkit.capture.packer import pack_spool
+from profkit.capture.process_tree import ProcessTree
+from profkit.capture.record_types import Launcher, Sampled, SeenProcess, SeenThread
+from profkit.capture.reservation import spool_prefix
+from profkit.capture.source_cache import Sources, cache_file
+from profkit.capture.spool import FACTS_NAME
+from profkit.errors import FormatError
+from profkit.model import Run
+
+__all__ = ["read_running", "spool_of"]
+
+_MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
+
+
+def spool_of(named: str | os.PathLike[str]) -> Path | None:
+    """Return the spool directory of a run that is named by it, by its output, or by a process; ``None`` for another name.
+
+    Parameters
+    ----------
+    named
+        The directory; the run file that is to be written, which is not there yet; the number of a process of the run, or of
+        the ``profkit capture`` that runs it.
+    """
+    path = Path(named)
+    if path.is_dir():
+        return path if (path / FACTS_NAME).is_file() else None
+    if os.path.lexists(path):
+        return None
+    found = sorted(path.parent.glob(spool_prefix(path) + "*"), key=lambda spool: spool.stat().st_mtime_ns)
+    if found:
+        return found[-1]
+    text = os.fspath(named)
+    if not settings.is_number(text):
+        return None
+    for pid in (int(text), *_children(int(text))):
+        spool = _spool_in_environment(pid)
+        if spool is not None:
+            return spool
+    return None
+
+
+def read_running(spool: Path) -> Run:
+    """Return a run as it is now.
+
+    Raises
+    ------
+    FormatError
+        The directory holds no run, or not any more: the capture has just ended.
+    """
+    try:
+        return pack_spool(spool, sources=Sources(cache_file(os.environ)), now=_seen_now)
+    except (FormatError, OSError) as error:
+        if spool.is_dir():
+            raise
+        raise FormatError(spool, "is gone: the capture has ended", "show the run file that it wrote") from error
+
+
+def _spool_in_environment(pid: int) -> Path | None:
+    try:
+        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None  # it has ended, or is another user's
+    for word in words:
+        if word.startswith(_MARK):
+            spool = Path(os.fsdecode(word[len(_MARK) :]))
+            return spool if (spool / FACTS_NAME).is_file() else None
+    return None
+
+
+def _children(pid: int) -> Iterator[int]:
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            yield from map(int, path.read_text().split())
+        except (OSError, ValueError):
+            continue
+
+
+def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -> Sampled | None:
+    """Return what the sampler saw with what the kernel has counted until now."""
+    if launcher is None or launcher.kernel != process_facts.boot_id():
+        return sampled
+    root = sampled.root if sampled is not None else next(
+        (pid for pid in _children(launcher.pid) if _spool_in_environment(pid) == spool), None
+    )
+    if root is None:
+        return sampled
+    tree = ProcessTree(root, f"{settings.SPOOL_VARIABLE}={spool}")
+    try:
+        tree.read(final=True)
+        record = {
+            "host": launcher.host,
+            "boot": launcher.boot,
+            "root": root,
+            "period_s": None,
+            "samples": 1,
+            "cpu_s": 0.0,
+            "notes": [],
+            "machine": None,
+            "processes": tree.as_records(),
+        }
+    finally:
+        tree.close()
+    data = b"".join(record_file.encode(record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT, record))
+    now = records.decode_samples(data)
+    if sampled is None:
+        return now
+    newest = {(process.pid, process.born): process for process in now.processes}
+    known = [_newer(process, newest.pop((process.pid, process.born), None)) for process in sampled.processes]
+    return replace(sampled, processes=(*known, *newest.values()))
+
+
+def _newer(before: SeenProcess, now: SeenProcess | None) -> SeenProcess:
+    if now is None:
+        return before  # it has ended
+    newest = {thread.tid: thread for thread in now.threads}
+    threads = [
+        thread if (newer := newest.pop(thread.tid, None)) is None else replace(newer, rows=_rows(thread, newer))
+        for thread in before.threads
+    ]
+    return replace(
+        before,
+        cpu_s=max(before.cpu_s, now.cpu_s),
+        last_ns=now.last_ns,
+        peak_threads=max(before.peak_threads, now.peak_threads),
+        alive=now.alive,
+        threads=(*threads, *newest.values()),
+    )
+
+
+def _rows(before: SeenThread, now: SeenThread) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    return np.concatenate([before.rows, now.rows])

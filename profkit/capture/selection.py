@@ -1,0 +1,147 @@
+"""What part of a run is to be captured: a window of its time, some of its ranks, or its counters alone.
+
+`Selection` is what the command line asked for. The agents read it from the target's environment, the packer from the
+launcher's facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from profkit.capture.agent import process_facts, settings
+from profkit.errors import UsageError
+
+__all__ = ["EVERYTHING", "Selection", "WindowKind"]
+
+WindowKind: TypeAlias = Literal["", "time", "range", "steps", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of a run is captured.
+
+    Attributes
+    ----------
+    delay_s, duration_s
+        A window by the clock: seconds after the target's start at which it opens, and how long it is; without a
+        duration, until the end.
+    capture_range
+        ``NAME[@DOMAIN]`` of an NVTX range that opens and closes windows; empty without.
+    active
+        Steps of each window; 0 where windows are not counted in steps.
+    wait, warmup
+        Steps before them in which nothing is captured, and in which functions are traced and not kept.
+    step_range
+        ``NAME[@DOMAIN]`` of the NVTX range that is one step; empty where the program calls `profkit.step`.
+    cycles
+        Windows after which no other is opened; 0 for no limit.
+    start_paused
+        Whether the program opens the windows: `profkit.start`, `profkit.window`.
+    ranks
+        Ranks whose functions are captured, as ``0,4-7``; empty for all.
+    counters_only
+        Whether no functions are captured at all, and nothing is put into the target.
+    """
+
+    delay_s: float = 0.0
+    duration_s: float | None = None
+    capture_range: str = ""
+    active: int = 0
+    wait: int = 0
+    warmup: int = 0
+    step_range: str = ""
+    cycles: int = 0
+    start_paused: bool = False
+    ranks: str = ""
+    counters_only: bool = False
+
+    @property
+    def kind(self) -> WindowKind:
+        """What opens the windows; empty where all of the run is captured."""
+        if self.capture_range:
+            return "range"
+        if self.active:
+            return "steps"
+        if self.start_paused:
+            return "code"
+        return "time" if self.delay_s or self.duration_s is not None else ""
+
+    def check(self) -> None:
+        """See that it can be done.
+
+        Raises
+        ------
+        UsageError
+            Two things open windows, or something is given that has no meaning without another.
+        """
+        opens = [
+            option
+            for option, given in (
+                ("--delay or --duration", self.delay_s or self.duration_s is not None),
+                ("--capture-range", self.capture_range),
+                ("--active", self.active),
+                ("--start-paused", self.start_paused),
+            )
+            if given
+        ]
+        if len(opens) > 1:
+            raise UsageError(f"{opens[0]} and {opens[1]} both say when to capture; give one of them")
+        if not self.active and (self.wait or self.warmup or self.step_range):
+            raise UsageError("steps are counted with --active N, the number of steps that are captured; add it")
+        if self.cycles and self.kind not in ("range", "steps"):
+            raise UsageError("--cycles counts windows of --capture-range or --active; add one of them")
+        if self.counters_only and (opens or self.ranks):
+            given = opens[0] if opens else "--ranks"
+            raise UsageError(f"--counters-only captures no functions, so that {given} has nothing to choose from")
+        if self.ranks:
+            try:
+                settings.ranks_asked(self.ranks)
+            except ValueError as error:
+                raise UsageError(
+                    f"{str(error)!r} is neither a rank nor a range of ranks; an example is 0,4-7",
+                    parameter="ranks",
+                    value=self.ranks,
+                ) from None
+
+    def inject(self, environment: MutableMapping[str, str], clocks: dict[str, float]) -> None:
+        """Put it into the target's environment; `clocks` is ``time`` and ``monotonic`` of its start, seconds."""
+        for name in (settings.WINDOW_VARIABLE, settings.RANKS_VARIABLE):
+            environment.pop(name, None)
+        words = {
+            "time": (
+                process_facts.boot_id(),
+                repr(clocks["monotonic"]),
+                repr(clocks["time"]),
+                repr(self.delay_s),
+                "" if self.duration_s is None else repr(self.duration_s),
+            ),
+            "range": (str(self.cycles), self.capture_range),
+            "steps": (*map(str, (self.wait, self.warmup, self.active, self.cycles)), self.step_range),
+            "code": ("",),
+        }
+        if self.kind:
+            environment[settings.WINDOW_VARIABLE] = ":".join((self.kind, *words[self.kind]))
+        if self.ranks:
+            environment[settings.RANKS_VARIABLE] = self.ranks
+
+    def as_facts(self) -> dict[str, Any]:
+        """Return what the launcher writes down of it."""
+        waited_for = {
+            "range": self.capture_range,
+            "steps": self.step_range,
+        }.get(self.kind, "")
+        return {
+            "window": self.kind,
+            "window_range": waited_for,
+            "window_delay_s": self.delay_s,
+            "window_duration_s": self.duration_s,
+            "window_steps": self.wait + self.warmup,
+            "ranks": self.ranks,
+            "counters_only": self.counters_only,
+        }
+
+
+#: All functions of all processes, from their beginning to their end.
+EVERYTHING = Selection()

@@ -1,0 +1,344 @@
+"""The windows of a run, read from a spool directory, and the run without what was outside them.
+
+The agents trace nothing outside; what was counted and collected all the time (the kernel's counters, the machine's, NVTX
+ranges) is cut here: a run of windows has the walls and counters of its windows, so that its account adds up as any
+other's. Counters between two looks of the sampler are interpolated; it looks when a window opens or closes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.capture.agent import settings
+from profkit.capture.record_types import Launch, Record
+from profkit.formats.regular_file import read_regular
+from profkit.model import Machine, Notice, Process, Ranges, Series, Thread, ThreadSamples, Window
+from profkit.model.notices import Number
+from profkit.model.ranges import OPEN
+
+__all__ = ["Windows", "never_opened", "read_windows"]
+
+_MAGIC = b"PFKWINDW"
+_HEADER = struct.Struct("<8s8I8x")
+_HEADER_BYTES = 128
+_ENTRY = struct.Struct("<qqII104s")
+_MOST_BYTES = 1 << 20
+_CAPTURED, _NAMED = 1, 2
+Spans = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """What was captured of a run.
+
+    Attributes
+    ----------
+    spans
+        By the kernel: when functions were captured, nanoseconds of its ``CLOCK_MONOTONIC``, in order and apart.
+    shown
+        The windows of the launcher's machine, and parts of the program that it gave names.
+    chosen
+        Whether windows were asked for; without, all of the run is captured, and spans are empty.
+    """
+
+    spans: Mapping[str, Spans]
+    shown: tuple[Window, ...]
+    chosen: bool
+
+    @property
+    def opened(self) -> bool:
+        """Whether any window was opened."""
+        return any(self.spans.values())
+
+    @property
+    def captured_s(self) -> float:
+        """Seconds that were captured; of several machines, the most."""
+        return max((_length(spans) for spans in self.spans.values()), default=0) / 1e9
+
+    def process(self, process: Process, kernel: str, life_ns: tuple[int, int] | None) -> Process | None:
+        """Return a process with what was in windows of its life; ``None`` where nothing of it was.
+
+        Parameters
+        ----------
+        process
+            Of the run.
+        kernel
+            As `Record.kernel` names it.
+        life_ns
+            When it began and ended, ``None`` where that is not known.
+        """
+        spans = self.spans.get(kernel, ())
+        if life_ns is None:
+            samples = process.samples
+            if samples is None or not len(samples):
+                return None
+            life_ns = int(samples.time_ns.min()), int(samples.time_ns.max())
+        alive = _within(spans, *life_ns)
+        if not alive and not any(len(thread.profile) for thread in process.threads):
+            return None
+        threads = tuple(_thread(thread, process.samples, spans, life_ns[1]) for thread in process.threads)
+        runs = [thread.run_s for thread in threads if thread.run_s is not None]
+        waits = [thread.run_queue_wait_s for thread in threads if thread.run_queue_wait_s is not None]
+        return replace(
+            process,
+            wall_s=_length(alive) / 1e9,
+            cpu_s=sum(runs) if runs else None,
+            run_queue_wait_s=sum(waits) if waits else None,
+            voluntary_switches=None,
+            involuntary_switches=None,
+            page_faults=None,
+            read_bytes=None,
+            threads=threads,
+            samples=_samples(process.samples, spans),
+            ranges=None if process.ranges is None else _ranges(process.ranges, spans),
+        )
+
+    def machine(self, machine: Machine | None, series: Series | None, kernel: str) -> Machine | None:
+        """Return the machine's counters in the windows."""
+        spans = self.spans.get(kernel, ())
+        if machine is None or series is None or not spans:
+            return None
+        sums = {name: _in_spans(series, name, spans) for name in _CUMULATIVE}
+        peak = _greatest(series, "runnable", spans)
+        return replace(
+            machine,
+            wall_s=_length(spans) / 1e9,
+            busy_s=sums["busy_s"],
+            steal_s=sums["steal_s"],
+            psi_some_s=sums["psi_some_s"],
+            throttled_s=sums["throttled_s"],
+            throttled_periods=_whole(sums["throttled_periods"]),
+            periods=_whole(sums["periods"]),
+            peak_runnable=_whole(peak),
+            tree_cpu_s=None,
+        )
+
+    def series(self, series: Series | None, kernel: str) -> Series | None:
+        """Return the machine's readings in the windows."""
+        if series is None:
+            return None
+        rows = _rows(series.time_ns, self.spans.get(kernel, ()))
+        return Series(series.time_ns[rows], {name: column[rows] for name, column in series.columns.items()})
+
+    def notices(self, whole_s: float) -> list[Notice]:
+        """Return what a reader must know of a run of windows, which lasted so long."""
+        captured = [window for window in self.shown if window.captured]
+        numbers = {"windows": max(1, len(captured)), "captured_s": self.captured_s, "whole_s": whole_s}
+        return [Notice("windows-captured", "", numbers)]
+
+
+_CUMULATIVE = ("busy_s", "steal_s", "psi_some_s", "throttled_s", "throttled_periods", "periods")
+
+
+def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns: int) -> Windows:
+    """Return the windows of a run.
+
+    Parameters
+    ----------
+    spool
+        The spool directory.
+    launch, records
+        What launcher and agents wrote.
+    end_ns
+        When the run ended, or now; windows that were not closed end there.
+    """
+    begin_ns = launch.begin_ns or 0
+    here = "" if launch.launcher is None else launch.launcher.kernel
+    spans: dict[str, Spans] = {}
+    shown: list[Window] = []
+    for path in sorted(spool.glob("*" + settings.WINDOWS_SUFFIX)):
+        kernel = path.name[: -len(settings.WINDOWS_SUFFIX)]
+        found = _read(path)
+        spans[kernel] = _joined((begin, end or max(begin, end_ns)) for begin, end, kind, _ in found if kind == _CAPTURED)
+        if kernel == here:
+            shown = [
+                Window(
+                    name,
+                    max(0.0, (begin - begin_ns) / 1e9),
+                    max(0.0, ((end or end_ns) - begin_ns) / 1e9),
+                    kind == _CAPTURED,
+                )
+                for begin, end, kind, name in found
+            ]
+    if launch.window == "time" and launch.begin_ns is not None:
+        opens = int(launch.window_delay_s * 1e9)
+        closes = None if launch.window_duration_s is None else opens + int(launch.window_duration_s * 1e9)
+        for kernel, zero_ns in _zeros(launch, records).items():
+            last = end_ns if kernel == here else zero_ns + end_ns - begin_ns
+            until = last if closes is None else min(last, zero_ns + closes)
+            spans[kernel] = ((zero_ns + opens, until),) if until > zero_ns + opens else ()
+        if spans.get(here):
+            ((first, last),) = spans[here]
+            shown.append(Window("", (first - begin_ns) / 1e9, (last - begin_ns) / 1e9, True))
+    return Windows(spans if launch.window else {}, tuple(shown), bool(launch.window))
+
+
+def _zeros(launch: Launch, records: Sequence[Record]) -> dict[str, int]:
+    """Return when the target was started by the clock of each machine, nanoseconds."""
+    assert launch.begin_ns is not None
+    found = {} if launch.launcher is None else {launch.launcher.kernel: launch.begin_ns}
+    clocks = launch.clocks
+    if "time" in clocks and "monotonic" in clocks:
+        begin_s = clocks["time"] - clocks["monotonic"] + launch.begin_ns / 1e9
+        for record in records:
+            found.setdefault(record.kernel, int((begin_s - record.begin_time + record.begin_perf) * 1e9))
+    return found
+
+
+def never_opened(launch: Launch, whole_s: float) -> Notice:
+    """Return what a run of windows waited for that was never opened."""
+    if launch.window == "time":
+        return Notice("window-not-reached", "", {"delay_s": launch.window_delay_s, "whole_s": whole_s})
+    if launch.window == "code":
+        return Notice("window-not-started")
+    name, domain = settings.range_asked(launch.window_range)
+    of_domain: dict[str, Number] = {} if domain is None else {"domain": domain}
+    if launch.window == "steps":
+        return Notice("window-steps-missing", name, {"steps": launch.window_steps, **of_domain})
+    return Notice("window-range-missing", name, of_domain)
+
+
+def _read(path: Path) -> list[tuple[int, int, int, str]]:
+    """Return begin, end (0 while it is open), kind and name of each; nothing of a file that is damaged."""
+    try:
+        data = read_regular(path, _MOST_BYTES)
+    except (OSError, ValueError):
+        return []
+    if len(data) < _HEADER_BYTES or not data.startswith(_MAGIC):
+        return []
+    _, version, header_bytes, _, _, _, entries, _, _ = _HEADER.unpack_from(data)
+    if version != 1 or header_bytes != _HEADER_BYTES:
+        return []
+    found = []
+    for number in range(min(entries, (len(data) - _HEADER_BYTES) // _ENTRY.size)):
+        begin, end, _, kind, name = _ENTRY.unpack_from(data, _HEADER_BYTES + number * _ENTRY.size)
+        if begin > 0 and (end == 0 or end >= begin) and kind in (_CAPTURED, _NAMED):
+            found.append((begin, end, kind, name.partition(b"\0")[0].decode("utf-8", "ignore")))
+    return sorted(found)
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        elif end > begin:
+            found.append((begin, end))
+    return tuple(found)
+
+
+def _within(spans: Spans, begin: int, end: int) -> Spans:
+    return tuple((max(a, begin), min(b, end)) for a, b in spans if max(a, begin) < min(b, end))
+
+
+def _length(spans: Spans) -> int:
+    return sum(end - begin for begin, end in spans)
+
+
+def _rows(times: npt.NDArray[np.int64], spans: Spans) -> npt.NDArray[np.bool_]:
+    inside = np.zeros(len(times), np.bool_)
+    for begin, end in spans:
+        inside |= (times >= begin) & (times <= end)
+    return inside
+
+
+def _rise(times: npt.NDArray[np.int64], values: npt.NDArray[np.floating], spans: Spans, before: float | None) -> float:
+    """Return by how much a counter rose in some spans; `before` is what it was before the first reading."""
+    edges = np.array(spans, np.float64)
+    at = np.interp(edges, times.astype(np.float64), values.astype(np.float64), left=before)
+    return float(np.maximum(at[:, 1] - at[:, 0], 0.0).sum())
+
+
+def _thread(thread: Thread, samples: ThreadSamples | None, spans: Spans, end_ns: int) -> Thread:
+    rows = None if samples is None or thread.tid is None else samples.tid == thread.tid
+    run_s = wait_s = None
+    if rows is not None and spans and thread.run_s is not None and thread.run_queue_wait_s is not None:
+        assert samples is not None
+        times, run, wait = samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows]
+        # The last record may know more than the last look.
+        if not len(times) or end_ns > times[-1]:
+            times = np.append(times, end_ns)
+            run = np.append(run, max(int(thread.run_s * 1e9), int(run.max(initial=0))))
+            wait = np.append(wait, max(int(thread.run_queue_wait_s * 1e9), int(wait.max(initial=0))))
+        # The kernel counts queueing when it ends: what a thread waited before the window is not the window's.
+        longest = _length(spans) / 1e9
+        run_s = min(longest, _rise(times, run, spans, 0.0) / 1e9)
+        wait_s = min(longest - run_s, _rise(times, wait, spans, 0.0) / 1e9)
+    return replace(
+        thread,
+        run_s=run_s,
+        run_queue_wait_s=wait_s,
+        timeslices=None,
+        user_s=None,
+        system_s=None,
+        voluntary_switches=None,
+        involuntary_switches=None,
+    )
+
+
+def _samples(samples: ThreadSamples | None, spans: Spans) -> ThreadSamples | None:
+    rows = None if samples is None else _rows(samples.time_ns, spans)
+    if samples is None or rows is None or not rows.any():
+        return None
+    return ThreadSamples(samples.tid[rows], samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows])
+
+
+def _ranges(ranges: Ranges, spans: Spans) -> Ranges | None:
+    """Return the ranges that lie in one window, from their begin to their end."""
+    kept = np.zeros(len(ranges), np.bool_)
+    for begin, end in spans:
+        ended = np.where(ranges.end_ns == OPEN, ranges.begin_ns, ranges.end_ns)
+        kept |= (ranges.begin_ns >= begin) & (ended <= end)
+    if not kept.any():
+        return None
+    # A range that is not kept lies across the edge of a window, as do those around it.
+    places = np.cumsum(kept) - 1
+    parent = ranges.parent
+    inside = (parent >= 0) & kept[np.maximum(parent, 0)]
+    moved = np.where(inside, places[np.maximum(parent, 0)], -1).astype(np.int32)
+    return replace(
+        ranges,
+        **{
+            name: getattr(ranges, name)[kept]
+            for name in (
+                "name",
+                "domain",
+                "category",
+                "kind",
+                "thread",
+                "begin_ns",
+                "end_ns",
+                "color",
+                "payload_type",
+                "payload",
+            )
+        },
+        parent=moved[kept],
+    )
+
+
+def _in_spans(series: Series, name: str, spans: Spans) -> float | None:
+    column = series.columns.get(name)
+    known = None if column is None else ~np.isnan(column)
+    if column is None or known is None or known.sum() < 2:
+        return None
+    return _rise(series.time_ns[known], column[known], spans, None)
+
+
+def _greatest(series: Series, name: str, spans: Spans) -> float | None:
+    column = series.columns.get(name)
+    if column is None:
+        return None
+    inside = column[_rows(series.time_ns, spans)]
+    inside = inside[~np.isnan(inside)]
+    return float(inside.max()) if len(inside) else None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)

@@ -1,0 +1,353 @@
+"""Captures of a part of a run: windows by the clock, by ranges, by steps, by the program; ranks; counters alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from profkit.model import Process, Run
+from tests.integration.capturing import (
+    PROGRAMS,
+    ROOT,
+    calls,
+    captured,
+    environment,
+    profkit_command,
+    run_capture,
+)
+from tests.integration.nvtx_ranges import require_collector, rows
+from tests.interpreters import interpreter
+
+PROGRAM = str(PROGRAMS / "windowed.py")
+
+
+@pytest.fixture(params=["this", "3.12"])
+def python(request: pytest.FixtureRequest) -> str:
+    """An interpreter of each mechanism: this one, mostly 3.11, and one with `sys.monitoring`."""
+    return sys.executable if request.param == "this" else interpreter(request.param)
+
+
+def windowed(directory: Path, python: str, *words: str, options: tuple[str, ...]) -> Run:
+    """Capture the program, in whose environment profkit is, and which checks by itself when it is traced."""
+    env = environment(PYTHONPATH=str(ROOT))
+    done = run_capture(directory, python, PROGRAM, *words, options=options, env=env, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "done" in done.stdout
+    return load_run(directory / "run.prof")
+
+
+def codes(run: Run) -> list[str]:
+    return [notice.code for notice in run.warnings]
+
+
+def names(process: Process) -> set[str]:
+    return set(calls(process))
+
+
+def windows_add_up(run: Run) -> None:
+    """The wall is the windows', within the command's."""
+    manifest = run.manifest
+    assert manifest is not None
+    lengths = [window.end_s - window.begin_s for window in manifest.windows if window.captured]
+    assert manifest.wall_s == pytest.approx(sum(lengths), abs=1e-6)
+    assert manifest.whole_s is not None
+    assert 0 < manifest.wall_s < manifest.whole_s
+    assert all(0 <= window.begin_s <= window.end_s <= manifest.whole_s for window in manifest.windows)
+    for process in run.processes:
+        assert process.wall_s is not None
+        assert process.wall_s <= manifest.wall_s + 1e-6
+        for thread in process.threads:
+            assert (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) <= manifest.wall_s + 1e-6
+
+
+def test_the_program_opens_windows_for_all_threads(tmp_path: Path, python: str) -> None:
+    run = windowed(tmp_path, python, "code", options=("--start-paused",))
+    windows_add_up(run)
+    assert run.manifest is not None
+    assert [(w.name, w.captured) for w in run.manifest.windows] == [("part 0", True), ("part 1", True)]
+    process = run.processes[0]
+    threads = {thread.name: index for index, thread in enumerate(process.threads)}
+    main, busy, waiting = (calls(process, threads[name]) for name in ("MainThread", "busy", "waiting"))
+    assert main["inside"] == 40
+    assert "outside" not in main
+    # What was in progress when a window opened is counted from there, in every thread.
+    assert main["in_code"] == main["<module>"] == 2
+    assert {"beside", "run", "_bootstrap"} <= set(busy)
+    assert waiting["wait_for_end"] == 2
+
+
+def test_named_parts_of_a_whole_run(tmp_path: Path, python: str) -> None:
+    program = "import profkit\nwith profkit.window('epoch 3'):\n    pass"
+    env = environment(PYTHONPATH=str(ROOT))
+    run = captured(tmp_path, python, "-c", program, env=env)
+    assert run.manifest is not None
+    assert [(w.name, w.captured) for w in run.manifest.windows] == [("epoch 3", False)]
+    assert run.manifest.whole_s is None
+    assert "<module>" in names(run.processes[0])
+
+
+@pytest.mark.parametrize(
+    ("cycles", "opened"), [((), ["0"]), (("--cycles", "2"), ["0", "1"]), (("--cycles", "0"), ["0", "1", "2"])]
+)
+def test_a_range_opens_windows(tmp_path: Path, python: str, cycles: tuple[str, ...], opened: list[str]) -> None:
+    require_collector()
+    run = windowed(tmp_path, python, "range", "epoch 7", *opened, options=("--capture-range", "epoch 7", *cycles))
+    windows_add_up(run)
+    assert run.manifest is not None
+    assert [window.name for window in run.manifest.windows] == ["epoch 7"] * len(opened)
+    process = run.processes[0]
+    assert calls(process)["inside"] == 10 * len(opened)
+    assert "outside" not in names(process)
+    # Of the ranges, those of the windows.
+    assert [name for name, _, _ in rows(process)] == ["epoch 7"] * len(opened)
+
+
+def test_a_range_that_a_thread_without_the_gil_pushes(tmp_path: Path, python: str) -> None:
+    require_collector()
+    options = ("--capture-range", "epoch 7@*", "--cycles", "0")
+    run = windowed(tmp_path, python, "range-without-gil", "epoch 7", "0", "1", "2", options=options)
+    windows_add_up(run)
+    assert calls(run.processes[0])["inside"] == 30
+    assert "outside" not in names(run.processes[0])
+
+
+@pytest.mark.parametrize("kind", ["range", "call"])
+def test_steps(tmp_path: Path, python: str, kind: str) -> None:
+    if kind == "range":
+        require_collector()
+    options = ("--wait", "3", "--warmup", "2", "--active", "4", "--cycles", "2")
+    if kind == "range":
+        options = (*options, "--step-range", "step 0")
+    run = windowed(tmp_path, python, "steps", kind, "3", "2", "4", "2", options=options)
+    windows_add_up(run)
+    assert run.manifest is not None
+    assert [window.name for window in run.manifest.windows] == ["steps 5-8", "steps 14-17"]
+    found = calls(run.processes[0])
+    assert found["inside"] == 8
+    assert not {"outside", "warming"} & set(found)
+    assert found["in_steps"] == 2
+
+
+def test_steps_from_the_first_on(tmp_path: Path, python: str) -> None:
+    run = windowed(tmp_path, python, "steps", "call", "0", "0", "2", "1", options=("--active", "2", "--cycles", "1"))
+    assert calls(run.processes[0])["inside"] == 2
+    assert "outside" not in names(run.processes[0])
+    main = [thread for thread in run.processes[0].threads if len(thread.profile)]
+    assert len(main) == 1
+    assert main[0].run_s is not None
+
+
+def test_a_window_by_the_clock(tmp_path: Path, python: str) -> None:
+    options = ("--delay", "1", "--duration", "0.5")
+    run = windowed(tmp_path, python, "clock", options=options)
+    windows_add_up(run)
+    assert run.manifest is not None
+    assert run.manifest.wall_s == pytest.approx(0.5)
+    assert run.manifest.windows[0].begin_s == pytest.approx(1.0)
+    assert calls(run.processes[0])["inside"] > 0
+    assert calls(run.processes[0])["by_clock"] == 1
+    assert "outside" not in names(run.processes[0])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_that_were_there_before_follow(tmp_path: Path, python: str, method: str) -> None:
+    run = windowed(tmp_path, python, "pool", method, options=("--start-paused",))
+    workers = [process for process in run.processes if "inside" in names(process)]
+    assert len(workers) == 2
+    assert {process.role for process in workers} == {"worker"}
+    assert all(calls(process)["inside"] > 0 and process.cpu_s is not None for process in workers)
+    assert run.manifest is not None
+    assert [window.name for window in run.manifest.windows] == ["workers"]
+
+
+def test_forked_children_are_in_the_window_or_not(tmp_path: Path, python: str) -> None:
+    run = windowed(tmp_path, python, "forks", options=("--start-paused",))
+    found = [names(process) for process in run.processes]
+    assert sum("inside" in each for each in found) == 1
+    assert not any("outside" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--delay", "600"), "window-not-reached", "600 s"),
+        (("--capture-range", "epoch 3@train"), "window-range-missing", "“epoch 3” of the domain “train”"),
+        (("--active", "2", "--wait", "9"), "window-steps-missing", "first 9 steps"),
+        (("--start-paused",), "window-not-started", "profkit.start()"),
+    ],
+)
+def test_a_window_that_never_opened_is_said(
+    tmp_path: Path, python: str, options: tuple[str, ...], code: str, said: str
+) -> None:
+    program = "import sys; sys.exit(7)"
+    done = run_capture(tmp_path, python, "-c", program, options=options)
+    assert done.returncode == 7
+    assert "the window never opened" in done.stderr
+    assert said in done.stderr
+    run = load_run(tmp_path / "run.prof")
+    assert code in codes(run)
+    assert not any(len(thread.profile) for process in run.processes for thread in process.threads)
+    # All there is are the counters of the whole run.
+    assert run.manifest is not None
+    assert run.manifest.whole_s is None
+    assert run.processes[0].cpu_s is not None
+    shown = subprocess.run(
+        profkit_command("show", "run.prof"), cwd=tmp_path, capture_output=True, text=True, env=environment()
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "the window never opened" in " ".join(shown.stdout.split())
+
+
+def test_functions_of_some_ranks(tmp_path: Path, python: str) -> None:
+    script = "for rank in 0 1 2; do RANK=$rank WORLD_SIZE=3 $0 $1 rank & done; wait"
+    run = captured(tmp_path, "bash", "-c", script, python, PROGRAM, options=("--ranks", "1-2"))
+    ranks = {process.rank: process for process in run.processes if process.rank is not None}
+    assert sorted(ranks) == [0, 1, 2]
+    assert not any(len(thread.profile) for thread in ranks[0].threads)
+    assert not ranks[0].profiled
+    assert ranks[0].cpu_s is not None
+    assert "inside" in names(ranks[1])
+    assert "inside" in names(ranks[2])
+    assert "ranks-selected" in codes(run)
+
+
+def test_counters_alone(tmp_path: Path, python: str) -> None:
+    program = (
+        "import os, sys, time\n"
+        "assert not hasattr(sys, '_profkit') and 'PYTHONPATH' not in os.environ, 'something is in the target'\n"
+        "begun = time.perf_counter()\n"
+        "while time.perf_counter() - begun < 0.5: pass\n"
+    )
+    sides = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        run = captured(tmp_path / name, python, "-c", program, options=("--counters-only",))
+        assert codes(run) == ["counters-only"]
+        assert run.processes[0].role == "main"
+        assert (run.processes[0].cpu_s or 0.0) > 0
+        sides.append(f"{name}/run.prof")
+    for words in (("show", sides[0]), ("show", "--full", sides[0]), ("diff", *sides)):
+        done = subprocess.run(
+            profkit_command(*words), cwd=tmp_path, capture_output=True, text=True, env=environment()
+        )
+        assert done.returncode == 0, done.stderr
+        assert "functions were not captured (--counters-only)" in " ".join(done.stdout.split())
+    done = subprocess.run(
+        profkit_command("diff", *sides, "--format", "json"), cwd=tmp_path, capture_output=True, text=True
+    )
+    account = json.loads(done.stdout)["account"]
+    seconds = sum(bucket["seconds"] for bucket in account["buckets"])
+    assert seconds == pytest.approx(account["added_s"], abs=1e-6)
+
+
+def test_without_a_capture_the_calls_do_nothing(python: str) -> None:
+    program = (
+        "import sys, profkit\n"
+        "before = set(sys.modules)\n"
+        "profkit.start('a'); profkit.step(); profkit.stop()\n"
+        "with profkit.window('b'): pass\n"
+        "print(sorted(set(sys.modules) - before))\n"
+    )
+    done = subprocess.run(
+        [python, "-c", program], capture_output=True, text=True, env=environment(PYTHONPATH=str(ROOT))
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.strip()
+    assert "profkit.api.windows" in loaded
+    assert all(f"'{heavy}'" not in loaded for heavy in ("numpy", "click", "typing", "contextlib", "profkit.api.run"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--delay", "1", "--capture-range", "x"), "--delay or --duration and --capture-range both say when"),
+        (("--wait", "1"), "--active N"),
+        (("--cycles", "2"), "--cycles counts windows"),
+        (("--counters-only", "--start-paused"), "--counters-only captures no functions"),
+        (("--ranks", "0-x"), "neither a rank nor a range of ranks"),
+    ],
+)
+def test_contradictions_are_refused_before_anything_runs(
+    tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    done = run_capture(tmp_path, "touch", "it-ran", options=options)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+# A run that is still going
+
+
+def contents(spool: Path) -> dict[str, str]:
+    """Of each file that no process of the run writes meanwhile: names, and what is in them."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in spool.iterdir()
+        if path.is_file() and path.suffix not in (".reserve", ".samples", ".record")
+    }
+
+
+def test_a_run_that_is_still_going_is_shown(tmp_path: Path, python: str) -> None:
+    program = (
+        "import os, time\n"
+        "def piece():\n"
+        "    sum(range(1000))\n"
+        "def going():\n"
+        "    for _ in range(100): piece()\n"
+        "    open('begun', 'w').close()\n"
+        "    while not os.path.exists('end'): piece()\n"
+        "going()\n"
+    )
+    command = profkit_command("capture", "-q", "-o", "run.prof", "--", python, "-c", program)
+    capture = subprocess.Popen(command, cwd=tmp_path, env=environment())
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        (spool,) = tmp_path.glob(".run.prof.spool-*")
+        before = contents(spool)
+        counted = 0
+        for name in ("run.prof", str(spool), str(capture.pid)):
+            shown = subprocess.run(
+                profkit_command("show", name, "--format", "json"),
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                env=environment(),
+            )
+            assert shown.returncode == 0, shown.stderr
+            found = json.loads(shown.stdout)
+            assert [notice["code"] for notice in found["warnings"]] == ["capture-running"]
+            assert "still running: " in found["warnings"][0]["text"]
+            rows = {row["name"]: row["ncalls"] for row in found["functions"]}
+            assert rows["piece"] > max(99, counted), "it does not go on"
+            counted = rows["piece"]
+            assert "going" in {call["name"] for call in found["functions"]}
+        assert contents(spool) == before
+        assert capture.poll() is None
+    finally:
+        (tmp_path / "end").touch()
+        assert capture.wait(60) == 0
+    assert (tmp_path / "run.prof").is_file()
+    assert not spool.exists()
+    assert calls(load_run(tmp_path / "run.prof").processes[0])["piece"] > counted
+
+
+def test_a_name_that_is_no_run_is_refused_as_before(tmp_path: Path) -> None:
+    for name in ("missing.prof", "999999999"):
+        done = subprocess.run(
+            profkit_command("show", name), cwd=tmp_path, capture_output=True, text=True, env=environment()
+        )
+        assert done.returncode == 2
+        assert name in done.stderr
+        assert len(done.stderr.splitlines()) == 1
