@@ -7,6 +7,7 @@ know before trusting it, then what to do. Nothing here computes a statistic or k
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -170,14 +171,30 @@ def evidence_row(evidence: Evidence) -> Row:
         float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
         for value in (evidence.baseline, evidence.candidate)
     )
+    (first, first_limit), (second, second_limit) = _scales(evidence, values)
     return Row(
         (
             texts.signal,
-            Measured(values[0], texts.baseline),
-            Measured(values[1], texts.candidate),
+            Measured(values[0], texts.baseline, first, first_limit),
+            Measured(values[1], texts.candidate, second, second_limit),
             texts.says,
         )
     )
+
+
+def _scales(
+    evidence: Evidence, values: Sequence[float | None]
+) -> tuple[tuple[float | None, float | None], ...]:
+    """What a full bar stands for on either side, and what it is seen against: all of it, or the CPUs available."""
+    whole = evidence.whole or (None, None)
+    if evidence.unit == "share":
+        return (1.0, None), (1.0, None)
+    if evidence.unit == "cores" and None not in whole:
+        most = max(v for v in (*values, *whole) if v is not None)
+        return tuple((most if most > 0 else None, limit) for limit in whole)
+    if evidence.unit == "s":
+        return tuple((of if of and of > 0 else None, None) for of in whole)
+    return (None, None), (None, None)
 
 
 def _evidence(diff: Diff) -> list[Section]:
@@ -243,7 +260,7 @@ def _story(diff: Diff, limit: int) -> list[Section]:
     said = [f"{display_name(table.name[i])} {clean(moved_text(table, i))}." for i in shown]
     if len(shown) < len(rows):
         said.append(f"And {len(rows) - len(shown):,} more, marked ● below.")
-    return [Section("What moved beyond the noise", (Bullets(tuple(said)),))]
+    return [Section("What moved beyond the noise", (Bullets(tuple(said)),), role="moved")]
 
 
 def _moved(diff: Diff, limit: int) -> list[Section]:
@@ -260,13 +277,13 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     note = f"{small:,} below {units.share(SMALL_SHARE)} of the {changed} on both sides are not listed."
     if waits.all():
         none = "Nothing but waiting" if len(chosen) else "No function of either side has a partner that"
-        sections = [Section(title, (Note(f"{none} took noticeable time."),))]
+        blocks: tuple[Block, ...] = (Note(f"{none} took noticeable time."),)
     else:
-        sections = [Section(title, (_moved_table(diff, chosen[~waits], limit, note if small else ""),))]
+        blocks = (_moved_table(diff, chosen[~waits], limit, note if small else ""),)
+    sections = [Section(title, blocks, role="functions")]
     if waits.any():
-        sections.append(
-            Section("Waiting", (_moved_table(diff, chosen[waits], limit, WAITING_NOTE),), detail=True)
-        )
+        waiting = _moved_table(diff, chosen[waits], limit, WAITING_NOTE)
+        sections.append(Section("Waiting", (waiting,), detail=True, role="functions"))
     return sections
 
 
@@ -348,6 +365,7 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
                     title,
                     (Note(f"{text} {'It took no' if count == 1 else 'None of them took'} noticeable time."),),
                     detail=True,
+                    role="functions",
                 )
             )
             continue
@@ -360,7 +378,7 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
             Column("where", "path", 3),
         )
         note = f"{text} {left}".strip()
-        sections.append(Section(title, (Table(columns, rows, note),), detail=True))
+        sections.append(Section(title, (Table(columns, rows, note),), detail=True, role="functions"))
     return sections
 
 
@@ -391,7 +409,8 @@ def _trust(diff: Diff) -> list[Section]:
     warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if warnings:
         score = Note(f"Comparability {diff.comparability.score:.2f} of 1.")
-        sections.append(Section("How far the two sides can be compared", (score, Bullets(tuple(warnings)))))
+        blocks = (score, Bullets(tuple(warnings)))
+        sections.append(Section("How far the two sides can be compared", blocks, role="trust"))
     skipped = [
         f"{name}: {clean(notice_text(notice))}"
         for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))

@@ -1,0 +1,145 @@
+"""Calling contexts as a tree: what is made of pairs of caller and callee, and what of traced paths."""
+
+from __future__ import annotations
+
+import cProfile
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from profkit.formats.load import load_run
+from profkit.measure import stacks
+from profkit.measure.calls import CallSide
+from profkit.measure.stacks import OTHERS, FunctionTimes, StackTable, stacks_of_pairs
+from profkit.report.functions import ranked_run
+from profkit.report.stackgraph import run_stacks
+
+Floats = npt.NDArray[np.float64]
+
+
+class Pair(NamedTuple):
+    caller: int
+    callee: int
+    own: float
+    within: float
+
+
+def tree(
+    own: list[float], within: list[float], pairs: list[Pair], queued: list[float] | None = None
+) -> StackTable:
+    """One side's functions by number, and who calls whom."""
+    times = FunctionTimes(
+        np.array(own), np.array(within), np.array(queued or [0.0] * len(own)), np.zeros(len(own))
+    )
+    columns = CallSide(
+        np.ones(len(pairs), np.int64), np.array([p.own for p in pairs]), np.array([p.within for p in pairs])
+    )
+    found = stacks_of_pairs(
+        np.array([p.caller for p in pairs], np.int32),
+        np.array([p.callee for p in pairs], np.int32),
+        (columns,),
+        (times,),
+    )
+    assert found is not None
+    return found
+
+
+def within(table: StackTable, side: int = 0) -> Floats:
+    """Time of each context with what it called."""
+    found = table.sides[side].own.copy()
+    for node in range(len(table) - 1, 0, -1):
+        around = [i for i in range(node) if table.depth[i] < table.depth[node]]
+        if around:
+            found[around[-1]] += found[node]
+    return found
+
+
+def test_pairs_become_paths_whose_times_add_up() -> None:
+    """main → f (3 s of 4) and g (2 s), both → h: h's time is divided as its callers shared it."""
+    table = tree(
+        [1.0, 1.0, 0.5, 3.5],
+        [6.0, 3.0, 2.0, 3.5],
+        [Pair(0, 1, 1.0, 3.0), Pair(0, 2, 0.5, 2.0), Pair(1, 3, 2.0, 2.0), Pair(2, 3, 1.5, 1.5)],
+        [0.0, 0.0, 0.0, 0.7],
+    )
+    assert not table.measured
+    assert list(zip(table.depth.tolist(), table.row.tolist(), strict=True)) == [(0, 0), (1, 1), (2, 3), (1, 2), (2, 3)]
+    assert within(table) == pytest.approx([6.0, 3.0, 2.0, 2.0, 1.5])
+    assert table.sides[0].own == pytest.approx([1.0, 1.0, 2.0, 0.5, 1.5])
+    assert table.sides[0].queued == pytest.approx([0.0, 0.0, 0.4, 0.0, 0.3])
+
+
+def test_recursion_ends_where_it_began_and_loses_no_time() -> None:
+    """a → b → a: the inner a is marked, and followed no further."""
+    table = tree([1.0, 1.0], [4.0, 3.0], [Pair(0, 1, 1.0, 3.0), Pair(1, 0, 0.5, 2.0)])
+    assert table.row[table.again].tolist() == [0]
+    assert within(table)[table.depth == 0].sum() <= 4.0 + 1e-9
+    assert np.isfinite(table.sides[0].own).all()
+    assert (table.sides[0].own >= -1e-12).all()
+
+
+def test_what_is_too_short_is_one_block_and_its_time_is_kept() -> None:
+    n = 2000
+    pairs = [Pair(0, i, 1e-4, 1e-4) for i in range(1, n + 1)] + [Pair(0, n + 1, 5.0, 5.0)]
+    own = [1.0] + [1e-4] * n + [5.0]
+    table = tree(own, [6.0 + n * 1e-4] + own[1:], pairs)
+    assert table.row.tolist() == [0, n + 1, OTHERS]
+    assert table.sides[0].own == pytest.approx([1.0, 5.0, n * 1e-4])
+
+
+def test_a_tree_is_bounded_whatever_the_calls_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty functions of which each calls all later ones have more paths than any page can hold."""
+    n = 40
+    own = np.ones(n)
+    pairs = [Pair(i, j, 1.0 / max(j, 1), 1.0) for i in range(n) for j in range(i + 1, n)]
+    called = np.zeros(n)
+    for pair in pairs:
+        called[pair.callee] += pair.within
+    total = [float(max(called[i], sum(p.within for p in pairs if p.caller == i) + 1)) for i in range(n)]
+    monkeypatch.setattr(stacks, "MOST_NODES", 300)
+    table = tree(own.tolist(), total, pairs)
+    assert 300 <= len(table) <= 2 * (300 + n)
+    assert table.depth.max() < stacks.DEEPEST
+    assert math.isfinite(float(table.sides[0].own.sum()))
+
+
+def test_nothing_took_time() -> None:
+    none = FunctionTimes(*(np.zeros(1),) * 4)
+    empty = np.zeros(0, np.int32)
+    pairs = CallSide(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    assert stacks_of_pairs(empty, empty, (pairs,), (none,)) is None
+
+
+def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(tmp_path: pytest.TempPathFactory) -> None:
+    def leaf() -> int:
+        return sum(i * i for i in range(20_000))
+
+    def left() -> int:
+        return leaf() + leaf()
+
+    def right() -> int:
+        return leaf()
+
+    def outer() -> int:
+        return left() + right()
+
+    profiler = cProfile.Profile()
+    profiler.runcall(outer)
+    path = f"{tmp_path}/plain.prof"
+    profiler.dump_stats(path)
+    run = load_run(path)
+    functions = ranked_run(run, edges=True)
+    found = run_stacks(run, functions.profile)
+    assert found is not None
+    assert not found.measured
+    names = [functions.profile.strings[i] for i in functions.profile.name.tolist()]
+    paths, around = {}, []
+    for depth, row in zip(found.depth.tolist(), found.row.tolist(), strict=True):
+        around = [*around[:depth], names[row] if row >= 0 else "…"]
+        paths[tuple(around)] = True
+    assert ("outer", "left", "leaf") in paths
+    assert ("outer", "right", "leaf") in paths
+    assert found.after.own.sum() == pytest.approx(functions.profile.total, rel=1e-6)
