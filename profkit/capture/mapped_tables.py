@@ -572,9 +572,10 @@ class _Reader:
         """Return calling contexts, those of open calls with what these took so far."""
         file, at = self._file, self._paths
         half, word = file.half, file.word
-        numbers, parents, called = half(at, 4), half(at, 8), half(at, 12)
-        # The base, which is no context, is the first.
-        if (numbers != np.arange(len(at))).any() or (parents[1:] >= numbers[1:]).any():
+        # Up to the first that was being made; the base, which is no context, has the number 0.
+        at = at[: int(np.argmin(np.append(half(at, 4) == np.arange(len(at)), False)))]
+        parents, called = half(at, 8), half(at, 12)
+        if (parents[1:] >= np.arange(1, len(at))).any():
             raise MemberError("damaged: its calling contexts are in no order")
         if not len(at):
             return _NO_PATHS

@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from profkit.measure.calls import CallSide
 from profkit.measure.iterations import IterationModel
-from profkit.measure.stacks import FunctionTimes, StackSide, StackTable, stacks_of_pairs
+from profkit.measure.select import select
+from profkit.measure.stacks import (
+    FunctionTimes,
+    StackSide,
+    StackTable,
+    placed_paths,
+    stacks_of_pairs,
+    stacks_of_paths,
+)
 from profkit.measure.tables import SideTable
 from profkit.model import Profile, Run
 from profkit.report.figures import StackColumns, StackGraph
@@ -29,7 +37,7 @@ def diff_stacks(diff: Diff) -> StackGraph | None:
     calls, table = diff.calls, diff.table
     if calls is None:
         return None
-    found = stacks_of_pairs(
+    found = diff.stacks or stacks_of_pairs(
         calls.caller,
         calls.callee,
         (calls.baseline, calls.candidate),
@@ -44,6 +52,11 @@ def run_stacks(run: Run, profile: Profile) -> StackGraph | None:
     edges = profile.edges
     if edges is None:
         return None
+    chosen = select(run, edges=False)
+    traced = placed_paths(chosen)
+    if traced is not None:
+        found = stacks_of_paths(((traced,),))
+        return None if found is None else _graph(found, profile.wait is not None, (None,))
     zero = np.zeros(len(profile))
     times = FunctionTimes(
         profile.tottime,
