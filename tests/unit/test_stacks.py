@@ -13,7 +13,8 @@ import pytest
 from profkit.formats.load import load_run
 from profkit.measure import stacks
 from profkit.measure.calls import CallSide
-from profkit.measure.stacks import OTHERS, FunctionTimes, StackTable, stacks_of_pairs
+from profkit.measure.stacks import OTHERS, FunctionTimes, StackTable, stacks_of_pairs, stacks_of_paths
+from profkit.model import Paths
 from profkit.report.functions import ranked_run
 from profkit.report.stackgraph import run_stacks
 
@@ -143,3 +144,74 @@ def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(tmp_path: p
     assert ("outer", "left", "leaf") in paths
     assert ("outer", "right", "leaf") in paths
     assert found.after.own.sum() == pytest.approx(functions.profile.total, rel=1e-6)
+
+
+class Told(NamedTuple):
+    """One path: its parent's place, its function, its own seconds."""
+
+    parent: int
+    function: int
+    own: float
+
+
+def thread_of(rows: list[Told], of_table: list[int], wait: float = 0.0) -> stacks.PlacedPaths:
+    own = np.array([row.own for row in rows])
+    found = Paths(
+        np.array([row.parent for row in rows], np.int32),
+        np.array([row.function for row in rows], np.int32),
+        np.ones(len(rows), np.int64),
+        own,
+        own * wait,
+        own * 0.0,
+    ).validate(len(of_table))
+    return found, np.array(of_table)
+
+
+def listed(table: StackTable) -> list[tuple[int, int]]:
+    return list(zip(table.depth.tolist(), table.row.tolist(), strict=True))
+
+
+def test_paths_of_threads_and_sides_are_one_tree() -> None:
+    """Threads have their own numbers of functions; what is the same chain of rows is one context."""
+    first = thread_of([Told(-1, 0, 1.0), Told(0, 1, 2.0), Told(1, 2, 3.0)], [10, 11, 12])
+    second = thread_of([Told(-1, 2, 1.0), Told(0, 0, 4.0), Told(-1, 1, 0.5)], [11, 12, 10])
+    other = thread_of([Told(-1, 0, 2.0), Told(0, 1, 6.0)], [10, 11], wait=0.5)
+    table = stacks_of_paths([[[first, second]], [[other]]])
+    assert table is not None
+    assert table.measured
+    # 10 → 11 → 12 of the first thread; 10 → 11 of the second, whose 12 was called by nothing.
+    assert listed(table) == [(0, 10), (1, 11), (2, 12), (0, 12)]
+    assert table.sides[0].own == pytest.approx([2.0, 6.0, 3.0, 0.5])
+    assert table.sides[1].own == pytest.approx([2.0, 6.0, 0.0, 0.0])
+    assert table.sides[1].queued == pytest.approx([1.0, 3.0, 0.0, 0.0])
+
+
+def test_of_several_runs_times_are_means_and_still_add_up() -> None:
+    runs = [[thread_of([Told(-1, 0, own), Told(0, 1, 2 * own)], [0, 1])] for own in (1.0, 2.0, 6.0)]
+    table = stacks_of_paths([runs])
+    assert table is not None
+    assert listed(table) == [(0, 0), (1, 1)]
+    assert table.sides[0].own == pytest.approx([3.0, 6.0])
+
+
+def test_what_was_folded_into_its_caller_is_part_of_it() -> None:
+    """A comprehension has its function's row: 3.12 has none, and both sides must be comparable."""
+    table = stacks_of_paths([[[thread_of([Told(-1, 0, 1.0), Told(0, 1, 2.0), Told(1, 2, 4.0)], [5, 5, 6])]]])
+    assert table is not None
+    assert listed(table) == [(0, 5), (1, 6)]
+    assert table.sides[0].own == pytest.approx([3.0, 4.0])
+
+
+def test_short_contexts_are_summed_up_where_they_were_called() -> None:
+    n = 500
+    rows = [Told(-1, 0, 1.0), Told(0, 1, 99.0)] + [Told(0, 2 + i, 1e-5) for i in range(n)]
+    rows += [Told(2, 2, 1e-5)]  # inside one that is left out
+    table = stacks_of_paths([[[thread_of(rows, list(range(n + 2)))]]])
+    assert table is not None
+    assert listed(table) == [(0, 0), (1, 1), (1, OTHERS)]
+    assert table.sides[0].own == pytest.approx([1.0, 99.0, (n + 1) * 1e-5])
+    assert table.sides[0].ncalls.tolist() == [1.0, 1.0, n + 1.0]
+
+
+def test_a_file_without_most_of_its_contexts_has_none() -> None:
+    assert stacks_of_paths([[[]], [[]]]) is None
