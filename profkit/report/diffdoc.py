@@ -7,7 +7,6 @@ know before trusting it, then what to do. Nothing here computes a statistic or k
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +21,13 @@ from profkit.report.document import (
     Cell,
     Column,
     Document,
-    Measured,
     Note,
     Pair,
     Row,
     Section,
     Table,
 )
+from profkit.report.evidence_rows import evidence_row
 from profkit.report.inventory_sections import pool_differences
 from profkit.report.notices import notice_text
 from profkit.report.surroundings import reproduce_section, setting_sections
@@ -40,7 +39,6 @@ from profkit.report.wording import (
     comparison_block,
     cut_note,
     display_name,
-    evidence_texts,
     explain_sections,
     finding_text,
     location,
@@ -49,9 +47,9 @@ from profkit.report.wording import (
 )
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rules import RULES
-from profkit.verdict.types import Diff, Evidence, Verdict
+from profkit.verdict.types import Diff, Verdict
 
-__all__ = ["diff_document", "evidence_row"]
+__all__ = ["diff_document"]
 
 #: Functions that get a sentence; the others are in the table.
 MOST_SENTENCES = 10
@@ -162,39 +160,6 @@ def _account(diff: Diff) -> list[Section]:
         return []
     title = "Where the added time went" if diff.account.added_s >= 0 else "Where the saved time went"
     return [Section(title, (waterfall(diff.account),), role="account")]
-
-
-def evidence_row(evidence: Evidence) -> Row:
-    """One row of evidence: texts for reading, and the values for drawing."""
-    texts = evidence_texts(evidence)
-    values = tuple(
-        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-        for value in (evidence.baseline, evidence.candidate)
-    )
-    (first, first_limit), (second, second_limit) = _scales(evidence, values)
-    return Row(
-        (
-            texts.signal,
-            Measured(values[0], texts.baseline, first, first_limit),
-            Measured(values[1], texts.candidate, second, second_limit),
-            texts.says,
-        )
-    )
-
-
-def _scales(
-    evidence: Evidence, values: Sequence[float | None]
-) -> tuple[tuple[float | None, float | None], ...]:
-    """What a full bar stands for on either side, and what it is seen against: all of it, or the CPUs available."""
-    whole = evidence.whole or (None, None)
-    if evidence.unit == "share":
-        return (1.0, None), (1.0, None)
-    if evidence.unit == "cores" and None not in whole:
-        most = max(v for v in (*values, *whole) if v is not None)
-        return tuple((most if most > 0 else None, limit) for limit in whole)
-    if evidence.unit == "s":
-        return tuple((of if of and of > 0 else None, None) for of in whole)
-    return (None, None), (None, None)
 
 
 def _evidence(diff: Diff) -> list[Section]:

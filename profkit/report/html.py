@@ -165,7 +165,7 @@ def _answer(document: Document) -> Iterator[str]:
         about = f"{section.title}: {score.text}" if isinstance(score, Note) else section.title
         yield _fold(about, "".join(map(_block, rest)))
     for section in _of_role(document, "evidence"):
-        yield _section(section, "".join(_evidence(block) for block in section.blocks))
+        yield _section(section, _evidence(section.blocks))
     if not beside:
         yield from advice
 
@@ -174,10 +174,10 @@ def _pictures(document: Document) -> Iterator[str]:
     """What is drawn, and without a drawing of functions every section there is."""
     timeline, stacks = _figure(document, Timeline), _figure(document, StackGraph)
     functions, slopes = _figure(document, FunctionTable), _figure(document, Slopes)
+    for section in _of_role(document, "iterations"):
+        yield _section(section, _said_first(section, "In each iteration"))
     if timeline is not None:
         yield timeline_section(timeline)
-    for section in _of_role(document, "iterations"):
-        yield _section(section, _blocks(section))
     if stacks is not None and functions is not None:
         yield stacks_section(stacks)
     moved = [_section(section, _blocks(section)) for section in _of_role(document, "moved")]
@@ -213,6 +213,16 @@ def _folded(document: Document) -> Iterator[str]:
                 yield _fold(section.title, _blocks(section))
     for section in _of_role(document, "reproduce"):
         yield _fold(section.title, _blocks(section))
+
+
+def _said_first(section: Section, tables: str) -> str:
+    """Sentences and facts, with the tables folded below them."""
+    said = [block for block in section.blocks if isinstance(block, (Facts, Note))]
+    rest = [block for block in section.blocks if not isinstance(block, (Facts, Note))]
+    notes = [block for block in said if isinstance(block, Note) and not block.tone]
+    first = "".join(_block(block) for block in said if block not in notes)
+    folded = "".join(map(_block, (*rest, *notes)))
+    return first + element("details", element("summary", escape(tables)), folded)
 
 
 def _drawn(document: Document) -> bool:
@@ -261,17 +271,19 @@ def _slopes(slopes: Slopes) -> str:
     return element("section", element("h2", "How the ranking moved"), figure, class_="card")
 
 
-def _evidence(block: Block) -> str:
-    """Evidence as bars, the first few of them; what is no such table is laid out as everywhere."""
-    if not isinstance(block, Table) or not any(isinstance(c, Measured) for r in block.rows for c in r.cells):
-        return _block(block)
-    sides = [column.title for column in block.columns[1:-1]]
-    items = [_signal(block, row, sides) for row in block.rows]
-    first = element("ul", *items[:_FIRST_SIGNALS], class_="signals")
-    if len(items) <= _FIRST_SIGNALS:
-        return first
-    rest = element("ul", *items[_FIRST_SIGNALS:], class_="signals")
-    return first + element("details", element("summary", f"{len(items) - _FIRST_SIGNALS} more"), rest)
+def _evidence(blocks: Sequence[Block]) -> str:
+    """Evidence as bars, the rest of it folded; what is no such table is laid out as everywhere."""
+    first, *others = blocks
+    if not isinstance(first, Table) or not any(isinstance(c, Measured) for r in first.rows for c in r.cells):
+        return "".join(map(_block, blocks))
+    sides = [column.title for column in first.columns[1:-1]]
+    items = [_signal(first, row, sides) for row in first.rows]
+    shown, rest = items[:_FIRST_SIGNALS], items[_FIRST_SIGNALS:]
+    below = (element("ul", *rest, class_="signals") if rest else "") + "".join(map(_block, others))
+    about = f"{len(rest)} more, and the order of functions" if rest and others else "More" if below else ""
+    return element("ul", *shown, class_="signals") + (
+        element("details", element("summary", about), below) if below else ""
+    )
 
 
 def _signal(table: Table, row: Row, sides: Sequence[str]) -> str:

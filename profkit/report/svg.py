@@ -223,7 +223,8 @@ def _evidence(table: Table) -> _Part:
             parts.append(element("text", side, x=0, y=y + 11, class_="muted"))
             if share is not None:
                 width = max(1.5, 110 * share)
-                parts.append(element("rect", x=x, y=y + 1, width=width, height=11, rx=2, class_=side))
+                kind = "candidate" if side == sides[-1] else "baseline"
+                parts.append(element("rect", x=x, y=y + 1, width=width, height=11, rx=2, class_=kind))
                 if limit is not None:
                     parts.append(element("rect", x=x + 110 * limit - 1, y=y - 1, width=2, height=15, class_="limit"))
                 x += 120

@@ -13,9 +13,9 @@ import pytest
 from profkit.model import Process, Run, Series, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline, wholetable
-from profkit.report.diffdoc import evidence_row
 from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
+from profkit.report.evidence_rows import evidence_row
 from profkit.report.multiples import MOST_PANELS, multiples
 from profkit.report.slopes import MOST_LABELS, slopes
 from profkit.report.wording import display_name
@@ -63,6 +63,27 @@ def test_bars_of_evidence_come_from_its_numbers(
 ) -> None:
     cells = evidence_row(evidence).cells[1:3]
     assert [cell.value for cell in cells if isinstance(cell, Measured)] == list(values)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "bars"),
+    [
+        # Shares are of all there is, whatever the other side is.
+        (Evidence("pressure", "share", 0.02, 0.04, reading="pressure"), [(0.02, None), (0.04, None)]),
+        # Cores end at the larger of what was asked for and what there is, with a line at the latter.
+        (
+            Evidence("demand", "cores", 1.0, 8.0, whole=(2.0, 4.0)),
+            [(pytest.approx(0.125), pytest.approx(0.25)), (pytest.approx(1.0), pytest.approx(0.5))],
+        ),
+        (Evidence("demand", "cores", 0.5, 1.0, whole=(4.0, 4.0)), [(0.125, 1.0), (0.25, 1.0)]),
+        (Evidence("main.queue", "s", 1.0, 3.0, whole=(10.0, 4.0)), [(0.1, None), (0.75, None)]),
+        # What has no whole is seen against the other side.
+        (Evidence("wall", "s", 1.0, 4.0), [(0.25, None), (1.0, None)]),
+        (Evidence("others", "cores", None, 1.75), [(None, None), (None, None)]),
+    ],
+)
+def test_bars_have_absolute_scales(evidence: Evidence, bars: list[tuple[float | None, float | None]]) -> None:
+    assert drawing.evidence_bars(evidence_row(evidence).cells[1:3]) == bars
 
 
 def test_a_waterfall_ends_where_the_candidate_does() -> None:

@@ -158,7 +158,8 @@ function startFlame() {
           return;
         }
         blocks.push(block(node, level, at, width));
-        deepest = Math.max(deepest, level);
+        // Rows of slivers alone are seen when one looks closer.
+        if (width > 0.012) deepest = Math.max(deepest, level);
         lay(children(node), level + 1, at);
         at += width;
       }
