@@ -482,7 +482,11 @@ class _Reader:
         return wait, min(max(0, thread.uncharged_blocked + off), most - wait)
 
     def _stack(self) -> list[tuple[int, int, int, int, int, int]]:
-        """Return the open calls, outermost first: edge's place, start, children, what was waited then, path's address."""
+        """Return the open calls, outermost first.
+
+        Each is the place of its edge, its start and what its callees took, what had been waited when it began, and
+        the address of its path.
+        """
         thread, file = self._thread, self._file
         size = file._call_bytes
         depth, rest = divmod(thread.top - thread.stack, size)

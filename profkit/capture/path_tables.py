@@ -1,7 +1,7 @@
 """From an agent's table of one thread to `Paths`: its calling contexts, without those that took next to nothing.
 
-A program that runs for hours has tens of thousands of contexts, most of them passed through once. What is left out is summed
-up in its place, so that the tree has all of the thread's time.
+A program that runs for hours has tens of thousands of contexts, most of them passed through once. What is left
+out is summed up in its place, so that the tree has all of the thread's time.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class ThreadTables:
     def profile(
         self, record: Record, table: ThreadTable
     ) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None, Paths | None]:
-        """Return one thread's profile with its open calls, the rows of those, what ran inside ranges, and its paths."""
+        """Return a thread's profile, open calls counted in, the rows of those, what ran inside ranges, its paths."""
         functions, edges, calls = table.functions, table.edges, table.open
         # Rows for every function that has an entry, is open, or occurs at an edge only (its caller is open).
         numbers = np.unique(

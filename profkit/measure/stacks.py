@@ -1,8 +1,9 @@
-"""Functions as they called each other, outermost first: the tree that a flame graph draws, with the sides' own seconds.
+"""Functions as they called each other, outermost first: the tree that a flame graph draws.
 
-Where the tracer kept calling contexts (`Thread.paths`), the tree is theirs. Where a file holds sums of caller–callee pairs
-alone, paths are made of those as gprof does (Graham, Kessler, McKusick 1982): a function is taken to divide its time over
-what it calls in the same way whoever called it. Such a tree says so in `StackTable.measured`.
+Where the tracer kept calling contexts (`Thread.paths`), the tree is theirs. Where a file holds sums of
+caller–callee pairs alone, paths are made of those as gprof does (Graham, Kessler, McKusick 1982): a function is
+taken to divide its time over what it calls in the same way whoever called it. Such a tree says so in
+`StackTable.measured`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ OTHERS = -1
 COVERED = 0.9
 #: Contexts that a tree holds.
 MOST_NODES = 3000
-#: Part (1) of a side's time from which a context is kept apart: less than a pixel, unless most of the time is waiting.
+#: Part (1) of a side's time from which a context is kept apart: less than a pixel, unless most of the time is
+#: waiting.
 LEAST_SHARE = 1e-4
 #: Calls inside each other that are followed.
 DEEPEST = 80
@@ -140,7 +142,10 @@ def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTa
     sizes = [len(paths) for _, _, (paths, _) in placed]
     starts = np.cumsum([0, *sizes])
     parent = np.concatenate(
-        [np.where(p.parent >= 0, p.parent + start, -1) for (_, _, (p, _)), start in zip(placed, starts, strict=False)]
+        [
+            np.where(p.parent >= 0, p.parent + start, -1)
+            for (_, _, (p, _)), start in zip(placed, starts, strict=False)
+        ]
     )
     row = np.concatenate(
         [np.where(p.function >= 0, rows[p.function], OTHERS) for _, _, (p, rows) in placed]
@@ -194,7 +199,11 @@ def _merged(
         here = np.flatnonzero(depth == level)
         outer = np.where(parent[here] >= 0, node[parent[here]], -1)
         # What was folded into its caller, as comprehensions are, is that.
-        same = (outer >= 0) & (row[here] == known_row[np.maximum(outer, 0)]) if size else np.zeros(len(here), bool)
+        same = (
+            (outer >= 0) & (row[here] == known_row[np.maximum(outer, 0)])
+            if size
+            else np.zeros(len(here), bool)
+        )
         node[here[same]] = outer[same]
         here, outer = here[~same], outer[~same]
         keys, place = np.unique((outer + 1) * span + row[here] + 1, return_inverse=True)
@@ -289,9 +298,7 @@ def stacks_of_pairs(
         np.array([nodes[i].depth for i in order], np.int32),
         row,
         np.array([nodes[i].again for i in order], np.bool_),
-        tuple(
-            _divided(calls[:, side], own[:, side], row, times) for side, times in enumerate(functions)
-        ),
+        tuple(_divided(calls[:, side], own[:, side], row, times) for side, times in enumerate(functions)),
         measured=False,
     )
 
@@ -300,14 +307,20 @@ def _divided(calls: Floats, own: Floats, row: Index, times: FunctionTimes) -> St
     """Divide self times as those of their functions are."""
     known = (row >= 0) & (times.tottime[row] > 0)
     parts = [
-        np.where(known, own * np.divide(part[row], times.tottime[row], where=known, out=np.zeros(len(row))), 0.0)
+        np.where(
+            known, own * np.divide(part[row], times.tottime[row], where=known, out=np.zeros(len(row))), 0.0
+        )
         for part in (times.queued, times.blocked)
     ]
     return StackSide(calls, own, *(np.minimum(part, own) for part in parts))
 
 
 def _grown(
-    caller: Index, callee: Index, pairs: Sequence[CallSide], functions: Sequence[FunctionTimes], totals: Floats
+    caller: Index,
+    callee: Index,
+    pairs: Sequence[CallSide],
+    functions: Sequence[FunctionTimes],
+    totals: Floats,
 ) -> tuple[list[_Node], dict[int, list[int]]]:
     n = len(functions[0].tottime)
     cumulative = np.array([side.cumtime for side in functions])
@@ -332,7 +345,11 @@ def _grown(
         nodes.append(node)
 
     share = (outermost / totals[:, None]).max(axis=0)
-    roots = [row for row in np.argsort(-share, kind="stable")[: MOST_NODES // 4].tolist() if share[row] >= LEAST_SHARE]
+    roots = [
+        row
+        for row in np.argsort(-share, kind="stable")[: MOST_NODES // 4].tolist()
+        if share[row] >= LEAST_SHARE
+    ]
     for row in roots:
         time = outermost[:, row]
         part = _ratio(time, cumulative[:, row])

@@ -1,8 +1,8 @@
 """By what chains of callers the functions of one thread were called: its calling contexts, as a tree.
 
-A path is a function and the path of what called it. What a row holds is of that path alone; what was called from it
-has rows of its own. Calls of a function that was open already are with the outermost one, so that no function is inside
-itself.
+A path is a function and the path of what called it. What a row holds is of that path alone; what was called
+from it has rows of its own. Calls of a function that was open already are with the outermost one, so that no
+function is inside itself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Paths:
     @staticmethod
     def columns() -> dict[str, np.dtype[Any]]:
         """Return names and dtypes of the columns."""
-        return column_dtypes(Paths)
+        return dict(column_dtypes(Paths))
 
     def validate(self, functions: int) -> Paths:
         """Check that the columns fit each other and a profile of so many functions, and return the paths themselves.

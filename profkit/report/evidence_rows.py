@@ -1,7 +1,7 @@
-"""`Evidence` → a row of a table: its words, and the sizes that bars are drawn of, on scales that do not depend on them.
+"""`Evidence` → a row of a table: its words, and the sizes of its bars, on scales that do not depend on them.
 
-Shares are of all there is, seconds of the active time, cores are seen against the CPUs available; only what has no such
-whole is drawn against its other side.
+Shares are of all there is, seconds of the active time, cores are seen against the CPUs available; only what has
+no such whole is drawn against its other side.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ Bools = npt.NDArray[np.bool_]
 class Slope:
     """One function between both rankings; a rank is ``None`` where that side has no such function.
 
-    `tone` is ``bad`` (more time) or ``good`` (less) for functions that are labelled, and empty for those that are only
-    drawn; `weight` is the part (1) of the greatest change in seconds.
+    `tone` is ``bad`` (more time) or ``good`` (less) for functions that are labelled, and empty for those that
+    are only drawn; `weight` is the part (1) of the greatest change in seconds.
     """
 
     name: str
@@ -232,8 +232,8 @@ class ProcessStates:
     Attributes
     ----------
     running, queued : float64 array, shape (bins,)
-        Threads on a CPU and threads that were ready to run without one, on average over each bin; NaN where the process
-        was not there.
+        Threads on a CPU and threads that were ready to run without one, on average over each bin; NaN where the
+        process was not there.
     """
 
     label: str

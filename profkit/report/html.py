@@ -1,10 +1,10 @@
 """`Document` → one HTML file that needs nothing else: no network, no library, no second file.
 
-The answer comes first: the verdict, the account, what to do, what it rests on. Then the pictures: the time line, the
-flame graph, the ranking, one table of functions. What is looked up is folded below. All text is written here as markup,
-so that it can be read without scripts, printed, and heard; the script of the page draws only what one moves about in. A
-Content Security Policy allows exactly this style and this script by their hashes, and no request at all, whatever a
-function is called. Returns a string and prints nothing.
+The answer comes first: the verdict, the account, what to do, what it rests on. Then the pictures: the time
+line, the flame graph, the ranking, one table of functions. What is looked up is folded below. All text is
+written here as markup, so that it can be read without scripts, printed, and heard; the script of the page draws
+only what one moves about in. A Content Security Policy allows exactly this style and this script by their
+hashes, and no request at all, whatever a function is called. Returns a string and prints nothing.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def _answer(document: Document) -> Iterator[str]:
     account = [_section(section, _blocks(section)) for section in _of_role(document, "account")]
     advice = [_section(section, _blocks(section)) for section in _of_role(document, "advice")]
     if _drawn(document):
-        advice += [_section(section, _blocks(section)) for section in _of_role(document, "") if _is_said(section)]
+        advice += [
+            _section(section, _blocks(section)) for section in _of_role(document, "") if _is_said(section)
+        ]
     beside = bool(advice) and any(
         isinstance(block, Waterfall) for section in _of_role(document, "account") for block in section.blocks
     )
@@ -196,7 +198,11 @@ def _pictures(document: Document) -> Iterator[str]:
         yield from (_section(section, _blocks(section)) for section in tables)
     if not _drawn(document):
         for section in _of_role(document, ""):
-            yield _fold(section.title, _blocks(section)) if section.detail else _section(section, _blocks(section))
+            yield (
+                _fold(section.title, _blocks(section))
+                if section.detail
+                else _section(section, _blocks(section))
+            )
 
 
 def _folded(document: Document) -> Iterator[str]:
@@ -253,8 +259,8 @@ def _slopes(slopes: Slopes) -> str:
     more = f" {slopes.hidden:,} more moved; the table below marks them." if slopes.hidden else ""
     if named:
         said = (
-            "Functions that moved beyond the noise are named: red took more seconds, blue fewer, the thicker the more. "
-            f"Functions that wait are left out.{more}"
+            "Functions that moved beyond the noise are named: red took more seconds, blue fewer, the thicker the "
+            f"more. Functions that wait are left out.{more}"
         )
     else:
         said = "No function moved beyond the noise."

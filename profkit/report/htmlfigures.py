@@ -53,8 +53,8 @@ def calls_part(graph: CallGraph, *, compared: bool) -> str:
         else ""
     )
     made = (
-        "One function stands in the middle, with those that call it above and those that it calls below: what was measured "
-        f"of each pair. {colour}{left}"
+        "One function stands in the middle, with those that call it above and those that it calls below: what was "
+        f"measured of each pair. {colour}{left}"
     )
     controls = element(
         "div",
@@ -81,25 +81,38 @@ def stacks_section(graph: StackGraph) -> str:
     """Frame the flame graph."""
     compared = graph.before is not None
     per = graph.after.iterations is not None
-    parts = ["Each block is a function, called by the one above it; its width is the time that it took with all it called."]
+    parts = [
+        "Each block is a function, called by the one above it; its width is the time that it took with all it called."
+    ]
     if compared:
-        parts.append("Red blocks themselves take more in the candidate, blue ones less; grey ones are unchanged.")
+        parts.append(
+            "Red blocks themselves take more in the candidate, blue ones less; grey ones are unchanged."
+        )
     if per:
         parts.append("Times are per iteration.")
     if graph.waits:
-        parts.append("The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU.")
+        parts.append(
+            "The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU."
+        )
     if not graph.measured:
         parts.append(
-            "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the same way "
-            "whoever called it."
+            "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
+            "same way whoever called it."
         )
-    measures = (("active", "running + queued"), ("running", "running"), ("queued", "queued"), ("all", "all, off the CPU too"))
+    measures = (
+        ("active", "running + queued"),
+        ("running", "running"),
+        ("queued", "queued"),
+        ("all", "all, off the CPU too"),
+    )
     options = "".join(element("option", text, value=value) for value, text in measures)
     controls = element(
         "div",
         _button("Whole", "Show everything again", id="flame-whole", disabled=True),
         _find("flame-find", "Search"),
-        _choice("flame-side", "Width by", (("after", "candidate"), ("before", "baseline"))) if compared else "",
+        _choice("flame-side", "Width by", (("after", "candidate"), ("before", "baseline")))
+        if compared
+        else "",
         element("label", element("span", "Time "), element("select", options, id="flame-measure"))
         if graph.waits
         else "",

@@ -1,6 +1,7 @@
 """Results → the figures of a page: what is drawn beside the sections of a `Document`.
 
-Puts together what `slopes`, `wholetable`, `stackgraph`, `timeline` and `multiples` lay out. Only renderers that draw ask for it.
+Puts together what `slopes`, `wholetable`, `stackgraph`, `timeline` and `multiples` lay out. Only renderers that
+draw ask for it.
 """
 
 from __future__ import annotations

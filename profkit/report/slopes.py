@@ -26,7 +26,11 @@ def slopes(diff: Diff) -> Slopes | None:
     before, after = table.baseline, table.candidate
     times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)
     marked = np.array(
-        [i for i in np.flatnonzero(table.anomalous).tolist() if not is_wait(table.name[i], table.keys[i].root)],
+        [
+            i
+            for i in np.flatnonzero(table.anomalous).tolist()
+            if not is_wait(table.name[i], table.keys[i].root)
+        ],
         np.intp,
     )
     most = float(np.abs(times[1] - times[0])[marked].max(initial=0.0)) or 1.0

@@ -1,7 +1,7 @@
 """`Diff` or `Run` → the flame graph: calling contexts with the seconds of one side or of both.
 
-Takes the tree from `measure.stacks`, and the number of iterations where both sides have some. Where a side's waiting was
-not measured, no part of its time is said to be waiting.
+Takes the tree from `measure.stacks`, and the number of iterations where both sides have some. Where a side's
+waiting was not measured, no part of its time is said to be waiting.
 """
 
 from __future__ import annotations

@@ -226,7 +226,9 @@ def _evidence(table: Table) -> _Part:
                 kind = "candidate" if side == sides[-1] else "baseline"
                 parts.append(element("rect", x=x, y=y + 1, width=width, height=11, rx=2, class_=kind))
                 if limit is not None:
-                    parts.append(element("rect", x=x + 110 * limit - 1, y=y - 1, width=2, height=15, class_="limit"))
+                    parts.append(
+                        element("rect", x=x + 110 * limit - 1, y=y - 1, width=2, height=15, class_="limit")
+                    )
                 x += 120
             room = 36 if share is not None else 54
             parts.append(element("text", escape(shorten_middle(text, room)), x=x, y=y + 11, class_="text"))

@@ -118,9 +118,7 @@ def _shortest(every: Sequence[Ranges]) -> float:
     return float(np.partition(durations, len(durations) - MOST_RANGES)[len(durations) - MOST_RANGES])
 
 
-def _track(
-    process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats, shortest: float
-) -> Track:
+def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats, shortest: float) -> Track:
     named = next((thread.name for thread in process.threads if thread.tid == tid), "")
     label = f"{label_of(process)} · {clean(named) or tid}"
     of_thread = np.flatnonzero((ranges.thread == tid) & (ranges.kind != MARK))

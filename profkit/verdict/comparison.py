@@ -52,8 +52,8 @@ from profkit.measure.settings import Setting, differences
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
 from profkit.measure.signs import lump_size, matched, noisier, signs
-from profkit.measure.starvation import starvation
 from profkit.measure.stacks import PlacedPaths, StackTable, placed_paths, stacks_of_paths
+from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows

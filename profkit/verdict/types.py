@@ -256,7 +256,7 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """The whole result of ``profkit diff``, before it is laid out; `calls` and `stacks` only where they were requested.
+    """The whole result of ``profkit diff``, before it is laid out; `calls` and `stacks` only where requested.
 
     `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known).
     """

@@ -1,4 +1,4 @@
-"""By what chains of callers functions were called: real programs under the real command, and what a page makes of it."""
+"""By what chains of callers functions were called: real programs under the real command, and their pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from tests.requirements import require
 
 INJECT = Path(records.__file__).parent / "agent" / "inject"
 
-#: `leaf` is called by two functions, with another amount of work from each; `down` calls itself, `even` and `odd` each other.
+#: `leaf` is called by two functions, with another amount of work from each; `down` calls itself, `even` and
+#: `odd` each other.
 PROGRAM = """
 import sys, threading, time
 def leaf(n): return sum(i * i for i in range(n))
@@ -65,7 +66,11 @@ def chains(thread: Thread) -> dict[tuple[str, ...], tuple[int, float]]:
     names: list[tuple[str, ...]] = []
     for at in range(len(paths)):
         row, parent = int(paths.function[at]), int(paths.parent[at])
-        name = "…" if row < 0 else profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
+        name = (
+            "…"
+            if row < 0
+            else profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
+        )
         names.append((*(names[parent] if parent >= 0 else ()), name))
         calls, seconds = found.get(names[-1], (0, 0.0))
         found[names[-1]] = calls + int(paths.ncalls[at]), seconds + float(within[at])
@@ -85,13 +90,17 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
         for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
             assert theirs is not None
             assert ours.sum() == pytest.approx(theirs.sum(), rel=1e-6, abs=1e-9)
-        of_function = np.bincount(paths.function[paths.function >= 0], paths.tottime[paths.function >= 0], len(profile))
+        of_function = np.bincount(
+            paths.function[paths.function >= 0], paths.tottime[paths.function >= 0], len(profile)
+        )
         assert (of_function <= profile.tottime + 1e-9).all()
     for thread in (thread for thread in threads if thread.name in ("MainThread", "other")):
         found = chains(thread)
         (top,) = {chain[: chain.index("many") + 1] for chain in found if "many" in chain}
         assert found[(*top, "left", "leaf")][0] == 5
-        (of_right,) = [count for chain, (count, _) in found.items() if chain[-1] == "leaf" and "right" in chain]
+        (of_right,) = [
+            count for chain, (count, _) in found.items() if chain[-1] == "leaf" and "right" in chain
+        ]
         assert of_right == 15
         # Recursion is with the outermost call, its own function or not.
         assert found[(*top, "down")][0] == 50 * 301
@@ -110,7 +119,9 @@ def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
             timeout=60,
         )
         assert done.returncode == 0
-    subprocess.run(profkit_command("diff", "a.prof", "b.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(
+        profkit_command("diff", "a.prof", "b.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60
+    )
     text = (tmp_path / "page.html").read_text()
     assert "reconstructed" not in text
     data = json.loads(text.split('id="data">', 1)[1].split("</script>", 1)[0])
@@ -123,9 +134,9 @@ def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
     ):
         around = [*around[:depth], names[row] if row >= 0 else "…"]
         if around[-1] == "leaf":
-            calls.setdefault(next(name for name in reversed(around) if name in ("left", "right", "down")), []).append(
-                after - before
-            )
+            calls.setdefault(
+                next(name for name in reversed(around) if name in ("left", "right", "down")), []
+            ).append(after - before)
     assert calls["left"] == [0, 0]
     assert sum(calls["right"]) == 20
 
@@ -137,13 +148,16 @@ def test_a_file_of_another_profiler_says_that_its_stacks_are_reconstructed(tmp_p
     profiler = cProfile.Profile()
     profiler.runcall(lambda: [leaf(50_000) for _ in range(20)])
     profiler.dump_stats(tmp_path / "plain.prof")
-    subprocess.run(profkit_command("show", "plain.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(
+        profkit_command("show", "plain.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60
+    )
     text = (tmp_path / "page.html").read_text()
     assert "Stacks are reconstructed from pairs of caller and callee" in text
     assert '"measured":false' in text
 
 
-#: More chains of callers than a tracer keeps: each of 9 functions calls all that are not open yet. It then waits to be killed.
+#: More chains of callers than a tracer keeps: each of 9 functions calls all that are not open yet. It then
+#: waits to be killed.
 CHAINS = """
 import os
 def make(name):
@@ -167,7 +181,11 @@ def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> 
     assert done.returncode == -signal.SIGKILL
     (path,) = tmp_path.glob("*" + RESERVE_SUFFIX)
     (table,) = decode_tables(path.read_bytes()).threads(None, {}, {})
-    most = int(re.search(r"MOST_PATHS = (\d+)", (Path(compiled.__file__).parent / "tracer" / "paths.h").read_text())[1])  # type: ignore[index]
+    most = int(
+        re.search(r"MOST_PATHS = (\d+)", (Path(compiled.__file__).parent / "tracer" / "paths.h").read_text())[
+            1
+        ]
+    )  # type: ignore[index]
     paths = table.paths
     assert paths is not None
     # One more for each that others were called from.
@@ -175,5 +193,7 @@ def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> 
     assert (paths.function < 0).any()
     calls = table.functions.calls.sum() + len(table.open.function)
     assert paths.calls.sum() == calls
-    assert paths.tottime.sum() == pytest.approx(table.functions.tottime.sum() + table.open.own.sum(), rel=1e-9)
+    assert paths.tottime.sum() == pytest.approx(
+        table.functions.tottime.sum() + table.open.own.sum(), rel=1e-9
+    )
     assert depths(paths.parent).max() < 40

@@ -182,7 +182,9 @@ def test_of_many_processes_those_that_did_most_have_a_time_line_while_they_were_
         processes.append(Process(i + 1, rank=i, role="rank", threads=(thread(i + 1, ""),), samples=samples))
     side = timeline.timeline_side("", Run("r", tuple(processes)))
     assert side is not None
-    assert [states.label for states in side.processes] == [f"rank {i}" for i in range(3, timeline.MOST_PROCESSES + 3)]
+    assert [states.label for states in side.processes] == [
+        f"rank {i}" for i in range(3, timeline.MOST_PROCESSES + 3)
+    ]
     assert side.processes_left_out == 3
     there = np.isfinite(side.processes[0].running)
     assert there.sum() == pytest.approx(timeline.BINS / side.seconds, abs=2)

@@ -67,7 +67,13 @@ def test_pairs_become_paths_whose_times_add_up() -> None:
         [0.0, 0.0, 0.0, 0.7],
     )
     assert not table.measured
-    assert list(zip(table.depth.tolist(), table.row.tolist(), strict=True)) == [(0, 0), (1, 1), (2, 3), (1, 2), (2, 3)]
+    assert list(zip(table.depth.tolist(), table.row.tolist(), strict=True)) == [
+        (0, 0),
+        (1, 1),
+        (2, 3),
+        (1, 2),
+        (2, 3),
+    ]
     assert within(table) == pytest.approx([6.0, 3.0, 2.0, 2.0, 1.5])
     assert table.sides[0].own == pytest.approx([1.0, 1.0, 2.0, 0.5, 1.5])
     assert table.sides[0].queued == pytest.approx([0.0, 0.0, 0.4, 0.0, 0.3])
@@ -86,7 +92,7 @@ def test_what_is_too_short_is_one_block_and_its_time_is_kept() -> None:
     n = 2000
     pairs = [Pair(0, i, 1e-4, 1e-4) for i in range(1, n + 1)] + [Pair(0, n + 1, 5.0, 5.0)]
     own = [1.0] + [1e-4] * n + [5.0]
-    table = tree(own, [6.0 + n * 1e-4] + own[1:], pairs)
+    table = tree(own, [6.0 + n * 1e-4, *own[1:]], pairs)
     assert table.row.tolist() == [0, n + 1, OTHERS]
     assert table.sides[0].own == pytest.approx([1.0, 5.0, n * 1e-4])
 
@@ -114,7 +120,9 @@ def test_nothing_took_time() -> None:
     assert stacks_of_pairs(empty, empty, (pairs,), (none,)) is None
 
 
-def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(tmp_path: pytest.TempPathFactory) -> None:
+def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(
+    tmp_path: pytest.TempPathFactory,
+) -> None:
     def leaf() -> int:
         return sum(i * i for i in range(20_000))
 
