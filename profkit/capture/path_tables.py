@@ -17,7 +17,7 @@ from profkit.model.paths import Paths, with_callees
 __all__ = ["LEAST_SHARE", "paths_of"]
 
 #: Part (1) of its thread's time, with all that is called from it, from which a context is kept.
-LEAST_SHARE = 5e-5
+LEAST_SHARE = 2e-5
 
 
 def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:

@@ -11,7 +11,7 @@
 #include "tables.h"
 
 /* Paths of a thread. Where there are more, calls are booked with the path around them, under one that stands for all. */
-enum { MOST_PATHS = 40000 };
+enum { MOST_PATHS = 150000 };
 
 struct path {
     _Atomic uint32_t kind;  /* an entry_kind, stored last */
