@@ -30,7 +30,7 @@ from fuzz.mutate import TEXTS, packed, unpacked
 from fuzz.target import SEEDS
 from profkit.capture.agent.record_file import WIDTHS
 from profkit.formats import load_run, write_run
-from profkit.model import Profile, RangeCalls, Ranges, Run, Thread
+from profkit.model import Paths, Profile, RangeCalls, Ranges, Run, Thread
 from profkit.model.columns import column_dtypes
 
 __all__ = ["make"]
@@ -202,6 +202,7 @@ def _shrunk_thread(thread: Thread) -> Thread:
             if place[call.function] >= 0
         ),
         range_calls=None if calls is None else _shrunk_calls(calls, place, len(keep)),
+        paths=None if thread.paths is None else _shrunk_paths(thread.paths, place, len(keep)),
     )
 
 
@@ -220,6 +221,14 @@ def _shrunk_ranges(ranges: Ranges) -> Ranges:
     columns["parent"] = np.where(columns["parent"] < _RANGES, columns["parent"], -1).astype(np.int32)
     strings, columns = _strings(ranges.strings, columns, ("name", "domain", "category"))
     return replace(ranges, strings=strings, **columns).validate()
+
+
+def _shrunk_paths(paths: Paths, place: np.ndarray[Any, Any], functions: int) -> Paths:
+    columns = {name: getattr(paths, name)[:_RANGES] for name in Paths.columns()}
+    columns["function"] = np.where(
+        columns["function"] >= 0, place[np.maximum(columns["function"], 0)], -1
+    ).astype(np.int32)
+    return Paths(**columns).validate(functions)
 
 
 def _shrunk_calls(calls: RangeCalls, place: np.ndarray[Any, Any], functions: int) -> RangeCalls:

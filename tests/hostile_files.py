@@ -19,6 +19,7 @@ from profkit.model import (
     Job,
     Notice,
     OpenCall,
+    Paths,
     Process,
     Profile,
     RangeCalls,
@@ -75,6 +76,19 @@ def _inside(profile: Profile) -> RangeCalls:
     ).validate(len(profile))
 
 
+def _paths(profile: Profile) -> Paths:
+    """Say that the first function called the second, and that one others."""
+    seconds = np.array([0.25, 0.5, 0.125])
+    return Paths(
+        np.array([-1, 0, 1], np.int32),
+        np.array([0, 1, -1], np.int32),
+        np.array([1, 5, 9]),
+        seconds,
+        seconds / 2,
+        seconds * np.nan,
+    ).validate(len(profile))
+
+
 def _thread(thread: Thread, inside: bool) -> Thread:
     profile = _profile(thread.profile)
     return replace(
@@ -82,6 +96,7 @@ def _thread(thread: Thread, inside: bool) -> Thread:
         profile=profile,
         open_calls=(OpenCall(0, 1.5),) if len(profile) else (),
         range_calls=_inside(profile) if inside and len(profile) > 1 else None,
+        paths=_paths(profile) if inside and len(profile) > 1 else None,
     )
 
 

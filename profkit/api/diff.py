@@ -242,7 +242,8 @@ class Diff(Reported):
     ) -> DiffReport:
         """See `Reported`."""
         if drawn and self._result.calls is None:
-            self._result = replace(self._result, calls=self._asked.result(True).calls)
+            drawn_too = self._asked.result(True)
+            self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
             self.__dict__.pop("_masked", None)
         if full_paths:
             return DiffReport(self._result, self._first, attachment, explain)

@@ -27,13 +27,14 @@ from profkit.formats.regular_file import read_regular
 __all__ = ["MAGIC", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
 
 MAGIC = b"PFKCALLS"
-_VERSION = 1
-_HEADER = struct.Struct("<8s9I4xqqqqdQQ")
+_VERSION = 2
+_HEADER = struct.Struct("<8s10I8xqqqqdQQ")
+_CLOCK_TURN = 48
 _HEADER_BYTES = 4096
 _MOST_BYTES = 2**32
 
 _TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
-_FUNCTION, _EDGE, _CONTEXT, _ROW = range(1, 5)
+_FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH = range(1, 6)
 _NAME_FILE, _NAME_FUNCTION = 1, 2
 _IS_OWN = 1
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
@@ -42,9 +43,9 @@ _OWN_METHOD = b" of 'profkit_tracer."
 _BLOCK = struct.Struct("<3I4x")
 _NAME = struct.Struct("<6I")
 _TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqQQiI3?60s")
-_CALL = struct.Struct("<Qqqqq")
+_CALL = struct.Struct("<QqqqqQ")
 #: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
-_LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 96, 32)
+_LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 96, 32, 48)
 _MOST_STRUCTURE = 4096
 
 _MOST_CALLS = 2**53
@@ -162,7 +163,7 @@ class MappedTables:
             raise MemberError(
                 f"made by another version of profkit, in format {header[1]} where this one reads {_VERSION}"
             )
-        sizes = header[3:8]
+        sizes = header[3:9]
         if header[2] != _HEADER_BYTES or any(
             not least <= size <= _MOST_STRUCTURE or size % 8
             for size, least in zip(sizes, _LEAST, strict=True)
@@ -171,11 +172,13 @@ class MappedTables:
         self._table_bytes, self._call_bytes = sizes[:2]
         self._strides = {
             kind: (size + 15) // 16 * 16
-            for kind, size in zip((_FUNCTION, _EDGE, _CONTEXT, _ROW), (*sizes[2:], sizes[3]), strict=True)
+            for kind, size in zip(
+                (_FUNCTION, _EDGE, _CONTEXT, _PATH, _ROW), (*sizes[2:], sizes[3]), strict=True
+            )
         }
-        self.pid: int = header[8]
+        self.pid: int = header[9]
         self._clock = _clock(data, header)
-        self._epoch, missed = header[15:17]
+        self._epoch, missed = header[16:18]
         self._data = data
         self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
@@ -346,13 +349,13 @@ class MappedTables:
 
 
 def _clock(data: bytes, header: tuple[Any, ...]) -> _Clock:
-    began_ticks, began_ns, ticks, ns, rate = header[10:15]
-    (turn,) = struct.unpack_from("<I", data, 44)
+    began_ticks, began_ns, ticks, ns, rate = header[11:16]
+    (turn,) = struct.unpack_from("<I", data, _CLOCK_TURN)
     if not _LEAST_RATE < rate < _MOST_RATE or not (
         0 <= began_ns < _MOST_TICKS and 0 <= began_ticks < _MOST_TICKS
     ):
         raise MemberError("damaged: its clock is none")
-    if not header[9]:
+    if not header[10]:
         return _Clock(0, 0, 1.0)
     if turn % 2 == 0 and began_ticks < ticks < _MOST_TICKS and began_ns < ns < _MOST_TICKS:
         measured = (ns - began_ns) / (ticks - began_ticks)
@@ -381,8 +384,9 @@ class _Reader:
         self._code = np.array(codes, np.int64)
         self._edges = places[_EDGE]
         self._rows = places[_ROW]
-        contexts = places[_CONTEXT]
+        contexts, paths = places[_CONTEXT], places[_PATH]
         self._contexts = contexts[np.argsort(file.half(contexts, 4), kind="stable")]
+        self._paths = paths[np.argsort(file.half(paths, 4), kind="stable")]
 
     def table(
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
@@ -397,8 +401,9 @@ class _Reader:
         functions = self._sums(edges)
         calls = self._open(now, pending)
         contexts, inside = self._read_contexts(now)
+        paths = self._read_paths(now, calls)
         return self._made(
-            edges, functions, calls, contexts, inside, measured=measured, name=self._name(names)
+            edges, functions, calls, contexts, inside, paths, measured=measured, name=self._name(names)
         )
 
     def _name(self, names: Mapping[int, str]) -> str:
@@ -479,8 +484,12 @@ class _Reader:
         wait = min(max(0, thread.uncharged_wait + waited), most)
         return wait, min(max(0, thread.uncharged_blocked + off), most - wait)
 
-    def _stack(self) -> list[tuple[int, int, int, int, int]]:
-        """Return the open calls, outermost first: the edge's place, start, children, and what was waited then."""
+    def _stack(self) -> list[tuple[int, int, int, int, int, int]]:
+        """Return the open calls, outermost first.
+
+        Each is the place of its edge, its start and what its callees took, what had been waited when it began, and
+        the address of its path.
+        """
         thread, file = self._thread, self._file
         size = file._call_bytes
         depth, rest = divmod(thread.top - thread.stack, size)
@@ -489,7 +498,7 @@ class _Reader:
             return []
         order = np.argsort(self._edges, kind="stable")
         edges = self._edges[order]
-        found: list[tuple[int, int, int, int, int]] = []
+        found: list[tuple[int, int, int, int, int, int]] = []
         for call in range(1, depth + 1):
             address, *times = _CALL.unpack_from(file._data, at + call * size)
             place = file.place_of(address)
@@ -513,7 +522,7 @@ class _Reader:
         stack = self._stack()
         callees = self._place(self._file.half(self._edges, 8))
         for depth in range(len(stack) - 1, -1, -1):
-            edge, start, children, wait_at_start, blocked_at_start = stack[depth]
+            edge, start, children, wait_at_start, blocked_at_start, _ = stack[depth]
             innermost = depth == len(stack) - 1
             total = now - start
             calls.append(
@@ -566,6 +575,41 @@ class _Reader:
         )
         return contexts, inside
 
+    def _read_paths(self, now: int, calls: Sequence[tuple[int, ...]]) -> types.Paths:
+        """Return calling contexts, those of open calls with what these took so far."""
+        file, at = self._file, self._paths
+        half, word = file.half, file.word
+        # Up to the first that was being made; the base, which is no context, has the number 0.
+        at = at[: int(np.argmin(np.append(half(at, 4) == np.arange(len(at)), False)))]
+        parents, called = half(at, 8), half(at, 12)
+        if (parents[1:] >= np.arange(1, len(at))).any():
+            raise MemberError("damaged: its calling contexts are in no order")
+        if not len(at):
+            return _NO_PATHS
+        columns = [word(at, offset) for offset in (16, 24, 32, 40)]
+        for call, (_, *_, where) in zip(calls, self._stack(), strict=True):
+            found = np.flatnonzero(at == file.place_of(where))
+            for column, more in zip(columns, (1, call[2], call[3], call[5]), strict=True):
+                column[found] += more
+        function = np.full(len(at), -1, np.int64)
+        known = called > 0
+        function[known] = self._shown(self._place(called[known]))
+        # The agent's own functions are left out, with what they called.
+        left_out = known & (function < 0)
+        while (left_out[parents] & ~left_out).any():
+            left_out |= left_out[parents]
+        left_out[0] = True
+        kept = ~left_out
+        moved = np.cumsum(kept) - 1
+        return types.Paths(
+            np.where(parents[kept] > 0, moved[parents[kept]], -1),
+            function[kept],
+            self._counts(columns[0][kept]),
+            self._seconds(columns[1][kept]),
+            self._checked(columns[2][kept] / 1e9),
+            self._checked(columns[3][kept] / 1e9),
+        )
+
     def _shown(self, places: _Ints) -> _Ints:
         """Return the codes of functions, -1 for the agent's and for what is outside every call."""
         codes = self._code[places]
@@ -582,6 +626,7 @@ class _Reader:
         calls: Sequence[tuple[int, ...]],
         contexts: types.Contexts,
         inside: types.Inside,
+        paths: types.Paths,
         *,
         measured: bool,
         name: str,
@@ -636,6 +681,7 @@ class _Reader:
             ),
             contexts=contexts,
             inside=inside,
+            paths=paths,
         )
 
     def _waiting(
@@ -663,6 +709,7 @@ class _Reader:
 
 
 _NO_INTS, _NO_FLOATS = np.zeros(0, np.int64), np.zeros(0)
+_NO_PATHS = types.Paths(_NO_INTS, _NO_INTS, _NO_INTS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
 _NO_WAITING = types.Waiting(_NO_INTS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
 
 
@@ -679,6 +726,7 @@ def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
         open=types.Open(ints, floats, floats),
         contexts=types.Contexts(ints, ints, ints, ints, ints),
         inside=types.Inside(ints, ints, ints, floats, floats, floats),
+        paths=_NO_PATHS,
     )
 
 

@@ -133,8 +133,20 @@ class Inside:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Paths:
+    """What ran by what chain of callers; `parent` is an earlier row or −1, `function` −1 for calls without a path."""
+
+    parent: Ints
+    function: Ints
+    calls: Ints
+    tottime: Floats
+    wait: Floats
+    blocked: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
-    """What one thread did."""
+    """What one thread did; `paths` is ``None`` where its tracer keeps none."""
 
     native: int | None
     name: str
@@ -145,6 +157,7 @@ class ThreadTable:
     open: Open
     contexts: Contexts
     inside: Inside
+    paths: Paths | None = None
 
 
 @dataclass(frozen=True, slots=True)

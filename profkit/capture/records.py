@@ -296,7 +296,9 @@ def _process(name: str, value: Any) -> SeenProcess:
 
 _READING = Codec(Reading)
 _MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
-_TABLE_HEAD = Codec(ThreadTable, elsewhere=("functions", "edges", "waiting", "open", "contexts", "inside"))
+_TABLE_HEAD = Codec(
+    ThreadTable, elsewhere=("functions", "edges", "waiting", "open", "contexts", "inside", "paths")
+)
 _NOTES = Codec(
     types.Notes,
     readers={

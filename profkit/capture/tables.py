@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from profkit.capture.path_tables import paths_of
 from profkit.capture.range_tables import range_calls
 from profkit.capture.record_types import Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
-from profkit.model import Edges, OpenCall, Process, Profile, RangeCalls
+from profkit.model import Edges, OpenCall, Paths, Process, Profile, RangeCalls
 
 __all__ = ["ThreadTables"]
 
@@ -55,8 +56,8 @@ class ThreadTables:
 
     def profile(
         self, record: Record, table: ThreadTable
-    ) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
-        """Return one thread's profile, its open calls counted in, the rows of those, and what ran inside ranges."""
+    ) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None, Paths | None]:
+        """Return a thread's profile, open calls counted in, the rows of those, what ran inside ranges, its paths."""
         functions, edges, calls = table.functions, table.edges, table.open
         # Rows for every function that has an entry, is open, or occurs at an edge only (its caller is open).
         numbers = np.unique(
@@ -108,7 +109,13 @@ class ThreadTables:
         )
         inside = range_calls(table, row_of)
         opened = tuple(map(OpenCall, rows.tolist(), calls.within.tolist()))
-        return profile.validate(), opened, None if inside is None else inside.validate(n)
+        paths = paths_of(table, row_of)
+        return (
+            profile.validate(),
+            opened,
+            None if inside is None else inside.validate(n),
+            None if paths is None else paths.validate(n),
+        )
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes

@@ -28,6 +28,7 @@ WEIGHTS: Mapping[str, int] = {
     "NVTX ranges": 120,
     "range contexts": 300,
     "functions inside ranges": 150,
+    "calling contexts": 150,
     "samples of threads": 120,
     "readings of the machine": 40,
     # A string itself, and what it is found by.

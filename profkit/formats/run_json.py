@@ -34,7 +34,7 @@ MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
 #: Beside the manifest in the same object.
 RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"), readers={"warnings": _notices})
 PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"), readers={"notes": _notices})
-THREAD = Codec(Thread, elsewhere=("profile", "range_calls"))
+THREAD = Codec(Thread, elsewhere=("profile", "range_calls", "paths"))
 
 
 class Rows:

@@ -37,6 +37,7 @@ from profkit.formats.run_columns import (
     gather,
     read_arrays,
 )
+from profkit.formats.run_paths import PathArrays, gather_paths, read_paths
 from profkit.formats.run_range_calls import RangeCallArrays, gather_range_calls, read_range_calls
 from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
 from profkit.formats.run_series import (
@@ -169,6 +170,7 @@ class _Columns:
         for name, values in itertools.chain(
             gather([thread.profile for thread in threads], self._strings[""]),
             gather_range_calls(inside, self._strings["range_contexts/"]),
+            gather_paths([thread.paths for thread in threads if thread.paths is not None]),
             gather_ranges(ranges, self._strings["ranges/"]),
             gather_samples([process.samples for process in processes if process.samples is not None]),
         ):
@@ -224,7 +226,9 @@ class _Documents:
 
     def __init__(self) -> None:
         self.all: list[dict[str, Any]] = []
-        self._rows = dict.fromkeys(("functions", "edges", "ranges", "samples", "contexts", "inside"), 0)
+        self._rows = dict.fromkeys(
+            ("functions", "edges", "ranges", "samples", "contexts", "inside", "paths"), 0
+        )
 
     def add(self, processes: Sequence[Process]) -> None:
         """Add some processes, whose rows are behind those of all before."""
@@ -249,6 +253,8 @@ class _Documents:
                 "contexts": self._next("contexts", len(thread.range_calls.parent)),
                 "functions": self._next("inside", len(thread.range_calls.context)),
             }
+        if thread.paths is not None:
+            fields["paths"] = self._next("paths", len(thread.paths))
         return fields
 
     def _next(self, what: str, count: int) -> list[int]:
@@ -265,7 +271,8 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
     path
         A file that `write_run` wrote.
     edges
-        Whether to load caller–callee sums; without them every ``profile.edges`` is ``None``.
+        Whether to load caller–callee sums and calling contexts; without them every ``profile.edges`` and
+        ``thread.paths`` is ``None``.
     processes
         Whether to read processes; without them a run is what its manifest says.
 
@@ -367,12 +374,13 @@ class _Archive:
         ranges = read_ranges(members)
         samples = read_samples(members)
         inside = read_range_calls(members)
+        paths = read_paths(members) if edges else None
         documents = self.json(_PROCESSES)
         if not isinstance(documents, list) or not documents:
             raise MemberError(f"{_PROCESSES} is not a list of processes")
         return tuple(
             [
-                _process(f"process {i}", value, arrays, ranges, samples, inside, edges)
+                _process(f"process {i}", value, arrays, ranges, samples, inside, paths)
                 for i, value in enumerate(documents)
             ]
         )
@@ -411,26 +419,28 @@ def _process(
     ranges: RangeArrays,
     samples: SampleArrays,
     inside: RangeCallArrays,
-    edges: bool,
+    paths: PathArrays | None,
 ) -> Process:
     fields = run_json.PROCESS.read_fields(name, value)
     threads = as_list(f"{name}.threads", value.get("threads", []))
     return Process(
         **fields,
         threads=tuple(
-            _thread(f"{name}.thread {i}", thread, arrays, inside, edges) for i, thread in enumerate(threads)
+            _thread(f"{name}.thread {i}", thread, arrays, inside, paths) for i, thread in enumerate(threads)
         ),
         ranges=ranges.ranges(f"{name}.ranges", value.get("ranges")),
         samples=samples.samples(f"{name}.samples", value.get("samples")),
     )
 
 
-def _thread(name: str, value: Any, arrays: Arrays, inside: RangeCallArrays, edges: bool) -> Thread:
+def _thread(
+    name: str, value: Any, arrays: Arrays, inside: RangeCallArrays, paths: PathArrays | None
+) -> Thread:
     fields = run_json.THREAD.read_fields(name, value)
     rows = arrays.rows.take(f"{name}.functions", value.get("functions"))
     n = rows.stop - rows.start
     links = None
-    if edges and value.get("edges") is not None:
+    if paths is not None and value.get("edges") is not None:
         links = arrays.links.take(f"{name}.edges", value["edges"])
     if any(not 0 <= call.function < n for call in fields.get("open_calls", ())):
         raise MemberError(f"{name}.open_calls points outside its {n} rows")
@@ -438,4 +448,5 @@ def _thread(name: str, value: Any, arrays: Arrays, inside: RangeCallArrays, edge
         arrays.profile(rows, links),
         **fields,
         range_calls=inside.calls(f"{name}.range_calls", value.get("range_calls"), n),
+        paths=None if paths is None else paths.paths(f"{name}.paths", value.get("paths"), n),
     )

@@ -2,6 +2,7 @@
 
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots
 from profkit.model.notices import Notice
+from profkit.model.paths import Paths
 from profkit.model.profile import Edges, Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
@@ -41,6 +42,7 @@ __all__ = [
     "Manifest",
     "Notice",
     "OpenCall",
+    "Paths",
     "Pool",
     "PoolOrigin",
     "Process",

@@ -27,6 +27,7 @@ from profkit.model.bounds import (
 )
 from profkit.model.keys import Roots
 from profkit.model.notices import Notice
+from profkit.model.paths import Paths
 from profkit.model.profile import Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
@@ -307,7 +308,8 @@ class Pool:
 class Thread:
     """One thread: its profile and what the kernel counted for it (``None``: not known).
 
-    `range_calls` says which of its functions ran inside which NVTX ranges, ``None`` where no tracer received any.
+    `range_calls` says which of its functions ran inside which NVTX ranges, ``None`` where no tracer received any;
+    `paths` by what chains of callers they were called, ``None`` where no tracer kept that.
     """
 
     profile: Profile
@@ -322,6 +324,7 @@ class Thread:
     voluntary_switches: Count | None = None
     involuntary_switches: Count | None = None
     range_calls: RangeCalls | None = None
+    paths: Paths | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +399,7 @@ class CallSums:
     """The calls of a run's processes, which may come in portions."""
 
     def __init__(self) -> None:
-        self._sums = np.zeros(6)
+        self._sums = np.zeros(7)
 
     def add(self, processes: Sequence[Process]) -> None:
         """Add those of some processes.
@@ -418,6 +421,7 @@ class CallSums:
                 [part.primitive_calls for part in edges],
                 [part.ncalls for part in inside],
                 [part.count for part in inside],
+                [thread.paths.ncalls for thread in threads if thread.paths is not None],
             )
         ):
             self._sums[i] += sum(float(np.abs(column).sum(dtype=np.float64)) for column in counts)

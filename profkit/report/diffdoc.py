@@ -21,13 +21,13 @@ from profkit.report.document import (
     Cell,
     Column,
     Document,
-    Measured,
     Note,
     Pair,
     Row,
     Section,
     Table,
 )
+from profkit.report.evidence_rows import evidence_row
 from profkit.report.inventory_sections import pool_differences
 from profkit.report.notices import notice_text
 from profkit.report.surroundings import reproduce_section, setting_sections
@@ -39,7 +39,6 @@ from profkit.report.wording import (
     comparison_block,
     cut_note,
     display_name,
-    evidence_texts,
     explain_sections,
     finding_text,
     location,
@@ -48,9 +47,9 @@ from profkit.report.wording import (
 )
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rules import RULES
-from profkit.verdict.types import Diff, Evidence, Verdict
+from profkit.verdict.types import Diff, Verdict
 
-__all__ = ["diff_document", "evidence_row"]
+__all__ = ["diff_document"]
 
 #: Functions that get a sentence; the others are in the table.
 MOST_SENTENCES = 10
@@ -163,23 +162,6 @@ def _account(diff: Diff) -> list[Section]:
     return [Section(title, (waterfall(diff.account),), role="account")]
 
 
-def evidence_row(evidence: Evidence) -> Row:
-    """One row of evidence: texts for reading, and the values for drawing."""
-    texts = evidence_texts(evidence)
-    values = tuple(
-        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-        for value in (evidence.baseline, evidence.candidate)
-    )
-    return Row(
-        (
-            texts.signal,
-            Measured(values[0], texts.baseline),
-            Measured(values[1], texts.candidate),
-            texts.says,
-        )
-    )
-
-
 def _evidence(diff: Diff) -> list[Section]:
     """What the verdict rests on, and how far the order of functions moved."""
     blocks: list[Block] = []
@@ -243,7 +225,7 @@ def _story(diff: Diff, limit: int) -> list[Section]:
     said = [f"{display_name(table.name[i])} {clean(moved_text(table, i))}." for i in shown]
     if len(shown) < len(rows):
         said.append(f"And {len(rows) - len(shown):,} more, marked ● below.")
-    return [Section("What moved beyond the noise", (Bullets(tuple(said)),))]
+    return [Section("What moved beyond the noise", (Bullets(tuple(said)),), role="moved")]
 
 
 def _moved(diff: Diff, limit: int) -> list[Section]:
@@ -260,13 +242,13 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     note = f"{small:,} below {units.share(SMALL_SHARE)} of the {changed} on both sides are not listed."
     if waits.all():
         none = "Nothing but waiting" if len(chosen) else "No function of either side has a partner that"
-        sections = [Section(title, (Note(f"{none} took noticeable time."),))]
+        blocks: tuple[Block, ...] = (Note(f"{none} took noticeable time."),)
     else:
-        sections = [Section(title, (_moved_table(diff, chosen[~waits], limit, note if small else ""),))]
+        blocks = (_moved_table(diff, chosen[~waits], limit, note if small else ""),)
+    sections = [Section(title, blocks, role="functions")]
     if waits.any():
-        sections.append(
-            Section("Waiting", (_moved_table(diff, chosen[waits], limit, WAITING_NOTE),), detail=True)
-        )
+        waiting = _moved_table(diff, chosen[waits], limit, WAITING_NOTE)
+        sections.append(Section("Waiting", (waiting,), detail=True, role="functions"))
     return sections
 
 
@@ -348,6 +330,7 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
                     title,
                     (Note(f"{text} {'It took no' if count == 1 else 'None of them took'} noticeable time."),),
                     detail=True,
+                    role="functions",
                 )
             )
             continue
@@ -360,7 +343,7 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
             Column("where", "path", 3),
         )
         note = f"{text} {left}".strip()
-        sections.append(Section(title, (Table(columns, rows, note),), detail=True))
+        sections.append(Section(title, (Table(columns, rows, note),), detail=True, role="functions"))
     return sections
 
 
@@ -391,7 +374,8 @@ def _trust(diff: Diff) -> list[Section]:
     warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if warnings:
         score = Note(f"Comparability {diff.comparability.score:.2f} of 1.")
-        sections.append(Section("How far the two sides can be compared", (score, Bullets(tuple(warnings)))))
+        blocks = (score, Bullets(tuple(warnings)))
+        sections.append(Section("How far the two sides can be compared", blocks, role="trust"))
     skipped = [
         f"{name}: {clean(notice_text(notice))}"
         for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))

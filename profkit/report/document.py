@@ -47,10 +47,16 @@ class Pair(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A value of evidence with its text; `value` is ``None`` for what has no size, such as a name."""
+    """A value of evidence with its text; `value` is ``None`` for what has no size, such as a name.
+
+    `whole` is what a bar of full length stands for, ``None`` where only the other side says how much it is;
+    `limit` is a value that the bar is to be seen against, such as the CPUs available.
+    """
 
     value: float | None
     text: str
+    whole: float | None = None
+    limit: float | None = None
 
 
 Cell: TypeAlias = "str | int | float | Pair | Measured | None"
@@ -215,8 +221,9 @@ Block: TypeAlias = "VerdictBlock | Waterfall | HeatMap | Facts | Table | Bullets
 class Section:
     """Blocks under one heading; what is `detail` may be folded away where the output can fold.
 
-    `role` says what it is for where a page gives that a place of its own: ``account``, ``evidence``, ``advice``,
-    ``reproduce`` (what only a reader elsewhere needs), or empty.
+    `role` says what it is for where a page gives that a place of its own: ``account``, ``evidence``,
+    ``advice``, ``trust`` (how far the sides can be compared), ``moved`` (sentences on functions), ``functions``
+    (their tables), ``iterations``, ``reproduce`` (what only a reader elsewhere needs), or empty.
     """
 
     title: str

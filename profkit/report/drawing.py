@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from profkit.report import units
-from profkit.report.document import Waterfall
+from profkit.report.document import Cell, Measured, Waterfall
 from profkit.report.figures import Slope, Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import cell_width, shorten_middle
@@ -21,6 +21,7 @@ __all__ = [
     "WATERFALL_ROW",
     "WATERFALL_WIDTH",
     "bar_shares",
+    "evidence_bars",
     "slopegraph",
     "slopes_height",
     "slopes_text",
@@ -35,7 +36,7 @@ SLOPES_WIDTH = 540.0
 _LEFT, _RIGHT = 116.0, 252.0
 _TOP, _BOTTOM = 34.0, 14.0
 #: Height of the part that ranks take, and of the place below it for functions that one side lacks.
-_PLOT, _ABSENT = 372.0, 34.0
+_PLOT, _ABSENT = 270.0, 34.0
 #: Least distance between two labels.
 _LINE = 17.0
 #: Columns that a name may take.
@@ -60,6 +61,21 @@ def bar_shares(before: float | None, after: float | None) -> tuple[float, float]
         return None
     most = max(before, after)
     return (before / most, after / most) if most > 0 and min(before, after) >= 0 else None
+
+
+def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | None]]:
+    """Lengths of the bars of a row of evidence, and where the limit of each is, 0 to 1; ``None`` without one.
+
+    Where both sides say what the whole is, bars are parts of that; else the longer one is the scale.
+    """
+    values = [cell if isinstance(cell, Measured) else Measured(None, "") for cell in cells]
+    if all(v.value is not None and v.value >= 0 and v.whole is not None for v in values):
+        return [
+            (min(1.0, (v.value or 0.0) / (v.whole or 1.0)), v.limit and min(1.0, v.limit / (v.whole or 1.0)))
+            for v in values
+        ]
+    shares = bar_shares(values[0].value, values[1].value) if len(values) == 2 else None
+    return [(share, None) for share in shares or (None,) * len(values)]
 
 
 def spans(waterfall: Waterfall) -> list[tuple[str, float, float]]:
@@ -203,7 +219,7 @@ def _line(line: Slope, x1: float, y1: float, x2: float, y2: float) -> str:
         element("title", escape(_described(line))),
         element("line", x1=x1, y1=y1, x2=x2, y2=y2),
         dots,
-        class_=f"slope {line.tone}{absent}",
+        class_=f"slope {line.tone}{absent} w{1 + int(2.99 * min(1.0, line.weight))}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a page draws, as values: slopes of ranks, every function, calls, a time line, processes side by side.
+"""What a page draws, as values: slopes of ranks, every function, calls, stacks, a time line, processes side by side.
 
 Figures hang on a `Document` beside its sections; renderers that cannot draw leave them out, and lose no fact by
 it that the sections contain. Nothing here computes, and nothing knows of pixels or colours.
@@ -21,8 +21,11 @@ __all__ = [
     "FunctionTable",
     "Multiples",
     "Panel",
+    "ProcessStates",
     "Slope",
     "Slopes",
+    "StackColumns",
+    "StackGraph",
     "Timeline",
     "TimelineSide",
     "Track",
@@ -38,8 +41,8 @@ Bools = npt.NDArray[np.bool_]
 class Slope:
     """One function between both rankings; a rank is ``None`` where that side has no such function.
 
-    `tone` is ``bad`` (more time), ``good`` (less) or ``wait`` (waits by design) for functions that are labelled,
-    and empty for those that are only drawn.
+    `tone` is ``bad`` (more time) or ``good`` (less) for functions that are labelled, and empty for those that
+    are only drawn; `weight` is the part (1) of the greatest change in seconds.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Slope:
     before_s: float
     after_s: float
     tone: str = ""
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +150,57 @@ class CallGraph:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class StackColumns:
+    """One side's self times by context, and the parts (1) of them that were queued and off the CPU.
+
+    Attributes
+    ----------
+    ncalls : float64 array, shape (n,)
+    own : float64 array, shape (n,)
+        Seconds.
+    queued, blocked : float64 array, shape (n,)
+        0 to 1.
+    iterations
+        By which the seconds are divided where both sides have some, else ``None``.
+    """
+
+    ncalls: Floats
+    own: Floats
+    queued: Floats
+    blocked: Floats
+    iterations: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackGraph:
+    """Calling contexts by rows of the `FunctionTable` beside it, as a tree in preorder.
+
+    Attributes
+    ----------
+    depth : int32 array, shape (n,)
+        A context is inside the last one before it with a lesser depth.
+    row : int32 array, shape (n,)
+        −1: calls that are too short to be kept apart.
+    again : bool array, shape (n,)
+        The function is open further out already, and is followed no further.
+    measured
+        Whether contexts were traced, rather than made of sums of caller and callee.
+    waits
+        Whether queueing and time off the CPU are known.
+    """
+
+    depth: Index
+    row: Index
+    again: Bools
+    after: StackColumns
+    before: StackColumns | None
+    measured: bool
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """One thread over time; seconds since the side's beginning.
+    """Ranges of one thread over time; seconds since the side's beginning.
 
     Attributes
     ----------
@@ -161,8 +214,6 @@ class Track:
         Of each range.
     left_out
         Ranges that are not here because they are short.
-    queued : float64 array, shape (bins,), or None
-        Share of each bin in which the thread was ready to run without a CPU; NaN where that was not sampled.
     """
 
     label: str
@@ -172,7 +223,22 @@ class Track:
     begin_s: Floats
     end_s: Floats
     left_out: int = 0
-    queued: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProcessStates:
+    """What the threads of one process did over time.
+
+    Attributes
+    ----------
+    running, queued : float64 array, shape (bins,)
+        Threads on a CPU and threads that were ready to run without one, on average over each bin; NaN where the
+        process was not there.
+    """
+
+    label: str
+    running: Floats
+    queued: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,8 +247,10 @@ class TimelineSide:
 
     Attributes
     ----------
-    tracks_left_out
-        Threads without a track here.
+    processes
+        Those that ran or queued most.
+    processes_left_out, tracks_left_out
+        Processes without states, and threads with ranges that have no track here.
     runnable, gpu : float64 array, shape (bins,), or None
         Threads of the machine that ran or could have run; utilisation of the GPUs, 0 to 1. NaN: not known.
     cpus
@@ -192,6 +260,8 @@ class TimelineSide:
     label: str
     seconds: float
     tracks: tuple[Track, ...]
+    processes: tuple[ProcessStates, ...] = ()
+    processes_left_out: int = 0
     tracks_left_out: int = 0
     runnable: Floats | None = None
     gpu: Floats | None = None
@@ -224,4 +294,4 @@ class Multiples:
     left_out: tuple[int, ...]
 
 
-Figure: TypeAlias = "Slopes | FunctionTable | CallGraph | Timeline | Multiples"
+Figure: TypeAlias = "Slopes | FunctionTable | CallGraph | StackGraph | Timeline | Multiples"

@@ -25,15 +25,16 @@ def function_sections(functions: Ranked, limit: int, by: str) -> list[Section]:
     """List the functions that work, then those that wait by design; ranks and shares are among all of them."""
     title = "Functions by self time" if by == "tottime" else "Functions by cumtime"
     if not len(functions):
-        return [Section("Functions", (Note("The profile holds no function."),))]
+        return [Section("Functions", (Note("The profile holds no function."),), role="functions")]
     work, waiting = _by_design(functions, limit)
     shown = len(work) + len(waiting)
     rest = cut_note(shown, len(functions), "functions")
     if not work:
-        return [Section(title, (_function_table(functions, waiting, by, rest),))]
-    sections = [Section(title, (_function_table(functions, work, by, rest),))]
+        return [Section(title, (_function_table(functions, waiting, by, rest),), role="functions")]
+    sections = [Section(title, (_function_table(functions, work, by, rest),), role="functions")]
     if waiting:
-        sections.append(Section("Waiting", (_function_table(functions, waiting, by, WAITING_NOTE),)))
+        table = _function_table(functions, waiting, by, WAITING_NOTE)
+        sections.append(Section("Waiting", (table,), role="functions"))
     return sections
 
 

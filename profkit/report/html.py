@@ -1,16 +1,17 @@
 """`Document` → one HTML file that needs nothing else: no network, no library, no second file.
 
-All text is written here as markup, so that it can be read without scripts, printed, and heard; the script of
-the page draws only what one moves about in (calls, time line, the table of every function). A Content Security
-Policy allows exactly this style and this script by their hashes, and no request at all, whatever a function is
-called. Returns a string and prints nothing.
+The answer comes first: the verdict, the account, what to do, what it rests on. Then the pictures: the time
+line, the flame graph, the ranking, one table of functions. What is looked up is folded below. All text is
+written here as markup, so that it can be read without scripts, printed, and heard; the script of the page draws
+only what one moves about in. A Content Security Policy allows exactly this style and this script by their
+hashes, and no request at all, whatever a function is called. Returns a string and prints nothing.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import TypeVar
@@ -38,26 +39,32 @@ from profkit.report.document import (
 )
 from profkit.report.drawing import (
     SLOPES_WIDTH,
-    WATERFALL_WIDTH,
-    bar_shares,
+    evidence_bars,
     slopegraph,
     slopes_height,
-    waterfall_drawing,
-    waterfall_height,
-    waterfall_text,
+    spans,
+    waterfall_rows,
 )
-from profkit.report.figures import CallGraph, FunctionTable, Multiples, Slopes, Timeline
-from profkit.report.htmlfigures import calls_section, functions_section, multiples_section, timeline_section
+from profkit.report.figures import CallGraph, FunctionTable, Multiples, Slopes, StackGraph, Timeline
+from profkit.report.htmlfigures import (
+    calls_part,
+    functions_section,
+    multiples_part,
+    stacks_section,
+    timeline_section,
+)
 from profkit.report.markup import element, escape
 from profkit.report.pagedata import page_json
 from profkit.report.text import unbroken
 
 __all__ = ["render"]
 
-_STYLES = ("colours.css", "page.css", "slopes.css", "waterfall.css", "heat.css", "figures.css")
-_SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "timeline.js", "page.js")
+_STYLES = ("colours.css", "page.css", "slopes.css", "heat.css", "figures.css", "flame.css")
+_SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeline.js", "page.js")
 #: What stands before the headline, so that good and bad do not differ by colour alone.
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
+#: Rows of evidence that are not folded.
+_FIRST_SIGNALS = 3
 #: Grounds of a heat map in ``heat.css``.
 _HEAT_LEVELS = 6
 _Kind = TypeVar("_Kind")
@@ -66,23 +73,14 @@ _Kind = TypeVar("_Kind")
 def render(document: Document) -> str:
     """Render a document as a page."""
     style, script = _assets()
-    slopes = _figure(document, Slopes)
     functions, calls = _figure(document, FunctionTable), _figure(document, CallGraph)
-    timeline, multiples = _figure(document, Timeline), _figure(document, Multiples)
+    stacks, timeline = _figure(document, StackGraph), _figure(document, Timeline)
     verdict = _verdict_of(document)
     title = document.title if verdict is None else f"{_named(verdict)} · {document.title}"
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    figures = [
-        ""
-        if calls is None or functions is None
-        else calls_section(calls, compared=functions.before is not None),
-        "" if timeline is None else timeline_section(timeline),
-        "" if multiples is None else multiples_section(multiples),
-        "" if functions is None else functions_section(functions),
-    ]
     head = "".join(
         (
             '<meta charset="utf-8">',
@@ -99,11 +97,11 @@ def render(document: Document) -> str:
             '<a class="skip" href="#answer">To the answer</a>',
             element("header", escape(document.title), class_="top"),
             '<main id="answer">',
-            *_lead(document, slopes),
-            *_rest(document, figures),
+            *_answer(document),
+            *_pictures(document),
+            *_folded(document),
             "</main>",
-            '<div id="tip" role="tooltip" hidden></div>',
-            f'<script type="application/json" id="data">{page_json(functions, calls, timeline)}</script>',
+            f'<script type="application/json" id="data">{page_json(functions, calls, stacks, timeline)}</script>',
             f"<script>{script}</script>",
         )
     )
@@ -137,42 +135,116 @@ def _named(verdict: VerdictBlock) -> str:
     return f"{verdict.headline} ({verdict.cause})" if verdict.cause else verdict.headline
 
 
-def _lead(document: Document, slopes: Slopes | None) -> Iterator[str]:
-    """What is seen first: the verdict, what it rests on beside the ranks, and what to do."""
+def _of_role(document: Document, role: str) -> list[Section]:
+    return [section for section in document.sections[1:] if section.role == role]
+
+
+def _blocks(section: Section) -> str:
+    return "".join(map(_block, section.blocks))
+
+
+def _answer(document: Document) -> Iterator[str]:
+    """What is seen first: the verdict, where the time went beside what to do, and what that rests on."""
     if _verdict_of(document) is None:
         yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
-        yield '<section class="first">' + "".join(map(_block, section.blocks)) + "</section>"
-    for section in document.sections[1:]:
-        if section.role == "account":
-            yield _section(section, "".join(map(_block, section.blocks)))
-    evidence = [s for s in document.sections[1:] if s.role == "evidence"]
-    if evidence or slopes is not None:
-        yield '<div class="pair">'
-        for section in evidence:
-            yield _section(section, "".join(_evidence(b) for b in section.blocks))
-        if slopes is not None:
-            yield _slopes(slopes)
-        yield "</div>"
-    for section in document.sections[1:]:
-        if section.role == "advice":
-            yield _section(section, "".join(map(_block, section.blocks)))
+        yield '<section class="first">' + _blocks(section) + "</section>"
+    account = [_section(section, _blocks(section)) for section in _of_role(document, "account")]
+    advice = [_section(section, _blocks(section)) for section in _of_role(document, "advice")]
+    if _drawn(document):
+        advice += [
+            _section(section, _blocks(section)) for section in _of_role(document, "") if _is_said(section)
+        ]
+    beside = bool(advice) and any(
+        isinstance(block, Waterfall) for section in _of_role(document, "account") for block in section.blocks
+    )
+    if beside:
+        yield element("div", *account, element("div", *advice), class_="pair account")
+    else:
+        yield from account
+    for section in _of_role(document, "trust"):
+        score, *rest = section.blocks
+        about = f"{section.title}: {score.text}" if isinstance(score, Note) else section.title
+        yield _fold(about, "".join(map(_block, rest)))
+    for section in _of_role(document, "evidence"):
+        yield _section(section, _evidence(section.blocks))
+    if not beside:
+        yield from advice
 
 
-def _rest(document: Document, figures: list[str]) -> Iterator[str]:
-    sections = [s for s in document.sections[1:] if not s.role]
-    for section in sections:
-        if not section.detail:
-            yield _section(section, "".join(map(_block, section.blocks)))
-    yield from figures
-    for section in sections:
-        if section.detail:
-            yield element(
-                "details",
-                element("summary", element("h2", escape(section.title))),
-                *map(_block, section.blocks),
-                class_="card",
+def _pictures(document: Document) -> Iterator[str]:
+    """What is drawn, and without a drawing of functions every section there is."""
+    timeline, stacks = _figure(document, Timeline), _figure(document, StackGraph)
+    functions, slopes = _figure(document, FunctionTable), _figure(document, Slopes)
+    for section in _of_role(document, "iterations"):
+        yield _section(section, _said_first(section, "In each iteration"))
+    if timeline is not None:
+        yield timeline_section(timeline)
+    if stacks is not None and functions is not None:
+        yield stacks_section(stacks)
+    moved = [_section(section, _blocks(section)) for section in _of_role(document, "moved")]
+    if slopes is not None:
+        yield element("div", _slopes(slopes), *moved, class_="pair")
+    else:
+        yield from moved
+    tables = _of_role(document, "functions")
+    if functions is not None:
+        # A script draws one table of all; what reads without one has these.
+        yield functions_section(
+            functions,
+            "".join(element("h3", escape(section.title)) + _blocks(section) for section in tables),
+        )
+    else:
+        yield from (_section(section, _blocks(section)) for section in tables)
+    if not _drawn(document):
+        for section in _of_role(document, ""):
+            yield (
+                _fold(section.title, _blocks(section))
+                if section.detail
+                else _section(section, _blocks(section))
             )
+
+
+def _folded(document: Document) -> Iterator[str]:
+    """What is looked up: who calls whom, processes, machines and settings, how to reproduce."""
+    functions, calls = _figure(document, FunctionTable), _figure(document, CallGraph)
+    multiples = _figure(document, Multiples)
+    if calls is not None and functions is not None:
+        yield _fold("Who calls whom", calls_part(calls, compared=functions.before is not None), "calls")
+    if multiples is not None:
+        yield _fold("Process by process", multiples_part(multiples))
+    if _drawn(document):
+        for section in _of_role(document, ""):
+            if not _is_said(section):
+                yield _fold(section.title, _blocks(section))
+    for section in _of_role(document, "reproduce"):
+        yield _fold(section.title, _blocks(section))
+
+
+def _said_first(section: Section, tables: str) -> str:
+    """Sentences and facts, with the tables folded below them."""
+    said = [block for block in section.blocks if isinstance(block, (Facts, Note))]
+    rest = [block for block in section.blocks if not isinstance(block, (Facts, Note))]
+    notes = [block for block in said if isinstance(block, Note) and not block.tone]
+    first = "".join(_block(block) for block in said if block not in notes)
+    folded = "".join(map(_block, (*rest, *notes)))
+    return first + element("details", element("summary", escape(tables)), folded)
+
+
+def _drawn(document: Document) -> bool:
+    """Whether it is a run or a comparison, whose functions are drawn, rather than a study of its own."""
+    return _figure(document, FunctionTable) is not None
+
+
+def _is_said(section: Section) -> bool:
+    """Whether it is no more than sentences."""
+    return not section.detail and all(isinstance(block, (Bullets, Note)) for block in section.blocks)
+
+
+def _fold(title: str, content: str, name: str | None = None) -> str:
+    return element(
+        "details", element("summary", element("h2", escape(title))), content, class_="card", id=name
+    )
 
 
 def _section(section: Section, content: str) -> str:
@@ -185,12 +257,13 @@ def _slopes(slopes: Slopes) -> str:
     what = "self time" if slopes.by == "tottime" else "cumulative time"
     named = sum(1 for line in slopes.lines if line.tone)
     more = f" {slopes.hidden:,} more moved; the table below marks them." if slopes.hidden else ""
-    caption = (
-        f"Rank by {what}, most at the top, on a logarithmic scale. Functions that moved beyond the noise are named; "
-        f"the others are faint.{more}"
-        if named
-        else f"Rank by {what}, most at the top, on a logarithmic scale. No function moved beyond the noise."
-    )
+    if named:
+        said = (
+            "Functions that moved beyond the noise are named: red took more seconds, blue fewer, the thicker the "
+            f"more. Functions that wait are left out.{more}"
+        )
+    else:
+        said = "No function moved beyond the noise."
     picture = element(
         "svg",
         slopegraph(slopes),
@@ -199,40 +272,51 @@ def _slopes(slopes: Slopes) -> str:
         aria_label=f"Ranks of functions by {what}, baseline against candidate",
         class_="slopes",
     )
+    caption = f"Rank by {what}, most at the top, on a logarithmic scale. {said}"
     figure = element("figure", picture, element("figcaption", escape(caption)))
     return element("section", element("h2", "How the ranking moved"), figure, class_="card")
 
 
-def _evidence(block: Block) -> str:
-    """Evidence as paired bars; what is no such table is laid out as everywhere."""
-    if not isinstance(block, Table) or len(block.columns) != 4:
-        return _block(block)
-    rows = []
-    for row in block.rows:
-        signal, before, after, says = (
-            format_cell(c, v) for c, v in zip(block.columns, row.cells, strict=True)
-        )
-        shares = bar_shares(*(cell.value if isinstance(cell, Measured) else None for cell in row.cells[1:3]))
-        sides = "".join(
+def _evidence(blocks: Sequence[Block]) -> str:
+    """Evidence as bars, the rest of it folded; what is no such table is laid out as everywhere."""
+    first, *others = blocks
+    if not isinstance(first, Table) or not any(isinstance(c, Measured) for r in first.rows for c in r.cells):
+        return "".join(map(_block, blocks))
+    sides = [column.title for column in first.columns[1:-1]]
+    items = [_signal(first, row, sides) for row in first.rows]
+    shown, rest = items[:_FIRST_SIGNALS], items[_FIRST_SIGNALS:]
+    below = (element("ul", *rest, class_="signals") if rest else "") + "".join(map(_block, others))
+    about = f"{len(rest)} more, and the order of functions" if rest and others else "More" if below else ""
+    return element("ul", *shown, class_="signals") + (
+        element("details", element("summary", about), below) if below else ""
+    )
+
+
+def _signal(table: Table, row: Row, sides: Sequence[str]) -> str:
+    signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
+    drawn = "".join(
+        element(
+            "div",
+            element("dt", escape(side)),
             element(
-                "div",
-                element("dt", label),
-                element("dd", _bar(share, label) + element("span", escape(text))),
-            )
-            for label, text, share in zip(
-                ("baseline", "candidate"), (before, after), shares or (None, None), strict=True
-            )
+                "dd",
+                _bar(share, "candidate" if at == len(sides) - 1 else "baseline", limit),
+                element("span", escape(text)),
+            ),
         )
-        rows.append(
-            element("li", element("h3", escape(signal)), element("dl", sides), element("p", escape(says)))
+        for at, (side, text, (share, limit)) in enumerate(
+            zip(sides, values, evidence_bars(row.cells[1:-1]), strict=True)
         )
-    return element("ul", *rows, class_="signals")
+    )
+    return element("li", element("h3", escape(signal)), element("dl", drawn), element("p", escape(says)))
 
 
-def _bar(share: float | None, side: str) -> str:
+def _bar(share: float | None, side: str, limit: float | None = None) -> str:
     if share is None:
         return ""
     bar = element("rect", width=f"{100 * max(share, 0.004):.1f}%", height="100%", rx=2)
+    if limit is not None:
+        bar += element("line", x1=f"{100 * limit:.1f}%", x2=f"{100 * limit:.1f}%", y1=0, y2="100%")
     return element("svg", bar, class_=f"bar {side}", aria_hidden="true")
 
 
@@ -289,16 +373,34 @@ def _headline(block: VerdictBlock) -> str:
 
 
 def _waterfall(block: Waterfall) -> str:
-    picture = element(
-        "svg",
-        waterfall_drawing(block),
-        viewBox=f"0 0 {WATERFALL_WIDTH:g} {waterfall_height(block):g}",
-        role="img",
-        aria_label=waterfall_text(block),
-        class_="waterfall",
-    )
+    """Draw one bar under the other; text flows around them, so that it reads on a phone too."""
+    rows = []
+    offset = int(block.before_s is not None)
+    for at, ((kind, left, right), (title, seconds, about)) in enumerate(
+        zip(spans(block), waterfall_rows(block), strict=True)
+    ):
+        step = None if kind == "wall" else block.steps[at - offset]
+        faint = " noise" if step is not None and not step.beyond else ""
+        bar = element(
+            "rect",
+            x=f"{100 * left:.2f}%",
+            width=f"{max(0.3, 100 * (right - left)):.2f}%",
+            height="100%",
+            rx=2,
+            class_=f"step-{kind}",
+        )
+        rows.append(
+            element(
+                "li",
+                element("span", escape(title), class_="step"),
+                element("svg", bar, class_="bar", aria_hidden="true"),
+                element("span", escape(seconds), class_="took"),
+                element("span", escape(about), class_="about"),
+                class_=f"{kind}{faint}",
+            )
+        )
     note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
-    return element("div", picture, class_="wide", tabindex=0, role="region", aria_label="account") + note
+    return element("ol", *rows, class_="waterfall") + note
 
 
 def _heat_map(block: HeatMap) -> str:

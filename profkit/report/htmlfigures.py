@@ -6,10 +6,10 @@ A step of the HTML renderer. The script finds its places by their ids; what each
 from __future__ import annotations
 
 from profkit.report import units
-from profkit.report.figures import CallGraph, FunctionTable, Multiples, Panel, Timeline
+from profkit.report.figures import CallGraph, FunctionTable, Multiples, Panel, StackGraph, Timeline
 from profkit.report.markup import element, escape
 
-__all__ = ["calls_section", "functions_section", "multiples_section", "timeline_section"]
+__all__ = ["calls_part", "functions_section", "multiples_part", "stacks_section", "timeline_section"]
 
 
 def _button(text: str, label: str, **values: str | bool | None) -> str:
@@ -34,87 +34,146 @@ _NO_SCRIPT = (
 )
 
 
-def calls_section(graph: CallGraph, *, compared: bool) -> str:
+def _find(name: str, label: str, **values: str | bool | None) -> str:
+    """A field to search names in."""
+    return element(
+        "label",
+        element("span", f"{label} "),
+        element("input", type="search", id=name, autocomplete="off", spellcheck="false", **values),
+    )
+
+
+def calls_part(graph: CallGraph, *, compared: bool) -> str:
     """Frame the picture of callers and callees."""
     side = _choice("width", "Width by", (("after", "candidate"), ("before", "baseline"))) if compared else ""
     colour = "Red took more seconds in the candidate, blue less. " if compared else ""
     left = (
-        f" {graph.left_out:,} calls are left out; none of them took more than {units.seconds(graph.left_out_s)}."
+        f"{graph.left_out:,} calls are left out; none of them took more than {units.seconds(graph.left_out_s)}."
         if graph.left_out
         else ""
     )
     made = (
-        "A profile holds sums for pairs of caller and callee, and no paths. So one function stands in the middle, "
-        "with those that call it above and those that it calls below: these widths are what was measured. Whatever "
-        "stands further away is apportioned, as if a call cost the same whoever made it, and hatched. "
-        f"{colour}↻ is a function that is drawn already.{left}"
+        "One function stands in the middle, with those that call it above and those that it calls below: what was "
+        f"measured of each pair. {colour}{left}"
     )
     controls = element(
         "div",
         _button("← Back", "Back to the function before", id="calls-back", disabled=True),
         _button("Top", "To the function that holds most time", id="calls-top"),
-        element(
-            "label",
-            element("span", "Function "),
-            element(
-                "input",
-                type="search",
-                id="calls-find",
-                list="calls-names",
-                autocomplete="off",
-                spellcheck="false",
-            ),
-            element("datalist", id="calls-names"),
-        ),
+        _find("calls-find", "Function", list="calls-names"),
+        element("datalist", id="calls-names"),
         side,
-        element(
-            "label",
-            element("input", type="checkbox", id="calls-deep", checked=True),
-            element("span", "further away, apportioned"),
-            class_="check",
-        ),
         class_="controls",
     )
     body = (
         element("div", id="calls-picture", class_="calls"),
         element("p", id="calls-said", class_="note", aria_live="polite"),
-        element(
-            "details",
-            element("summary", "The same as a table"),
-            element("div", id="calls-table", class_="wide"),
-        ),
+        element("div", id="calls-table", class_="wide"),
     )
+    return (
+        element("p", escape(made.strip()), class_="note")
+        + _NO_SCRIPT
+        + element("div", controls, *body, class_="scripted", hidden=True)
+    )
+
+
+def stacks_section(graph: StackGraph) -> str:
+    """Frame the flame graph."""
+    compared = graph.before is not None
+    per = graph.after.iterations is not None
+    parts = [
+        "Each block is a function, called by the one above it; its width is the time that it took with all it called."
+    ]
+    if compared:
+        parts.append(
+            "Red blocks themselves take more in the candidate, blue ones less; grey ones are unchanged."
+        )
+    if per:
+        parts.append("Times are per iteration.")
+    if graph.waits:
+        parts.append(
+            "The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU."
+        )
+    if not graph.measured:
+        parts.append(
+            "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
+            "same way whoever called it."
+        )
+    measures = (
+        ("active", "running + queued"),
+        ("running", "running"),
+        ("queued", "queued"),
+        ("all", "all, off the CPU too"),
+    )
+    options = "".join(element("option", text, value=value) for value, text in measures)
+    controls = element(
+        "div",
+        _button("Whole", "Show everything again", id="flame-whole", disabled=True),
+        _find("flame-find", "Search"),
+        _choice("flame-side", "Width by", (("after", "candidate"), ("before", "baseline")))
+        if compared
+        else "",
+        element("label", element("span", "Time "), element("select", options, id="flame-measure"))
+        if graph.waits
+        else "",
+        element("span", id="flame-found", class_="note", role="status"),
+        class_="controls",
+    )
+    title = "Flame graph: what changed" if compared else "Flame graph"
     return element(
         "section",
-        element("h2", "Who calls whom"),
-        element("p", escape(made), class_="note"),
+        element("h2", title),
+        element("p", escape(" ".join(parts)), class_="note"),
         _NO_SCRIPT,
-        element("div", controls, *body, class_="scripted", hidden=True),
+        element(
+            "div",
+            controls,
+            element("nav", id="flame-path", aria_label="Functions around what is shown"),
+            element("div", id="flame-picture", class_="flame"),
+            element("div", id="flame-key", class_="key", aria_hidden="true"),
+            element("p", id="flame-said", class_="said", aria_live="polite"),
+            class_="scripted",
+            hidden=True,
+        ),
         class_="card",
-        id="calls",
+        id="flame",
     )
 
 
 def timeline_section(timeline: Timeline) -> str:
     """Frame the time line."""
-    ranges = any(len(track.name) for side in timeline.sides for track in side.tracks)
-    parts = ["NVTX ranges of each thread"] if ranges else []
-    if any(track.queued is not None for side in timeline.sides for track in side.tracks):
-        parts.append(f"how much of the time {'it' if ranges else 'each thread'} queued for a CPU")
+    states = any(side.processes for side in timeline.sides)
+    parts = []
+    if any(len(track.name) for side in timeline.sides for track in side.tracks):
+        parts.append("NVTX ranges of each thread")
+    if states:
+        parts.append("what each process's threads did (100 %: all that ran or could have run, at least one)")
     if any(side.runnable is not None for side in timeline.sides):
         parts.append("the machine's runnable threads, with its CPUs as a dashed line")
     if any(side.gpu is not None for side in timeline.sides):
         parts.append("GPU utilisation")
     short = sum(track.left_out for side in timeline.sides for track in side.tracks)
     threads = sum(side.tracks_left_out for side in timeline.sides)
+    processes = sum(side.processes_left_out for side in timeline.sides)
     said = "; ".join(parts) + "." if parts else ""
     said = said[:1].upper() + said[1:]
     if len(timeline.sides) > 1:
         said += " Both runs have the same scale."
-    if short:
-        said += f" {short:,} shorter ranges are not drawn."
-    if threads:
-        said += f" {threads:,} threads that queued less are not drawn."
+    left = [
+        f"{count:,} {what}"
+        for count, what in (
+            (short, "shorter ranges"),
+            (threads, "more threads with ranges"),
+            (processes, "processes that did less"),
+        )
+        if count
+    ]
+    if left:
+        said += f" Not drawn: {', '.join(left)}."
+    key = "".join(
+        element("li", element("i", class_=kind), text)
+        for kind, text in (("running", "running"), ("queued", "queued for a CPU"), ("blocked", "off the CPU"))
+    )
     controls = element(
         "div",
         _button("+", "Zoom in", id="time-in"),
@@ -122,7 +181,7 @@ def timeline_section(timeline: Timeline) -> str:
         _button("←", "Earlier", id="time-left"),
         _button("→", "Later", id="time-right"),
         _button("All", "Whole run", id="time-all"),
-        element("span", "Drag over the picture to zoom; arrows, + and − work too.", class_="note"),
+        element("ul", key, class_="states", aria_hidden="true") if states else "",
         class_="controls",
     )
     return element(
@@ -130,14 +189,21 @@ def timeline_section(timeline: Timeline) -> str:
         element("h2", "Over time"),
         element("p", escape(said), class_="note"),
         _NO_SCRIPT,
-        element("div", controls, element("div", id="time-picture"), class_="scripted", hidden=True),
+        element(
+            "div",
+            controls,
+            element("div", id="time-picture"),
+            element("p", id="time-said", class_="said"),
+            class_="scripted",
+            hidden=True,
+        ),
         class_="card",
         id="timeline",
     )
 
 
-def functions_section(table: FunctionTable) -> str:
-    """Frame the table of every function."""
+def functions_section(table: FunctionTable, tables: str) -> str:
+    """Frame the table of every function; `tables` is what a reader without a script gets in its place."""
     roots = sorted(set(table.roots))
     options = element("option", "everywhere", value="") + "".join(
         element("option", escape(root), value=root) for root in roots
@@ -155,11 +221,7 @@ def functions_section(table: FunctionTable) -> str:
     first = ("tottime", "self time"), ("cumtime", "with callees")
     controls = element(
         "div",
-        element(
-            "label",
-            element("span", "Search "),
-            element("input", type="search", id="table-find", autocomplete="off", spellcheck="false"),
-        ),
+        _find("table-find", "Search"),
         element("label", element("span", "in "), element("select", options, id="table-root")),
         _choice("measure", "Seconds", first if table.by == "tottime" else first[::-1]),
         moved,
@@ -172,12 +234,13 @@ def functions_section(table: FunctionTable) -> str:
         element("span", id="table-count", role="status"),
         _button(" ›", "Next page", id="table-next"),
         _button(" »", "Last page", id="table-last"),
+        _button("More rows", "Show fifty rows", id="table-more"),
         class_="controls",
     )
     return element(
         "section",
-        element("h2", f"Every function ({len(table):,})"),
-        _NO_SCRIPT,
+        element("h2", f"Functions ({len(table):,})"),
+        element("noscript", tables),
         element(
             "div",
             controls,
@@ -193,7 +256,7 @@ def functions_section(table: FunctionTable) -> str:
     )
 
 
-def multiples_section(multiples: Multiples) -> str:
+def multiples_part(multiples: Multiples) -> str:
     """Draw each process: wall, CPU and queueing as three bars of one scale."""
     panels = [panel for _, side in multiples.sides for panel in side]
     most = max((value or 0.0 for p in panels for value in (p.wall_s, p.cpu_s, p.queue_s)), default=0.0) or 1.0
@@ -212,13 +275,7 @@ def multiples_section(multiples: Multiples) -> str:
         "A red frame: queued for more than 15 % of its active time." if any(p.marked for p in panels) else ""
     )
     said = f"Bars of one scale; the longest is {units.seconds(most)}. CPU and queueing sum over threads. {marked}"
-    return element(
-        "section",
-        element("h2", "Process by process"),
-        element("p", said.strip(), class_="note"),
-        *sides,
-        class_="card",
-    )
+    return element("p", said.strip(), class_="note") + "".join(sides)
 
 
 def _panel(panel: Panel, most: float, heading: str) -> str:

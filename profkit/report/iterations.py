@@ -5,7 +5,7 @@ Takes what `measure.iterations` found; computes nothing but ratios of what it pr
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from profkit.measure.iterations import IterationModel, Spread
@@ -41,7 +41,7 @@ def model_sections(model: IterationModel | None) -> list[Section]:
         Facts((("iterations", _which(model)), ("rate", _rate(model)))),
         Table(columns, rows, _mean_note(model)),
     )
-    return [Section("Iterations", blocks)]
+    return [Section("Iterations", blocks, role="iterations")]
 
 
 def change_sections(change: Change) -> list[Section]:
@@ -52,7 +52,7 @@ def change_sections(change: Change) -> list[Section]:
         if only is None:
             return []
         (section,) = model_sections(only)
-        return [Section(f"Iterations of the {'baseline' if a else 'candidate'}", section.blocks)]
+        return [replace(section, title=f"Iterations of the {'baseline' if a else 'candidate'}")]
     columns = (
         Column("in each", "text"),
         Column("baseline", "seconds"),
@@ -79,7 +79,7 @@ def change_sections(change: Change) -> list[Section]:
         ),
         Note(f"Baseline: {_which(a)}. Candidate: {_which(b)}."),
     )
-    return [Section("Iterations", blocks)]
+    return [Section("Iterations", blocks, role="iterations")]
 
 
 def model_object(model: IterationModel | None) -> dict[str, Any] | None:

@@ -19,6 +19,9 @@ from profkit.report.figures import (
     CallGraph,
     FunctionColumns,
     FunctionTable,
+    ProcessStates,
+    StackColumns,
+    StackGraph,
     Timeline,
     TimelineSide,
     Track,
@@ -36,7 +39,12 @@ FINE_SHARE = 1e-3
 LONGEST_NAME = 300
 
 
-def page_json(functions: FunctionTable | None, calls: CallGraph | None, timeline: Timeline | None) -> str:
+def page_json(
+    functions: FunctionTable | None,
+    calls: CallGraph | None,
+    stacks: StackGraph | None,
+    timeline: Timeline | None,
+) -> str:
     """Write what the script of a page needs, for use between ``<script type="application/json">`` and its end."""
     members = []
     if functions is not None:
@@ -47,6 +55,8 @@ def page_json(functions: FunctionTable | None, calls: CallGraph | None, timeline
         members.append(f'"functions":{_functions(functions, order, place)}')
         if calls is not None:
             members.append(f'"calls":{_calls(calls, place)}')
+        if stacks is not None:
+            members.append(f'"stacks":{_stacks(stacks, place)}')
     if timeline is not None:
         members.append(f'"timeline":[{",".join(map(_side, timeline.sides))}]')
     return "{" + ",".join(members) + "}"
@@ -66,11 +76,11 @@ def _list(values: Iterable[Any]) -> str:
     return "[" + ",".join(map(str, values)) + "]"
 
 
-def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None) -> str:
-    """Nanoseconds with three digits, six where `fine` says so: ``1.2345`` s is ``123e7``, or ``123450e4``."""
+def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: int = 6) -> str:
+    """Nanoseconds with three digits, `most` where `fine` says so: ``1.2345`` s is ``123e7``, or ``123450e4``."""
     nanoseconds = np.where(np.isfinite(values), values, 0.0) * 1e9
     size = np.maximum(np.abs(nanoseconds), 0.5)
-    digits = 3 if fine is None else np.where(fine, 6, 3)
+    digits = 3 if fine is None else np.where(fine, most, 3)
     power = np.maximum(np.floor(np.log10(size)) + 1 - digits, 0).astype(np.int64)
     whole = np.rint(nanoseconds / 10.0**power).astype(np.int64)
     return _list(
@@ -153,12 +163,40 @@ def _pair(columns: CallColumns, other: CallColumns | None) -> str:
     return _object({"ncalls": _list(calls.tolist()), "cumtime": _seconds(columns.cumtime)})
 
 
+def _stacks(graph: StackGraph, place: Ints) -> str:
+    fine = np.ones(len(graph.row), np.bool_)
+    rows = np.where(graph.row >= 0, place[graph.row], -1)
+    return _object(
+        {
+            "depth": _list(graph.depth.tolist()),
+            "row": _list(rows.tolist()),
+            "again": _list(np.flatnonzero(graph.again).tolist()),
+            "measured": _text(graph.measured),
+            "waits": _text(graph.waits),
+            "after": _stack_side(graph.after, fine),
+            "before": "null" if graph.before is None else _stack_side(graph.before, fine),
+        }
+    )
+
+
+def _stack_side(columns: StackColumns, fine: npt.NDArray[np.bool_]) -> str:
+    members = {
+        "ncalls": _list(np.rint(columns.ncalls).astype(np.int64).tolist()),
+        "own": _seconds(columns.own, fine, 4),
+        "iterations": _text(columns.iterations),
+    }
+    for name, part in (("queued", columns.queued), ("blocked", columns.blocked)):
+        if part.any():
+            members[name] = _shares(part)
+    return _object(members)
+
+
 def _side(side: TimelineSide) -> str:
     members = {
         "label": _text(side.label),
         "seconds": repr(float(side.seconds)),
         "tracks": "[" + ",".join(map(_track, side.tracks)) + "]",
-        "left_out": str(side.tracks_left_out),
+        "processes": "[" + ",".join(map(_states, side.processes)) + "]",
         "cpus": _text(side.cpus),
     }
     if side.runnable is not None:
@@ -173,6 +211,12 @@ def _tenths(values: Floats) -> str:
     return _list(f"{v:.1f}".removesuffix(".0") if np.isfinite(v) else -1 for v in values.tolist())
 
 
+def _hundredths(values: Floats) -> str:
+    """Hundredths as whole numbers; −1 stands for what is not known."""
+    known = np.isfinite(values)
+    return _list(np.where(known, np.rint(100 * np.where(known, values, 0.0)), -1).astype(np.int64).tolist())
+
+
 def _track(track: Track) -> str:
     members = {
         "label": _text(track.label),
@@ -184,6 +228,14 @@ def _track(track: Track) -> str:
         "took": _list(np.rint((track.end_s - track.begin_s) * 1e6).astype(np.int64).tolist()),
         "left_out": str(track.left_out),
     }
-    if track.queued is not None:
-        members["queued"] = _shares(track.queued)
     return _object(members)
+
+
+def _states(states: ProcessStates) -> str:
+    return _object(
+        {
+            "label": _text(states.label),
+            "running": _hundredths(states.running),
+            "queued": _hundredths(states.queued),
+        }
+    )

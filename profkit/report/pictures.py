@@ -1,6 +1,7 @@
 """Results → the figures of a page: what is drawn beside the sections of a `Document`.
 
-Puts together what `slopes`, `wholetable`, `timeline` and `multiples` lay out. Only renderers that draw ask for it.
+Puts together what `slopes`, `wholetable`, `stackgraph`, `timeline` and `multiples` lay out. Only renderers that
+draw ask for it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from profkit.report.figures import Figure
 from profkit.report.functions import ranked_run
 from profkit.report.multiples import multiples
 from profkit.report.slopes import slopes
+from profkit.report.stackgraph import diff_stacks, run_stacks
 from profkit.report.timeline import timeline
 from profkit.report.wholetable import diff_calls, diff_functions, run_calls, run_functions
 from profkit.verdict.types import Diff
@@ -32,6 +34,7 @@ def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...
         slopes(diff),
         diff_functions(diff),
         diff_calls(diff.calls),
+        diff_stacks(diff),
         timeline(sides),
         multiples(sides),
     )
@@ -44,6 +47,7 @@ def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
     figures = (
         run_functions(functions, by),
         run_calls(functions.profile),
+        run_stacks(run, functions.profile),
         timeline((("", run),)),
         multiples((("", run),)),
     )

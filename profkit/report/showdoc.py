@@ -16,6 +16,7 @@ from profkit.model import Host, Manifest, Process, Run
 from profkit.model.notices import grouped
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
+from profkit.report.evidence_rows import evidence_row
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections
 from profkit.report.inventory_sections import pool_sections
@@ -27,7 +28,6 @@ from profkit.report.text import clean
 from profkit.report.wording import (
     advice_blocks,
     cut_note,
-    evidence_texts,
     explain_sections,
     verdict_block,
     waterfall,
@@ -116,10 +116,11 @@ def _evidence(verdict: Verdict | None) -> list[Section]:
         Column("this run", "text"),
         Column("what it says", "prose"),
     )
-    rows = tuple(
-        Row((texts.signal, texts.candidate, texts.says)) for texts in map(evidence_texts, verdict.evidence)
-    )
-    return [Section("Evidence", (Table(columns, rows),), role="evidence")]
+    rows = []
+    for evidence in verdict.evidence:
+        signal, _, this_run, says = evidence_row(evidence).cells
+        rows.append(Row((signal, this_run, says)))
+    return [Section("Evidence", (Table(columns, tuple(rows)),), role="evidence")]
 
 
 def _ranges(run: Run, limit: int) -> list[Section]:

@@ -1,4 +1,4 @@
-"""`Diff` → `Slopes`: which functions a slopegraph draws, and which of them it names.
+"""`Diff` → `Slopes`: which functions a slopegraph draws, and which of them it names: none that waits by design.
 
 Chooses; where the lines run is `drawing`'s.
 """
@@ -25,29 +25,36 @@ def slopes(diff: Diff) -> Slopes | None:
     table, by = diff.table, diff.ranking.by
     before, after = table.baseline, table.candidate
     times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)
-    marked = np.flatnonzero(table.anomalous)
+    marked = np.array(
+        [
+            i
+            for i in np.flatnonzero(table.anomalous).tolist()
+            if not is_wait(table.name[i], table.keys[i].root)
+        ],
+        np.intp,
+    )
+    most = float(np.abs(times[1] - times[0])[marked].max(initial=0.0)) or 1.0
     labelled = marked[:MOST_LABELS]
     near = ((before.rank > 0) & (before.rank <= FAINT_RANKS)) | (
         (after.rank > 0) & (after.rank <= FAINT_RANKS)
     )
     near[labelled] = False
-    rows = np.concatenate([labelled, np.flatnonzero(near)])
+    faint = [i for i in np.flatnonzero(near).tolist() if not is_wait(table.name[i], table.keys[i].root)]
+    rows = np.concatenate([labelled, np.array(faint, np.intp)])
     if not len(rows):
         return None
 
     def line(place: int, row: int) -> Slope:
         was, now = float(times[0][row]), float(times[1][row])
-        tone = ""
-        if place < len(labelled):
-            waits = is_wait(table.name[row], table.keys[row].root)
-            tone = "wait" if waits else "bad" if now > was else "good"
+        named = place < len(labelled)
         return Slope(
             display_name(table.name[row]),
             int(before.rank[row]) or None,
             int(after.rank[row]) or None,
             was,
             now,
-            tone,
+            "" if not named else "bad" if now > was else "good",
+            abs(now - was) / most if named else 0.0,
         )
 
     lines = tuple(line(place, row) for place, row in enumerate(rows.tolist()))

@@ -13,7 +13,6 @@ from profkit.report import units
 from profkit.report.document import (
     Document,
     Facts,
-    Measured,
     Table,
     VerdictBlock,
     Waterfall,
@@ -22,7 +21,7 @@ from profkit.report.document import (
 )
 from profkit.report.drawing import (
     SLOPES_WIDTH,
-    bar_shares,
+    evidence_bars,
     slopegraph,
     slopes_height,
     slopes_text,
@@ -216,16 +215,20 @@ def _evidence(table: Table) -> _Part:
     y = 40.0
     for row in table.rows:
         signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
-        sizes = [cell.value if isinstance(cell, Measured) else None for cell in row.cells[1:-1]]
-        shares = bar_shares(*sizes) if len(sizes) == 2 else None
+        bars = evidence_bars(row.cells[1:-1])
         parts.append(element("text", escape(shorten_middle(signal, 54)), x=0, y=y, class_="signal"))
         y += 8
-        for side, text, share in zip(sides, values, shares or (None,) * len(sides), strict=True):
+        for side, text, (share, limit) in zip(sides, values, bars, strict=True):
             x = 74.0
             parts.append(element("text", side, x=0, y=y + 11, class_="muted"))
             if share is not None:
                 width = max(1.5, 110 * share)
-                parts.append(element("rect", x=x, y=y + 1, width=width, height=11, rx=2, class_=side))
+                kind = "candidate" if side == sides[-1] else "baseline"
+                parts.append(element("rect", x=x, y=y + 1, width=width, height=11, rx=2, class_=kind))
+                if limit is not None:
+                    parts.append(
+                        element("rect", x=x + 110 * limit - 1, y=y - 1, width=2, height=15, class_="limit")
+                    )
                 x += 120
             room = 36 if share is not None else 54
             parts.append(element("text", escape(shorten_middle(text, room)), x=x, y=y + 11, class_="text"))

@@ -1,6 +1,6 @@
-"""`Run` → `TimelineSide`: NVTX ranges of threads, their waiting, and the machine under them, on one clock.
+"""`Run` → `TimelineSide`: NVTX ranges of threads, what each process did, and the machine under them, on one clock.
 
-Counters are cumulative, so the share of a bin is the exact difference between its ends (linear between two
+Counters are cumulative, so what a bin holds is the exact difference between its ends (linear between two
 readings), however often they were read. Of very many ranges the longest are kept and the others counted.
 """
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, PUSHED
-from profkit.report.figures import Timeline, TimelineSide, Track
+from profkit.report.figures import ProcessStates, Timeline, TimelineSide, Track
 from profkit.report.multiples import label_of
 from profkit.report.text import clean
 
@@ -25,8 +25,10 @@ Floats = npt.NDArray[np.float64]
 BINS = 240
 #: Ranges of one side that are drawn.
 MOST_RANGES = 2000
-#: Threads of one side that are drawn: those with ranges first, then those that queued longest.
-MOST_TRACKS = 12
+#: Threads with ranges of one side that are drawn: those of the processes that come first.
+MOST_TRACKS = 4
+#: Processes of one side that are drawn: those that ran and queued most.
+MOST_PROCESSES = 5
 
 
 def timeline(sides: Sequence[tuple[str, Run]]) -> Timeline | None:
@@ -42,26 +44,26 @@ def timeline_side(label: str, run: Run) -> TimelineSide | None:
         return None
     begin, end = span
     edges = np.linspace(begin, end, BINS + 1)
-    wanted: list[tuple[Process, int]] = []
-    for process in run.processes:
-        threads = dict.fromkeys(process.ranges.thread.tolist() if process.ranges is not None else ())
-        if process.samples is not None:
-            threads.update(dict.fromkeys(np.unique(process.samples.tid).tolist()))
-        wanted += [(process, tid) for tid in threads]
-    if len(wanted) > MOST_TRACKS:
-        weight = [_weight(process, tid) for process, tid in wanted]
-        best = sorted(sorted(range(len(wanted)), key=lambda i: weight[i], reverse=True)[:MOST_TRACKS])
-        shown = [wanted[i] for i in best]
-    else:
-        shown = wanted
-    shortest = _shortest([process.ranges for process in run.processes if process.ranges is not None])
-    tracks = tuple(_track(process, tid, begin, edges, shortest) for process, tid in shown)
+    wanted = [
+        (process, ranges, tid)
+        for process in run.processes
+        if (ranges := process.ranges) is not None
+        for tid in dict.fromkeys(ranges.thread[ranges.kind != MARK].tolist())
+    ]
+    shown = wanted[:MOST_TRACKS]
+    shortest = _shortest(list({id(ranges): ranges for _, ranges, _ in shown}.values()))
+    tracks = tuple(_track(process, ranges, tid, begin, edges, shortest) for process, ranges, tid in shown)
+    sampled = [(p, p.samples) for p in run.processes if p.samples is not None and len(p.samples) > 1]
+    busiest = sorted(sampled, key=lambda pair: -_active_ns(pair[1]))[:MOST_PROCESSES]
+    drawn = [pair for pair in sampled if any(pair is one for one in busiest)]
     series = run.series
     machine = run.machine
     return TimelineSide(
         label,
         (end - begin) / 1e9,
         tracks,
+        tuple(_states(process, samples, edges) for process, samples in drawn),
+        len(sampled) - len(drawn),
         len(wanted) - len(shown),
         _mean(series, "runnable", edges),
         _mean(series, "gpu_utilisation", edges),
@@ -88,11 +90,23 @@ def _span(run: Run) -> tuple[int, int] | None:
     return min(begins), max(ends)
 
 
-def _weight(process: Process, tid: int) -> tuple[int, int]:
-    ranges, samples = process.ranges, process.samples
-    count = 0 if ranges is None else int((ranges.thread == tid).sum())
-    waited = 0 if samples is None else int(samples.wait_ns[samples.tid == tid].max(initial=0))
-    return min(count, 1), waited
+def _active_ns(samples: ThreadSamples) -> int:
+    """What all threads of a process ran and queued, as the last row of each says."""
+    last = np.append(np.diff(samples.tid) != 0, True)
+    return int(samples.run_ns[last].sum() + samples.wait_ns[last].sum())
+
+
+def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:
+    """Threads that ran and queued in each bin, on average."""
+    running, queued = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    starts = np.flatnonzero(np.append(True, np.diff(samples.tid) != 0))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(samples)], strict=True):
+        times = samples.time_ns[start:end].astype(np.float64)
+        for total, column in ((running, samples.run_ns), (queued, samples.wait_ns)):
+            total += np.diff(np.interp(edges, times, column[start:end].astype(np.float64))) / np.diff(edges)
+    absent = (edges[1:] <= samples.time_ns.min()) | (edges[:-1] >= samples.time_ns.max())
+    running[absent] = queued[absent] = np.nan
+    return ProcessStates(label_of(process), running, queued)
 
 
 def _shortest(every: Sequence[Ranges]) -> float:
@@ -104,14 +118,9 @@ def _shortest(every: Sequence[Ranges]) -> float:
     return float(np.partition(durations, len(durations) - MOST_RANGES)[len(durations) - MOST_RANGES])
 
 
-def _track(process: Process, tid: int, begin: int, edges: Floats, shortest: float) -> Track:
+def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats, shortest: float) -> Track:
     named = next((thread.name for thread in process.threads if thread.tid == tid), "")
     label = f"{label_of(process)} · {clean(named) or tid}"
-    queued = None if process.samples is None else _queued(process.samples, tid, edges)
-    ranges = process.ranges
-    if ranges is None:
-        none, no_time = np.zeros(0, np.int32), np.zeros(0)
-        return Track(label, (), none, none, no_time, no_time, 0, queued)
     of_thread = np.flatnonzero((ranges.thread == tid) & (ranges.kind != MARK))
     durations = ranges.duration_s[of_thread]
     kept = of_thread[np.isnan(durations) | (durations >= shortest)]
@@ -126,7 +135,6 @@ def _track(process: Process, tid: int, begin: int, edges: Floats, shortest: floa
         (ranges.begin_ns[kept] - begin) / 1e9,
         (ends - begin) / 1e9,
         len(of_thread) - len(kept),
-        queued,
     )
 
 
@@ -141,17 +149,6 @@ def _depth(ranges: Ranges) -> npt.NDArray[np.int32]:
         depth += inside
         above = np.where(inside, ranges.parent[np.maximum(above, 0)], -1)
     return depth
-
-
-def _queued(samples: ThreadSamples, tid: int, edges: Floats) -> Floats | None:
-    rows = np.flatnonzero(samples.tid == tid)
-    if len(rows) < 2:
-        return None
-    times = samples.time_ns[rows].astype(np.float64)
-    waited = np.interp(edges, times, samples.wait_ns[rows].astype(np.float64))
-    share = np.clip(np.diff(waited) / np.diff(edges), 0.0, 1.0)
-    share[(edges[1:] <= times[0]) | (edges[:-1] >= times[-1])] = np.nan
-    return share
 
 
 def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:

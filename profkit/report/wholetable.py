@@ -21,7 +21,7 @@ from profkit.verdict.types import Diff
 __all__ = ["diff_calls", "diff_functions", "run_calls", "run_functions"]
 
 #: Pairs of caller and callee that a page holds; a report of 10 000 functions then stays below 1 MB.
-MOST_CALLS = 9000
+MOST_CALLS = 8000
 
 _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 

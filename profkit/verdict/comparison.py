@@ -52,6 +52,7 @@ from profkit.measure.settings import Setting, differences
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
 from profkit.measure.signs import lump_size, matched, noisier, signs
+from profkit.measure.stacks import PlacedPaths, StackTable, placed_paths, stacks_of_paths
 from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
@@ -110,6 +111,7 @@ class Comparison:
     summaries: tuple[SideSummary, SideSummary]
     slowdown: Estimate
     calls: CallTable | None
+    stacks: StackTable | None
     warnings: tuple[Notice, ...]
     settings: tuple[Setting, ...]
 
@@ -136,7 +138,7 @@ def diff(
     iterations
         What the user specified about the NVTX ranges.
     calls
-        Whether to keep who calls whom (`Diff.calls`), for reports that draw it.
+        Whether to keep who calls whom (`Diff.calls`, `Diff.stacks`), for reports that draw it.
 
     Returns
     -------
@@ -147,7 +149,7 @@ def diff(
     UsageError
         A side is empty, ``by`` is neither, or a run has no such process or range.
     """
-    found = compare(baseline, candidate, by=by, process=process, iterations=iterations)
+    found = compare(baseline, candidate, by=by, process=process, iterations=iterations, stacks=calls)
     signals = found.case.signals
     return Diff(
         baseline=found.summaries[0],
@@ -163,6 +165,7 @@ def diff(
         ranges=signals.ranges,
         iterations=signals.iterations,
         calls=found.calls if calls else None,
+        stacks=found.stacks,
         settings=found.settings,
     )
 
@@ -174,8 +177,12 @@ def compare(
     by: str = "tottime",
     process: str | None = None,
     iterations: IterationNames | None = None,
+    stacks: bool = False,
 ) -> Comparison:
-    """Measure two sides and book their difference; parameters and errors are those of `diff`."""
+    """Measure two sides and book their difference; parameters and errors are those of `diff`.
+
+    `stacks` are calling contexts: only what draws them has a use for them.
+    """
     check_ranked_by(by)
     for side in (baseline, candidate):
         if not side.runs:
@@ -266,9 +273,38 @@ def compare(
         summaries=(_summary(baseline, a, facts_a), _summary(candidate, b, facts_b)),
         slowdown=ratio_estimate(totals_a, totals_b),
         calls=pairs,
+        stacks=_stacks((first, second), rows) if stacks else None,
         warnings=tuple(dict.fromkeys(said)),
         settings=differences(baseline, candidate),
     )
+
+
+def _stacks(
+    sides: tuple[_Gathered, _Gathered], behind: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
+) -> StackTable | None:
+    """Calling contexts of both sides over the rows of the table; ``None`` where a run of either has none."""
+    found: list[list[list[PlacedPaths]]] = []
+    for side, rows in zip(sides, behind, strict=True):
+        of_table = _rows_of_table(side, rows)
+        runs = [placed_paths(selected) for selected in side.selected]
+        found.append(
+            [
+                [(paths, of_table[place[own]]) for paths, own in run]
+                for run, place in zip(runs, side.rows, strict=True)
+                if run is not None
+            ]
+        )
+        if len(found[-1]) < len(runs):
+            return None
+    return stacks_of_paths(found)
+
+
+def _rows_of_table(side: _Gathered, behind: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """Row of the table for each row of a side, −1 without one."""
+    of_table = np.full(len(side.side.profile), -1, np.int64)
+    present = np.flatnonzero(behind >= 0)
+    of_table[behind[present]] = present
+    return of_table
 
 
 def _processes(side: _Gathered) -> int:
@@ -284,10 +320,7 @@ def _compositions(
     masks: tuple[npt.NDArray[np.bool_], ...],
 ) -> list[Composition]:
     """How the wall of each run of a side is made up, over the rows of the table."""
-    size = len(side.side.profile)
-    of_table = np.full(size, -1, np.int64)
-    present = np.flatnonzero(behind >= 0)
-    of_table[behind[present]] = present
+    of_table = _rows_of_table(side, behind)
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
         return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from profkit.measure.calls import CallTable
 from profkit.measure.intervals import UNKNOWN, Estimate
 from profkit.measure.settings import Setting
+from profkit.measure.stacks import StackTable
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.model import Notice
 from profkit.verdict.account import Account
@@ -255,7 +256,7 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """The whole result of ``profkit diff``, before it is laid out; `calls` only where they were requested.
+    """The whole result of ``profkit diff``, before it is laid out; `calls` and `stacks` only where requested.
 
     `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known).
     """
@@ -272,5 +273,6 @@ class Diff:
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
     calls: CallTable | None = None
+    stacks: StackTable | None = None
     settings: tuple[Setting, ...] = ()
     slowdown: Estimate = UNKNOWN

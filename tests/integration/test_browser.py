@@ -193,6 +193,8 @@ def test_the_policy_refuses_what_somebody_adds(browser: Browser, pages: Path) ->
 
 def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None:
     tab.open(pages / "mpi.html")
+    assert len(table(tab)) == 10
+    tab.click("#table-more")
     rows = table(tab)
     assert len(rows) == 50
     assert rows[0][1] == "average_gradients"
@@ -221,7 +223,16 @@ def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None
     assert texts(tab, "#table-count") == ["1–1 of 1"]
     tab.type("no such function")
     assert table(tab) == []
-    assert texts(tab, "#table-count") == ["Nothing matches."]
+    assert texts(tab, "#table-count") == ["No function is called “mpi_train BACKno such function”."]
+    tab.run("document.getElementById('table-find').value = ''")
+    tab.click("#table-find")
+    tab.type("load")
+    # A name that is exactly what was typed comes first, however little it took.
+    assert len(table(tab)) > 1
+    tab.run("document.getElementById('table-find').value = ''")
+    tab.click("#table-find")
+    tab.type("main")
+    assert table(tab)[0][1] == "main"
 
 
 def test_the_table_shows_only_what_moved_and_other_measures(tab: Tab, pages: Path) -> None:
@@ -245,6 +256,8 @@ def focused(tab: Tab) -> str:
 
 def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> None:
     tab.open(pages / "mpi.html")
+    assert not tab.run("document.getElementById('calls').open")
+    tab.click("#calls > summary")
     assert focused(tab) == "average_gradients"
     assert tab.run("document.getElementById('calls-back').disabled")
     tab.run("document.querySelector('#calls-picture .focused').focus()")
@@ -273,9 +286,30 @@ def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> Non
     assert name in texts(tab, "#calls-said")[0]
 
 
-#: Widths of the measured blocks in percent, by name.
+def search_calls(tab: Tab, name: str) -> None:
+    tab.run("document.getElementById('calls').open = true")
+    tab.run("document.getElementById('calls-find').value = ''")
+    tab.click("#calls-find")
+    tab.type(name)
+
+
+def test_exact_names_win_and_a_name_that_is_not_there_says_so(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "mpi.html")
+    names = tab.run("JSON.parse(document.getElementById('data').textContent).functions.names")
+    assert sum("main" in name.lower() for name in names) > 1
+    search_calls(tab, "main")
+    assert focused(tab) == "main"
+    search_calls(tab, "average_grad")
+    tab.press("Enter")
+    assert focused(tab) == "average_gradients"
+    search_calls(tab, "no_such_function")
+    assert texts(tab, "#calls-said") == ["No function is called “no_such_function”."]
+    assert focused(tab) == "average_gradients"
+
+
+#: Widths of the blocks in percent, by name.
 WIDTHS = """
-Object.fromEntries([...document.querySelectorAll("#calls-picture button.block:not(.deep)")]
+Object.fromEntries([...document.querySelectorAll("#calls-picture button.block")]
   .map((block) => [block.textContent, parseFloat(block.style.width)]))
 """
 
@@ -293,30 +327,150 @@ def called(caller: str, callee: str) -> float:
     return total
 
 
-def test_measured_calls_and_apportioned_ones_are_told_apart(tab: Tab, pages: Path) -> None:
-    """Widths of the measured levels are the profile's own sums; what is apportioned says so, and goes at a click."""
+def test_widths_of_calls_are_what_was_measured(tab: Tab, pages: Path) -> None:
+    """Widths are the profile's own sums, of either side."""
     tab.open(pages / "mpi.html")
-    tab.run("document.getElementById('calls-find').value = 'train'")
-    tab.run("document.getElementById('calls-find').dispatchEvent(new Event('input'))")
-    tab.run(
-        "document.getElementById('calls-find').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))"
-    )
+    search_calls(tab, "train")
     widths = tab.run(WIDTHS)
     assert widths["backward"] / widths["forward"] == pytest.approx(
         called("train", "backward") / called("train", "forward"), rel=0.02
     )
-    apportioned, measured = (
-        tab.run(f"[...document.querySelectorAll('#calls-picture {blocks}')].map(b => b.ariaLabel)")
-        for blocks in ("button.deep", "button:not(.deep)")
-    )
-    assert apportioned
-    assert all("apportioned" in label for label in apportioned)
-    assert not any("apportioned" in label for label in measured)
-    tab.click("#calls-deep")
-    assert tab.run("document.querySelectorAll('#calls-picture .deep').length") == 0
     tab.click("input[name=width][value=before] + span")
     other = tab.run(WIDTHS)
     assert other["backward"] != pytest.approx(widths["backward"])
+
+
+#: Name, level, width in percent and classes of each block of the flame graph.
+BLOCKS = """
+[...document.querySelectorAll("#flame-picture .block")].map((block) => ({
+  name: block.ariaLabel.split(": ")[0], top: block.offsetTop, left: parseFloat(block.style.left),
+  width: parseFloat(block.style.width), classes: block.className }))
+"""
+
+
+def flame(tab: Tab) -> dict[str, dict[str, float | str]]:
+    """The widest block of each name."""
+    found: dict[str, dict[str, float | str]] = {}
+    for block in sorted(tab.run(BLOCKS), key=lambda block: block["width"]):
+        found[block["name"]] = block
+    return found
+
+
+def test_the_flame_graph_is_as_wide_as_the_time_and_as_red_as_the_change(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "mpi.html")
+    blocks = flame(tab)
+    assert "reconstructed from pairs of caller and callee" in texts(tab, "#flame > .note")[0]
+    assert blocks["train"]["top"] > blocks["main"]["top"]  # type: ignore[operator]
+    # Callees stand below their caller, inside its width.
+    train, backward = blocks["train"], blocks["backward"]
+    assert float(train["left"]) <= float(backward["left"])
+    assert (
+        float(backward["left"]) + float(backward["width"])
+        <= float(train["left"]) + float(train["width"]) + 0.01
+    )
+    # What got slower by itself is red; what only calls it is not.
+    for name in ("average_gradients", "forward", "backward"):
+        assert " m" in str(blocks[name]["classes"]), name
+    for name in ("train", "main"):
+        assert "same" in str(blocks[name]["classes"]), name
+    # Two runs of 186 and 200 iterations: times are those of one.
+    assert "per iteration" in texts(tab, "#flame-key")[0]
+    widths = {name: block["width"] for name, block in blocks.items()}
+    tab.click("input[name=flame-side][value=before] + span")
+    assert {name: block["width"] for name, block in flame(tab).items()} != widths
+    tab.click("input[name=flame-side][value=after] + span")
+    assert {name: block["width"] for name, block in flame(tab).items()} == widths
+
+
+def test_the_flame_graph_zooms_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "mpi.html")
+    tab.click('#flame-picture .block[aria-label^="backward"]')
+    blocks = flame(tab)
+    assert blocks["backward"]["width"] == 100
+    assert "main › train ›" in texts(tab, "#flame-path")[0]
+    assert "backward (mpi_train.py:70)" in texts(tab, "#flame-said")[0]
+    for part in ("with all it calls per iteration", "queued", "running", " of the whole"):
+        assert part in texts(tab, "#flame-said")[0], part
+    assert tab.run("document.activeElement.ariaLabel").startswith("backward")
+    tab.press("Escape")
+    assert flame(tab)["train"]["width"] == 100
+    tab.press("ArrowDown")
+    first = tab.run("document.activeElement.ariaLabel")
+    assert first.startswith("average_gradients")
+    tab.press("ArrowRight")
+    assert tab.run("document.activeElement.ariaLabel") != first
+    tab.press("ArrowLeft")
+    assert tab.run("document.activeElement.ariaLabel") == first
+    tab.press("ArrowUp")
+    assert tab.run("document.activeElement.ariaLabel").startswith("train")
+    tab.press("Enter")
+    tab.click("#flame-whole")
+    assert tab.run("document.getElementById('flame-whole').disabled")
+    # One block can be reached by Tab, the others from there.
+    assert (
+        tab.run(
+            "[...document.querySelectorAll('#flame-picture .block')].filter(b => b.tabIndex === 0).length"
+        )
+        == 1
+    )
+    tab.click('#flame-picture .block[aria-label^="backward"]')
+    tab.click("#flame-said .link")
+    assert tab.run("document.getElementById('calls').open")
+    assert focused(tab) == "backward"
+
+
+def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "mpi.html")
+
+    def searched(name: str) -> tuple[str, set[str]]:
+        tab.run("document.getElementById('flame-find').value = ''")
+        tab.click("#flame-find")
+        tab.type(name)
+        hits = {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]}
+        return texts(tab, "#flame-found")[0], hits
+
+    said, hits = searched("train")
+    assert hits == {"train"}, "an exact name wins over those that contain it"
+    assert "of the whole" in said
+    assert searched("ward")[1] == {"forward", "backward"}
+    assert searched("no_such_function")[0] == "No function is called “no_such_function”."
+    searched("backward")
+    tab.press("Enter")
+    assert flame(tab)["backward"]["width"] == 100
+
+
+def test_the_flame_graph_shows_queueing_alone(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "mpi.html")
+    every = flame(tab)
+    assert tab.run("document.querySelectorAll('#flame-picture .block i.queued').length") > 0
+    tab.run("document.getElementById('flame-measure').value = 'queued'")
+    tab.run("document.getElementById('flame-measure').dispatchEvent(new Event('change'))")
+    queued = flame(tab)
+    assert queued["train"]["width"] != every["train"]["width"]
+    assert float(queued["main"]["width"]) <= 100
+
+
+def test_pages_are_not_long(tab: Tab, pages: Path) -> None:
+    """A page of a comparison is four screens, with what is looked up folded away."""
+    for name in ("mpi", "mlp", "show"):
+        tab.resize(1280)
+        tab.open(pages / f"{name}.html")
+        assert tab.run("document.documentElement.scrollHeight") <= 3500, name
+        order = texts(tab, "main h2")
+        wanted = ["Where the", "Over time", "Flame graph", "Functions (", "Who calls whom"]
+        places = [next(i for i, title in enumerate(order) if title.startswith(start)) for start in wanted]
+        assert places == sorted(places), order
+
+
+def test_a_phone_shows_function_change_and_per_call(tab: Tab, pages: Path) -> None:
+    tab.resize(360)
+    tab.open(pages / "mpi.html")
+    heads = "[...document.querySelectorAll('#table-rows thead th')]"
+    shown = f"{heads}.filter(h => h.offsetWidth).map(h => h.dataset.key)"
+    assert tab.run(shown) == ["name", "change", "ratio"]
+    assert tab.run("document.documentElement.scrollWidth") <= 360
+    tab.open(pages / "show.html")
+    assert tab.run(shown) == ["name", "after", "each"]
 
 
 def test_the_time_line_zooms(tab: Tab, pages: Path) -> None:
@@ -346,7 +500,22 @@ def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:
     said = texts(tab, "#time-picture text")
     assert "GPU" in said
     assert "≤ 64 runnable, 64 CPUs" in said
-    assert tab.run("document.querySelector('#time-picture .queue').getAttribute('d').length") > 500
+    assert said.count("100 %") == said.count("0") == 2, "an axis for the one process of each side"
+    for kind in ("running", "queued", "blocked"):
+        assert tab.run(f"document.querySelector('#time-picture .{kind}').getAttribute('d').length") > 500, (
+            kind
+        )
+    box = tab.run(
+        "(() => { const b = document.querySelector('#time-picture svg').getBoundingClientRect(); "
+        "scrollTo(0, scrollY + b.top - 100); const c = document.querySelector('#time-picture svg')"
+        ".getBoundingClientRect(); return [c.left + c.width / 2, c.top + 30] })()"
+    )
+    tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
+    said_there = texts(tab, "#time-said")[0]
+    assert "rank 0: running" in said_there
+    assert "queued" in said_there
+    assert "off the CPU" in said_there
+    assert "runnable threads" in said_there
 
 
 def test_what_is_read_aloud_has_names_and_roles(tab: Tab, pages: Path) -> None:
@@ -426,6 +595,7 @@ def test_numbers_read_as_everywhere_else(tab: Tab, pages: Path) -> None:
     page = pages / "numbers.html"
     page.write_text(of_runs(diff, build.foreign_run()), encoding="utf-8")
     tab.open(page)
+    tab.click("#table-more")
     shown = {row[1]: row for row in table(tab)}
     at = next(i for i, text in enumerate(texts(tab, "#table-rows thead th")) if text.startswith("candidate"))
     for i, value in enumerate(values):
@@ -458,7 +628,7 @@ def test_ten_thousand_functions_are_quick_and_small(tab: Tab, tmp_path: Path) ->
         main(["diff", str(tmp_path / "1.prof"), str(tmp_path / "2.prof"), "-o", str(tmp_path / "big.html")])
     assert (tmp_path / "big.html").stat().st_size < 1_000_000
     tab.open(tmp_path / "big.html")
-    assert texts(tab, "#table-count") == ["1–50 of 10,000"]
+    assert texts(tab, "#table-count") == ["1–10 of 10,000"]
     tab.click("#table-find")
     tab.type("function_1_99")
     assert all("function_1_99" in row[1] for row in table(tab))

@@ -209,6 +209,7 @@ def one_process(path: Path, **of_process: Any) -> dict[str, bytes]:
         "edges": [0, 0],
         "open_calls": [],
         "range_calls": None,
+        "paths": None,
     }
     thread.update(of_process.pop("thread", {}))
     process = {**first, "ranges": None, "samples": None, **of_process, "threads": [thread]}

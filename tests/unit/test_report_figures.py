@@ -13,9 +13,9 @@ import pytest
 from profkit.model import Process, Run, Series, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline, wholetable
-from profkit.report.diffdoc import evidence_row
 from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
+from profkit.report.evidence_rows import evidence_row
 from profkit.report.multiples import MOST_PANELS, multiples
 from profkit.report.slopes import MOST_LABELS, slopes
 from profkit.report.wording import display_name
@@ -65,6 +65,27 @@ def test_bars_of_evidence_come_from_its_numbers(
     assert [cell.value for cell in cells if isinstance(cell, Measured)] == list(values)
 
 
+@pytest.mark.parametrize(
+    ("evidence", "bars"),
+    [
+        # Shares are of all there is, whatever the other side is.
+        (Evidence("pressure", "share", 0.02, 0.04, reading="pressure"), [(0.02, None), (0.04, None)]),
+        # Cores end at the larger of what was asked for and what there is, with a line at the latter.
+        (
+            Evidence("demand", "cores", 1.0, 8.0, whole=(2.0, 4.0)),
+            [(pytest.approx(0.125), pytest.approx(0.25)), (pytest.approx(1.0), pytest.approx(0.5))],
+        ),
+        (Evidence("demand", "cores", 0.5, 1.0, whole=(4.0, 4.0)), [(0.125, 1.0), (0.25, 1.0)]),
+        (Evidence("main.queue", "s", 1.0, 3.0, whole=(10.0, 4.0)), [(0.1, None), (0.75, None)]),
+        # What has no whole is seen against the other side.
+        (Evidence("wall", "s", 1.0, 4.0), [(0.25, None), (1.0, None)]),
+        (Evidence("others", "cores", None, 1.75), [(None, None), (None, None)]),
+    ],
+)
+def test_bars_have_absolute_scales(evidence: Evidence, bars: list[tuple[float | None, float | None]]) -> None:
+    assert drawing.evidence_bars(evidence_row(evidence).cells[1:3]) == bars
+
+
 def test_a_waterfall_ends_where_the_candidate_does() -> None:
     steps = [("more", 2.0), ("less", -0.5), ("more", 0.25)]
     found = Waterfall(
@@ -101,13 +122,18 @@ def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     assert [line.name for line in found.lines if line.tone] == [
         display_name(build.ROWS[i].name) for i in (0, 2)
     ]
-    assert len(found.lines) == len(diff.table)
+    # What waits by design is no line, named or faint.
+    names = {line.name for line in found.lines}
+    assert names == {display_name(name) for name in diff.table.name} - {"_thread.lock.acquire"}
     everything = slopes(replace(diff, table=replace(diff.table, anomalous=np.ones(len(diff.table), bool))))
     assert everything is not None
     tones = {line.name: (line.before, line.after, line.tone) for line in everything.lines}
     assert tones["<listcomp>"] == (5, None, "good")
     assert tones["_pin"] == (None, 4, "bad")
-    assert tones["_thread.lock.acquire"][2] == "wait"
+    assert "_thread.lock.acquire" not in tones
+    heaviest = max(everything.lines, key=lambda line: abs(line.after_s - line.before_s))
+    assert heaviest.weight == 1.0
+    assert all(0.0 < line.weight <= 1.0 for line in everything.lines if line.tone)
     many = [build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), moved=True) for i in range(40)]
     crowded = slopes(replace(diff, table=build.table(many)))
     assert crowded is not None
@@ -119,26 +145,49 @@ def thread(tid: int, name: str) -> Thread:
     return Thread(build.profile(build.TRAIN), tid, name)
 
 
-def test_waiting_in_a_bin_is_what_the_counter_grew_by() -> None:
+def test_what_a_process_did_in_a_bin_is_what_its_threads_counters_grew_by() -> None:
     at = np.arange(5, dtype=np.int64) * SECOND
-    waited = np.array([0, 0, SECOND, SECOND, SECOND // 2 * 3], np.int64)
-    samples = ThreadSamples(np.full(5, 7), at, at // 2, waited).validate()
+    ran = np.array([0, SECOND, SECOND, SECOND, 2 * SECOND], np.int64)
+    waited = np.array([0, 0, SECOND, SECOND, SECOND], np.int64)
+    other = np.array([0, SECOND], np.int64)
+    samples = ThreadSamples(
+        np.repeat([7, 9], [5, 2]),
+        np.concatenate([at, at[:2]]),
+        np.concatenate([ran, other]),
+        np.concatenate([waited, other // 2]),
+    ).validate()
     machine = Series(at, {"runnable": np.array([1.0, 1.0, 9.0, 9.0, np.nan])})
     run = Run("r", (Process(7, threads=(thread(7, "main"),), samples=samples),), series=machine)
     side = timeline.timeline_side("candidate", run)
     assert side is not None
     assert side.seconds == 4.0
-    (track,) = side.tracks
-    assert track.label == "main 7 · main"
-    assert track.queued is not None
+    (states,) = side.processes
+    assert states.label == "main 7"
     quarter = timeline.BINS // 4
-    assert track.queued.reshape(4, quarter).mean(axis=1) == pytest.approx([0.0, 1.0, 0.0, 0.5])
-    assert track.queued.sum() * 4 / timeline.BINS == pytest.approx(1.5)
+    assert states.running.reshape(4, quarter).mean(axis=1) == pytest.approx([2.0, 0.0, 0.0, 1.0])
+    assert states.queued.reshape(4, quarter).mean(axis=1) == pytest.approx([0.5, 1.0, 0.0, 0.0])
     assert side.runnable is not None
     assert side.runnable[0] == 1.0
     assert side.runnable[2 * quarter] == 9.0
     assert np.isnan(side.runnable[-1])
     assert side.gpu is None
+
+
+def test_of_many_processes_those_that_did_most_have_a_time_line_while_they_were_there() -> None:
+    processes = []
+    for i in range(timeline.MOST_PROCESSES + 3):
+        at = np.array([i, i + 1], np.int64) * SECOND
+        ran = np.array([0, (i + 1) * SECOND // 100], np.int64)
+        samples = ThreadSamples(np.full(2, i + 1), at, ran, np.zeros(2, np.int64)).validate()
+        processes.append(Process(i + 1, rank=i, role="rank", threads=(thread(i + 1, ""),), samples=samples))
+    side = timeline.timeline_side("", Run("r", tuple(processes)))
+    assert side is not None
+    assert [states.label for states in side.processes] == [
+        f"rank {i}" for i in range(3, timeline.MOST_PROCESSES + 3)
+    ]
+    assert side.processes_left_out == 3
+    there = np.isfinite(side.processes[0].running)
+    assert there.sum() == pytest.approx(timeline.BINS / side.seconds, abs=2)
 
 
 def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from profkit.formats.load import load_side
+from profkit.measure.movement import is_wait
 from profkit.report import html, markdown, svg, terminal, units
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
@@ -111,4 +112,6 @@ def test_every_format_says_the_same(name: str) -> None:
             assert words(step.title) in text, (kind, step.title)
             assert words(units.seconds(step.seconds)) in text, (kind, step.title)
         for row in moved[:5]:
+            if kind == "svg" and is_wait(found.table.name[row], found.table.keys[row].root):
+                continue  # the picture has the functions that work
             assert display_name(found.table.name[row]) in text, (kind, found.table.name[row])

@@ -1,5 +1,4 @@
-// Who calls whom, around one function: an icicle of which the middle three levels are measured sums. What stands
-// further up and down is apportioned from the sums of pairs, since no profile holds the paths.
+// Who calls whom, around one function: its callers above it and its callees below, as wide as their measured sums.
 function startCalls() {
   const { n, after, before, names } = functions;
   const graph = data.calls;
@@ -12,10 +11,9 @@ function startCalls() {
   const edgesAfter = sums(graph.after, null), edgesBefore = sums(graph.before, graph.after);
   const callers = indexed(graph.callee), callees = indexed(graph.caller);
   const picture = byId("calls-picture"), said = byId("calls-said"), table = byId("calls-table");
-  const find = byId("calls-find"), back = byId("calls-back"), deep = byId("calls-deep"), list = byId("calls-names");
+  const find = byId("calls-find"), back = byId("calls-back"), list = byId("calls-names");
   const history = [];
   let focus = 0, side = "after", scale = 0;
-  const DEEPEST = 5, HIGHEST = 4;
   const NARROWEST = 0.003; // of the width: narrower blocks are counted instead of drawn
 
   // Edges by one of their ends: the edges of row r are order[start[r]] … order[start[r + 1] - 1].
@@ -54,14 +52,12 @@ function startCalls() {
     return `${delta > 0 ? "m" : "l"}${size > 0.5 ? 3 : size > 0.15 ? 2 : 1}`;
   }
 
-  function block(item, from, width, classes) {
+  function block(item, from, width, classes = "") {
     const plain = item.row === undefined;
-    const text = item.text ?? `${item.again ? "↻ " : ""}${names[item.row]}`;
+    const text = item.text ?? names[item.row];
     const known = [`${seconds(item.seconds)}`];
     if (before && item.change !== undefined) known.push(`${change(0, item.change)} against the baseline`);
     if (item.calls !== undefined) known.push(`${count(item.calls)} calls`);
-    if (item.again) known.push("drawn already: followed no further");
-    if (item.apportioned) known.push("apportioned");
     const label = `${text}: ${known.join(", ")}`;
     const element = make(plain ? "span" : "button", { className: `block ${classes}`, title: label });
     element.append(make("bdi", {}, text));
@@ -79,101 +75,48 @@ function startCalls() {
     return element;
   }
 
-  function level(name, label, first = false) {
+  function level(name, label) {
     const blocks = make("div", { className: "blocks" });
     blocks.setAttribute("role", "group");
     blocks.setAttribute("aria-label", label);
-    const whole = make("div", { className: "level" }, make("span", {}, name), blocks);
-    if (first) picture.prepend(whole);
-    else picture.append(whole);
+    picture.append(make("div", { className: "level" }, make("span", {}, name), blocks));
     return blocks;
   }
 
   // One level of blocks beside each other; what is too narrow ends up in one block that counts it.
-  function fill(blocks, items, from, whole, classes = "") {
-    let at = from, narrow = [];
+  function fill(blocks, items, whole) {
+    let at = 0, narrow = [];
     for (const item of items) {
       const width = item.seconds / whole;
       if (width < NARROWEST) {
         narrow.push(item);
         continue;
       }
-      item.from = at;
-      item.width = width;
-      blocks.append(block(item, at, width, classes));
+      blocks.append(block(item, at, width));
       at += width;
     }
     if (narrow.length && total(narrow) / whole > 0.0008) {
       const rest = { seconds: total(narrow), text: `${thousands(narrow.length)} more` };
-      blocks.append(block(rest, at, rest.seconds / whole, classes));
+      blocks.append(block(rest, at, rest.seconds / whole));
     }
-  }
-
-  // One more level beyond `parents`, away from the focused function. Down, the callees of each are scaled by the part
-  // that this caller has in it; up, its time is shared out among its callers as they share all its calls.
-  function beyond(parents, whole, up) {
-    const blocks = make("div"), found = [];
-    for (const parent of parents) {
-      if (parent.row === undefined || parent.again) continue;
-      const near = (up ? callers : callees)(parent.row), other = up ? graph.caller : graph.callee;
-      const all = up ? near.reduce((sum, edge) => sum + edges().cumtime[edge], 0) : nodes().cumtime[parent.row];
-      if (!(all > 0)) continue;
-      const part = Math.min(1, parent.seconds / all), path = [...parent.path, parent.row];
-      const items = [];
-      for (const edge of near) {
-        const row = other[edge], time = edges().cumtime[edge] * part;
-        if (time > 0) items.push({ row, seconds: time, change: grown(edge) * part, path, again: path.includes(row), apportioned: true });
-      }
-      items.sort((a, b) => b.seconds - a.seconds);
-      // Recursion makes callees hold more than their caller: they are then drawn in proportion.
-      const excess = Math.max(1, total(items) / parent.seconds);
-      for (const item of items) item.seconds /= excess;
-      fill(blocks, items, parent.from, whole, "deep");
-      found.push(...items.filter((item) => item.width));
-    }
-    return { blocks, found };
-  }
-
-  function levelsBeyond(items, whole, up) {
-    const levels = [];
-    let parents = items.filter((item) => item.width);
-    while (deep.checked && levels.length < (up ? HIGHEST : DEEPEST)) {
-      const next = beyond(parents, whole, up);
-      if (!next.found.length) break;
-      levels.push(next.blocks);
-      parents = next.found;
-    }
-    levels.forEach((blocks, at) => {
-      const place = level(at ? "" : "apportioned", `${up ? "Further up" : "Further down"}, apportioned`, up);
-      place.append(...blocks.children);
-    });
   }
 
   function show() {
     const up = pairs(callers, graph.caller), down = pairs(callees, graph.callee);
     const own = nodes().tottime[focus], all = nodes().cumtime[focus];
-    const again = new Set(up.rows.map((item) => item.row));
-    for (const item of down.rows) item.again = again.has(item.row);
-    const below = new Set(down.rows.map((item) => item.row));
-    for (const item of up.rows) item.again = below.has(item.row);
-    for (const item of [...up.rows, ...down.rows]) {
-      item.calls = edges().ncalls[item.edge];
-      item.path = [focus];
-    }
+    for (const item of [...up.rows, ...down.rows]) item.calls = edges().ncalls[item.edge];
     const whole = Math.max(all, total(up.rows), total(down.rows) + own, 1e-12);
     const delta = before ? after.cumtime[focus] - before.cumtime[focus] : undefined;
     scale = before ? Math.max(Math.abs(delta), ...[...up.rows, ...down.rows].map((item) => Math.abs(item.change))) : 0;
     picture.replaceChildren();
 
-    fill(level("called by", `Callers of ${names[focus]}`), withRest(up.rows, all, "not called by a function in the profile"), 0, whole);
+    fill(level("called by", `Callers of ${names[focus]}`), withRest(up.rows, all, "not called by a function in the profile"), whole);
     const self = { row: focus, seconds: all, change: delta, calls: nodes().ncalls[focus] };
     const middle = level("function", "Function");
     middle.append(block(self, 0, Math.max(all / whole, 0.02), "focused"));
     middle.firstChild.setAttribute("aria-current", "true");
     const ownWork = { seconds: own, change: before && after.tottime[focus] - before.tottime[focus], text: "self" };
-    fill(level("calls", `Callees of ${names[focus]}`), withRest([ownWork, ...down.rows], all, "not in the profile"), 0, whole);
-    levelsBeyond(down.rows, whole, false);
-    levelsBeyond(up.rows, whole, true);
+    fill(level("calls", `Callees of ${names[focus]}`), withRest([ownWork, ...down.rows], all, "not in the profile"), whole);
     picture.querySelector(".focused").tabIndex = 0;
     if (before) picture.append(legend());
     describe(up, down, own, all);
@@ -227,9 +170,12 @@ function startCalls() {
   function go(row, remember = true) {
     if (row === focus && remember) return;
     if (remember) history.push(focus);
+    const typing = document.activeElement === find;
     const inside = picture.contains(document.activeElement);
     focus = row;
+    const typed = find.value;
     show();
+    if (typing) find.value = typed; // what is being typed is the reader's
     if (inside) picture.querySelector(".focused").focus();
   }
 
@@ -253,26 +199,23 @@ function startCalls() {
     next.focus();
   });
 
-  // Up to forty names that hold what was typed; the whole list would be as long as the table.
-  let offered = [];
+  // Up to forty names that hold what was typed, the exact one first; the whole list would be as long as the table.
   find.addEventListener("input", () => {
-    const exact = offered.find((row) => names[row] === find.value);
-    if (exact !== undefined) return go(exact);
-    const typed = find.value.toLowerCase();
-    offered = [];
-    for (let row = 0; row < n && offered.length < 40 && typed; row++) {
-      if (names[row].toLowerCase().includes(typed)) offered.push(row);
-    }
-    list.replaceChildren(...offered.map((row) => make("option", { value: names[row], label: functions.where(row) })));
+    const typed = find.value.trim();
+    if (!typed) return;
+    const { rows, exact } = searched(typed);
+    if (exact) return go(rows[0]);
+    list.replaceChildren(...rows.slice(0, 40).map((row) => make("option", { value: names[row], label: functions.where(row) })));
+    if (!rows.length) said.textContent = `No function is called “${typed}”.`;
   });
   find.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && offered.length) go(offered[0]);
+    const { rows } = searched(find.value.trim());
+    if (event.key === "Enter" && find.value.trim() && rows.length) go(rows[0]);
   });
   back.addEventListener("click", () => {
     if (history.length) go(history.pop(), false);
   });
   byId("calls-top").addEventListener("click", () => go(top()));
-  deep.addEventListener("change", show);
   for (const radio of document.querySelectorAll("input[name=width]")) {
     radio.addEventListener("change", () => {
       side = radio.value;
@@ -280,6 +223,7 @@ function startCalls() {
     });
   }
   chosen.addEventListener("function", (event) => {
+    byId("calls").open = true;
     go(event.detail);
     byId("calls").scrollIntoView();
     picture.querySelector(".focused").focus({ preventScroll: true });

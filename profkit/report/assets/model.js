@@ -55,3 +55,17 @@ const chosen = new EventTarget();
 function choose(row) {
   chosen.dispatchEvent(new CustomEvent("function", { detail: row }));
 }
+
+// Functions that a reader names: those that are called exactly so, else those whose name contains it, most time first.
+function searched(typed) {
+  const { names, n, after } = functions, lower = typed.toLowerCase();
+  const rows = [], exact = [], alike = [];
+  for (let row = 0; row < n; row++) {
+    if (names[row] === typed) exact.push(row);
+    const name = names[row].toLowerCase();
+    if (name === lower) alike.push(row);
+    if (name.includes(lower)) rows.push(row);
+  }
+  const found = exact.length ? exact : alike.length ? alike : rows;
+  return { rows: found.sort((a, b) => after.cumtime[b] - after.cumtime[a]), exact: found !== rows };
+}

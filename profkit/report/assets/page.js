@@ -2,6 +2,7 @@
 for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
 if (functions) startTable();
 if (functions && data.calls) startCalls();
+if (functions && data.stacks) startFlame();
 if (data.timeline) startTimeline();
 // What is folded away on a screen is printed.
 addEventListener("beforeprint", () => {

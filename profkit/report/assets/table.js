@@ -1,6 +1,7 @@
-// The table of every function: sorted by a click on a heading, searched while one types, fifty rows a page.
+// The table of every function: sorted by a click on a heading, searched while one types, a few rows a page or fifty.
 function startTable() {
-  const PAGE = 50;
+  const FEW = 10, MANY = 50;
+  let size = FEW;
   const { n, after, before, names, marked } = functions;
   const find = byId("table-find"), root = byId("table-root"), only = byId("table-marked"), place = byId("table-rows");
   let measure = functions.by, rows = [], page = 0, haystack = null;
@@ -52,7 +53,7 @@ function startTable() {
       page = 0;
       update();
     });
-    const head = make("th", { scope: "col", className: key === "name" ? "name" : "number" }, button);
+    const head = make("th", { scope: "col", className: key === "name" ? "name" : `number ${key}` }, button);
     head.dataset.key = key;
     heads.append(head);
   }
@@ -75,6 +76,13 @@ function startTable() {
   }
 
   function ordered(found) {
+    const typed = find.value.trim().toLowerCase();
+    const exactly = (row) => typed && names[row].toLowerCase() === typed;
+    const sorted = sortedRows(found);
+    return typed ? [...sorted.filter(exactly), ...sorted.filter((row) => !exactly(row))] : sorted;
+  }
+
+  function sortedRows(found) {
     const sign = sort.down ? -1 : 1;
     if (sort.key === "name") {
       const collator = new Intl.Collator("en");
@@ -93,7 +101,7 @@ function startTable() {
       if (key === "name") {
         const name = make("button", { type: "button", className: "link", title: "Show who calls it" }, make("bdi", {}, names[row]));
         name.addEventListener("click", () => choose(row));
-        const small = make("div", { className: "small" }, functions.where(row));
+        const small = make("span", { className: "small" }, ` ${functions.where(row)}`);
         const match = functions.match[row];
         if (match) small.append(` · ${match}`);
         if (functions.reason[row]) small.append(` · ${functions.reason[row]}`);
@@ -102,7 +110,7 @@ function startTable() {
         line.append(make("th", { scope: "row", className: "name" }, ...mark, make("code", {}, label), small));
         continue;
       }
-      const cell = make("td", { className: "number" }, text(row));
+      const cell = make("td", { className: `number ${key}` }, text(row));
       if (key === "change" && marked[row]) cell.classList.add(delta(row) > 0 ? "worse" : "better");
       line.append(cell);
     }
@@ -110,14 +118,14 @@ function startTable() {
   }
 
   function show() {
-    const pages = Math.max(1, Math.ceil(rows.length / PAGE));
+    const pages = Math.max(1, Math.ceil(rows.length / size));
     page = Math.min(Math.max(page, 0), pages - 1);
-    const from = page * PAGE, shown = rows.slice(from, from + PAGE);
+    const from = page * size, shown = rows.slice(from, from + size);
     body.replaceChildren(...shown.map((row, at) => rowOf(row, from + at)));
     table.setAttribute("aria-rowcount", rows.length + 1);
     byId("table-count").textContent = rows.length
       ? `${thousands(from + 1)}–${thousands(from + shown.length)} of ${thousands(rows.length)}`
-      : "Nothing matches.";
+      : find.value.trim() ? `No function is called “${find.value.trim()}”.` : "Nothing matches.";
     for (const [id, end] of [["first", page === 0], ["back", page === 0], ["next", page === pages - 1], ["last", page === pages - 1]]) {
       byId(`table-${id}`).disabled = end;
     }
@@ -154,5 +162,11 @@ function startTable() {
       show();
     });
   }
+  byId("table-more").addEventListener("click", () => {
+    size = size === FEW ? MANY : FEW;
+    byId("table-more").textContent = size === FEW ? "More rows" : "Fewer rows";
+    page = 0;
+    show();
+  });
   update();
 }

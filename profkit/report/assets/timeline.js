@@ -1,8 +1,9 @@
-// Runs over time: ranges of each thread, its queueing below them, and the machine; all sides on one scale.
+// Runs over time: ranges of threads, below them what the threads of each process did, and the machine; all on one scale.
 function startTimeline() {
   const place = byId("time-picture"), sides = data.timeline;
   const end = Math.max(...sides.map((side) => side.seconds));
-  const LABEL = 150, ROW = 15, QUEUE = 20, AREA = 34, GAP = 8, DEEPEST = 5, HUES = 8;
+  const ROW = 14, STATE = 22, AREA = 26, GAP = 6, DEEPEST = 3, HUES = 8, AXIS = 30;
+  const label = () => (width < 560 ? 84 : 150);
   let from = 0, to = end, width = 0;
 
   // The same name has the same colour everywhere: those that hold most time have one of their own, the others share grey.
@@ -29,10 +30,10 @@ function startTimeline() {
     return key;
   }
 
-  const x = (time) => LABEL + ((time - from) / (to - from)) * (width - LABEL);
+  const x = (time) => label() + ((time - from) / (to - from)) * (width - label());
 
   function ticks() {
-    const raw = (to - from) / Math.max(2, (width - LABEL) / 110);
+    const raw = (to - from) / Math.max(2, (width - label()) / 110);
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((times) => times * power).find((value) => value >= raw);
     const found = [];
@@ -71,11 +72,40 @@ function startTimeline() {
     svg.append(group);
   }
 
-  function area(svg, label, values, top, height, most, kind, side, said) {
-    if (label) svg.append(draw("text", { x: 8, y: top + height - 4 }, label));
+  // Running at the bottom, queued on it, and above both what is left of 100 %: off the CPU.
+  function states(svg, process, top, side) {
+    const bins = process.running.length;
+    const share = (at, part) => {
+      const all = Math.max(100, process.running[at] + process.queued[at]);
+      return process.running[at] < 0 ? 0 : (100 * part(at)) / all;
+    };
+    const layers = [
+      ["blocked", (at) => 100],
+      ["queued", (at) => share(at, (bin) => process.running[bin] + process.queued[bin])],
+      ["running", (at) => share(at, (bin) => process.running[bin])],
+    ];
+    for (const [kind, value] of layers) {
+      const values = Array.from({ length: bins }, (_, at) => (process.running[at] < 0 ? -1 : value(at)));
+      svg.append(draw("path", { d: steps(values, top, STATE, 100, side.seconds), class: kind }));
+    }
+    for (const [percent, at] of [["100 %", top + 8], ["0", top + STATE]]) {
+      svg.append(draw("text", { x: label() - 4, y: at, class: "percent" }, percent));
+    }
+    svg.append(draw("line", { x1: label(), x2: width, y1: top + STATE, y2: top + STATE, class: "base" }));
+  }
+
+  function area(svg, text, values, top, height, most, kind, side, said) {
+    if (text) svg.append(draw("text", { x: 0, y: top + height - 4 }, text));
     const path = draw("path", { d: steps(values, top, height, most, side.seconds), class: kind });
     path.append(draw("title", {}, said));
-    svg.append(path, draw("line", { x1: LABEL, x2: width, y1: top + height, y2: top + height, class: "base" }));
+    svg.append(path, draw("line", { x1: label(), x2: width, y1: top + height, y2: top + height, class: "base" }));
+  }
+
+  function named(text, y, axis = 0) {
+    const room = Math.floor((label() - axis) / 6.4);
+    const name = draw("text", { x: 0, y, class: "label" }, text.length > room ? `${text.slice(0, room - 1)}…` : text);
+    name.append(draw("title", {}, text));
+    return name;
   }
 
   function picture(side) {
@@ -87,24 +117,21 @@ function startTimeline() {
     }
     for (const track of side.tracks) {
       const depth = Math.min(DEEPEST, track.depth.reduce((most, value) => Math.max(most, value + 1), 0));
-      const label = track.label.length > 23 ? `${track.label.slice(0, 22)}…` : track.label;
-      const name = draw("text", { x: 0, y: y + 11, class: "label" }, label);
-      name.append(draw("title", {}, track.label));
-      svg.append(name);
-      if (depth) ranges(svg, track, y);
-      y += depth * ROW;
-      if (track.queued) {
-        area(svg, depth ? "queued" : "", track.queued, y, QUEUE, 100, "queue", side, "share of the time queued for a CPU");
-        y += QUEUE;
-      } else if (!depth) y += ROW;
-      y += GAP;
+      svg.append(named(track.label, y + 11));
+      ranges(svg, track, y);
+      y += Math.max(1, depth) * ROW + GAP;
+    }
+    for (const process of side.processes) {
+      svg.append(named(process.label, y + STATE / 2 + 4, AXIS));
+      states(svg, process, y, side);
+      y += STATE + GAP;
     }
     if (side.runnable) {
       const most = Math.max(side.cpus ?? 1, ...side.runnable);
-      area(svg, `≤ ${Math.round(most)} runnable${side.cpus ? `, ${side.cpus} CPUs` : ""}`, side.runnable, y, AREA, most, "area", side, "runnable threads of the machine");
+      area(svg, width < 560 ? "runnable" : `≤ ${Math.round(most)} runnable${side.cpus ? `, ${side.cpus} CPUs` : ""}`, side.runnable, y, AREA, most, "area", side, "runnable threads of the machine");
       if (side.cpus) {
         const high = y + AREA * (1 - side.cpus / most);
-        svg.append(draw("line", { x1: LABEL, x2: width, y1: high, y2: high, class: "limit" }));
+        svg.append(draw("line", { x1: label(), x2: width, y1: high, y2: high, class: "limit" }));
       }
       y += AREA + GAP;
     }
@@ -115,14 +142,15 @@ function startTimeline() {
     for (const tick of svg.querySelectorAll(".tick")) tick.setAttribute("y2", y);
     svg.setAttribute("viewBox", `0 0 ${width} ${y}`);
     svg.setAttribute("height", y);
-    drag(svg, y);
+    drag(svg, y, side);
     svg.addEventListener("keydown", keys);
     return svg;
   }
 
   function described(side) {
     const drawn = side.tracks.reduce((sum, track) => sum + track.begin.length, 0);
-    return `${side.label || "The run"} over ${seconds(side.seconds)}: ${side.tracks.length} threads, ${drawn} ranges`;
+    const parts = [`${side.processes.length} processes`, `${side.tracks.length} threads with ${drawn} ranges`];
+    return `${side.label || "The run"} over ${seconds(side.seconds)}: ${parts.join(", ")}`;
   }
 
   function show() {
@@ -160,11 +188,29 @@ function startTimeline() {
     acts[act]();
   }
 
-  function drag(svg, height) {
+  // What each process did at one moment, in words.
+  function tell(side, time) {
+    const parts = [`${side.label ? `${side.label}, ` : ""}${seconds(time)}`];
+    for (const process of side.processes) {
+      const at = Math.min(process.running.length - 1, Math.floor((time / side.seconds) * process.running.length));
+      const run = process.running[at] / 100, wait = process.queued[at] / 100;
+      if (run < 0) continue;
+      const all = Math.max(1, run + wait);
+      const text = [`running ${share(run / all)}`, `queued ${share(wait / all)}`, `off the CPU ${share(Math.max(0, 1 - (run + wait) / all))}`];
+      parts.push(`${process.label}: ${text.join(", ")}`);
+    }
+    if (side.runnable) {
+      const value = side.runnable[Math.min(side.runnable.length - 1, Math.floor((time / side.seconds) * side.runnable.length))];
+      if (value >= 0) parts.push(`the machine: ${value} runnable threads`);
+    }
+    byId("time-said").textContent = `${parts.join(" · ")}.`;
+  }
+
+  function drag(svg, height, side) {
     let begin = null, mark = null;
     const time = (event) => {
       const at = ((event.clientX - svg.getBoundingClientRect().left) / svg.getBoundingClientRect().width) * width;
-      return from + (Math.max(0, at - LABEL) / (width - LABEL)) * (to - from);
+      return from + (Math.max(0, at - label()) / (width - label())) * (to - from);
     };
     svg.addEventListener("pointerdown", (event) => {
       if (event.pointerType === "touch") return;
@@ -173,9 +219,15 @@ function startTimeline() {
       svg.append(mark);
       svg.setPointerCapture(event.pointerId);
     });
+    const line = draw("line", { y1: 14, y2: height, class: "cursor", visibility: "hidden" });
+    svg.append(line);
+    svg.addEventListener("pointerleave", () => line.setAttribute("visibility", "hidden"));
     svg.addEventListener("pointermove", (event) => {
-      if (begin === null) return;
       const now = time(event);
+      if (now <= side.seconds) tell(side, now);
+      for (const end of ["x1", "x2"]) line.setAttribute(end, x(now));
+      line.setAttribute("visibility", "visible");
+      if (begin === null) return;
       mark.setAttribute("x", x(Math.min(begin, now)));
       mark.setAttribute("width", Math.abs(x(now) - x(begin)));
     });

@@ -10,6 +10,7 @@
 
 #include "agent.h"
 #include "clock.h"
+#include "paths.h"
 #include "ranges.h"
 #include "waiting.h"
 
@@ -51,6 +52,7 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
     call->function = function;
     call->edge = edge;
     call->key = key;
+    call->path = path_of(table, (call - 1)->path, function);
     call->children = 0;
     function->open++;
     edge->open++;
@@ -75,8 +77,11 @@ static inline void call_closes(struct table *table, int64_t now) {
     struct function *function = call->function;
     struct edge *edge = call->edge;
     int64_t total = now - call->start;
+    int64_t own = total - call->children;
     edge->calls++;
-    edge->own += total - call->children;
+    edge->own += own;
+    call->path->calls++;
+    call->path->own += own;
     if (LIKELY(--edge->open == 0))
         edge->total += total;
     else

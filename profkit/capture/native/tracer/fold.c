@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "names.h"
+#include "paths.h"
 #include "ranges.h"
 #include "store.h"
 
@@ -96,7 +97,8 @@ static bool add_functions(struct table *sum, struct table *from, struct function
 
 static bool add_table(struct table *sum, struct table *from) {
     struct function **places = calloc((size_t)from->n_functions + 1, sizeof *places);
-    bool done = places && add_functions(sum, from, places) && ranges_add(sum, from, places);
+    bool done = places && add_functions(sum, from, places) && ranges_add(sum, from, places) &&
+                paths_add(sum, from, places);
     free(places);
     sum->lost += from->lost;
     sum->n_folded += from->n_folded ? from->n_folded : 1;

@@ -2,6 +2,7 @@
 #include "tables.h"
 
 #include "layout.h"
+#include "paths.h"
 #include "ranges.h"
 #include "store.h"
 
@@ -9,13 +10,13 @@
 #define AT(type, field, offset) _Static_assert(offsetof(struct type, field) == offset, #type "." #field)
 
 AT(store_header, table_bytes, 16);
-AT(store_header, pid, 36);
-AT(store_header, clock_turn, 44);
-AT(store_header, began_ticks, 48);
-AT(store_header, latest_ticks, 64);
-AT(store_header, first_ns_per_tick, 80);
-AT(store_header, epoch, 88);
-AT(store_header, missed, 96);
+AT(store_header, pid, 40);
+AT(store_header, clock_turn, 48);
+AT(store_header, began_ticks, 56);
+AT(store_header, latest_ticks, 72);
+AT(store_header, first_ns_per_tick, 88);
+AT(store_header, epoch, 96);
+AT(store_header, missed, 104);
 _Static_assert(sizeof(struct extent) == 16, "extent");
 _Static_assert(sizeof(struct block) == 16, "block");
 _Static_assert(sizeof(struct name_entry) == 24, "name_entry");
@@ -47,6 +48,7 @@ AT(call, start, 8);
 AT(call, children, 16);
 AT(call, wait_at_start, 24);
 AT(call, blocked_at_start, 32);
+AT(call, path, 40);
 
 AT(function, number, 4);
 AT(function, name_id, 8);
@@ -68,6 +70,14 @@ AT(edge, cumulative_wait, 72);
 AT(edge, blocked, 80);
 AT(edge, cumulative_blocked, 88);
 
+AT(path, number, 4);
+AT(path, parent_number, 8);
+AT(path, called, 12);
+AT(path, calls, 16);
+AT(path, own, 24);
+AT(path, wait, 32);
+AT(path, blocked, 40);
+
 AT(context, number, 4);
 AT(context, parent_number, 8);
 AT(context, opener_number, 12);
@@ -82,4 +92,5 @@ void layout_describe(struct store_header *header) {
     header->function_bytes = sizeof(struct function);
     header->edge_bytes = sizeof(struct edge);
     header->context_bytes = sizeof(struct context);
+    header->path_bytes = sizeof(struct path);
 }

@@ -15,12 +15,12 @@
 #include <stdint.h>
 
 #define STORE_MAGIC "PFKCALLS"
-enum { STORE_VERSION = 1, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
+enum { STORE_VERSION = 2, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
 
 enum block_kind {
     BLOCK_FREE = 0,
     BLOCK_TABLE = 1,   /* a `struct table` */
-    BLOCK_ENTRIES = 2, /* of one table: functions, edges, contexts, rows */
+    BLOCK_ENTRIES = 2, /* of one table: functions, edges, contexts, rows, paths */
     BLOCK_STACK = 3,   /* open calls of one table */
     BLOCK_NAMES = 4,   /* files and functions */
     BLOCK_RECORD = 5   /* a record of the agent's that could not be written elsewhere */
@@ -29,7 +29,7 @@ enum block_kind {
 struct store_header {
     char magic[8]; /* stored last */
     uint32_t version, header_bytes;
-    uint32_t table_bytes, call_bytes, function_bytes, edge_bytes, context_bytes;
+    uint32_t table_bytes, call_bytes, function_bytes, edge_bytes, context_bytes, path_bytes;
     uint32_t pid;
     uint32_t clock_is_counter;
     _Atomic uint32_t clock_turn; /* odd while the two below it are being stored */

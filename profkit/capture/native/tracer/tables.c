@@ -11,6 +11,7 @@
 #include "fold.h"
 #include "layout.h"
 #include "names.h"
+#include "paths.h"
 #include "ranges.h"
 #include "store.h"
 #include "waiting.h"
@@ -126,6 +127,10 @@ static struct table *new_table(void) {
     table->top->function = table->base;
     table->top->edge = &no_edge;
     table->limit = table->stack + FIRST_CALLS;
+    if (!paths_start(table)) {
+        table_release(table);
+        return NULL;
+    }
     return table;
 }
 
@@ -171,6 +176,7 @@ static void free_memory(struct table *table) {
     for (struct function *function = table->base; function; function = function->next)
         free(function->callees.slots);
     ranges_free(table);
+    paths_free(table);
     free(table->functions.slots);
     store_give(table->stack);
     for (struct chunk *chunk = table->arena, *next; chunk; chunk = next) {

@@ -22,6 +22,8 @@ struct chunk;
 struct context;
 struct function;
 struct name;
+struct path;
+struct path_slot;
 struct ranges;
 
 /* Calls of one function by one other. A function's own numbers are the sums over these, but for `total` and
@@ -65,6 +67,7 @@ struct function {
     struct function *next;   /* of the table, in order of first call */
     struct context *context; /* where its row was looked up last, */
     struct edge *row;        /* and that row */
+    struct path *path;       /* of the outermost open call, while there is one */
 };
 
 /* A call that has not returned. */
@@ -73,8 +76,17 @@ struct call {
     int64_t start;    /* ticks */
     int64_t children; /* ticks spent in calls made by it that have returned */
     int64_t wait_at_start, blocked_at_start;
-    const void *key; /* what is called; the frame keeps it alive */
+    struct path *path; /* by which it was called */
+    const void *key;   /* what is called; the frame keeps it alive */
     struct function *function;
+};
+
+/* See paths.h. Open addressing, like edges; `mask` is one less than the size. */
+struct paths {
+    struct path_slot *slots;
+    size_t mask;
+    uint32_t n;
+    struct path *first, *last;
 };
 
 enum { THREAD_NAME_ROOM = 60 };
@@ -110,6 +122,7 @@ struct table {
     struct edges functions; /* by name; each slot is some edge to the function */
     uint32_t n_functions, n_edges; /* the base and its edges not counted in n_functions, counted in n_edges */
     struct chunk *arena;
+    struct paths paths;
     struct ranges *ranges;   /* NULL until the first */
     pthread_mutex_t lock;    /* of the ranges: they are reported without the GIL */
     unsigned long ident;

@@ -2,6 +2,7 @@
 #include "waiting.h"
 
 #include "clock.h"
+#include "paths.h"
 #include "ranges.h"
 #include "store.h"
 
@@ -50,6 +51,8 @@ static void charge(struct table *table, struct call *runner, int64_t wait, int64
     if (runner > table->stack) {
         runner->edge->wait += wait;
         runner->edge->blocked += blocked;
+        runner->path->wait += wait;
+        runner->path->blocked += blocked;
         if (table->context && (wait | blocked))
             ranges_wait(table, runner->function, wait, blocked);
     }

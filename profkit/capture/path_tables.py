@@ -1,0 +1,65 @@
+"""From an agent's table of one thread to `Paths`: its calling contexts, without those that took next to nothing.
+
+A program that runs for hours has tens of thousands of contexts, most of them passed through once. What is left
+out is summed up in its place, so that the tree has all of the thread's time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.capture.record_types import ThreadTable
+from profkit.model.paths import Paths, with_callees
+
+__all__ = ["LEAST_SHARE", "paths_of"]
+
+#: Part (1) of its thread's time, with all that is called from it, from which a context is kept.
+LEAST_SHARE = 2e-5
+
+
+def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
+    """Return the contexts of one thread; ``None`` where its tracer keeps none.
+
+    Parameters
+    ----------
+    table
+        Of a record.
+    row_of : int32 array
+        Row in the thread's profile of each function number; −1 where it has none.
+    """
+    seen = table.paths
+    if seen is None or not len(seen.parent):
+        return None
+    parent = seen.parent
+    function = np.where(seen.function >= 0, row_of[np.maximum(seen.function, 0)], -1)
+    kept = (function >= 0) & (with_callees(parent, seen.tottime) >= LEAST_SHARE * seen.tottime.sum())
+    inside = parent >= 0
+    while (inside & kept & ~kept[parent]).any():
+        kept &= ~inside | kept[parent]
+    (lost,) = np.nonzero(~kept)
+    around = parent[lost]
+    while (further := (around >= 0) & ~kept[around]).any():
+        around[further] = parent[around[further]]
+    # What is left out is one row for each path that it was called from.
+    callers, group = np.unique(around, return_inverse=True)
+    number = np.cumsum(kept) - 1
+
+    def summed(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        return np.concatenate([values[kept], np.bincount(group.reshape(-1), values[lost], len(callers))])
+
+    def numbered(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.where(rows >= 0, number[rows], -1)
+
+    # A thread without counters of the kernel has unknown waiting, not zero.
+    unknown = 0.0 if table.measured else np.nan
+    return Paths(
+        np.concatenate([numbered(parent[kept]), numbered(callers)]).astype(np.int32),
+        np.concatenate([function[kept], np.full(len(callers), -1)]).astype(np.int32),
+        np.rint(summed(seen.calls)).astype(np.int64),
+        summed(seen.tottime),
+        summed(seen.wait) + unknown,
+        summed(seen.blocked) + unknown,
+    )

@@ -1,0 +1,409 @@
+"""Functions as they called each other, outermost first: the tree that a flame graph draws.
+
+Where the tracer kept calling contexts (`Thread.paths`), the tree is theirs. Where a file holds sums of
+caller–callee pairs alone, paths are made of those as gprof does (Graham, Kessler, McKusick 1982): a function is
+taken to divide its time over what it calls in the same way whoever called it. Such a tree says so in
+`StackTable.measured`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.calls import CallSide
+from profkit.measure.select import Selected
+from profkit.model.paths import Paths, depths, with_callees
+
+__all__ = [
+    "OTHERS",
+    "FunctionTimes",
+    "PlacedPaths",
+    "StackSide",
+    "StackTable",
+    "placed_paths",
+    "stacks_of_pairs",
+    "stacks_of_paths",
+]
+
+Index = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+#: In the place of a function's row: calls that are too short to be kept apart.
+OTHERS = -1
+#: Part (1) of the time that must have traced contexts for a tree to be made of them.
+COVERED = 0.9
+#: Contexts that a tree holds.
+MOST_NODES = 3000
+#: Part (1) of a side's time from which a context is kept apart: less than a pixel, unless most of the time is
+#: waiting.
+LEAST_SHARE = 1e-4
+#: Calls inside each other that are followed.
+DEEPEST = 80
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionTimes:
+    """One side's functions, by row; seconds, 0 where nothing was measured."""
+
+    tottime: Floats
+    cumtime: Floats
+    queued: Floats
+    blocked: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackSide:
+    """One side's columns of a `StackTable`, 0 where it lacks a context.
+
+    Attributes
+    ----------
+    ncalls : float64 array, shape (n,)
+        Calls; a fraction where they were apportioned.
+    own, queued, blocked : float64 array, shape (n,)
+        Self time in this context, and what of it was queued for a CPU or off the CPU otherwise, seconds.
+    """
+
+    ncalls: Floats
+    own: Floats
+    queued: Floats
+    blocked: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackTable:
+    """Calling contexts of one or more sides as one tree, in preorder: those that took most first.
+
+    Attributes
+    ----------
+    depth : int32 array, shape (n,)
+        0 for what nothing in the profile calls; a context is inside the last one before it with a lesser depth.
+    row : int32 array, shape (n,)
+        Row of the table of functions, or `OTHERS`.
+    again : bool array, shape (n,)
+        The function is open further out already, and is followed no further.
+    sides
+        One for each side.
+    measured
+        Whether contexts were traced, rather than made of pairs.
+    """
+
+    depth: Index
+    row: Index
+    again: npt.NDArray[np.bool_]
+    sides: tuple[StackSide, ...]
+    measured: bool
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+#: Paths of one thread, and the row of the table for each row of its profile, −1 without one.
+PlacedPaths = tuple[Paths, npt.NDArray[np.integer]]
+
+
+def placed_paths(selected: Selected) -> list[PlacedPaths] | None:
+    """Return the paths of all threads of a run with the rows of its selected profile.
+
+    ``None`` where a noticeable part of the time has no path: from another profiler, or from an older profkit.
+    """
+    found: list[PlacedPaths] = []
+    with_paths = everything = 0.0
+    for process, rows in zip(selected.processes, selected.rows, strict=True):
+        for thread, placed in zip(process.threads, rows, strict=True):
+            everything += thread.profile.total
+            if thread.paths is not None:
+                with_paths += float(thread.paths.tottime.sum())
+                found.append((thread.paths, placed))
+    return found if with_paths > 0 and with_paths >= COVERED * everything else None
+
+
+def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTable | None:
+    """Bring the traced contexts of all threads under one tree.
+
+    Parameters
+    ----------
+    sides
+        Threads by side and run. Of several runs of a side the mean is taken, so that times still add up.
+
+    Returns
+    -------
+    StackTable or None
+        ``None`` where there are none.
+    """
+    placed = [(side, len(runs), part) for side, runs in enumerate(sides) for run in runs for part in run]
+    placed = [entry for entry in placed if len(entry[2][0])]
+    if not placed:
+        return None
+    sizes = [len(paths) for _, _, (paths, _) in placed]
+    starts = np.cumsum([0, *sizes])
+    parent = np.concatenate(
+        [
+            np.where(p.parent >= 0, p.parent + start, -1)
+            for (_, _, (p, _)), start in zip(placed, starts, strict=False)
+        ]
+    )
+    row = np.concatenate(
+        [np.where(p.function >= 0, rows[p.function], OTHERS) for _, _, (p, rows) in placed]
+    ).astype(np.int64)
+    node, around, of_node = _merged(parent, row)
+    size = len(around)
+
+    def summed(name: str) -> Floats:
+        """Values by column, side and node."""
+        found = np.zeros((len(sides), size))
+        for at, (side, runs, (paths, _)) in enumerate(placed):
+            values = np.nan_to_num(getattr(paths, name).astype(np.float64)) / runs
+            np.add.at(found[side], node[starts[at] : starts[at + 1]], values)
+        return found
+
+    columns = [summed(name) for name in ("ncalls", "tottime", "wait", "blocked")]
+    kept, into = _kept(around, of_node, columns[1], columns[1] - columns[3])
+    folded = []
+    for column in columns:
+        total = np.zeros((len(sides), len(kept)))
+        for side in range(len(sides)):
+            np.add.at(total[side], into, column[side])
+        folded.append(total)
+    around, of_node = kept[:, 0], kept[:, 1]
+    within = sum(with_callees(around, own) for own in folded[1])
+    children: dict[int, list[int]] = {-1: []}
+    for place in np.argsort(-np.asarray(within), kind="stable").tolist():
+        children.setdefault(int(around[place]), []).append(place)
+    order = np.array(_preorder(children), np.int64)
+    return StackTable(
+        depths(around)[order].astype(np.int32),
+        of_node[order].astype(np.int32),
+        np.zeros(len(order), np.bool_),
+        tuple(StackSide(*(column[side][order] for column in folded)) for side in range(len(sides))),
+        measured=True,
+    )
+
+
+def _merged(
+    parent: npt.NDArray[np.int64], row: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Make one node of all paths of the same functions; return each path's node, and each node's parent and row."""
+    depth = depths(parent)
+    node = np.full(len(parent), -1, np.int64)
+    around: list[npt.NDArray[np.int64]] = []
+    rows: list[npt.NDArray[np.int64]] = []
+    size = 0
+    span = int(row.max(initial=0)) + 2
+    known_row = np.zeros(0, np.int64)
+    for level in range(int(depth.max(initial=0)) + 1):
+        here = np.flatnonzero(depth == level)
+        outer = np.where(parent[here] >= 0, node[parent[here]], -1)
+        # What was folded into its caller, as comprehensions are, is that.
+        same = (
+            (outer >= 0) & (row[here] == known_row[np.maximum(outer, 0)])
+            if size
+            else np.zeros(len(here), bool)
+        )
+        node[here[same]] = outer[same]
+        here, outer = here[~same], outer[~same]
+        keys, place = np.unique((outer + 1) * span + row[here] + 1, return_inverse=True)
+        node[here] = size + place.reshape(-1)
+        around.append(keys // span - 1)
+        rows.append(keys % span - 1)
+        known_row = np.concatenate([known_row, rows[-1]])
+        size += len(keys)
+    return node, np.concatenate(around), np.concatenate(rows)
+
+
+def _kept(
+    around: npt.NDArray[np.int64], row: npt.NDArray[np.int64], times: Floats, active: Floats
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Choose the nodes that stay: the widest by all time or by active time, and one for the others of each.
+
+    Returns
+    -------
+    kept : int64 array, shape (k, 2)
+        Parent and row of each node that stays.
+    into : int64 array, shape (n,)
+        Which of them each node is booked with.
+    """
+    wide = np.zeros(len(around))
+    for measure in (times, active):
+        for side in measure:
+            total = float(side.sum())
+            if total > 0:
+                wide = np.maximum(wide, with_callees(around, side) / total)
+    least = max(LEAST_SHARE, float(np.sort(wide)[-MOST_NODES]) if len(wide) > MOST_NODES else 0.0)
+    stays = (wide >= least) & (row != OTHERS)
+    inside = around >= 0
+    while (inside & stays & ~stays[around]).any():
+        stays &= ~inside | stays[around]
+    outer = around.copy()
+    while (further := ~stays & (outer >= 0) & ~stays[outer]).any():
+        outer[further] = around[outer[further]]
+    number = np.cumsum(stays) - 1
+    callers, place = np.unique(outer[~stays], return_inverse=True)
+    into = np.where(stays, number, 0)
+    into[~stays] = int(stays.sum()) + place.reshape(-1)
+    parents = np.concatenate([around[stays], callers])
+    kept = np.stack(
+        [
+            np.where(parents >= 0, number[parents], -1),
+            np.concatenate([row[stays], np.full(len(callers), OTHERS)]),
+        ],
+        axis=1,
+    )
+    return kept, into
+
+
+@dataclass(slots=True)
+class _Node:
+    """A context while the tree is made; `times`, `own` and `calls` have one value a side."""
+
+    row: int
+    parent: int
+    depth: int
+    times: Floats
+    own: Floats
+    calls: Floats
+    again: bool = False
+
+
+def stacks_of_pairs(
+    caller: Index, callee: Index, pairs: Sequence[CallSide], functions: Sequence[FunctionTimes]
+) -> StackTable | None:
+    """Make paths of caller–callee sums, the widest first.
+
+    Parameters
+    ----------
+    caller, callee : int32 array, shape (m,)
+        Rows of functions.
+    pairs, functions
+        Of each side.
+
+    Returns
+    -------
+    StackTable or None
+        ``None`` where no side took any time.
+    """
+    totals = np.array([side.tottime.sum() for side in functions])
+    if not (totals > 0).any():
+        return None
+    nodes, children = _grown(caller, callee, pairs, functions, np.where(totals > 0, totals, np.inf))
+    order = _preorder(children)
+    row = np.array([nodes[i].row for i in order], np.int32)
+    own = np.array([nodes[i].own for i in order]).reshape(len(order), len(functions))
+    calls = np.array([nodes[i].calls for i in order]).reshape(len(order), len(functions))
+    return StackTable(
+        np.array([nodes[i].depth for i in order], np.int32),
+        row,
+        np.array([nodes[i].again for i in order], np.bool_),
+        tuple(_divided(calls[:, side], own[:, side], row, times) for side, times in enumerate(functions)),
+        measured=False,
+    )
+
+
+def _divided(calls: Floats, own: Floats, row: Index, times: FunctionTimes) -> StackSide:
+    """Divide self times as those of their functions are."""
+    known = (row >= 0) & (times.tottime[row] > 0)
+    parts = [
+        np.where(
+            known, own * np.divide(part[row], times.tottime[row], where=known, out=np.zeros(len(row))), 0.0
+        )
+        for part in (times.queued, times.blocked)
+    ]
+    return StackSide(calls, own, *(np.minimum(part, own) for part in parts))
+
+
+def _grown(
+    caller: Index,
+    callee: Index,
+    pairs: Sequence[CallSide],
+    functions: Sequence[FunctionTimes],
+    totals: Floats,
+) -> tuple[list[_Node], dict[int, list[int]]]:
+    n = len(functions[0].tottime)
+    cumulative = np.array([side.cumtime for side in functions])
+    own = np.array([side.tottime for side in functions])
+    edge_time = np.array([side.cumtime for side in pairs]).reshape(len(functions), -1)
+    edge_own = np.array([side.tottime for side in pairs]).reshape(len(functions), -1)
+    edge_calls = np.array([side.ncalls for side in pairs], np.float64).reshape(len(functions), -1)
+    between = caller != callee
+    called = np.array([np.bincount(callee[between], side[between], n) for side in edge_time])
+    outermost = np.maximum(cumulative - called, 0.0)
+    order = np.argsort(caller, kind="stable")
+    first = np.searchsorted(caller[order], np.arange(n + 1))
+
+    nodes: list[_Node] = []
+    children: dict[int, list[int]] = {-1: []}
+    waiting: list[tuple[float, int]] = []
+
+    def add(node: _Node) -> None:
+        children.setdefault(node.parent, []).append(len(nodes))
+        if node.row != OTHERS and not node.again and node.depth < DEEPEST:
+            heapq.heappush(waiting, (-float((node.times / totals).max()), len(nodes)))
+        nodes.append(node)
+
+    share = (outermost / totals[:, None]).max(axis=0)
+    roots = [
+        row
+        for row in np.argsort(-share, kind="stable")[: MOST_NODES // 4].tolist()
+        if share[row] >= LEAST_SHARE
+    ]
+    for row in roots:
+        time = outermost[:, row]
+        part = _ratio(time, cumulative[:, row])
+        add(_Node(row, -1, 0, time, np.minimum(own[:, row] * part, time), np.zeros(len(functions))))
+    rest = np.maximum(outermost.sum(axis=1) - outermost[:, roots].sum(axis=1), 0.0)
+    if rest.any():
+        add(_Node(OTHERS, -1, 0, rest, rest, np.zeros(len(functions))))
+    while waiting:
+        _, place = heapq.heappop(waiting)
+        node = nodes[place]
+        edges = order[first[node.row] : first[node.row + 1]]
+        edges = edges[between[edges]]
+        rest = np.maximum(node.times - node.own, 0.0)
+        part = np.minimum(
+            _ratio(node.times, cumulative[:, node.row]), _ratio(rest, edge_time[:, edges].sum(axis=1))
+        )
+        times = edge_time[:, edges] * part[:, None]
+        node.own = node.times - times.sum(axis=1)
+        wide = (times / totals[:, None]).max(axis=0, initial=0.0)
+        kept = np.flatnonzero(wide >= LEAST_SHARE) if len(nodes) < MOST_NODES else np.zeros(0, np.intp)
+        around = _rows_around(nodes, place)
+        for at in kept[np.argsort(-wide[kept], kind="stable")].tolist():
+            edge = edges[at]
+            row = int(callee[edge])
+            again = row in around
+            time = times[:, at]
+            inner = time if again else np.minimum(edge_own[:, edge] * part, time)
+            add(_Node(row, place, node.depth + 1, time, inner, edge_calls[:, edge] * part, again))
+        left = times.sum(axis=1) - times[:, kept].sum(axis=1)
+        if float((left / totals).max()) >= LEAST_SHARE / 10:
+            add(_Node(OTHERS, place, node.depth + 1, left, left, np.zeros(len(functions))))
+        else:
+            node.own += left
+    return nodes, children
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """`part` of `whole`, at most 1, and 0 of nothing."""
+    return np.minimum(np.divide(part, whole, where=whole > 0, out=np.zeros(len(part))), 1.0)
+
+
+def _rows_around(nodes: Sequence[_Node], place: int) -> set[int]:
+    found = set()
+    while place >= 0:
+        found.add(nodes[place].row)
+        place = nodes[place].parent
+    return found
+
+
+def _preorder(children: dict[int, list[int]]) -> list[int]:
+    order: list[int] = []
+    left = children[-1][::-1]
+    while left:
+        place = left.pop()
+        order.append(place)
+        left += children.get(place, [])[::-1]
+    return order

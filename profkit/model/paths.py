@@ -1,0 +1,93 @@
+"""By what chains of callers the functions of one thread were called: its calling contexts, as a tree.
+
+A path is a function and the path of what called it. What a row holds is of that path alone; what was called
+from it has rows of its own. Calls of a function that was open already are with the outermost one, so that no
+function is inside itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model.bounds import Counts, Times, Waits
+from profkit.model.columns import ProfileError, check_columns, check_indices, column_dtypes
+from profkit.model.profile import Index
+
+__all__ = ["Paths", "depths", "with_callees"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paths:
+    """Sums by path.
+
+    Attributes
+    ----------
+    parent : int32 array, shape (n,)
+        Path of the caller, always an earlier one; −1 for none.
+    function : int32 array, shape (n,)
+        Row in the thread's profile; −1 for calls from this parent that are not kept apart.
+    ncalls : int64 array, shape (n,)
+        Calls.
+    tottime, wait, blocked : float64 array, shape (n,)
+        Self time, and what of it was queued for a CPU or off-CPU otherwise; seconds, NaN where not measured.
+    """
+
+    parent: Index
+    function: Index
+    ncalls: Counts
+    tottime: Times
+    wait: Waits
+    blocked: Waits
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @staticmethod
+    def columns() -> dict[str, np.dtype[Any]]:
+        """Return names and dtypes of the columns."""
+        return dict(column_dtypes(Paths))
+
+    def validate(self, functions: int) -> Paths:
+        """Check that the columns fit each other and a profile of so many functions, and return the paths themselves.
+
+        Raises
+        ------
+        ProfileError
+            A column has another length or dtype than the others, points outside its table, or holds a number that
+            it cannot.
+        """
+        check_columns(self, len(self), "calling contexts")
+        check_indices(self, "calling contexts", ("function",), functions, least=-1)
+        if (self.parent < -1).any() or (self.parent >= np.arange(len(self))).any():
+            raise ProfileError("calling contexts: one is called by a later one")
+        return self
+
+
+def depths(parent: npt.NDArray[np.integer[Any]]) -> Ints:
+    """Return how many rows are around each, given the row around it, −1 for none."""
+    depth = np.zeros(len(parent), np.int64)
+    around = parent.astype(np.int64)
+    while True:
+        inside = np.flatnonzero(around >= 0)
+        if not len(inside):
+            return depth
+        depth[inside] += 1
+        around[inside] = parent[around[inside]]
+
+
+def with_callees(parent: npt.NDArray[np.integer[Any]], own: Floats) -> Floats:
+    """Return the sum of each row and of all rows inside it."""
+    depth = depths(parent)
+    order = np.argsort(-depth, kind="stable")
+    total = own.astype(np.float64)
+    for rows in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1):
+        if len(rows) and depth[rows[0]] > 0:
+            np.add.at(total, parent[rows], total[rows])
+    return total

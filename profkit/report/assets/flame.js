@@ -1,0 +1,315 @@
+// The flame graph: contexts as blocks under each other, as wide as the time that they took. A click makes a block as wide as
+// the picture; what is around it stands above as a path.
+function startFlame() {
+  const graph = data.stacks, { names } = functions;
+  const n = graph.row.length;
+  const parent = new Int32Array(n), end = new Int32Array(n), again = new Set(graph.again);
+  const picture = byId("flame-picture"), said = byId("flame-said"), path = byId("flame-path"), key = byId("flame-key");
+  const find = byId("flame-find"), found = byId("flame-found"), whole = byId("flame-whole"), choice = byId("flame-measure");
+  const ROW = 21, DEEPEST = 14, NARROWEST = 0.0012, LETTER = 7.3;
+  const OUTSIDE = -1;
+  let side = "after", measure = choice ? choice.value : "active", zoom = OUTSIDE, matches = null, active = null;
+
+  // Contexts come in preorder: a context's own end where the next one of at most its depth begins.
+  const open = [];
+  for (let node = 0; node < n; node++) {
+    while (open.length > graph.depth[node]) end[open.pop()] = node;
+    parent[node] = open.length ? open.at(-1) : OUTSIDE;
+    open.push(node);
+  }
+  for (const node of open) end[node] = n;
+
+  const PARTS = { running: (q, b) => 1 - q - b, queued: (q) => q, blocked: (q, b) => b, active: (q, b) => 1 - b, all: () => 1 };
+  function sums(columns) {
+    if (!columns) return null;
+    const part = (column, node) => Math.max(0, columns[column]?.[node] ?? 0) / 100;
+    const scale = 1e-9 / (columns.iterations ?? 1);
+    const sides = {};
+    for (const [name, share] of Object.entries(PARTS)) {
+      const own = Float64Array.from(columns.own, (value, node) => value * scale * Math.max(0, share(part("queued", node), part("blocked", node))));
+      const within = own.slice();
+      for (let node = n - 1; node >= 0; node--) if (parent[node] >= 0) within[parent[node]] += within[node];
+      sides[name] = { own, within };
+    }
+    return sides;
+  }
+  const after = sums(graph.after), before = sums(graph.before);
+  const ncalls = (columns, node) => columns.ncalls[node] / (columns.iterations ?? 1);
+  const shown = () => (side === "after" ? after : before)[measure];
+  const per = graph.after.iterations ? " per iteration" : "";
+  const name = (node) => (graph.row[node] < 0 ? "…" : `${again.has(node) ? "↻ " : ""}${names[graph.row[node]]}`);
+  const inner = (node) => (node === OUTSIDE ? n : end[node]);
+  const total = () => {
+    let sum = 0;
+    for (let node = 0; node < n; node = end[node]) sum += shown().within[node];
+    return sum;
+  };
+
+  function* children(node) {
+    for (let child = node + 1; child < inner(node); child = end[child]) yield child;
+  }
+
+  // How much a context itself changed, against the one that changed most.
+  let greatest = 0, least = 0;
+  function weigh() {
+    if (!before) return;
+    let most = 0, all = 0;
+    for (let node = 0; node < n; node++) {
+      most = Math.max(most, Math.abs(grown(node)));
+      all += Math.max(after[measure].own[node], before[measure].own[node]);
+    }
+    greatest = most;
+    least = 0.001 * all;
+  }
+  const grown = (node) => after[measure].own[node] - before[measure].own[node];
+  function colour(node) {
+    if (!before) return graph.row[node] < 0 ? "same" : `root${Math.max(0, ROOTS.indexOf(functions.roots[functions.place[graph.row[node]]]))}`;
+    if (graph.row[node] < 0) return "same";
+    const delta = grown(node), size = Math.abs(delta);
+    const own = Math.max(after[measure].own[node], before[measure].own[node]);
+    if (size < least || size < 0.03 * greatest || size < 0.05 * own) return "same";
+    return `${delta > 0 ? "m" : "l"}${size > 0.4 * greatest ? 3 : size > 0.12 * greatest ? 2 : 1}`;
+  }
+  const ROOTS = ["project", "site", "stdlib", "builtin"];
+
+  const both = (values) => {
+    const now = after[values[0]][values[1]][values[2]];
+    if (!before) return seconds(now);
+    const was = before[values[0]][values[1]][values[2]];
+    return `${seconds(was)} → ${seconds(now)} (${change(was, now)})`;
+  };
+
+  function describe(node) {
+    active = node;
+    const row = graph.row[node];
+    const parts = [];
+    parts.push(`${both([measure, "within", node])} with all it calls${per}, ${share(shown().within[node] / total())} of the whole`);
+    if (node + 1 < end[node]) parts.push(`itself ${both([measure, "own", node])}`);
+    if (graph.waits) {
+      const now = after;
+      for (const [part, text] of [["running", "running"], ["queued", "queued"], ["blocked", "off the CPU"]]) {
+        if (now[part].within[node] > 0 || before?.[part].within[node] > 0) parts.push(`${text} ${both([part, "within", node])}`);
+      }
+    }
+    const calls = count(Math.round(ncalls(graph.after, node))), was = graph.before && count(Math.round(ncalls(graph.before, node)));
+    if (row >= 0) parts.push(`${was && was !== calls ? `${was} → ${calls}` : calls} ${graph.measured ? "" : "of its "}calls${per}`);
+    const title = row < 0 ? "calls that are too short to be drawn apart" : `${name(node)}`;
+    const where = row < 0 ? "" : ` (${functions.where(row)})`;
+    return { title, text: `${where}: ${parts.join("; ")}.` };
+  }
+
+  function tell(node) {
+    const { title, text } = describe(node);
+    const more = [];
+    if (graph.row[node] >= 0 && data.calls) {
+      const callers = make("button", { type: "button", className: "link" }, "Who calls it?");
+      callers.addEventListener("click", () => choose(graph.row[node]));
+      more.push(" ", callers);
+    }
+    said.replaceChildren(make("b", {}, make("bdi", {}, title)), text, ...more);
+  }
+
+  function waits(node) {
+    const sum = (part) => (side === "after" ? after : before)[part].within[node];
+    const all = shown().within[node];
+    if (!graph.waits || !(all > 0) || measure === "running" || measure === "queued") return [];
+    return [["queued", sum("queued") / all], ["blocked", measure === "all" ? sum("blocked") / all : 0]]
+      .filter(([, part]) => part > 0.01)
+      .map(([kind, part], at, parts) => {
+        const strip = make("i", { className: kind });
+        strip.style.width = `${100 * part}%`;
+        strip.style.right = at ? `${100 * parts[0][1]}%` : "0";
+        return strip;
+      });
+  }
+
+  // What stands last in a name says most.
+  const fitted = (text, room) => (text.length > room ? text.slice(text.lastIndexOf(".") + 1) : text);
+
+  function block(node, level, left, width) {
+    const button = make("button", { type: "button", className: `block ${colour(node)}`, tabIndex: -1 });
+    const room = Math.floor((width * picture.clientWidth - 8) / LETTER);
+    button.append(...(room < 3 ? [] : [make("bdi", {}, fitted(name(node), room))]), ...waits(node));
+    button.dataset.node = node;
+    button.style.left = `${100 * left}%`;
+    button.style.width = `${100 * width}%`;
+    button.style.top = `${level * ROW}px`;
+    if (room < 3) button.classList.add("thin");
+    if (matches) button.classList.add(matches.has(node) ? "hit" : "miss");
+    const delta = before ? `, ${change(before[measure].within[node], after[measure].within[node])}` : "";
+    button.setAttribute("aria-label", `${name(node)}: ${seconds(shown().within[node])}${delta}`);
+    return button;
+  }
+
+  let drawn = 0;
+  function show() {
+    weigh();
+    drawn = picture.clientWidth;
+    const values = shown().within, all = zoom === OUTSIDE ? total() : values[zoom];
+    const blocks = [];
+    let deepest = 0, hidden = 0;
+    const lay = (nodes, level, left) => {
+      let at = left;
+      for (const node of nodes) {
+        const width = all > 0 ? values[node] / all : 0;
+        if (width < NARROWEST) continue;
+        if (level >= DEEPEST) {
+          hidden = Math.max(hidden, 1);
+          return;
+        }
+        blocks.push(block(node, level, at, width));
+        // Rows of slivers alone are seen when one looks closer.
+        if (width > 0.012) deepest = Math.max(deepest, level);
+        lay(children(node), level + 1, at);
+        at += width;
+      }
+    };
+    lay(zoom === OUTSIDE ? children(OUTSIDE) : [zoom], 0, 0);
+    picture.replaceChildren(...blocks);
+    picture.style.height = `${(deepest + 1) * ROW}px`;
+    if (blocks.length) blocks[0].tabIndex = 0;
+    whole.disabled = zoom === OUTSIDE;
+    trail();
+    legend();
+    said.textContent = hidden
+      ? "Point at a block for its values; a click widens it, and shows what is called further inside."
+      : "Point at a block for its values; a click widens it. Arrows, Enter and Escape work too.";
+  }
+
+  function trail() {
+    const around = [];
+    for (let node = zoom === OUTSIDE ? OUTSIDE : parent[zoom]; node !== OUTSIDE; node = parent[node]) around.unshift(node);
+    const steps = around.map((node) => {
+      const step = make("button", { type: "button", className: "link" }, make("bdi", {}, name(node)));
+      step.addEventListener("click", () => go(node));
+      return make("span", {}, step, " › ");
+    });
+    path.replaceChildren(...(zoom === OUTSIDE ? [] : ["in ", ...steps]));
+    path.hidden = !steps.length;
+  }
+
+  function legend() {
+    key.replaceChildren();
+    if (before && greatest > 0) {
+      key.append(change(0, -greatest));
+      for (const kind of ["l3", "l2", "l1", "same", "m1", "m2", "m3"]) key.append(make("i", { className: kind }));
+      key.append(`${change(0, greatest)}${per}`);
+    } else if (!before) {
+      for (const [at, text] of ["the program", "packages", "standard library", "built-in"].entries()) key.append(make("i", { className: `root${at}` }), text);
+    }
+    if (graph.waits) {
+      key.append(make("i", { className: "strip queued" }), "queued for a CPU");
+      if (measure === "all") key.append(make("i", { className: "strip blocked" }), "off the CPU");
+    }
+  }
+
+  function go(node, focus = false) {
+    zoom = node;
+    show();
+    if (focus) picture.querySelector(".block")?.focus({ preventScroll: true });
+  }
+
+  const out = () => {
+    if (zoom !== OUTSIDE) go(parent[zoom], true);
+  };
+  const nodeOf = (target) => {
+    const button = target.closest?.("button.block");
+    return button && picture.contains(button) ? Number(button.dataset.node) : null;
+  };
+  picture.addEventListener("click", (event) => {
+    const node = nodeOf(event.target);
+    if (node === null) return;
+    if (node === zoom) out();
+    else go(node, true);
+    if (zoom !== OUTSIDE) tell(zoom);
+  });
+  for (const kind of ["pointerover", "focusin"]) {
+    picture.addEventListener(kind, (event) => {
+      const node = nodeOf(event.target);
+      if (node !== null) tell(node);
+    });
+  }
+  picture.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" || event.key === "Backspace") {
+      event.preventDefault();
+      out();
+      return;
+    }
+    const node = nodeOf(event.target);
+    if (node === null || !event.key.startsWith("Arrow")) return;
+    event.preventDefault();
+    const buttons = [...picture.children], at = buttons.indexOf(event.target);
+    const level = (button) => button.offsetTop;
+    let next = null;
+    if (event.key === "ArrowUp") next = buttons.find((button) => Number(button.dataset.node) === parent[node]);
+    else if (event.key === "ArrowDown") {
+      const inside = buttons.filter((button) => parent[Number(button.dataset.node)] === node);
+      next = inside.reduce((best, button) => (!best || button.offsetWidth > best.offsetWidth ? button : best), null);
+    } else {
+      const beside = buttons.filter((button) => level(button) === level(buttons[at])).sort((a, b) => a.offsetLeft - b.offsetLeft);
+      next = beside[beside.indexOf(buttons[at]) + (event.key === "ArrowRight" ? 1 : -1)];
+    }
+    if (!next) return;
+    buttons[at].tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus({ preventScroll: true });
+  });
+  whole.addEventListener("click", () => go(OUTSIDE));
+
+  // Where a name is exactly what was typed, other names that contain it are no matches.
+  function search() {
+    const typed = find.value.trim();
+    matches = null;
+    found.textContent = "";
+    if (typed) {
+      const rows = new Set(searched(typed).rows);
+      matches = new Set();
+      let time = 0, until = 0;
+      for (let node = 0; node < n; node++) {
+        if (!rows.has(graph.row[node])) continue;
+        matches.add(node);
+        if (node >= until) {
+          time += shown().within[node];
+          until = end[node];
+        }
+      }
+      found.textContent = !rows.size
+        ? `No function is called “${typed}”.`
+        : matches.size
+          ? `${thousands(matches.size)} blocks, ${seconds(time)}${per}, ${share(time / total())} of the whole.`
+          : "Too short to be drawn here.";
+    }
+    show();
+  }
+  new ResizeObserver(() => {
+    if (picture.clientWidth !== drawn) show();
+  }).observe(picture);
+  find.addEventListener("input", search);
+  find.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !matches?.size) return;
+    const widest = [...matches].reduce((best, node) => (shown().within[node] > shown().within[best] ? node : best));
+    go(widest);
+    tell(widest);
+  });
+  choice?.addEventListener("change", () => {
+    measure = choice.value;
+    if (zoom !== OUTSIDE && !(shown().within[zoom] > 0)) zoom = OUTSIDE;
+    search();
+  });
+  for (const radio of document.querySelectorAll("input[name=flame-side]")) {
+    radio.addEventListener("change", () => {
+      side = radio.value;
+      if (zoom !== OUTSIDE && !(shown().within[zoom] > 0)) zoom = OUTSIDE;
+      search();
+    });
+  }
+
+  // A program is wrapped in functions that hold all of its time: the picture begins inside them.
+  for (;;) {
+    const inside = [...children(zoom)], widest = inside.find((node) => shown().within[node] > 0.97 * total());
+    if (widest === undefined || !(end[widest] > widest + 1)) break;
+    zoom = widest;
+  }
+  if (zoom !== OUTSIDE && graph.depth[zoom] === 0) zoom = OUTSIDE;
+  show();
+}

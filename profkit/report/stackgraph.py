@@ -1,0 +1,104 @@
+"""`Diff` or `Run` → the flame graph: calling contexts with the seconds of one side or of both.
+
+Takes the tree from `measure.stacks`, and the number of iterations where both sides have some. Where a side's
+waiting was not measured, no part of its time is said to be waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.calls import CallSide
+from profkit.measure.iterations import IterationModel
+from profkit.measure.select import select
+from profkit.measure.stacks import (
+    FunctionTimes,
+    StackSide,
+    StackTable,
+    placed_paths,
+    stacks_of_pairs,
+    stacks_of_paths,
+)
+from profkit.measure.tables import SideTable
+from profkit.model import Profile, Run
+from profkit.report.figures import StackColumns, StackGraph
+from profkit.verdict.types import Diff
+
+__all__ = ["diff_stacks", "run_stacks"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def diff_stacks(diff: Diff) -> StackGraph | None:
+    """Lay out both sides; ``None`` where neither file says who calls whom."""
+    calls, table = diff.calls, diff.table
+    if calls is None:
+        return None
+    found = diff.stacks or stacks_of_pairs(
+        calls.caller,
+        calls.callee,
+        (calls.baseline, calls.candidate),
+        (_of_side(table.baseline), _of_side(table.candidate)),
+    )
+    waits = table.baseline.wait is not None and table.candidate.wait is not None
+    return None if found is None else _graph(found, waits, _iterations(diff.iterations))
+
+
+def run_stacks(run: Run, profile: Profile) -> StackGraph | None:
+    """Lay out one run, whose threads are summed up in `profile`; ``None`` where it does not say who calls whom."""
+    edges = profile.edges
+    if edges is None:
+        return None
+    chosen = select(run, edges=False)
+    traced = placed_paths(chosen)
+    if traced is not None:
+        found = stacks_of_paths(((traced,),))
+        return None if found is None else _graph(found, profile.wait is not None, (None,))
+    zero = np.zeros(len(profile))
+    times = FunctionTimes(
+        profile.tottime,
+        profile.cumtime,
+        zero if profile.wait is None else profile.wait,
+        zero if profile.blocked is None else profile.blocked,
+    )
+    pairs = CallSide(edges.ncalls, edges.tottime, edges.cumtime)
+    found = stacks_of_pairs(edges.caller, edges.callee, (pairs,), (times,))
+    return None if found is None else _graph(found, profile.wait is not None, (None,))
+
+
+def _of_side(side: SideTable) -> FunctionTimes:
+    queued = np.zeros(len(side.tottime)) if side.wait is None else side.wait
+    return FunctionTimes(side.tottime, side.cumtime, queued, np.maximum(side.tottime - side.active, 0.0))
+
+
+def _iterations(models: tuple[IterationModel | None, IterationModel | None]) -> tuple[int | None, int | None]:
+    """Iterations of both sides, those left out of the statistics included."""
+    before, after = models
+    if before is None or after is None:
+        return None, None
+    counts = before.count + before.left_out, after.count + after.left_out
+    return counts if min(counts) > 0 else (None, None)
+
+
+def _graph(table: StackTable, waits: bool, iterations: Sequence[int | None]) -> StackGraph:
+    sides = [_columns(side, count) for side, count in zip(table.sides, iterations, strict=True)]
+    return StackGraph(
+        table.depth,
+        table.row,
+        table.again,
+        sides[-1],
+        sides[0] if len(sides) > 1 else None,
+        table.measured,
+        waits,
+    )
+
+
+def _columns(side: StackSide, iterations: int | None) -> StackColumns:
+    queued, blocked = (
+        np.divide(part, side.own, where=side.own > 0, out=np.zeros(len(side.own)))
+        for part in (side.queued, side.blocked)
+    )
+    return StackColumns(side.ncalls, side.own, np.clip(queued, 0, 1), np.clip(blocked, 0, 1), iterations)

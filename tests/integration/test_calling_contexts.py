@@ -1,0 +1,199 @@
+"""By what chains of callers functions were called: real programs under the real command, and their pages."""
+
+from __future__ import annotations
+
+import cProfile
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.capture import native as compiled
+from profkit.capture import records
+from profkit.capture.agent import native, process_facts, settings
+from profkit.capture.agent.reserve import RESERVE_SUFFIX
+from profkit.capture.mapped_tables import decode_tables
+from profkit.model import Thread
+from profkit.model.paths import depths, with_callees
+from tests.integration.capturing import captured, environment, profkit_command
+from tests.requirements import require
+
+INJECT = Path(records.__file__).parent / "agent" / "inject"
+
+#: `leaf` is called by two functions, with another amount of work from each; `down` calls itself, `even` and
+#: `odd` each other.
+PROGRAM = """
+import sys, threading, time
+def leaf(n): return sum(i * i for i in range(n))
+def left(): return leaf(40_000)
+def right(times): return [leaf(40_000) for _ in range(times)]
+def down(n): return leaf(10) if n == 0 else down(n - 1)
+def even(n): return True if n == 0 else odd(n - 1)
+def odd(n): return False if n == 0 else even(n - 1)
+def gone():
+    try:
+        raise KeyError
+    except KeyError:
+        time.sleep(0.05)
+def many():
+    for i in range(5): left()
+    right(int(sys.argv[1]))
+    for i in range(50): down(300); even(200)
+    gone()
+many()
+thread = threading.Thread(target=many, name="other")
+thread.start(); thread.join()
+"""
+
+
+@pytest.fixture(autouse=True)
+def built() -> None:
+    require("native", native.load() is not None, "profkit is installed without its tracer for this Python")
+
+
+def chains(thread: Thread) -> dict[tuple[str, ...], tuple[int, float]]:
+    """Calls and seconds with callees, by the names from the outermost function in; `…` for those not kept apart."""
+    paths, profile = thread.paths, thread.profile
+    assert paths is not None
+    within = with_callees(paths.parent, paths.tottime)
+    found: dict[tuple[str, ...], tuple[int, float]] = {}
+    names: list[tuple[str, ...]] = []
+    for at in range(len(paths)):
+        row, parent = int(paths.function[at]), int(paths.parent[at])
+        name = (
+            "…"
+            if row < 0
+            else profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
+        )
+        names.append((*(names[parent] if parent >= 0 else ()), name))
+        calls, seconds = found.get(names[-1], (0, 0.0))
+        found[names[-1]] = calls + int(paths.ncalls[at]), seconds + float(within[at])
+    return found
+
+
+def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, "-c", PROGRAM, "15")
+    threads = [thread for thread in run.processes[0].threads if thread.paths is not None]
+    assert {thread.name for thread in threads} >= {"MainThread", "other"}
+    for thread in threads:
+        paths, profile = thread.paths, thread.profile
+        assert paths is not None
+        # Exactly what the profile says, divided.
+        assert paths.tottime.sum() == pytest.approx(profile.total, rel=1e-6)
+        assert paths.ncalls.sum() == profile.ncalls.sum()
+        for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
+            assert theirs is not None
+            assert ours.sum() == pytest.approx(theirs.sum(), rel=1e-6, abs=1e-9)
+        of_function = np.bincount(
+            paths.function[paths.function >= 0], paths.tottime[paths.function >= 0], len(profile)
+        )
+        assert (of_function <= profile.tottime + 1e-9).all()
+    for thread in (thread for thread in threads if thread.name in ("MainThread", "other")):
+        found = chains(thread)
+        (top,) = {chain[: chain.index("many") + 1] for chain in found if "many" in chain}
+        assert found[(*top, "left", "leaf")][0] == 5
+        (of_right,) = [
+            count for chain, (count, _) in found.items() if chain[-1] == "leaf" and "right" in chain
+        ]
+        assert of_right == 15
+        # Recursion is with the outermost call, its own function or not.
+        assert found[(*top, "down")][0] == 50 * 301
+        assert not any(chain.count("down") > 1 or chain.count("even") > 1 for chain in found)
+        assert found[(*top, "even")][0] + found[(*top, "even", "odd")][0] == 50 * 201
+        assert found[(*top, "gone", "<built-in method time.sleep>")][1] > 0.04
+
+
+def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
+    """Three times the calls from `right`: those are red, and `left`, which calls the same function, is not."""
+    for name, times in (("a", "5"), ("b", "15")):
+        done = subprocess.run(
+            profkit_command("capture", "-o", f"{name}.prof", "--", sys.executable, "-c", PROGRAM, times),
+            cwd=tmp_path,
+            env=environment(),
+            timeout=60,
+        )
+        assert done.returncode == 0
+    subprocess.run(
+        profkit_command("diff", "a.prof", "b.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60
+    )
+    text = (tmp_path / "page.html").read_text()
+    assert "reconstructed" not in text
+    data = json.loads(text.split('id="data">', 1)[1].split("</script>", 1)[0])
+    stacks, names = data["stacks"], data["functions"]["names"]
+    assert stacks["measured"]
+    calls: dict[str, list[int]] = {}
+    around: list[str] = []
+    for depth, row, after, before in zip(
+        stacks["depth"], stacks["row"], stacks["after"]["ncalls"], stacks["before"]["ncalls"], strict=True
+    ):
+        around = [*around[:depth], names[row] if row >= 0 else "…"]
+        if around[-1] == "leaf":
+            calls.setdefault(
+                next(name for name in reversed(around) if name in ("left", "right", "down")), []
+            ).append(after - before)
+    assert calls["left"] == [0, 0]
+    assert sum(calls["right"]) == 20
+
+
+def test_a_file_of_another_profiler_says_that_its_stacks_are_reconstructed(tmp_path: Path) -> None:
+    def leaf(n: int) -> int:
+        return sum(range(n))
+
+    profiler = cProfile.Profile()
+    profiler.runcall(lambda: [leaf(50_000) for _ in range(20)])
+    profiler.dump_stats(tmp_path / "plain.prof")
+    subprocess.run(
+        profkit_command("show", "plain.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60
+    )
+    text = (tmp_path / "page.html").read_text()
+    assert "Stacks are reconstructed from pairs of caller and callee" in text
+    assert '"measured":false' in text
+
+
+#: More chains of callers than a tracer keeps: each of 9 functions calls all that are not open yet. It then
+#: waits to be killed.
+CHAINS = """
+import os
+def make(name):
+    def call(left):
+        for other in left:
+            functions[other](left - {other})
+    call.__code__ = call.__code__.replace(co_name=name, co_firstlineno=int(name))
+    return call
+functions = {n: make(str(n)) for n in range(1, 10)}
+def afterwards(): os.kill(os.getpid(), 9)
+for n in functions: functions[n](frozenset(functions) - {n})
+afterwards()
+"""
+
+
+def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> None:
+    (tmp_path / settings.sampled_mark(process_facts.boot_id())).touch()
+    variables = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(tmp_path)}
+    variables.pop(settings.DISABLE_NATIVE_VARIABLE, None)
+    done = subprocess.run([sys.executable, "-c", CHAINS], env=variables, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    (path,) = tmp_path.glob("*" + RESERVE_SUFFIX)
+    (table,) = decode_tables(path.read_bytes()).threads(None, {}, {})
+    most = int(
+        re.search(r"MOST_PATHS = (\d+)", (Path(compiled.__file__).parent / "tracer" / "paths.h").read_text())[
+            1
+        ]
+    )  # type: ignore[index]
+    paths = table.paths
+    assert paths is not None
+    # One more for each that others were called from.
+    assert most <= len(paths.parent) <= 2 * most
+    assert (paths.function < 0).any()
+    calls = table.functions.calls.sum() + len(table.open.function)
+    assert paths.calls.sum() == calls
+    assert paths.tottime.sum() == pytest.approx(
+        table.functions.tottime.sum() + table.open.own.sum(), rel=1e-9
+    )
+    assert depths(paths.parent).max() < 40

@@ -1,0 +1,225 @@
+"""Calling contexts as a tree: what is made of pairs of caller and callee, and what of traced paths."""
+
+from __future__ import annotations
+
+import cProfile
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from profkit.formats.load import load_run
+from profkit.measure import stacks
+from profkit.measure.calls import CallSide
+from profkit.measure.stacks import OTHERS, FunctionTimes, StackTable, stacks_of_pairs, stacks_of_paths
+from profkit.model import Paths
+from profkit.report.functions import ranked_run
+from profkit.report.stackgraph import run_stacks
+
+Floats = npt.NDArray[np.float64]
+
+
+class Pair(NamedTuple):
+    caller: int
+    callee: int
+    own: float
+    within: float
+
+
+def tree(
+    own: list[float], within: list[float], pairs: list[Pair], queued: list[float] | None = None
+) -> StackTable:
+    """One side's functions by number, and who calls whom."""
+    times = FunctionTimes(
+        np.array(own), np.array(within), np.array(queued or [0.0] * len(own)), np.zeros(len(own))
+    )
+    columns = CallSide(
+        np.ones(len(pairs), np.int64), np.array([p.own for p in pairs]), np.array([p.within for p in pairs])
+    )
+    found = stacks_of_pairs(
+        np.array([p.caller for p in pairs], np.int32),
+        np.array([p.callee for p in pairs], np.int32),
+        (columns,),
+        (times,),
+    )
+    assert found is not None
+    return found
+
+
+def within(table: StackTable, side: int = 0) -> Floats:
+    """Time of each context with what it called."""
+    found = table.sides[side].own.copy()
+    for node in range(len(table) - 1, 0, -1):
+        around = [i for i in range(node) if table.depth[i] < table.depth[node]]
+        if around:
+            found[around[-1]] += found[node]
+    return found
+
+
+def test_pairs_become_paths_whose_times_add_up() -> None:
+    """main → f (3 s of 4) and g (2 s), both → h: h's time is divided as its callers shared it."""
+    table = tree(
+        [1.0, 1.0, 0.5, 3.5],
+        [6.0, 3.0, 2.0, 3.5],
+        [Pair(0, 1, 1.0, 3.0), Pair(0, 2, 0.5, 2.0), Pair(1, 3, 2.0, 2.0), Pair(2, 3, 1.5, 1.5)],
+        [0.0, 0.0, 0.0, 0.7],
+    )
+    assert not table.measured
+    assert list(zip(table.depth.tolist(), table.row.tolist(), strict=True)) == [
+        (0, 0),
+        (1, 1),
+        (2, 3),
+        (1, 2),
+        (2, 3),
+    ]
+    assert within(table) == pytest.approx([6.0, 3.0, 2.0, 2.0, 1.5])
+    assert table.sides[0].own == pytest.approx([1.0, 1.0, 2.0, 0.5, 1.5])
+    assert table.sides[0].queued == pytest.approx([0.0, 0.0, 0.4, 0.0, 0.3])
+
+
+def test_recursion_ends_where_it_began_and_loses_no_time() -> None:
+    """a → b → a: the inner a is marked, and followed no further."""
+    table = tree([1.0, 1.0], [4.0, 3.0], [Pair(0, 1, 1.0, 3.0), Pair(1, 0, 0.5, 2.0)])
+    assert table.row[table.again].tolist() == [0]
+    assert within(table)[table.depth == 0].sum() <= 4.0 + 1e-9
+    assert np.isfinite(table.sides[0].own).all()
+    assert (table.sides[0].own >= -1e-12).all()
+
+
+def test_what_is_too_short_is_one_block_and_its_time_is_kept() -> None:
+    n = 2000
+    pairs = [Pair(0, i, 1e-4, 1e-4) for i in range(1, n + 1)] + [Pair(0, n + 1, 5.0, 5.0)]
+    own = [1.0] + [1e-4] * n + [5.0]
+    table = tree(own, [6.0 + n * 1e-4, *own[1:]], pairs)
+    assert table.row.tolist() == [0, n + 1, OTHERS]
+    assert table.sides[0].own == pytest.approx([1.0, 5.0, n * 1e-4])
+
+
+def test_a_tree_is_bounded_whatever_the_calls_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty functions of which each calls all later ones have more paths than any page can hold."""
+    n = 40
+    own = np.ones(n)
+    pairs = [Pair(i, j, 1.0 / max(j, 1), 1.0) for i in range(n) for j in range(i + 1, n)]
+    called = np.zeros(n)
+    for pair in pairs:
+        called[pair.callee] += pair.within
+    total = [float(max(called[i], sum(p.within for p in pairs if p.caller == i) + 1)) for i in range(n)]
+    monkeypatch.setattr(stacks, "MOST_NODES", 300)
+    table = tree(own.tolist(), total, pairs)
+    assert 300 <= len(table) <= 2 * (300 + n)
+    assert table.depth.max() < stacks.DEEPEST
+    assert math.isfinite(float(table.sides[0].own.sum()))
+
+
+def test_nothing_took_time() -> None:
+    none = FunctionTimes(*(np.zeros(1),) * 4)
+    empty = np.zeros(0, np.int32)
+    pairs = CallSide(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    assert stacks_of_pairs(empty, empty, (pairs,), (none,)) is None
+
+
+def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(
+    tmp_path: pytest.TempPathFactory,
+) -> None:
+    def leaf() -> int:
+        return sum(i * i for i in range(20_000))
+
+    def left() -> int:
+        return leaf() + leaf()
+
+    def right() -> int:
+        return leaf()
+
+    def outer() -> int:
+        return left() + right()
+
+    profiler = cProfile.Profile()
+    profiler.runcall(outer)
+    path = f"{tmp_path}/plain.prof"
+    profiler.dump_stats(path)
+    run = load_run(path)
+    functions = ranked_run(run, edges=True)
+    found = run_stacks(run, functions.profile)
+    assert found is not None
+    assert not found.measured
+    names = [functions.profile.strings[i] for i in functions.profile.name.tolist()]
+    paths, around = {}, []
+    for depth, row in zip(found.depth.tolist(), found.row.tolist(), strict=True):
+        around = [*around[:depth], names[row] if row >= 0 else "…"]
+        paths[tuple(around)] = True
+    assert ("outer", "left", "leaf") in paths
+    assert ("outer", "right", "leaf") in paths
+    assert found.after.own.sum() == pytest.approx(functions.profile.total, rel=1e-6)
+
+
+class Told(NamedTuple):
+    """One path: its parent's place, its function, its own seconds."""
+
+    parent: int
+    function: int
+    own: float
+
+
+def thread_of(rows: list[Told], of_table: list[int], wait: float = 0.0) -> stacks.PlacedPaths:
+    own = np.array([row.own for row in rows])
+    found = Paths(
+        np.array([row.parent for row in rows], np.int32),
+        np.array([row.function for row in rows], np.int32),
+        np.ones(len(rows), np.int64),
+        own,
+        own * wait,
+        own * 0.0,
+    ).validate(len(of_table))
+    return found, np.array(of_table)
+
+
+def listed(table: StackTable) -> list[tuple[int, int]]:
+    return list(zip(table.depth.tolist(), table.row.tolist(), strict=True))
+
+
+def test_paths_of_threads_and_sides_are_one_tree() -> None:
+    """Threads have their own numbers of functions; what is the same chain of rows is one context."""
+    first = thread_of([Told(-1, 0, 1.0), Told(0, 1, 2.0), Told(1, 2, 3.0)], [10, 11, 12])
+    second = thread_of([Told(-1, 2, 1.0), Told(0, 0, 4.0), Told(-1, 1, 0.5)], [11, 12, 10])
+    other = thread_of([Told(-1, 0, 2.0), Told(0, 1, 6.0)], [10, 11], wait=0.5)
+    table = stacks_of_paths([[[first, second]], [[other]]])
+    assert table is not None
+    assert table.measured
+    # 10 → 11 → 12 of the first thread; 10 → 11 of the second, whose 12 was called by nothing.
+    assert listed(table) == [(0, 10), (1, 11), (2, 12), (0, 12)]
+    assert table.sides[0].own == pytest.approx([2.0, 6.0, 3.0, 0.5])
+    assert table.sides[1].own == pytest.approx([2.0, 6.0, 0.0, 0.0])
+    assert table.sides[1].queued == pytest.approx([1.0, 3.0, 0.0, 0.0])
+
+
+def test_of_several_runs_times_are_means_and_still_add_up() -> None:
+    runs = [[thread_of([Told(-1, 0, own), Told(0, 1, 2 * own)], [0, 1])] for own in (1.0, 2.0, 6.0)]
+    table = stacks_of_paths([runs])
+    assert table is not None
+    assert listed(table) == [(0, 0), (1, 1)]
+    assert table.sides[0].own == pytest.approx([3.0, 6.0])
+
+
+def test_what_was_folded_into_its_caller_is_part_of_it() -> None:
+    """A comprehension has its function's row: 3.12 has none, and both sides must be comparable."""
+    table = stacks_of_paths([[[thread_of([Told(-1, 0, 1.0), Told(0, 1, 2.0), Told(1, 2, 4.0)], [5, 5, 6])]]])
+    assert table is not None
+    assert listed(table) == [(0, 5), (1, 6)]
+    assert table.sides[0].own == pytest.approx([3.0, 4.0])
+
+
+def test_short_contexts_are_summed_up_where_they_were_called() -> None:
+    n = 500
+    rows = [Told(-1, 0, 1.0), Told(0, 1, 99.0)] + [Told(0, 2 + i, 1e-5) for i in range(n)]
+    rows += [Told(2, 2, 1e-5)]  # inside one that is left out
+    table = stacks_of_paths([[[thread_of(rows, list(range(n + 2)))]]])
+    assert table is not None
+    assert listed(table) == [(0, 0), (1, 1), (1, OTHERS)]
+    assert table.sides[0].own == pytest.approx([1.0, 99.0, (n + 1) * 1e-5])
+    assert table.sides[0].ncalls.tolist() == [1.0, 1.0, n + 1.0]
+
+
+def test_a_file_without_most_of_its_contexts_has_none() -> None:
+    assert stacks_of_paths([[[]], [[]]]) is None
