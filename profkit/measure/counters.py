@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from profkit.measure.inventory import Inventory, inventory
-from profkit.model import Host, Process, Run, RunSet, Thread
+from profkit.measure.neighbours import neighbours_of
+from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
 
 __all__ = [
     "WORKS",
@@ -82,6 +83,8 @@ class SideFacts:
         A fixed piece of work, and the CPU seconds that it took just before the runs.
     inventory
         Thread pools, workers and cores of its first run.
+    neighbours
+        Who else ran while it queued.
     """
 
     label: str
@@ -120,6 +123,7 @@ class SideFacts:
     command: tuple[str, ...]
     environment: Mapping[str, str]
     inventory: Inventory
+    neighbours: Neighbours | None
 
     @property
     def wait_fraction(self) -> float | None:
@@ -176,6 +180,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         command=run.manifest.command if run.manifest else (),
         environment=run.manifest.environment if run.manifest else {},
         inventory=inventory(run),
+        neighbours=neighbours_of(side.runs),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
         **known,

@@ -1,6 +1,7 @@
 """What a profile, a function and a run *are*. Imports numpy only, and nothing else of ours."""
 
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots
+from profkit.model.neighbours import Neighbour, Neighbours
 from profkit.model.notices import Notice
 from profkit.model.profile import Edges, Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
@@ -38,6 +39,8 @@ __all__ = [
     "Job",
     "Machine",
     "Manifest",
+    "Neighbour",
+    "Neighbours",
     "Notice",
     "OpenCall",
     "Pool",

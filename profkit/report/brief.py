@@ -141,7 +141,7 @@ def _evidence(evidence: Sequence[Evidence], first: str, *, alone: bool) -> list[
     rows = []
     for texts in map(evidence_texts, order[:EVIDENCE]):
         if alone:
-            said = texts.candidate
+            said = texts.candidate or texts.says
         elif not texts.baseline or texts.baseline == texts.candidate:
             said = texts.candidate or texts.says
         else:

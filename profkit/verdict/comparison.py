@@ -482,4 +482,5 @@ def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:
         inventory=inventory(run),
         command=facts.command,
         environment=facts.environment,
+        neighbours=facts.neighbours,
     )

@@ -85,7 +85,17 @@ RUN_QUEUE_WAIT = Rule(
     ),
     confidence=0.97,
     doubts=(((less("time.slowdown", "time.slower"),), 0.85),),
-    evidence=("queue", "demand", "asked", "others", "steal", "pressure", "queue-functions", "queue-ranges"),
+    evidence=(
+        "queue",
+        "neighbours",
+        "demand",
+        "asked",
+        "others",
+        "steal",
+        "pressure",
+        "queue-functions",
+        "queue-ranges",
+    ),
     advice=("contention",),
     numbers=(
         "contention.who",
@@ -171,7 +181,7 @@ QUEUED_ALONE = Rule(
     confidence=0.95,
     doubts=(((yes("contention.unknown"),), 0.6), ((less("most.wait", "wait.twice"),), 0.85)),
     strength="most.wait",
-    evidence=("queue", "helpers-queue", "demand", "others"),
+    evidence=("queue", "helpers-queue", "neighbours", "demand", "others"),
     advice=("contention",),
     numbers=(
         "contention.who",
