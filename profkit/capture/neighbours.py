@@ -39,12 +39,13 @@ _FIRST_NAMESPACE = 0xEFFFFFFC
 
 #: Containers by the cgroups that Docker, Podman, CRI-O, containerd, Kubernetes and LXC make.
 _CONTAINER = re.compile(
-    r"/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)"
+    r"/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)",
+    re.MULTILINE,
 )
 _LXC = re.compile(r"/lxc(?:\.payload)?[./](?P<name>[\w.-]+)")
 #: A job of Slurm, and a unit of systemd.
-_JOB = re.compile(r"/(job_\d+)(?=/|$)")
-_UNIT = re.compile(r"/([^/]+\.(?:service|scope|slice))(?=/|$)")
+_JOB = re.compile(r"/(job_\d+)(?=/|$)", re.MULTILINE)
+_UNIT = re.compile(r"/([^/\n]+\.(?:service|scope|slice))(?=/|$)", re.MULTILINE)
 
 
 class _Seen:
@@ -168,7 +169,9 @@ class Neighbours:
         except OSError:
             return
         self._kernel &= present
-        for pid in self._seen.keys() - present:
+        # Children are younger: what they used is handed to their parents before those end themselves.
+        ended = self._seen.keys() - present
+        for pid in sorted(ended, key=lambda pid: self._seen[pid].born, reverse=True):
             self._end(pid)
         for pid in present - self._kernel:
             if pid in members or pid == self._own:
@@ -227,7 +230,7 @@ class Neighbours:
         seen = self._seen.pop(pid)
         parent = self._seen.get(seen.parent)
         if parent is not None:
-            parent.reaped += seen.ticks + seen.child_ticks
+            parent.reaped += seen.ticks + seen.child_ticks + seen.reaped
             parent.due = 0
         if seen.weighed > 0:
             self._gone.append((pid, seen))

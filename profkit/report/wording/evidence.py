@@ -117,9 +117,8 @@ def _who_ran(e: Evidence) -> str:
         # A unit is mostly called like its program, a container is not.
         about += [clean(group)] if group and not group.endswith((".service", ".scope", ".slice")) else []
         about += ["with what it started"] if e.numbers.get(f"children-{place}") else []
-        said.append(
-            f"{name}{f' ({', '.join(about)})' if about else ''} {cores:.2f}{'' if said else ' cores'}"
-        )
+        brackets = f" ({', '.join(about)})" if about else ""
+        said.append(f"{name}{brackets} {cores:.2f}{'' if said else ' cores'}")
     for name, whose in (
         ("hidden", "processes that are not visible from here"),
         ("unseen", "the kernel and processes that ended soon"),
