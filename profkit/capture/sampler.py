@@ -17,7 +17,7 @@ from typing import Any
 
 from profkit.capture.agent import process_facts, record_file, settings
 from profkit.capture.meters import Meters
-from profkit.capture.neighbours import Neighbours
+from profkit.capture.neighbourhood import Neighbours
 from profkit.capture.process_tree import ProcessTree
 from profkit.formats.atomic import replacing
 

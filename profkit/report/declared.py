@@ -110,7 +110,7 @@ _RUN: Mapping[str, Kind] = {
 }
 
 _OWN: Mapping[str, str] = {
-    "Verdict": "cause rule kind",
+    "Verdict": "cause rule kind doubts",
     "Evidence": "signal unit reading",
     "Advice": "kind cures",
     "Finding": "rule cause bucket kind",

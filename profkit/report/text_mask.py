@@ -172,8 +172,6 @@ class TextMask:
             self._jobs[identity] = identity
 
     def _learn_machines_and_users(self, run: Run) -> None:
-        for user in users_of(run):
-            self._learn_user(user)
         for name in host_names(run):
             self._learn_host(name)
         for command in commands_of(run):
@@ -186,6 +184,8 @@ class TextMask:
                 self._learn_user(home["user"])
             for host in _HOST_OF_PATH.finditer(text):
                 self._learn_host(host["host"])
+        for user in users_of(run):
+            self._learn_user(user)
 
     def _learn_host(self, name: str) -> None:
         name = name.strip()

@@ -191,7 +191,7 @@ def _kind(one: _OneRun) -> str | None:
 def _who(one: _OneRun) -> str:
     side = _side(one)
     main, own = side.wait_fraction or 0.0, _own_wait(one) or 0.0
-    if _hidden_wait(one) > own:
+    if one.account.helpers_queue or _hidden_wait(one) > own:
         return "helpers"
     return "rank" if own > main else "main"
 

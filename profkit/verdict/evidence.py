@@ -15,7 +15,7 @@ from profkit.identity.readable import readable_name
 from profkit.measure.counters import SideFacts
 from profkit.measure.inventory import Inventory
 from profkit.measure.movement import is_wait
-from profkit.measure.neighbours import NOTICED
+from profkit.measure.beside import NOTICED
 from profkit.measure.signs import SIGNS
 from profkit.verdict.readings import INSTRUCTION_SETS, Case, code_row, larger_inputs, slower_probe
 from profkit.verdict.rule import Judged

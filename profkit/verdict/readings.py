@@ -226,6 +226,8 @@ def _queued_most(case: Case) -> float | None:
 def _who_queued(case: Case) -> str:
     """Which threads' queueing is beyond its thresholds: the main thread's, one rank's, or those it waits for."""
     s = case.signals
+    if case.account is not None and case.account.helpers_queue:
+        return "helpers"
     for name, before, after in (
         ("main", s.baseline.wait_fraction, s.candidate.wait_fraction),
         ("rank", s.baseline.worst_wait_fraction, _worst(case)),
@@ -318,6 +320,16 @@ def code_row(case: Case) -> int:
         if origin.from_code:
             return origin.row
     return s.movement.changed_row
+
+
+def _code_place(case: Case) -> str:
+    """File and line of the function whose code changed."""
+    row = code_row(case)
+    table = case.signals.table
+    if row < 0 or not table.keys[row].path:
+        return ""
+    line = int(table.line[row])
+    return f"{table.keys[row].path}:{line}" if line else table.keys[row].path
 
 
 def _work_subject(case: Case) -> str:
@@ -550,6 +562,11 @@ READINGS: Mapping[str, Reading] = {
         lambda c: c.signals.movement.calls_changed,
     ),
     "code.subject": Reading("text", "the function whose code changed", _code_subject),
+    "code.place": Reading("text", "its file and line", _code_place),
+    "revision": Reading(
+        "text", "revision of the candidate's source", lambda c: c.signals.candidate.revision or None
+    ),
+    "revision-before": Reading("text", "the same of the baseline", lambda c: c.signals.baseline.revision or None),
     "code.source-known": Reading(
         "bool",
         "the source of a function that matters is known to differ",

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.capture import neighbours as module
-from profkit.capture.neighbours import Neighbours, group_of
-from profkit.measure.neighbours import neighbours_of
+from profkit.capture import neighbourhood as module
+from profkit.capture.neighbourhood import Neighbours, group_of
+from profkit.measure.beside import neighbours_of
 from profkit.model import Machine, Neighbour, Run
 from profkit.model import Neighbours as Found
 from profkit.report.neighbours import neighbour_sections
@@ -73,6 +73,13 @@ def watched(seconds: float, *, queues: float = 1.0) -> Neighbours:
         time.sleep(0.05)
     watch.look((), queues * passed, 0.0, None, final=True)
     return watch
+
+
+@pytest.fixture(autouse=True)
+def every_process_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else runs on this machine."""
+    monkeypatch.setattr(module, "LISTED", 10_000)
+    monkeypatch.setattr(module, "MANY", 10_000)
 
 
 def listed(watch: Neighbours) -> dict[int, dict[str, object]]:

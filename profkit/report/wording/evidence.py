@@ -114,8 +114,7 @@ def _who_ran(e: Evidence) -> str:
         if isinstance(many, int) and many > 1:
             name = f"{many} × {name}"
         about = [f"pid {pid}"] if pid is not None else []
-        # A unit is mostly called like its program, a container is not.
-        about += [clean(group)] if group and not group.endswith((".service", ".scope", ".slice")) else []
+        about += [clean(group)] if group else []
         about += ["with what it started"] if e.numbers.get(f"children-{place}") else []
         brackets = f" ({', '.join(about)})" if about else ""
         said.append(f"{name}{brackets} {cores:.2f}{'' if said else ' cores'}")

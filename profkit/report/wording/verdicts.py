@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from profkit.measure.signals import signal_number
 from profkit.report import units
+from profkit.report.notices import notice_text
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
@@ -63,6 +64,9 @@ def comparison_block(diff: Diff) -> VerdictBlock:
     """Return the verdict of a comparison: its headline begins with how much slower the candidate is."""
     verdict = diff.verdict
     block = verdict_block(verdict)
+    doubts = _doubts(diff)
+    if doubts:
+        block = replace(block, summary=f"{doubts} {block.summary}")
     before, after = diff.account.baseline_s, diff.account.candidate_s
     # Times of what is not the same work are no headline.
     if verdict.rule in ("identical", *_UNDECIDED) or not (before > 0 and after > 0):
@@ -84,6 +88,18 @@ def comparison_block(diff: Diff) -> VerdictBlock:
     # What took no time is no alarm, however sure it is.
     tone = "unsure" if ratio < NO_LOSS else block.tone
     return replace(block, headline=f"{times}: {block.headline[0].lower()}{block.headline[1:]}", tone=tone)
+
+
+def _doubts(diff: Diff) -> str:
+    """What else differs, which has lowered the confidence: to be read before the cause."""
+    said = []
+    for notice in diff.comparability.warnings:
+        if notice.code in diff.verdict.doubts:
+            text = clean(notice_text(notice))
+            said.append(f"{text[0].upper()}{text[1:]}.")
+    if "both-failed" in diff.verdict.doubts:
+        said.insert(0, "Both targets failed, so that they need not have done the same work.")
+    return " ".join(said)
 
 
 #: Ratio of two walls that reads as 1.00×, and one below which nothing worth an alarm was lost.
@@ -163,7 +179,14 @@ def _queue(parts: _Parts) -> str:
 def _code(parts: _Parts) -> str:
     _, subject, n, _ = parts
     name = display_name(subject) if subject else "A function"
+    if n.get("code.place"):
+        name += f" ({clean(str(n['code.place']))})"
     what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
+    before, after = (clean(str(n.get(f"revision{side}") or "")) for side in ("-before", ""))
+    if before and after and before != after:
+        what += f" between {before} and {after}"
+    elif before and before == after:
+        what += f" beside revision {before}"
     return f"{what}; changed functions and what they call hold {_share(n, 'account.code')} of the lost time."
 
 

@@ -1,10 +1,11 @@
 """Who else ran while the target queued: the machine's other processes, weighed by the target's queueing.
 
 The sampler's look at the rest of the machine. Reading all of ``/proc`` costs some 10 µs a process, so it is done only
-while the target queues, at intervals that follow the measured cost, and less often for processes that do nothing. Of
-two readings the difference of ``utime + stime`` is what a process used between them; what its children used that it
-waited for (``cutime + cstime``) is added, since they may have lived too shortly to be read. Each difference counts by
-the seconds for which the target queued meanwhile. What all other programs used together is known from ``/proc/stat``.
+while the target queues or others keep a CPU busy (they share its caches and its memory, too), at intervals that
+follow the measured cost, and less often for processes that do nothing. Of two readings the difference of
+``utime + stime`` is what a process used between them; what its children used that it waited for (``cutime + cstime``)
+is added, since they may have lived too shortly to be read. Each difference counts by the seconds for which the target
+queued meanwhile, and hardly where it did not. What all others used together is known from ``/proc/stat``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import re
 import time
 from collections.abc import Container, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from profkit.capture.proc_files import TICKS, read_file
 
@@ -24,8 +25,11 @@ _PROC = "/proc"
 SHARE, LEAST_INTERVAL = 0.001, 0.5
 #: Seconds that two readings are apart at least: ticks of 10 ms say little of less.
 LEAST_SPAN = 0.1
-#: Part of the wall for which the target queues from which it is worth knowing who runs.
-QUEUES = 0.02
+#: Part of the wall for which the target queues, or cores of all others, from which it is worth knowing who runs, and
+#: seconds over which that is taken.
+QUEUES, BUSY, WINDOW = 0.02, 0.25, 0.5
+#: Weight of a second without any queueing, beside one in which one thread queues: counts where nothing queues.
+FAINT = 0.001
 #: Readings that are left out, at most, of a process that did nothing: twice as many each time.
 MOST_LEFT_OUT = 7
 #: Rows that are written down, the least cores of one, and processes alike from which they are one row.
@@ -48,6 +52,27 @@ _JOB = re.compile(r"/(job_\d+)(?=/|$)", re.MULTILINE)
 _UNIT = re.compile(r"/([^/\n]+\.(?:service|scope|slice))(?=/|$)", re.MULTILINE)
 
 
+class _Moment(NamedTuple):
+    """A moment, and what was counted until then; ``others_s`` is what all other programs ran."""
+
+    at: float
+    queued_s: float
+    others_s: float | None
+
+    @property
+    def weight(self) -> float:
+        return self.queued_s + FAINT * self.at
+
+    def crowded(self, before: _Moment) -> bool:
+        """Whether the target queued since, or others kept a CPU busy."""
+        span = self.at - before.at
+        if span > 0 and self.queued_s - before.queued_s >= QUEUES * span:
+            return True
+        if self.others_s is None or before.others_s is None or span < WINDOW:
+            return False
+        return self.others_s - before.others_s >= BUSY * span
+
+
 class _Seen:
     """One process so far; CPU times in clock ticks."""
 
@@ -61,40 +86,36 @@ class _Seen:
         "name",
         "of_children",
         "parent",
-        "queued",
         "reaped",
         "ticks",
         "uid",
         "weighed",
+        "weight",
     )
 
     def __init__(self, parent: int, born: int) -> None:
         self.parent, self.born = parent, born
         self.name = ""
         self.ticks = self.child_ticks = 0
-        # When it was read last, and what the target had queued by then.
-        self.at = self.queued = 0.0
+        # When it was read last, and the weight of all time until then.
+        self.at = self.weight = 0.0
         # Number of the reading for which it is due, and how many were left out before that.
         self.due = self.left_out = 0
         # Ticks of children that ended and were counted as their own.
         self.reaped = 0
-        # Cores × seconds of the target's queueing: of all, and of children that ended.
+        # Cores × weight: of all, and of children that ended.
         self.weighed = self.of_children = 0.0
         self.uid = -1
         self.group = ""
 
-    def rest(self, at: float, queued: float, ticks: int, child_ticks: int) -> None:
+    def rest(self, moment: _Moment, ticks: int, child_ticks: int) -> None:
         """Begin the next difference here."""
-        self.at, self.queued = at, queued
+        self.at, self.weight = moment.at, moment.weight
         self.ticks, self.child_ticks, self.reaped = ticks, child_ticks, 0
 
 
-#: When, what the target had queued and run, and what the whole machine had run, where that is known.
-_Moment = tuple[float, float, float, "float | None"]
-
-
 class Neighbours:
-    """Follows the other processes of this machine while the target queues.
+    """Follows the other processes of this machine while the target queues, or they keep a CPU busy.
 
     Attributes
     ----------
@@ -108,12 +129,12 @@ class Neighbours:
         self._gone: list[tuple[int, _Seen]] = []
         self._kernel: set[int] = set()
         self._readings = 0
-        # The last reading; none while the target does not queue: then the next one only begins a difference.
+        # The last reading; none while there is nobody to follow: then the next one only begins a difference.
         self._last: _Moment | None = None
-        self._looked: tuple[float, float] | None = None
+        self._window: _Moment | None = None
         self._next = 0.0
-        # Seconds that the target queued while others were followed, and cores of all others × these.
-        self._queued = self._others = 0.0
+        # Over what was followed: the target's queueing, the weight, and cores of all others × weight.
+        self._queued = self._weight = self._others = 0.0
         self._others_known = True
         self.cpu_s = 0.0
 
@@ -126,7 +147,7 @@ class Neighbours:
         *,
         final: bool = False,
     ) -> None:
-        """Read the machine's processes, if the target queues and it is time to.
+        """Read the machine's processes, if there is reason and it is time to.
 
         Parameters
         ----------
@@ -139,30 +160,32 @@ class Neighbours:
         final
             There will be no later look.
         """
-        now = time.monotonic()
-        before, self._looked = self._looked, (now, queued_s)
+        others = None if busy_s is None else busy_s - ran_s - time.process_time()
+        now = _Moment(time.monotonic(), queued_s, others)
         if self._last is None:
-            queues = before is not None and queued_s - before[1] >= QUEUES * (now - before[0])
-            if final or not queues or now < self._next:
+            window = self._window = self._window or now
+            if final or now.at < self._next or not now.crowded(window):
+                if now.at - window.at >= WINDOW:
+                    self._window = now
                 return
-        elif not (final and now - self._last[0] >= LEAST_SPAN) and now < self._next:
+        elif not (final and now.at - self._last.at >= LEAST_SPAN) and now.at < self._next:
             return
         begun = time.thread_time()
-        last, self._last = self._last, (now, queued_s, ran_s + time.process_time(), busy_s)
-        self._read(members, last, now, queued_s, everything=last is None or final)
+        last, self._last = self._last, now
+        self._read(members, last, now, everything=last is None or final)
         if last is not None:
-            self._weigh_all(last, self._last)
-            if queued_s - last[1] < QUEUES * (now - last[0]):
-                self._last = None
+            self._weigh_all(last, now)
+            if not now.crowded(last):
+                self._last, self._window = None, now
         took = time.thread_time() - begun
         self.cpu_s += took
-        self._next = now + max(LEAST_INTERVAL, took / SHARE)
+        self._next = now.at + max(LEAST_INTERVAL, took / SHARE)
 
     def _read(
-        self, members: Container[int], last: _Moment | None, now: float, queued: float, *, everything: bool
+        self, members: Container[int], last: _Moment | None, now: _Moment, *, everything: bool
     ) -> None:
         # In clock ticks since boot, as the start of a process is given.
-        since = (time.clock_gettime(time.CLOCK_BOOTTIME) - (now - last[0] if last else 0.0)) * TICKS
+        since = (time.clock_gettime(time.CLOCK_BOOTTIME) - (now.at - last.at if last else 0.0)) * TICKS
         self._readings += 1
         try:
             present = {int(name) for name in os.listdir(_PROC) if name[0] in "123456789"}
@@ -201,29 +224,27 @@ class Neighbours:
             # Programs give themselves another name.
             seen.name = data[data.index(b"(") + 1 : close].decode("utf-8", "replace")
             if last is None or not (known or born >= since):
-                seen.rest(now, queued, ticks, child_ticks)
+                seen.rest(now, ticks, child_ticks)
                 continue
             if not known:  # it began since the last reading
-                seen.at, seen.queued = last[:2]
-            self._weigh(pid, seen, ticks, child_ticks, now, queued)
+                seen.rest(last, 0, 0)
+            self._weigh(pid, seen, ticks, child_ticks, now)
 
-    def _weigh(
-        self, pid: int, seen: _Seen, ticks: int, child_ticks: int, now: float, queued: float
-    ) -> None:
+    def _weigh(self, pid: int, seen: _Seen, ticks: int, child_ticks: int, now: _Moment) -> None:
         """Count what a process used since it was read last."""
         own = max(0, ticks - seen.ticks)
         of_children = max(0, child_ticks - seen.child_ticks - seen.reaped)
         if own or of_children:
             seen.left_out = 0
-            per_tick = (queued - seen.queued) / max(now - seen.at, 1e-3) / TICKS
+            per_tick = (now.weight - seen.weight) / max(now.at - seen.at, 1e-3) / TICKS
             seen.weighed += (own + of_children) * per_tick
             seen.of_children += of_children * per_tick
-            if seen.uid < 0 and own + of_children >= LEAST_CORES * (now - seen.at) * TICKS:
+            if seen.uid < 0 and own + of_children >= LEAST_CORES * (now.at - seen.at) * TICKS:
                 seen.uid, seen.group = _whose(pid)
         else:
             seen.left_out = min(2 * seen.left_out + 1, MOST_LEFT_OUT)
         seen.due = self._readings + 1 + seen.left_out
-        seen.rest(now, queued, ticks, child_ticks)
+        seen.rest(now, ticks, child_ticks)
 
     def _end(self, pid: int) -> None:
         """A process ended: what was counted as its own is in its parent's sum as well, if that waits for it."""
@@ -238,36 +259,37 @@ class Neighbours:
                 self._gone.sort(key=lambda item: -item[1].weighed)
                 del self._gone[MOST_GONE // 2 :]
 
-    def _weigh_all(self, last: _Moment, this: _Moment) -> None:
+    def _weigh_all(self, last: _Moment, now: _Moment) -> None:
         """Count what all other programs used together."""
-        span, queued, ran = this[0] - last[0], this[1] - last[1], this[2] - last[2]
-        self._queued += queued
-        if this[3] is None or last[3] is None:
+        weight = now.weight - last.weight
+        self._queued += now.queued_s - last.queued_s
+        self._weight += weight
+        if now.others_s is None or last.others_s is None:
             self._others_known = False
         else:
-            self._others += max(0.0, this[3] - last[3] - ran) / max(span, 1e-3) * queued
+            self._others += max(0.0, now.others_s - last.others_s) / max(now.at - last.at, 1e-3) * weight
 
     def as_record(self) -> dict[str, Any] | None:
-        """Return what was found as values that `marshal` writes; ``None`` where the target did not queue."""
-        if self._queued <= 0:
+        """Return what was found as values that `marshal` writes; ``None`` where there was nobody to follow."""
+        if self._weight <= 0:
             return None
-        rows = _rows([*self._gone, *self._seen.items()], self._queued)
+        rows = _rows([*self._gone, *self._seen.items()], self._weight)
         return {
             "queued_s": self._queued,
-            "cores": self._others / self._queued if self._others_known else None,
+            "cores": self._others / self._weight if self._others_known else None,
             "all_visible": _sees_all(),
             "cpu_s": self.cpu_s,
             "listed": rows,
         }
 
 
-def _rows(found: Iterable[tuple[int, _Seen]], queued_s: float) -> list[dict[str, Any]]:
+def _rows(found: Iterable[tuple[int, _Seen]], weight: float) -> list[dict[str, Any]]:
     """Return who used most, greatest first; many processes alike as one row."""
     alike: dict[tuple[str, int, str], dict[int, list[float]]] = {}
     for pid, seen in found:
         one = alike.setdefault((seen.name, seen.uid, seen.group), {}).setdefault(pid, [0.0, 0.0])
-        one[0] += seen.weighed / queued_s
-        one[1] += seen.of_children / queued_s
+        one[0] += seen.weighed / weight
+        one[1] += seen.of_children / weight
     names = _user_names()
     rows = []
     for (name, uid, group), processes in alike.items():
