@@ -200,17 +200,23 @@ def _inconclusive(
     """Nothing decides: what is known, and what would."""
     s = case.signals
     mover = worst_mover(s)
-    waited = case.read("main.wait")
+    waited, helpers = case.read("main.wait"), case.read("helpers.wait")
+    own = waited if isinstance(waited, float) else 0.0
+    most = max(own, helpers if isinstance(helpers, float) else 0.0)
     numbers: dict[str, Value] = {
         "counters": s.counters,
         "reordered": s.reordered,
         "shifted": s.moved,
         "factor": math.exp(s.log_slowdown),
         "drifted": s.log_slowdown > math.log(value("time.drift")),
+        "lost": s.lost_throughout,
         "residue": s.unmatched,
         "baseline-exit": s.exits[0],
         "candidate-exit": s.exits[1],
-        "queued": isinstance(waited, float) and waited >= value("wait.much"),
+        "queued": most >= value("wait.much"),
+        "helpers": most > own and own < value("wait.much"),
+        "helpers.wait": helpers,
+        "helpers.wait-before": case.read("helpers.wait-before"),
         "main.wait": waited,
         "main.wait-before": case.read("main.wait-before"),
     }

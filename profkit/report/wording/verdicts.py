@@ -32,6 +32,7 @@ _KINDS = {
     "self-oversubscription": "by the program itself",
     "external-load": "by other processes",
     "cpu-quota": "by a CPU quota",
+    "shared-hardware": "for what CPUs share",
 }
 
 #: Headlines of verdicts that are inconclusive for a reason of their own, by rule.
@@ -152,10 +153,12 @@ def _number(numbers: Mapping[str, Value], name: str) -> float | None:
 
 def _by_whom(kind: str | None, numbers: Mapping[str, Value]) -> str:
     if kind == "self-oversubscription":
-        also = ", and by other programs too" if numbers.get("contention.others") else ""
-        return f"by its own threads and processes{also}"
+        others = numbers.get("contention.others") or numbers.get("contention.beside")
+        return f"by its own threads and processes{', and by other programs too' if others else ''}"
     if kind == "external-load":
-        return "by other programs on the machine"
+        itself = numbers.get("contention.itself")
+        also = ", and by its own threads and processes too" if itself else ""
+        return f"by other programs on the machine{also}"
     return "by something that the counters do not show"
 
 
@@ -219,16 +222,19 @@ def _undecided(parts: _Parts) -> str:
         what = "Time moved between functions beyond noise"
     elif subject:
         what = f"{display_name(subject)} moved beyond the noise"
+    elif n.get("lost"):
+        what = f"Every repeat takes longer ({_factor(n, 'factor')} in the median)"
     elif n.get("drifted"):
         what = f"Everything takes about the same factor more ({_factor(n, 'factor')})"
     else:
         what = "Little moved"
-    queued = (
-        f"its main thread queued for a CPU for {_share(n, 'main.wait')} of its active time, against "
-        f"{_share(n, 'main.wait-before')}"
-        if n.get("queued")
-        else "the candidate did not wait for CPUs"
-    )
+    queued = "the candidate did not wait for CPUs"
+    if n.get("queued"):
+        who, of = ("other threads and processes", "helpers.wait") if n.get("helpers") else ("main thread", "main.wait")
+        queued = (
+            f"its {who} queued for a CPU for {_share(n, of)} of {'their' if n.get('helpers') else 'its'} active time, "
+            f"against {_share(n, f'{of}-before')}"
+        )
     why = (
         f"{queued}, and neither calls nor sources say why"
         if n.get("counters")
@@ -287,6 +293,11 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"A CPU quota throttled the {'run' if p[3] else 'candidate'} in {_share(p[2], 'throttled')} of its periods."
     ),
     "run-queue-wait": _queue,
+    "shared-hardware": lambda p: (
+        f"The same calls cost {_factor(p[2], 'per-call')} the CPU time, in functions that hold "
+        f"{_share(p[2], 'per-call.everywhere')} of it, on the same machine and without queueing, while other programs "
+        f"used {_number(p[2], 'others.added') or 0:.2f} cores more: they share its caches, memory, cores and clock."
+    ),
     "starved": _starved,
     "starved-repeats": _starved,
     "loading": lambda p: (
