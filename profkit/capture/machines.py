@@ -35,7 +35,11 @@ def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | Non
         )
     else:
         return None
-    found = replace(found, tree_cpu_s=launch.tree_cpu_s)
+    found = replace(
+        found,
+        tree_cpu_s=launch.tree_cpu_s,
+        neighbours=sampled.neighbours if sampled is not None else None,
+    )
     if sampled is None or sampled.machine is None or series is None:
         return found
     peaks = known([found.peak_runnable, _greatest(series, "runnable")])

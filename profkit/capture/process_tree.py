@@ -70,8 +70,13 @@ class ProcessTree:
         self.forgotten_cpu_s = 0.0
         #: How often the rows were thinned out: the resolution of what is older is that many times halved.
         self.thinned = 0
+        #: What all threads were seen to have run and queued, ns.
+        self.ran_ns = self.queued_ns = 0
         #: Whether this kernel reports run time and run-queue wait per thread; ``None`` until a thread was read.
         self.has_schedstat: bool | None = None
+
+    def __contains__(self, pid: int) -> bool:
+        return pid in self._members
 
     def counts(self) -> tuple[int, int]:
         """Return how many processes and threads of the tree are alive, as far as was seen."""
@@ -231,6 +236,8 @@ class ProcessTree:
                 self._end_thread(process, thread)
                 process.threads[thread.tid] = WatchedThread(thread.tid)
                 return True
+            self.ran_ns += run - max(0, thread.run)
+            self.queued_ns += wait - max(0, thread.wait)
             self._rows += thread.note(now_ns, run, wait, slices)
             if run or wait:
                 self.has_schedstat = True

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.host import Reading
-from profkit.model import Git, Host, Job, Notice, Series
+from profkit.model import Git, Host, Job, Neighbours, Notice, Series
 from profkit.model.bounds import TINY, Bounds
 
 __all__ = [
@@ -378,6 +378,8 @@ class Sampled:
         Number of the target's process.
     period_s, samples, cpu_s, notes
         Mean seconds between two samples, how many there were, what they cost, and what was not seen.
+    neighbours
+        Who else ran while the target queued.
     """
 
     host: str
@@ -389,6 +391,7 @@ class Sampled:
     notes: tuple[Notice, ...]
     machine: SeenMachine | None
     processes: tuple[SeenProcess, ...]
+    neighbours: Neighbours | None = None
 
     @property
     def kernel(self) -> str:

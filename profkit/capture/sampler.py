@@ -19,6 +19,7 @@ from typing import Any
 
 from profkit.capture.agent import process_facts, record_file, settings
 from profkit.capture.meters import Meters
+from profkit.capture.neighbourhood import Neighbours
 from profkit.capture.process_tree import ProcessTree
 from profkit.formats.atomic import replacing
 
@@ -121,6 +122,7 @@ class Sampler:
             watch.look(final=final)
             self._samples += 1
             took = time.thread_time() - begun
+            watch.look_around(final=final)  # keeps to a share of its own
             if self._samples > 1:  # the first finds everything for the first time
                 cost = max(took, cost + _NEWEST * (took - cost))  # slower at once, faster little by little
             if final:
@@ -155,6 +157,7 @@ class Sampler:
             "notes": [*self._notes, *(watch.notes() if watch is not None else ())],
             "machine": watch.meters.as_record() if watch is not None else None,
             "processes": watch.tree.as_records() if watch is not None else [],
+            "neighbours": watch.neighbours.as_record() if watch is not None else None,
         }
         self._unsaved = ""
         try:  # a slow disk must not keep the sampler waiting
@@ -202,12 +205,20 @@ class _Watch:
     def __init__(self, target: int, spool: Path) -> None:
         self.tree = ProcessTree(target, f"{settings.SPOOL_VARIABLE}={spool}")
         self.meters = Meters(target)
+        self.neighbours = Neighbours()
 
     def look(self, *, final: bool) -> None:
         """Read everything once."""
         self.meters.find_cgroup()
         self.tree.read(final=final)
         self.meters.read(time.monotonic_ns(), *self.tree.counts())
+
+    def look_around(self, *, final: bool) -> None:
+        """Look who else runs, where the target queues."""
+        tree, busy = self.tree, self.meters.columns.get("busy_s")
+        self.neighbours.look(
+            tree, tree.queued_ns / 1e9, tree.ran_ns / 1e9, busy[-1] if busy else None, final=final
+        )
 
     def notes(self) -> list[dict[str, Any]]:
         """What was not seen: notices as JSON has them, since their class needs numpy."""

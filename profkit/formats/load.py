@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from profkit.errors import FormatError
 from profkit.formats.pstats_file import read_pstats
-from profkit.model import Job, Machine, Manifest, Notice, Process, ProfileError, Run, RunSet, Sampler, Thread
+from profkit.model import Job, Machine, Manifest, Neighbours, Notice, Process, ProfileError, Run, RunSet, Sampler, Thread
 from profkit.model.notices import MOST_RANKS, missing_ranks
 
 __all__ = ["files_of", "join_files", "join_ranks", "load_run", "load_side", "ranks_joined"]
@@ -312,7 +312,28 @@ def _machine(run: Run, runs: Sequence[Run]) -> Machine | None:
         if other.manifest is not None and other.manifest.host.name == name
     ]
     known = [time for time in times if time is not None]
-    return replace(run.machine, tree_cpu_s=sum(known) if len(known) == len(times) else None)
+    return replace(
+        run.machine,
+        tree_cpu_s=sum(known) if len(known) == len(times) else None,
+        neighbours=_neighbours(run.machine.neighbours, name, runs),
+    )
+
+
+def _neighbours(found: Neighbours | None, host: str, runs: Sequence[Run]) -> Neighbours | None:
+    """Return who else ran beside a rank, without the other ranks of that host."""
+    if found is None:
+        return None
+    ranks = {
+        process.pid
+        for run in runs
+        if run.manifest is not None and run.manifest.host.name == host
+        for process in run.processes
+    }
+    own = [one for one in found.listed if one.pid is not None and one.pid in ranks]
+    if not own:
+        return found
+    cores = None if found.cores is None else max(0.0, found.cores - sum(one.cores for one in own))
+    return replace(found, listed=tuple(one for one in found.listed if one not in own), cores=cores)
 
 
 def _machines(runs: Sequence[Run]) -> dict[str, Machine]:

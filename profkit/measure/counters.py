@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from profkit.measure.inventory import Inventory, inventory
-from profkit.model import Host, Process, Run, RunSet, Thread
+from profkit.measure.beside import neighbours_of
+from profkit.measure.settings import revision_of
+from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
 
 __all__ = [
     "WORKS",
@@ -82,6 +84,10 @@ class SideFacts:
         A fixed piece of work, and the CPU seconds that it took just before the runs.
     inventory
         Thread pools, workers and cores of its first run.
+    neighbours
+        Who else ran while it queued.
+    revision
+        Of its first run, as `profkit.measure.settings.revision_of` has it.
     """
 
     label: str
@@ -120,6 +126,8 @@ class SideFacts:
     command: tuple[str, ...]
     environment: Mapping[str, str]
     inventory: Inventory
+    neighbours: Neighbours | None
+    revision: str
 
     @property
     def wait_fraction(self) -> float | None:
@@ -176,6 +184,8 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         command=run.manifest.command if run.manifest else (),
         environment=run.manifest.environment if run.manifest else {},
         inventory=inventory(run),
+        neighbours=neighbours_of(side.runs),
+        revision=revision_of(run),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
         **known,
@@ -185,7 +195,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
 def no_side() -> SideFacts:
     """The side that a run alone has no measurements of."""
     known: dict[str, Any] = {f.name: None for f in fields(SideFacts)}
-    known |= dict.fromkeys(("label", "file", "cpu_model", "host", "probe"), "")
+    known |= dict.fromkeys(("label", "file", "cpu_model", "host", "probe", "revision"), "")
     known |= dict.fromkeys(("runs", "mains", "processes", "threads"), 0)
     known |= {"total_s": 0.0, "command": (), "environment": {}, "inventory": inventory(Run("", ()))}
     return SideFacts(**known)

@@ -33,6 +33,7 @@ __all__ = [
     "TV_P99",
     "adjusted",
     "log_scatter",
+    "lost_throughout",
     "rank_sum_p",
 ]
 
@@ -74,6 +75,12 @@ CLEAN_SCATTER = 0.025
 MIN_RUNS_NOISE = 3
 #: Runs a side from which a rank-sum test can say anything: 3 a side cannot go below p = 0.10.
 MIN_RUNS_TEST = 4
+#: Factor between the medians of repeats below which no loss is worth a word, how many standard errors it must be, and
+#: the p-value of the rank-sum test that stands for "each took longer than every run of the baseline": of 392 pairs of
+#: five runs a side none without a change reached them (benchmarks/verdict).
+LEAST_LOSS, ERRORS_OF_LOSS, P_OF_LOSS = 1.05, 3.0, 0.01
+#: Standard error of a median over that of a mean, of a normal distribution.
+_MEDIAN_ERROR = math.sqrt(math.pi / 2)
 
 
 def log_scatter(times: Floats) -> Floats:
@@ -160,6 +167,30 @@ def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
         z = max(0.0, abs(float(u[column]) - n * m / 2) - 0.5) / math.sqrt(variance)
         approximate[column] = min(1.0, math.erfc(z / math.sqrt(2)))
     return approximate
+
+
+def lost_throughout(baseline: Floats, candidate: Floats) -> bool:
+    """Whether the repeats of a candidate took longer beyond their own noise, however little that is.
+
+    Parameters
+    ----------
+    baseline, candidate : float64 array, shape (runs,)
+        Seconds of each run.
+
+    Returns
+    -------
+    bool
+        False with fewer than `MIN_RUNS_NOISE` runs a side.
+    """
+    n, m = len(baseline), len(candidate)
+    if min(n, m) < MIN_RUNS_NOISE:
+        return False
+    a, b = np.log(baseline), np.log(candidate)
+    added = float(np.median(b) - np.median(a))
+    error = _MEDIAN_ERROR * math.hypot(a.std(ddof=1) / math.sqrt(n), b.std(ddof=1) / math.sqrt(m))
+    if added < math.log(LEAST_LOSS) or added < ERRORS_OF_LOSS * error:
+        return False
+    return bool(b.min() > a.max()) or float(rank_sum_p(a[:, None], b[:, None])[0]) <= P_OF_LOSS
 
 
 def adjusted(p_values: Floats) -> Floats:

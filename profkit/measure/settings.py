@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from profkit.model import Git, Host, Pool, Process, Run, RunSet
 
-__all__ = ["Setting", "differences", "set_by_hand"]
+__all__ = ["Setting", "differences", "revision_of", "set_by_hand"]
 
 #: Variables that a launcher sets by itself: they name the rank of a process, and no user sets them.
 _OF_LAUNCHERS = re.compile(
     r"(?:LOCAL_)?(?:RANK|WORLD_SIZE)$|(?:OMPI_COMM|PMI|PMIX|MPI_LOCAL|MV2_COMM|SLURM|NVTX)_?"
 )
+
+_REVISION = re.compile(r"[0-9a-f]{7,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,17 @@ def _facts(run: Run) -> Iterator[dict[str, str]]:
     yield set_by_hand(run.manifest.environment)
     yield _pools(first.pools or ())
     yield dict(run.manifest.packages)
-    git = run.manifest.git or Git()
+    revision = revision_of(run)
+    yield {"revision": revision} if revision else {}
+
+
+def revision_of(run: Run) -> str:
+    """Return the revision that was run: twelve digits, with `` +`` where files were changed since; empty if unknown."""
+    git = (run.manifest.git if run.manifest is not None else None) or Git()
     revision = git.get("revision", "")
-    yield {"revision": f"{revision[:12]}{' +' if git.get('dirty') else ''}"} if revision else {}
+    if not _REVISION.fullmatch(revision):
+        return ""
+    return f"{revision[:12]}{' +' if git.get('dirty') else ''}"
 
 
 def _machine(host: Host) -> dict[str, str]:

@@ -43,6 +43,9 @@ class Signals:
     ----------
     total_scatter
         Standard deviation of ln of the ratio of both sides' totals, from their repeats; NaN without.
+    lost_throughout
+        Whether each of at least three repeats of the candidate took longer than every run of the baseline, and the
+        medians differ by more than their noise; false with fewer repeats.
     signs : float64 array
         What the two rankings show of starvation, by `profkit.measure.signs.SIGNS`.
     starved
@@ -86,6 +89,7 @@ class Signals:
     lump_s: float
     origins: Origins
     another_program: bool = False
+    lost_throughout: bool = False
     exits: tuple[int, int] = (0, 0)
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)

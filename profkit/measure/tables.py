@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
-from profkit.model import FunctionKey, Notice
+from profkit.model import FunctionKey, Neighbours, Notice
 
 __all__ = ["Comparability", "DiffTable", "Ranking", "Residue", "SideSummary", "SideTable"]
 
@@ -104,6 +104,8 @@ class SideSummary:
         Thread pools, workers and CPUs of its first run.
     command, environment
         What its first run ran, and the variables recorded of it.
+    neighbours
+        Who else ran while it queued.
     """
 
     label: str
@@ -120,6 +122,7 @@ class SideSummary:
     inventory: Inventory | None = None
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    neighbours: Neighbours | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What a profile, a function and a run *are*. Imports numpy only, and nothing else of ours."""
 
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots
+from profkit.model.neighbours import Neighbour, Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
 from profkit.model.profile import Edges, Profile, ProfileError
@@ -40,6 +41,8 @@ __all__ = [
     "Job",
     "Machine",
     "Manifest",
+    "Neighbour",
+    "Neighbours",
     "Notice",
     "OpenCall",
     "Paths",

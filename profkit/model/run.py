@@ -26,6 +26,7 @@ from profkit.model.bounds import (
     bounds_of,
 )
 from profkit.model.keys import Roots
+from profkit.model.neighbours import Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
 from profkit.model.profile import Profile, ProfileError
@@ -113,6 +114,8 @@ class Machine:
     tree_cpu_s
         CPU seconds of the target and of all its descendants that were waited for, exact (wait4): what the
         processes do not add up to was used by some that lived too shortly to be seen.
+    neighbours
+        Who else ran while the target queued; ``None`` where it did not, or was not watched.
     """
 
     cpus: Cpus | None = None
@@ -127,6 +130,7 @@ class Machine:
     load: Amount | None = None
     peak_runnable: Count | None = None
     tree_cpu_s: Seconds | None = None
+    neighbours: Neighbours | None = None
 
 
 class Git(TypedDict, total=False):

@@ -68,7 +68,7 @@ def brief_diff(diff: Diff) -> Document:
     sections = [Section("", (head, *_doubts(diff)))]
     if verdict.rule != "identical":
         sections.append(Section("", (_steps(diff.account),)))
-    sections += _evidence(verdict.evidence, _first(verdict, diff.account), alone=False)
+    sections += _evidence(verdict.evidence, alone=False)
     if verdict.cause != "no-change":
         sections += _changed(diff)
     sections += _advice(verdict)
@@ -97,7 +97,7 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
     if judged is not None and not judged.account.merged and judged.account.candidate_s > 0:
         sections.append(Section("", (_steps(judged.account),)))
     if verdict is not None:
-        sections += _evidence(verdict.evidence, _first(verdict), alone=True)
+        sections += _evidence(verdict.evidence, alone=True)
     sections += _warnings(run)
     sections += _ranked(functions, by)
     sections += _advice(verdict)
@@ -127,21 +127,14 @@ def _doubts(diff: Diff) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _first(verdict: Verdict, account: Account | None = None) -> str:
-    """The signal that carries the cause, where that is not the one that stands first."""
-    most = account is not None and account.helpers_queue_s > 0.5 * account.seconds("queue") > 0
-    return "helpers.queue" if most or verdict.numbers.get("contention.who") == "helpers" else ""
-
-
-def _evidence(evidence: Sequence[Evidence], first: str, *, alone: bool) -> list[Section]:
+def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
     """The first rows, in one line each."""
     if not evidence:
         return []
-    order = sorted(evidence, key=lambda e: e.signal != first)
     rows = []
-    for texts in map(evidence_texts, order[:EVIDENCE]):
+    for texts in map(evidence_texts, evidence[:EVIDENCE]):
         if alone:
-            said = texts.candidate
+            said = texts.candidate or texts.says
         elif not texts.baseline or texts.baseline == texts.candidate:
             said = texts.candidate or texts.says
         else:

@@ -31,6 +31,8 @@ class Kind(enum.Enum):
     PLACE = enum.auto()
     #: A machine.
     HOST = enum.auto()
+    #: A user of a machine.
+    USER = enum.auto()
     #: The words of a command line.
     COMMAND = enum.auto()
     #: Environment variables by name, or ``NAME=value``.
@@ -81,6 +83,9 @@ _RUN: Mapping[str, Kind] = {
     "Thread.name": Kind.NAME,
     "RangeCalls.strings": Kind.NAME,
     "Ranges.strings": Kind.NAME,
+    "Neighbour.name": Kind.NAME,
+    "Neighbour.user": Kind.USER,
+    "Neighbour.group": Kind.NAME,
     "Host.name": Kind.HOST,
     "Host.system": Kind.NAME,
     "Host.cpu_model": Kind.NAME,
@@ -106,7 +111,7 @@ _RUN: Mapping[str, Kind] = {
 }
 
 _OWN: Mapping[str, str] = {
-    "Verdict": "cause rule kind",
+    "Verdict": "cause rule kind doubts",
     "Evidence": "signal unit reading",
     "Advice": "kind cures",
     "Finding": "rule cause bucket kind",

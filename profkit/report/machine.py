@@ -6,6 +6,7 @@ from typing import Any
 
 from profkit.model import Machine, Run
 from profkit.report import units
+from profkit.report.neighbours import neighbour_objects
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 
@@ -84,4 +85,5 @@ def machine_object(machine: Machine) -> dict[str, Any]:
         "throttled_periods": machine.throttled_periods,
         "periods": machine.periods,
         "load": machine.load,
+        "neighbours": neighbour_objects(machine.neighbours),
     }

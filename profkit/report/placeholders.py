@@ -17,7 +17,7 @@ MASK = "***"
 
 #: Everything that masking writes: what is found in a run that was masked before is left as it is.
 PLACEHOLDER = re.compile(
-    r"<(?:text|url|email|address|data|hex|number|dir|file|name)(?: \d{1,9})?(?: [a-z]{1,4})?>"
+    r"<(?:text|url|email|address|data|hex|number|dir|file|name|user)(?: \d{1,9})?(?: [a-z]{1,4})?>"
     r"|<\d{1,9} (?:words|hosts)(?: [a-z]{1,4})?>"
     r"|<(?:project|site|stdlib)(?:-\d{1,4})?>"
     r"|\*\*\*(?:-[a-z]{1,4}(?![A-Za-z0-9]))?"

@@ -12,7 +12,7 @@ import numpy as np
 from profkit.identity.keys import infer_roots
 from profkit.model import Notice, Profile, Roots, Run
 
-__all__ = ["assigned", "commands_of", "files_of", "host_names", "paths_of", "roots_of"]
+__all__ = ["assigned", "commands_of", "files_of", "host_names", "paths_of", "roots_of", "users_of"]
 
 
 def commands_of(run: Run) -> list[tuple[str, ...]]:
@@ -47,6 +47,13 @@ def host_names(run: Run) -> Iterator[str]:
         if process.host is not None:
             yield process.host.name
     yield from run.machines
+
+
+def users_of(run: Run) -> Iterator[str]:
+    """Users whose processes ran beside a run."""
+    for machine in (run.machine, *run.machines.values()):
+        if machine is not None and machine.neighbours is not None:
+            yield from (one.user for one in machine.neighbours.listed if not one.user.isdigit())
 
 
 def files_of(profiles: Sequence[Profile]) -> list[str]:

@@ -295,6 +295,7 @@ class Masker(TextMask):
         Kind.FILE: TextMask.user_file,
         Kind.PLACE: TextMask.place,
         Kind.HOST: TextMask.host,
+        Kind.USER: TextMask.user,
         Kind.MESSAGE: TextMask.message,
         Kind.VERSION: TextMask.version,
     }

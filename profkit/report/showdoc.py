@@ -22,6 +22,7 @@ from profkit.report.functiontables import function_sections, open_call_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
 from profkit.report.machine import machine_items
+from profkit.report.neighbours import neighbour_sections
 from profkit.report.notices import notice_text
 from profkit.report.range_sections import inside_sections, range_sections
 from profkit.report.text import clean
@@ -81,6 +82,8 @@ def show_document(
     functions = ranked_run(run, by)
     verdict = judged.verdict if judged is not None else None
     sections = [Section("", _head(run, functions, verdict)), *_account(judged), *_evidence(verdict)]
+    if run.machine is not None:
+        sections += neighbour_sections(run.machine.neighbours)
     if run.warnings or any(process.notes for process in run.processes):
         sections.append(Section("Warnings", (Bullets(tuple(run_warnings(run))),)))
     sections += _windows(run.manifest, limit)

@@ -18,7 +18,15 @@ from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kin
 from profkit.report.known_words import is_known, is_said, suffix_of
 from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters
 from profkit.report.private_texts import HOME, PrivateTexts
-from profkit.report.recorded_texts import assigned, commands_of, files_of, host_names, paths_of, roots_of
+from profkit.report.recorded_texts import (
+    assigned,
+    commands_of,
+    files_of,
+    host_names,
+    paths_of,
+    roots_of,
+    users_of,
+)
 from profkit.report.secrets import SecretRule, holds_secret, masked_by_rules, suspects
 
 __all__ = ["HOME", "ROOT_NAMES", "Owner", "TextMask", "base_name", "is_absolute"]
@@ -152,7 +160,7 @@ class TextMask:
     def _learn_what_is_masked(self, run: Run) -> None:
         """Give away no pseudonym that a run has already, which was masked before."""
         texts = [word for command in commands_of(run) for word in command[:1000]]
-        texts += paths_of(run)
+        texts += (*paths_of(run), *users_of(run))
         self._placeholders.keep("\n".join(text for text in texts if "<" in text or "***" in text))
         for name in host_names(run):
             if _HOST_PSEUDONYM.fullmatch(name):
@@ -176,6 +184,8 @@ class TextMask:
                 self._learn_user(home["user"])
             for host in _HOST_OF_PATH.finditer(text):
                 self._learn_host(host["host"])
+        for user in users_of(run):
+            self._learn_user(user)
 
     def _learn_host(self, name: str) -> None:
         name = name.strip()
@@ -468,6 +478,12 @@ class TextMask:
         """Return the pseudonym of a machine."""
         self._learn_host(name)
         return self._hosts.get(name.strip(), name if name.lower() in _LOCAL else "")
+
+    def user(self, name: str) -> str:
+        """Return what stands for a user; accounts that are no person's keep their names."""
+        if name.lower() in _NOBODY or name == HOME or PLACEHOLDER.fullmatch(name):
+            return name
+        return self._placeholders.of("user", name)
 
     def version(self, text: str) -> str:
         """Mask where a distribution was installed from, and what only its builder knows of its version."""

@@ -133,6 +133,11 @@ class Account:
         """Difference of the walls, seconds."""
         return self.candidate_s - self.baseline_s
 
+    @property
+    def helpers_queue(self) -> bool:
+        """Whether most of the queueing is of threads and processes which the main thread waits for."""
+        return not self.merged and self.helpers_queue_s > 0.5 * self.seconds("queue") > 0
+
     def bucket(self, name: str) -> Bucket:
         """The bucket of a name.
 
@@ -237,7 +242,8 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         )
         for name, (seconds, rows) in booked.items()
     )
-    return Account(0.0, wall, buckets, () if c.counters else ("running", "queue"))
+    merged = () if c.counters else ("running", "queue")
+    return Account(0.0, wall, buckets, merged, helpers_queue_s=c.helpers_queue_s)
 
 
 def _own_queue(a: Composition, b: Composition) -> float:

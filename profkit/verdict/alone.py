@@ -185,13 +185,19 @@ def _itself(one: _OneRun) -> bool:
 
 
 def _kind(one: _OneRun) -> str | None:
-    return "self-oversubscription" if _itself(one) else "external-load" if _others(one) else None
+    """Who takes the CPUs. Where both do, it is the one that asks for more: beyond the CPUs, or of them."""
+    itself, others = _itself(one), _others(one)
+    if itself and others:
+        side = _side(one)
+        own = (side.demand_cores or 0.0) - (side.available_cpus or 0.0)
+        itself = own > (side.others_cores or 0.0) + (side.steal_cores or 0.0)
+    return "self-oversubscription" if itself else "external-load" if others else None
 
 
 def _who(one: _OneRun) -> str:
     side = _side(one)
     main, own = side.wait_fraction or 0.0, _own_wait(one) or 0.0
-    if _hidden_wait(one) > own:
+    if one.account.helpers_queue or _hidden_wait(one) > own:
         return "helpers"
     return "rank" if own > main else "main"
 
@@ -241,6 +247,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
     "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
     "contention.others": Reading("bool", "other programs take CPUs", _others),
+    "contention.beside": Reading(
+        "bool",
+        "other programs take CPUs, if not enough to be the cause",
+        lambda o: (_side(o).others_cores or 0.0) >= value("others"),
+    ),
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)),
     "contention.unknown": Reading(
         "bool",

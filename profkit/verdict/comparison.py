@@ -237,6 +237,7 @@ def compare(
         lump_s=lump_size(both),
         origins=find_origins(table, pairs, busy, within, waits, of_processes, python_differs=other_python),
         another_program=_another_program(table),
+        lost_throughout=noise.lost_throughout(totals_a, totals_b),
         exits=(_exit(baseline), _exit(candidate)),
         ranges=_compared_ranges(baseline, candidate, selectors[0], selectors[1]),
         iterations=(
@@ -515,4 +516,5 @@ def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:
         inventory=inventory(run),
         command=facts.command,
         environment=facts.environment,
+        neighbours=facts.neighbours,
     )

@@ -15,6 +15,7 @@ from profkit.identity.readable import readable_name
 from profkit.measure.counters import SideFacts
 from profkit.measure.inventory import Inventory
 from profkit.measure.movement import is_wait
+from profkit.measure.beside import NOTICED
 from profkit.measure.signs import SIGNS
 from profkit.verdict.readings import INSTRUCTION_SETS, Case, code_row, larger_inputs, slower_probe
 from profkit.verdict.rule import Judged
@@ -190,6 +191,29 @@ def _others(case: Judged) -> Found:
     elif b.others_cores >= value("others"):
         reading = "as-beside-baseline" if a.others_cores is not None else "other-programs"
     yield Evidence("others", "cores", a.others_cores, b.others_cores, value("others"), reading)
+
+
+def _neighbours(case: Judged) -> Found:
+    """The other programs that ran while the candidate queued, those that used most first."""
+    found = case.signals.candidate.neighbours
+    if found is None or not case.read("contention.others"):
+        return
+    named = [one for one in found.listed if one.cores >= NOTICED]
+    numbers: dict[str, Value] = {"named": len(named)}
+    for place, one in enumerate(named[:NAMED]):
+        numbers |= {
+            f"name-{place}": one.name,
+            f"pid-{place}": one.pid,
+            f"processes-{place}": one.processes,
+            f"group-{place}": one.group,
+            f"children-{place}": one.children,
+            f"cores-{place}": one.cores,
+        }
+    unseen = found.unseen_cores or 0.0
+    if unseen >= value("others") and unseen > sum(one.cores for one in named):
+        numbers["hidden" if not found.all_visible else "unseen"] = unseen
+    if len(numbers) > 1:
+        yield Evidence("neighbours", "text", reading="who-ran", numbers=numbers)
 
 
 def _steal(case: Case) -> Found:
@@ -515,6 +539,7 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "demand": _demand,
     "asked": _asked,
     "others": _others,
+    "neighbours": _neighbours,
     "steal": _steal,
     "pressure": _pressure,
     "throttled": _throttled,

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from profkit.identity.readable import readable_name
 from profkit.measure import noise
+from profkit.measure.comparability import CPU_MODEL, HOST, PYTHON
 from profkit.measure.movement import is_wait
 from profkit.verdict.advice import advise
 from profkit.verdict.calibration import calibrated
@@ -33,6 +34,8 @@ ABOUT_EQUAL = 0.15
 TOO_LITTLE = 0.5
 #: What two causes at once leave of the confidence in either.
 TOGETHER = 0.9
+#: What two targets that failed alike leave of it: how far they came is not known.
+FAILED = 0.8
 
 C = TypeVar("C")
 
@@ -53,7 +56,7 @@ def judge(case: Case) -> Verdict:
     held, checks = rules_held(RULES, case.read, READINGS)
     findings = tuple(_finding(rule, case) for rule in held)
     if held and held[0].id == "identical":
-        return _named(findings[0], findings[:1], checks)
+        return _named(findings[0], findings[:1], checks, {})
     if case.read("pair.unfinished"):
         return _inconclusive(case, "unfinished", findings, checks)
     residue = case.read("pair.residue")
@@ -62,7 +65,23 @@ def judge(case: Case) -> Verdict:
     best = best_of(findings)
     if best is None:
         return _inconclusive(case, "nothing-decides", findings, checks)
-    return _named(best, findings, checks)
+    return _named(best, findings, checks, _doubts(case, best.cause))
+
+
+def _doubts(case: Case, cause: str) -> dict[str, float]:
+    """Codes of what else differs between the sides, each with what it leaves of the confidence."""
+    a, b = case.signals.baseline, case.signals.candidate
+    doubts = {}
+    if any(case.signals.exits):
+        doubts["both-failed"] = FAILED
+    if case.signals.python_differs:
+        doubts["python-differs"] = PYTHON
+    if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
+        # What it does to a program is this cause itself.
+        doubts["cpu-model-differs"] = 1.0 if cause == "slower-machine" else CPU_MODEL
+    elif a.host and b.host and a.host != b.host:
+        doubts["host-differs"] = HOST
+    return doubts
 
 
 def rules_held(
@@ -151,11 +170,15 @@ def _severity(case: Case, seconds: float) -> float:
     return min(1.0, abs(seconds) / max(abs(added), abs(seconds)))
 
 
-def _named(best: Finding, findings: Sequence[Finding], checks: tuple[Checked, ...]) -> Verdict:
+def _named(
+    best: Finding, findings: Sequence[Finding], checks: tuple[Checked, ...], doubts: Mapping[str, float]
+) -> Verdict:
     confidence: float | None = best.confidence if best.calibrated else None
     harmful = {f.cause for f in findings if f.confidence >= TOO_LITTLE and f.cause not in NO_HARM}
     if confidence is not None and len(harmful) > 1:
         confidence *= TOGETHER
+    if confidence is not None:
+        confidence *= math.prod(doubts.values())
     return Verdict(
         cause=best.cause,
         rule=best.rule,
@@ -167,6 +190,7 @@ def _named(best: Finding, findings: Sequence[Finding], checks: tuple[Checked, ..
         numbers=best.numbers,
         findings=(best, *(f for f in findings if f is not best)),
         checks=checks,
+        doubts=tuple(doubts),
     )
 
 
@@ -176,17 +200,23 @@ def _inconclusive(
     """Nothing decides: what is known, and what would."""
     s = case.signals
     mover = worst_mover(s)
-    waited = case.read("main.wait")
+    waited, helpers = case.read("main.wait"), case.read("helpers.wait")
+    own = waited if isinstance(waited, float) else 0.0
+    most = max(own, helpers if isinstance(helpers, float) else 0.0)
     numbers: dict[str, Value] = {
         "counters": s.counters,
         "reordered": s.reordered,
         "shifted": s.moved,
         "factor": math.exp(s.log_slowdown),
         "drifted": s.log_slowdown > math.log(value("time.drift")),
+        "lost": s.lost_throughout,
         "residue": s.unmatched,
         "baseline-exit": s.exits[0],
         "candidate-exit": s.exits[1],
-        "queued": isinstance(waited, float) and waited >= value("wait.much"),
+        "queued": most >= value("wait.much"),
+        "helpers": most > own and own < value("wait.much"),
+        "helpers.wait": helpers,
+        "helpers.wait-before": case.read("helpers.wait-before"),
         "main.wait": waited,
         "main.wait-before": case.read("main.wait-before"),
     }

@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from profkit.identity.readable import readable_name
 from profkit.measure import noise
 from profkit.measure.counters import SideFacts
@@ -226,6 +228,8 @@ def _queued_most(case: Case) -> float | None:
 def _who_queued(case: Case) -> str:
     """Which threads' queueing is beyond its thresholds: the main thread's, one rank's, or those it waits for."""
     s = case.signals
+    if case.account is not None and case.account.helpers_queue:
+        return "helpers"
     for name, before, after in (
         ("main", s.baseline.wait_fraction, s.candidate.wait_fraction),
         ("rank", s.baseline.worst_wait_fraction, _worst(case)),
@@ -295,6 +299,17 @@ def _top_gain(case: Case) -> float | None:
     return s.movement.top_gain / whole if s.movement.top_row >= 0 and whole > 0 else None
 
 
+def _dearer(case: Case) -> float | None:
+    """Part of the baseline's active time in functions whose calls cost more by `LEAST_LOSS` at least."""
+    table = case.signals.table
+    known = np.isfinite(table.per_call_ratio) & table.baseline.present & table.candidate.present
+    whole = float(table.baseline.active[known].sum())
+    if whole <= 0:
+        return None
+    dearer = known & (np.where(known, table.per_call_ratio, 0.0) >= noise.LEAST_LOSS)
+    return float(table.baseline.active[dearer].sum()) / whole
+
+
 def _others_apart(case: Case) -> float | None:
     """How far all other functions' cost per call moved, whichever way, as a factor of at least 1."""
     ratio = case.signals.movement.ratio
@@ -318,6 +333,16 @@ def code_row(case: Case) -> int:
         if origin.from_code:
             return origin.row
     return s.movement.changed_row
+
+
+def _code_place(case: Case) -> str:
+    """File and line of the function whose code changed."""
+    row = code_row(case)
+    table = case.signals.table
+    if row < 0 or not table.keys[row].path:
+        return ""
+    line = int(table.line[row])
+    return f"{table.keys[row].path}:{line}" if line else table.keys[row].path
 
 
 def _work_subject(case: Case) -> str:
@@ -414,6 +439,11 @@ READINGS: Mapping[str, Reading] = {
     "time.under-drift": Reading(
         "factor", "the speed-up over what clean repeats drift", lambda c: 1 / _slowdown(c) / _drift(c)
     ),
+    "time.lost": Reading(
+        "bool",
+        "each of several repeats took longer than every run of the baseline, beyond the noise of their medians",
+        lambda c: c.signals.lost_throughout,
+    ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
     # The account
     "account.queue": Reading("share", "part of the lost time: queueing for a CPU", _queue),
@@ -504,7 +534,20 @@ READINGS: Mapping[str, Reading] = {
     "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
     "contention.others": Reading("bool", "other programs take CPUs", _others),
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
+    "others.added": Reading(
+        "cores",
+        "CPU that other programs used more than beside the baseline",
+        lambda c: _growth(c.signals.baseline.others_cores, c.signals.candidate.others_cores),
+    ),
+    "contention.beside": Reading(
+        "bool",
+        "other programs take CPUs beside the candidate, whatever they took beside the baseline",
+        lambda c: (c.signals.candidate.others_cores or 0.0) >= value("others.alone"),
+    ),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda c: "cpu-quota"),
+    "kind.hardware": Reading(
+        "text", "the kind of contention for what CPUs share", lambda c: "shared-hardware"
+    ),
     "contention.kind": Reading("text", "who takes the CPUs", _kind),
     "contention.who": Reading("text", "which threads queue", _who_queued),
     # Off the CPU
@@ -550,6 +593,11 @@ READINGS: Mapping[str, Reading] = {
         lambda c: c.signals.movement.calls_changed,
     ),
     "code.subject": Reading("text", "the function whose code changed", _code_subject),
+    "code.place": Reading("text", "its file and line", _code_place),
+    "revision": Reading(
+        "text", "revision of the candidate's source", lambda c: c.signals.candidate.revision or None
+    ),
+    "revision-before": Reading("text", "the same of the baseline", lambda c: c.signals.baseline.revision or None),
     "code.source-known": Reading(
         "bool",
         "the source of a function that matters is known to differ",
@@ -589,6 +637,9 @@ READINGS: Mapping[str, Reading] = {
         "factor",
         "cost per call, median over functions",
         lambda c: math.exp(c.signals.movement.ratio) if math.isfinite(c.signals.movement.ratio) else None,
+    ),
+    "per-call.everywhere": Reading(
+        "share", "part of the active time in functions that both sides have and of which each call costs more", _dearer
     ),
     "spread": Reading(
         "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread

@@ -231,6 +231,9 @@ class Verdict:
         All that hold; the one that the verdict names first, unless it is inconclusive.
     checks
         Every condition of every rule, in the order of the rules.
+    doubts
+        Codes of the notices on what else differs between the sides, such as their machines: each has lowered the
+        confidence, and is to be known before the cause.
     """
 
     cause: str
@@ -243,6 +246,7 @@ class Verdict:
     numbers: Mapping[str, Value] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     checks: tuple[Checked, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

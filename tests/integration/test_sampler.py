@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
@@ -45,6 +46,18 @@ def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
     source = PROGRAMS / "busy_threads.c"
     subprocess.run([str(compiler), "-O1", str(source), "-o", str(target), "-pthread"], check=True)
     return str(target)
+
+
+def show_run(directory: Path, *words: str) -> str:
+    """What ``profkit show run.prof`` prints."""
+    return subprocess.run(
+        profkit_command("show", "run.prof", *words),
+        cwd=directory,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def last_rows(process: Process) -> dict[int, tuple[int, int]]:
@@ -283,21 +296,11 @@ def test_every_command_takes_a_run_without_functions(tmp_path: Path) -> None:
 def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
     captured(tmp_path, "bash", "-c", f"'{sys.executable}' -c 'sum(range(10**6))'; sleep 1.5")
 
-    def show(*words: str) -> str:
-        return subprocess.run(
-            profkit_command("show", "run.prof", *words),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-
-    text = show("--format", "md")
+    text = show_run(tmp_path, "--format", "md")
     assert "runnable thread" in text
     assert "of one CPU" in text
     assert "sleep 1.5" in text
-    shown = json.loads(show("--format", "json"))
+    shown = json.loads(show_run(tmp_path, "--format", "json"))
     jsonschema.Draft202012Validator(SCHEMA).validate(shown)
     assert shown["machine"]["peak_runnable"] >= 1
     assert shown["manifest"]["sampler"]["samples"] >= 2
@@ -427,3 +430,70 @@ def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> N
     used = [run.machine.tree_cpu_s for run in runs if run.machine is not None]
     assert joined.machine is not None
     assert joined.machine.tree_cpu_s == pytest.approx(sum(time for time in used if time is not None))
+
+
+#: Calls itself ``nightly-backup`` and takes the CPU that it is told.
+BACKUP = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+with open("/proc/self/comm", "w") as file:
+    file.write("nightly-backup")
+print(flush=True)
+while True:
+    pass
+"""
+#: Computes on that CPU for 1.2 seconds of its own.
+COMPUTES = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+while time.process_time() < 1.2:
+    sum(range(10_000))
+"""
+
+
+@pytest.fixture
+def backup() -> Iterator[str]:
+    """A busy neighbour on one CPU, whose number this is."""
+    requires_schedstat()
+    cpu = str(min(os.sched_getaffinity(0)))
+    with subprocess.Popen([sys.executable, "-c", BACKUP, cpu], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield cpu
+        process.kill()
+
+
+def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: str) -> None:
+    (tmp_path / "computes.py").write_text(COMPUTES)
+    run = captured(tmp_path, sys.executable, "computes.py", backup)
+    assert run.machine is not None
+    found = run.machine.neighbours
+    assert found is not None
+    (neighbour,) = (one for one in found.listed if one.name == "nightly-backup")
+    assert neighbour.cores > 0.1
+    assert neighbour.user
+    assert found.queued_s > 0.3
+    assert found.cores is not None
+    shown = json.loads(show_run(tmp_path, "--format", "json"))
+    jsonschema.Draft202012Validator(SCHEMA).validate(shown)
+    listed = {one["name"]: one for one in shown["machine"]["neighbours"]["listed"]}
+    assert listed["nightly-backup"]["pid"] == neighbour.pid
+    assert "nightly-backup" in show_run(tmp_path, "--full")
+
+
+def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup: str) -> None:
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    allowed = shutil.which("unshare") is not None and not subprocess.run(
+        [*apart, "true"], capture_output=True, check=False
+    ).returncode
+    require("unshare", allowed, "this machine does not allow to make a PID namespace")
+    (tmp_path / "computes.py").write_text(COMPUTES)
+    command = profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, "computes.py", backup)
+    subprocess.run([*apart, *command], cwd=tmp_path, env=environment(), check=True, timeout=60)
+    machine = load_run(tmp_path / "run.prof").machine
+    assert machine is not None
+    assert machine.neighbours is not None
+    assert machine.neighbours.all_visible is False
+    assert "nightly-backup" not in {one.name for one in machine.neighbours.listed}
+    assert (machine.neighbours.unseen_cores or 0.0) > 0.1
+    assert "not visible from here" in " ".join(show_run(tmp_path, "--full").split())

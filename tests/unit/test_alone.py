@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
 
 import pytest
 
-from profkit.model import Run
+from profkit.formats import load_side
+from profkit.model import Run, RunSet
 from profkit.verdict.alone import judge_run
+from profkit.verdict.comparison import diff
 from profkit.verdict.types import Verdict
 from tests.builders import Row, captured, foreign, profile
 from tests.programs import ACQUIRE, Fn, program
 
+SAMPLES = [
+    path for path in (Path(__file__).resolve().parents[2] / "sample_profiles").iterdir() if path.is_dir()
+]
 ROWS = [Row("m.py", 10 * i, f"f{i}", 100, 0.5) for i in range(8)]
 
 
@@ -87,6 +95,29 @@ def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:
     assert verdict.evidence[0].signal == "helpers.queue"
 
 
+def test_workers_carry_the_queueing_where_most_of_it_is_theirs() -> None:
+    """The main thread queues for most of the little that it runs; the time goes where its workers queue."""
+    run = consumer(0.1, 7.0, (3.0, 5.0), (3.0, 5.0), (3.0, 5.0))
+    main = run.processes[0]
+    thread = replace(main.threads[0], run_queue_wait_s=0.3)
+    verdict = said(replace(run, processes=(replace(main, threads=(thread,)), *run.processes[1:])))
+    assert verdict is not None
+    assert verdict.numbers["contention.who"] == "helpers"
+    assert verdict.evidence[0].signal == "helpers.queue"
+
+
+def test_where_both_want_the_cpus_the_greater_is_named() -> None:
+    """As a comparison with a run of the same threads would: the neighbour is what it lacks."""
+    both = captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, children=[(4.0, 10.0)], busy=16.0)
+    verdict = said(both)
+    assert verdict is not None
+    assert (verdict.numbers["contention.itself"], verdict.numbers["contention.others"]) == (True, True)
+    assert verdict.kind == "external-load"
+    more = said(replace(both, processes=(*both.processes, *[replace(both.processes[1], pid=p) for p in (7, 8)])))
+    assert more is not None
+    assert more.kind == "self-oversubscription"
+
+
 def test_waiting_for_loaders() -> None:
     run = consumer(0.5, 7.5, (1.0, 0.0))
     found = judge_run(run, run.processes)
@@ -116,3 +147,65 @@ def test_a_run_that_only_starts_is_not_judged() -> None:
 def test_no_processes_no_verdict() -> None:
     run = captured(profile(ROWS), wall=4.0, run=4.0, wait=0.0)
     assert judge_run(replace(run, processes=()), ()).verdict is None
+
+
+def named(verdict: Verdict) -> set[str]:
+    """Everything that a verdict says takes the CPUs."""
+    found = {verdict.kind} if verdict.kind else set()
+    if verdict.numbers.get("contention.itself"):
+        found.add("self-oversubscription")
+    if verdict.numbers.get("contention.others") or verdict.numbers.get("contention.beside"):
+        found.add("external-load")
+    return found
+
+
+def contradictions(pairs: Iterable[tuple[RunSet, RunSet]]) -> list[str]:
+    """Candidates of which a comparison and the run alone name different takers of the CPUs."""
+    found = []
+    for baseline, candidate in pairs:
+        compared = diff(baseline, candidate).verdict
+        for run in candidate.runs:
+            alone = said(run)
+            if alone is None or "contention" not in (compared.cause, alone.cause):
+                continue
+            if compared.cause != alone.cause:
+                # A baseline that lacked CPUs as well is no difference, and some other cause may be greater.
+                continue
+            both = {compared.kind, alone.kind} - {None}
+            if not both <= named(compared) & named(alone):
+                found.append(f"{run.path}: {compared.kind} of {named(compared)}, {alone.kind} of {named(alone)}")
+    return found
+
+
+def test_a_run_alone_and_its_comparison_name_the_same() -> None:
+    sides = [
+        [load_side(str(file)) for file in sorted(directory.glob("*.prof"))] for directory in SAMPLES
+    ]
+    pairs = [pair for files in sides for pair in permutations(files, 2)]
+    assert len(pairs) > 20
+    assert any(diff(*pair).verdict.cause == "contention" for pair in pairs)
+    assert contradictions(pairs) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3, 8])
+@pytest.mark.parametrize("neighbours", [0.0, 0.3, 0.6, 1.0, 1.8])
+def test_whatever_takes_the_cpus_both_name_it(threads: int, neighbours: float) -> None:
+    """Programs of so many threads on two CPUs beside such neighbours, against clean runs of one or as many threads."""
+
+    def beside(threads: int, others: float) -> RunSet:
+        share = min(1.0, 2.0 / (threads + others))
+        each = (4.0 * share, 4.0 * (1 - share))
+        own = threads * each[0]
+        run = captured(
+            profile(ROWS),
+            wall=4.0 / max(share, 0.2),
+            run=each[0] / max(share, 0.2),
+            wait=each[1] / max(share, 0.2),
+            children=[(each[0] / max(share, 0.2), each[1] / max(share, 0.2))] * (threads - 1),
+            busy=(own + 4.0 * others * share) / max(share, 0.2),
+        )
+        return RunSet("side", (run,))
+
+    candidate = beside(threads, neighbours)
+    against = [beside(n, o) for n in (1, threads) for o in (0.0, neighbours)]
+    assert contradictions((baseline, candidate) for baseline in against) == []

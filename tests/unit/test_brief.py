@@ -107,18 +107,3 @@ def test_functions_that_wait_by_design_are_left_out() -> None:
     listed = {str(row.cells[0]) for row in tables(brief_run(build.captured_run(), None))[-1].rows}
     assert listed
     assert not {name for name in listed if "acquire" in name or name.endswith("poll")}
-
-
-def test_what_carries_the_cause_stands_first() -> None:
-    diff = build.contended()
-    by_helpers = {**diff.verdict.numbers, "contention.who": "helpers"}
-    helpers = replace(diff.verdict.evidence[0], signal="helpers.queue")
-    verdict = replace(diff.verdict, numbers=by_helpers, evidence=(*diff.verdict.evidence, helpers))
-    first = tables(brief_diff(replace(diff, verdict=verdict)))[0].rows[0]
-    assert first.cells[0] == "run-queue wait of all other threads and processes"
-    # So it does where most of the queueing was theirs, whoever else queued.
-    theirs = replace(diff, account=replace(diff.account, helpers_queue_s=5.0))
-    shown = replace(theirs, verdict=replace(verdict, numbers=diff.verdict.numbers))
-    assert tables(brief_diff(shown))[0].rows[0].cells[0] == first.cells[0]
-    own = replace(shown, account=replace(diff.account, helpers_queue_s=0.1))
-    assert tables(brief_diff(own))[0].rows[0].cells[0] == "run-queue wait of the main thread"

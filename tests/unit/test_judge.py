@@ -294,6 +294,101 @@ def test_clean_repeats_are_no_change(runs: int) -> None:
     assert diff(side(), side()).verdict.cause == "no-change"
 
 
+def repeats(*factors: float, **more: object) -> RunSet:
+    """Repeats on one machine, all functions slower by a factor; `busy` is the CPU of all programs per second."""
+    made = []
+    for i, factor in enumerate(factors):
+        prof = scaled(factor)
+        busy = more.get("busy")
+        one = run(prof, **{**more, "busy": None if busy is None else busy * prof.total})  # type: ignore[operator]
+        assert one.manifest is not None
+        host = replace(one.manifest.host, probe="zlib 1.2.13 deflate 9 B", probe_s=0.001)
+        made.append(replace(one, path=f"run-{i}.prof", manifest=replace(one.manifest, host=host)))
+    return RunSet("side", tuple(made))
+
+
+CLEAN_REPEATS = (1.0, 1.01, 0.99, 1.02, 0.98)
+
+
+@pytest.mark.parametrize("slower", [1.08, 1.17, 1.32])
+def test_a_neighbour_that_shares_memory_is_contention_for_it(slower: float) -> None:
+    clean = repeats(*CLEAN_REPEATS, busy=1.0)
+    beside = repeats(*(slower * factor for factor in CLEAN_REPEATS), busy=2.0)
+    found = diff(clean, beside)
+    assert (found.verdict.cause, found.verdict.kind) == ("contention", "shared-hardware")
+    assert found.verdict.findings[0].bucket == "speed"
+    assert found.verdict.findings[0].severity > 0.9
+    assert evidence(found, "others").reading == "other-programs"
+    assert advice(found, "capture-idle").cures == "speed"
+
+
+@pytest.mark.parametrize("slower", [1.08, 1.17, 1.32])
+@pytest.mark.parametrize("runs", [3, 5])
+def test_a_loss_that_every_repeat_shows_is_never_no_change(slower: float, runs: int) -> None:
+    clean = repeats(*CLEAN_REPEATS[:runs], busy=1.0)
+    slow = repeats(*(slower * factor for factor in CLEAN_REPEATS[:runs]), busy=1.0)
+    found = diff(clean, slow).verdict
+    # From 1.15 on, one factor of all functions is called a slower machine.
+    assert found.cause in ("inconclusive", "slower-machine")
+    assert found.cause == "slower-machine" or found.numbers["lost"] is True
+    # So it is where the neighbour was there before: it is no reason.
+    neighbour = diff(
+        repeats(*CLEAN_REPEATS[:runs], busy=2.0),
+        repeats(*(slower * factor for factor in CLEAN_REPEATS[:runs]), busy=2.0),
+    ).verdict
+    assert neighbour.cause == found.cause
+
+
+def test_a_loss_within_the_scatter_of_the_repeats_is_no_change() -> None:
+    wide = (1.0, 1.12, 0.9, 1.08, 0.93)
+    assert diff(repeats(*wide), repeats(*(1.08 * factor for factor in wide))).verdict.cause == "no-change"
+    two = repeats(1.0, 1.01), repeats(1.08, 1.09)
+    assert diff(*two).verdict.cause == "no-change"
+
+
+def test_what_else_differs_is_a_doubt() -> None:
+    changed = [replace(row, source="new", tottime=1.6) if row.name == "f0" else row for row in BASE]
+    same = judged(run(profile(BASE)), run(profile(changed))).verdict
+    assert (same.cause, same.doubts) == ("code-change", ())
+    elsewhere = judged(run(profile(BASE)), run(profile(changed), cpu_model="another")).verdict
+    assert (elsewhere.cause, elsewhere.doubts) == ("code-change", ("cpu-model-differs",))
+    assert elsewhere.confidence is not None
+    assert same.confidence is not None
+    assert elsewhere.confidence < same.confidence
+    host = judged(run(profile(BASE)), run(profile(changed), host="b")).verdict
+    assert host.doubts == ("host-differs",)
+    a, b = run(profile(BASE)), run(profile(changed))
+    failed = judged(failing(a), failing(b)).verdict
+    assert failed.doubts == ("both-failed",)
+
+
+def failing(one: Run) -> Run:
+    assert one.manifest is not None
+    return replace(one, manifest=replace(one.manifest, exit_status=1))
+
+
+def test_a_slower_machine_is_no_doubt_of_itself() -> None:
+    found = judged(run(scaled(1.0)), run(scaled(1.5), cpu_model="another")).verdict
+    assert found.cause == "slower-machine"
+    assert found.findings[0].confidence == found.confidence
+
+
+def test_the_changed_function_is_named_with_its_place_and_revisions() -> None:
+    changed = [replace(row, source="new", tottime=1.6) if row.name == "f3" else row for row in BASE]
+
+    def at(one: Run, revision: str) -> Run:
+        assert one.manifest is not None
+        return replace(one, manifest=replace(one.manifest, git={"revision": revision, "dirty": False}))
+
+    first, second = "3fa9c1d2e4b57a90", "9be01aa4c7d2e600"
+    found = judged(at(run(profile(BASE)), first), at(run(profile(changed)), second))
+    assert found.verdict.numbers["code.place"] == "m.py:30"
+    assert (found.verdict.numbers["revision-before"], found.verdict.numbers["revision"]) == (first[:12], second[:12])
+    assert advice(found, "git-log").argv == ("git", "diff", first[:12], second[:12], "--", "m.py")
+    hostile = judged(at(run(profile(BASE)), "--output=x"), at(run(profile(changed)), second))
+    assert advice(hostile, "git-log").argv == ("git", "log", "-p", "--", "m.py")
+
+
 def test_new_code_that_holds_the_gain_counts_with_what_changed() -> None:
     new = [
         replace(BASE[0], source="other", tottime=1.0),

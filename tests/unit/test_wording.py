@@ -160,7 +160,7 @@ def test_every_cause_has_a_headline_and_every_kind_its_words() -> None:
             for n in ast.walk(function)
             if isinstance(n, ast.Constant) and isinstance(n.value, str) and "-" in n.value
         }
-    assert kinds | {"cpu-quota"} == set(wording._KINDS)
+    assert kinds | {"cpu-quota", "shared-hardware"} == set(wording._KINDS)
 
 
 def test_every_bucket_has_a_title_and_none_is_left_over() -> None:
@@ -236,8 +236,7 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
         asked |= numbers.asked
     assert asked <= set(rule.numbers)
     spare = set(rule.numbers) - asked
-    # The counters that say who took the CPUs are read by scripts, too.
-    assert spare <= {"contention.itself"}, spare
+    assert not spare
 
 
 @pytest.mark.parametrize(

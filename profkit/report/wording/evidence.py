@@ -55,6 +55,7 @@ SIGNALS: Mapping[str, str] = {
     "demand": "CPU demand of the whole program",
     "pools.asked": "cores that its processes and thread pools ask for",
     "others": "CPU used by other processes",
+    "neighbours": "other programs while it queued",
     "steal": "CPU given to other machines (steal)",
     "pressure": "CPU pressure (PSI some)",
     "throttled": "throttled periods",
@@ -101,6 +102,32 @@ def _pool(e: Evidence) -> str:
     return f"{many}{clean(e.subject)} {threads}{f' ({clean(origin)})' if origin else ''}{cpus}"
 
 
+def _who_ran(e: Evidence) -> str:
+    """The programs that used most CPU: ``python3 (pid 812) 1.00 cores, nightly-backup (pid 90) 0.41``."""
+    said = []
+    for place in range(int(_number(e, "named") or 0)):
+        cores = _number(e, f"cores-{place}")
+        if cores is None:
+            break
+        name, pid = clean(str(e.numbers[f"name-{place}"])), e.numbers.get(f"pid-{place}")
+        many, group = e.numbers.get(f"processes-{place}"), str(e.numbers.get(f"group-{place}") or "")
+        if isinstance(many, int) and many > 1:
+            name = f"{many} × {name}"
+        about = [f"pid {pid}"] if pid is not None else []
+        about += [clean(group)] if group else []
+        about += ["with what it started"] if e.numbers.get(f"children-{place}") else []
+        brackets = f" ({', '.join(about)})" if about else ""
+        said.append(f"{name}{brackets} {cores:.2f}{'' if said else ' cores'}")
+    for name, whose in (
+        ("hidden", "processes that are not visible from here"),
+        ("unseen", "the kernel and processes that ended soon"),
+    ):
+        cores = _number(e, name)
+        if cores is not None:
+            said.append(f"{whose} {cores:.2f}{'' if said else ' cores'}")
+    return ", ".join(said)
+
+
 #: What the values say, by the id of `Evidence.reading`.
 READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "": lambda e: "",
@@ -121,6 +148,7 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "machine-idle": lambda e: "the rest of the machine was idle",
     "other-programs": lambda e: "other programs take CPUs",
     "as-beside-baseline": lambda e: "about as much as beside the baseline",
+    "who-ran": lambda e: _who_ran(e),
     "other-guests": lambda e: "the hypervisor's other guests take CPUs",
     "pressure": lambda e: "time in which a task of the machine waited for a CPU",
     "quota-used-up": lambda e: "the cgroup's CPU quota was used up again and again",

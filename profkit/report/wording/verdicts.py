@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from profkit.measure.signals import signal_number
 from profkit.report import units
+from profkit.report.notices import notice_text
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
@@ -31,6 +32,7 @@ _KINDS = {
     "self-oversubscription": "by the program itself",
     "external-load": "by other processes",
     "cpu-quota": "by a CPU quota",
+    "shared-hardware": "for what CPUs share",
 }
 
 #: Headlines of verdicts that are inconclusive for a reason of their own, by rule.
@@ -63,6 +65,9 @@ def comparison_block(diff: Diff) -> VerdictBlock:
     """Return the verdict of a comparison: its headline begins with how much slower the candidate is."""
     verdict = diff.verdict
     block = verdict_block(verdict)
+    doubts = _doubts(diff)
+    if doubts:
+        block = replace(block, summary=f"{doubts} {block.summary}")
     before, after = diff.account.baseline_s, diff.account.candidate_s
     # Times of what is not the same work are no headline.
     if verdict.rule in ("identical", *_UNDECIDED) or not (before > 0 and after > 0):
@@ -84,6 +89,18 @@ def comparison_block(diff: Diff) -> VerdictBlock:
     # What took no time is no alarm, however sure it is.
     tone = "unsure" if ratio < NO_LOSS else block.tone
     return replace(block, headline=f"{times}: {block.headline[0].lower()}{block.headline[1:]}", tone=tone)
+
+
+def _doubts(diff: Diff) -> str:
+    """What else differs, which has lowered the confidence: to be read before the cause."""
+    said = []
+    for notice in diff.comparability.warnings:
+        if notice.code in diff.verdict.doubts:
+            text = clean(notice_text(notice))
+            said.append(f"{text[0].upper()}{text[1:]}.")
+    if "both-failed" in diff.verdict.doubts:
+        said.insert(0, "Both targets failed, so that they need not have done the same work.")
+    return " ".join(said)
 
 
 #: Ratio of two walls that reads as 1.00×, and one below which nothing worth an alarm was lost.
@@ -136,10 +153,12 @@ def _number(numbers: Mapping[str, Value], name: str) -> float | None:
 
 def _by_whom(kind: str | None, numbers: Mapping[str, Value]) -> str:
     if kind == "self-oversubscription":
-        also = ", and by other programs too" if numbers.get("contention.others") else ""
-        return f"by its own threads and processes{also}"
+        others = numbers.get("contention.others") or numbers.get("contention.beside")
+        return f"by its own threads and processes{', and by other programs too' if others else ''}"
     if kind == "external-load":
-        return "by other programs on the machine"
+        itself = numbers.get("contention.itself")
+        also = ", and by its own threads and processes too" if itself else ""
+        return f"by other programs on the machine{also}"
     return "by something that the counters do not show"
 
 
@@ -163,7 +182,14 @@ def _queue(parts: _Parts) -> str:
 def _code(parts: _Parts) -> str:
     _, subject, n, _ = parts
     name = display_name(subject) if subject else "A function"
+    if n.get("code.place"):
+        name += f" ({clean(str(n['code.place']))})"
     what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
+    before, after = (clean(str(n.get(f"revision{side}") or "")) for side in ("-before", ""))
+    if before and after and before != after:
+        what += f" between {before} and {after}"
+    elif before and before == after:
+        what += f" beside revision {before}"
     return f"{what}; changed functions and what they call hold {_share(n, 'account.code')} of the lost time."
 
 
@@ -196,16 +222,19 @@ def _undecided(parts: _Parts) -> str:
         what = "Time moved between functions beyond noise"
     elif subject:
         what = f"{display_name(subject)} moved beyond the noise"
+    elif n.get("lost"):
+        what = f"Every repeat takes longer ({_factor(n, 'factor')} in the median)"
     elif n.get("drifted"):
         what = f"Everything takes about the same factor more ({_factor(n, 'factor')})"
     else:
         what = "Little moved"
-    queued = (
-        f"its main thread queued for a CPU for {_share(n, 'main.wait')} of its active time, against "
-        f"{_share(n, 'main.wait-before')}"
-        if n.get("queued")
-        else "the candidate did not wait for CPUs"
-    )
+    queued = "the candidate did not wait for CPUs"
+    if n.get("queued"):
+        who, of = ("other threads and processes", "helpers.wait") if n.get("helpers") else ("main thread", "main.wait")
+        queued = (
+            f"its {who} queued for a CPU for {_share(n, of)} of {'their' if n.get('helpers') else 'its'} active time, "
+            f"against {_share(n, f'{of}-before')}"
+        )
     why = (
         f"{queued}, and neither calls nor sources say why"
         if n.get("counters")
@@ -264,6 +293,11 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"A CPU quota throttled the {'run' if p[3] else 'candidate'} in {_share(p[2], 'throttled')} of its periods."
     ),
     "run-queue-wait": _queue,
+    "shared-hardware": lambda p: (
+        f"The same calls cost {_factor(p[2], 'per-call')} the CPU time, in functions that hold "
+        f"{_share(p[2], 'per-call.everywhere')} of it, on the same machine and without queueing, while other programs "
+        f"used {_number(p[2], 'others.added') or 0:.2f} cores more: they share its caches, memory, cores and clock."
+    ),
     "starved": _starved,
     "starved-repeats": _starved,
     "loading": lambda p: (

@@ -122,9 +122,11 @@ def _git_log(case: Case) -> Found:
     row = code_row(case)
     table = case.signals.table
     if row >= 0 and table.keys[row].path:
-        yield Advice(
-            "git-log", ("git", "log", "-p", "--", table.keys[row].path), subject=table.name[row], cures="code"
-        )
+        before, after = (side.revision for side in (case.signals.baseline, case.signals.candidate))
+        # With changes that are in no revision, the log says more than a difference of revisions.
+        known = before.isalnum() and after.isalnum() and before != after
+        words = ("diff", before, after) if known else ("log", "-p")
+        yield Advice("git-log", ("git", *words, "--", table.keys[row].path), subject=table.name[row], cures="code")
 
 
 def _show(kind: str, *options: str) -> Callable[[Judged], Found]:

@@ -30,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     contention.RUN_QUEUE_WAIT,
     data_starvation.LOADING,
     blocked.OFF_CPU,
+    contention.SHARED_HARDWARE,
     contention.STARVED_REPEATS,
     contention.STARVED,
     slower_machine.SLOWER_CPU,

@@ -20,7 +20,7 @@ CHANGED_SOURCE = Rule(
     evidence=("code-function", "code-calls", "code-source", "origin", "per-call-function"),
     advice=("git-log",),
     subject="code.subject",
-    numbers=("account.code", "code.new"),
+    numbers=("account.code", "code.new", "code.place", "revision-before", "revision"),
 )
 
 CALLS_PER_CALL = Rule(

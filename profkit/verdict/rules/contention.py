@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-__all__ = ["QUEUED_ALONE", "RUN_QUEUE_WAIT", "STARVED", "STARVED_REPEATS", "THROTTLED_ALONE", "THROTTLING"]
+__all__ = ["QUEUED_ALONE", "RUN_QUEUE_WAIT", "SHARED_HARDWARE", "STARVED", "STARVED_REPEATS", "THROTTLED_ALONE", "THROTTLING"]
 
 #: Queueing of main threads or of one rank that is beyond doubt, or less of it where it explains much of the loss.
 _OWN_QUEUE = tuple(
@@ -85,12 +85,23 @@ RUN_QUEUE_WAIT = Rule(
     ),
     confidence=0.97,
     doubts=(((less("time.slowdown", "time.slower"),), 0.85),),
-    evidence=("queue", "demand", "asked", "others", "steal", "pressure", "queue-functions", "queue-ranges"),
+    evidence=(
+        "queue",
+        "neighbours",
+        "demand",
+        "asked",
+        "others",
+        "steal",
+        "pressure",
+        "queue-functions",
+        "queue-ranges",
+    ),
     advice=("contention",),
     numbers=(
         "contention.who",
         "contention.itself",
         "contention.others",
+        "contention.beside",
         "main.wait",
         "main.wait-before",
         "rank.wait",
@@ -98,6 +109,36 @@ RUN_QUEUE_WAIT = Rule(
         "helpers.wait",
         "helpers.wait-before",
     ),
+)
+
+SHARED_HARDWARE = Rule(
+    id="shared-hardware",
+    cause="contention",
+    about=(
+        "the same calls of the same source cost more on one machine, over most functions and without queueing, while "
+        "other programs ran that did not beside the baseline: they share its caches, memory, cores and clock"
+    ),
+    bucket="speed",
+    kind="kind.hardware",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait"),
+    conditions=(
+        yes("contention.others"),
+        no("contention.itself"),
+        yes("machine.same"),
+        yes("calls.same"),
+        no("input.larger"),
+        no("command.differs"),
+        less("pair.residue", "programs.threads"),
+        less("main.wait", "wait.much"),
+        more("account.speed", "speed.part"),
+        more("per-call.everywhere", "part.most"),
+    ),
+    alternatives=(((yes("time.lost"),), (more("time.over-drift", "time.drift-or-own"),)),),
+    confidence=0.75,
+    evidence=("per-call", "others", "neighbours", "main-wait", "wall"),
+    advice=("contention",),
+    numbers=("per-call", "per-call.everywhere", "others.added"),
 )
 
 _PLAIN = (
@@ -171,12 +212,13 @@ QUEUED_ALONE = Rule(
     confidence=0.95,
     doubts=(((yes("contention.unknown"),), 0.6), ((less("most.wait", "wait.twice"),), 0.85)),
     strength="most.wait",
-    evidence=("queue", "helpers-queue", "demand", "others"),
+    evidence=("queue", "helpers-queue", "neighbours", "demand", "others"),
     advice=("contention",),
     numbers=(
         "contention.who",
         "contention.itself",
         "contention.others",
+        "contention.beside",
         "main.wait",
         "rank.wait",
         "helpers.wait",

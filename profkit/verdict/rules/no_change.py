@@ -1,4 +1,7 @@
-"""Rules of ``no-change``: one capture on both sides, nothing beyond the noise, or nothing lost whatever moved."""
+"""Rules of ``no-change``: one capture on both sides, nothing beyond the noise, or nothing lost whatever moved.
+
+A loss that every repeat shows is none of them, however small it is.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ WITHIN_NOISE = Rule(
     about="neither the order of functions, nor a function, nor the total left the noise",
     conditions=(
         yes("functions"),
+        no("time.lost"),
         yes("calls.same"),
         no("order.any"),
         less("time.over-drift", "time.drift-or-own"),
@@ -52,6 +56,7 @@ SAME_TOTAL = Rule(
     requires=("pair.counters",),
     conditions=(
         yes("functions"),
+        no("time.lost"),
         yes("calls.same"),
         yes("order.any"),
         less("time.slowdown", "time.noticed"),
@@ -72,6 +77,7 @@ NOTHING_BEYOND = Rule(
     unless=("within-noise", "same-total", "less-time"),
     conditions=(
         yes("functions"),
+        no("time.lost"),
         yes("account.within-noise"),
         less("time.over-drift", "time.drift-or-own"),
         less("time.under-drift", "time.drift-or-own"),

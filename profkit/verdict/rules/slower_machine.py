@@ -42,7 +42,7 @@ ONE_FACTOR = Rule(
     about="every function takes the same factor more CPU time, and nothing shows why",
     bucket="speed",
     requires=("pair.counters",),
-    unless=("changed-source", "throttling", "run-queue-wait"),
+    unless=("changed-source", "throttling", "run-queue-wait", "shared-hardware"),
     conditions=(
         no("machines.differ"),
         no("input.larger"),

@@ -1,0 +1,366 @@
+"""Who else ran while the target queued: the machine's other processes, weighed by the target's queueing.
+
+The sampler's look at the rest of the machine. Reading all of ``/proc`` costs some 10 µs a process, so it is done only
+while the target queues or others keep a CPU busy (they share its caches and its memory, too), at intervals that
+follow the measured cost, and less often for processes that do nothing. Of two readings the difference of
+``utime + stime`` is what a process used between them; what its children used that it waited for (``cutime + cstime``)
+is added, since they may have lived too shortly to be read. Each difference counts by the seconds for which the target
+queued meanwhile, and hardly where it did not. What all others used together is known from ``/proc/stat``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Container, Iterable
+from typing import Any, NamedTuple
+
+from profkit.capture.proc_files import TICKS, read_file
+
+__all__ = ["Neighbours", "group_of"]
+
+_PROC = "/proc"
+#: Part of one core that reading may take, and the least seconds between two readings.
+SHARE, LEAST_INTERVAL = 0.001, 0.5
+#: Seconds that two readings are apart at least: ticks of 10 ms say little of less.
+LEAST_SPAN = 0.1
+#: Part of the wall for which the target queues, or cores of all others, from which it is worth knowing who runs, and
+#: seconds over which that is taken.
+QUEUES, BUSY, WINDOW = 0.02, 0.25, 0.5
+#: Weight of a second without any queueing, beside one in which one thread queues: counts where nothing queues.
+FAINT = 0.001
+#: Readings that are left out, at most, of a process that did nothing: twice as many each time.
+MOST_LEFT_OUT = 7
+#: Rows that are written down, the least cores of one, and processes alike from which they are one row.
+LISTED, LEAST_CORES, MANY = 8, 0.01, 5
+#: Processes that ended and are remembered.
+MOST_GONE = 1_000
+#: Flag of the kernel's own threads in ``stat`` (``PF_KTHREAD``).
+_OF_KERNEL = 0x200000
+#: Number of the PID namespace that all processes are in (``PROC_PID_INIT_INO``).
+_FIRST_NAMESPACE = 0xEFFFFFFC
+
+#: Containers by the cgroups that Docker, Podman, CRI-O, containerd, Kubernetes and LXC make.
+_CONTAINER = re.compile(
+    r"/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)",
+    re.MULTILINE,
+)
+_LXC = re.compile(r"/lxc(?:\.payload)?[./](?P<name>[\w.-]+)")
+#: A job of Slurm, and a unit of systemd.
+_JOB = re.compile(r"/(job_\d+)(?=/|$)", re.MULTILINE)
+_UNIT = re.compile(r"/([^/\n]+\.(?:service|scope|slice))(?=/|$)", re.MULTILINE)
+
+
+class _Moment(NamedTuple):
+    """A moment, and what was counted until then; ``others_s`` is what all other programs ran."""
+
+    at: float
+    queued_s: float
+    others_s: float | None
+
+    @property
+    def weight(self) -> float:
+        return self.queued_s + FAINT * self.at
+
+    def crowded(self, before: _Moment) -> bool:
+        """Whether the target queued since, or others kept a CPU busy."""
+        span = self.at - before.at
+        if span > 0 and self.queued_s - before.queued_s >= QUEUES * span:
+            return True
+        if self.others_s is None or before.others_s is None or span < WINDOW:
+            return False
+        return self.others_s - before.others_s >= BUSY * span
+
+
+class _Seen:
+    """One process so far; CPU times in clock ticks."""
+
+    __slots__ = (
+        "at",
+        "born",
+        "child_ticks",
+        "due",
+        "group",
+        "left_out",
+        "name",
+        "of_children",
+        "parent",
+        "reaped",
+        "ticks",
+        "uid",
+        "weighed",
+        "weight",
+    )
+
+    def __init__(self, parent: int, born: int) -> None:
+        self.parent, self.born = parent, born
+        self.name = ""
+        self.ticks = self.child_ticks = 0
+        # When it was read last, and the weight of all time until then.
+        self.at = self.weight = 0.0
+        # Number of the reading for which it is due, and how many were left out before that.
+        self.due = self.left_out = 0
+        # Ticks of children that ended and were counted as their own.
+        self.reaped = 0
+        # Cores × weight: of all, and of children that ended.
+        self.weighed = self.of_children = 0.0
+        self.uid = -1
+        self.group = ""
+
+    def rest(self, moment: _Moment, ticks: int, child_ticks: int) -> None:
+        """Begin the next difference here."""
+        self.at, self.weight = moment.at, moment.weight
+        self.ticks, self.child_ticks, self.reaped = ticks, child_ticks, 0
+
+
+class Neighbours:
+    """Follows the other processes of this machine while the target queues, or they keep a CPU busy.
+
+    Attributes
+    ----------
+    cpu_s
+        CPU seconds that following them took.
+    """
+
+    def __init__(self) -> None:
+        self._own = os.getpid()
+        self._seen: dict[int, _Seen] = {}
+        self._gone: list[tuple[int, _Seen]] = []
+        self._kernel: set[int] = set()
+        self._readings = 0
+        # The last reading; none while there is nobody to follow: then the next one only begins a difference.
+        self._last: _Moment | None = None
+        self._window: _Moment | None = None
+        self._next = 0.0
+        # Over what was followed: the target's queueing, the weight, and cores of all others × weight.
+        self._queued = self._weight = self._others = 0.0
+        self._others_known = True
+        self.cpu_s = 0.0
+
+    def look(
+        self,
+        members: Container[int],
+        queued_s: float,
+        ran_s: float,
+        busy_s: float | None,
+        *,
+        final: bool = False,
+    ) -> None:
+        """Read the machine's processes, if there is reason and it is time to.
+
+        Parameters
+        ----------
+        members
+            Numbers of the target's processes.
+        queued_s, ran_s
+            Seconds that the target's threads have queued and run so far.
+        busy_s
+            CPU seconds that the whole machine has used so far; ``None`` where that is not known.
+        final
+            There will be no later look.
+        """
+        others = None if busy_s is None else busy_s - ran_s - time.process_time()
+        now = _Moment(time.monotonic(), queued_s, others)
+        if self._last is None:
+            window = self._window = self._window or now
+            if final or now.at < self._next or not now.crowded(window):
+                if now.at - window.at >= WINDOW:
+                    self._window = now
+                return
+        elif not (final and now.at - self._last.at >= LEAST_SPAN) and now.at < self._next:
+            return
+        begun = time.thread_time()
+        last, self._last = self._last, now
+        self._read(members, last, now, everything=last is None or final)
+        if last is not None:
+            self._weigh_all(last, now)
+            if not now.crowded(last):
+                self._last, self._window = None, now
+        took = time.thread_time() - begun
+        self.cpu_s += took
+        self._next = now.at + max(LEAST_INTERVAL, took / SHARE)
+
+    def _read(
+        self, members: Container[int], last: _Moment | None, now: _Moment, *, everything: bool
+    ) -> None:
+        # In clock ticks since boot, as the start of a process is given.
+        since = (time.clock_gettime(time.CLOCK_BOOTTIME) - (now.at - last.at if last else 0.0)) * TICKS
+        self._readings += 1
+        try:
+            present = {int(name) for name in os.listdir(_PROC) if name[0] in "123456789"}
+        except OSError:
+            return
+        self._kernel &= present
+        # Children are younger: what they used is handed to their parents before those end themselves.
+        ended = self._seen.keys() - present
+        for pid in sorted(ended, key=lambda pid: self._seen[pid].born, reverse=True):
+            self._end(pid)
+        for pid in present - self._kernel:
+            if pid in members or pid == self._own:
+                self._seen.pop(pid, None)
+                continue
+            seen = self._seen.get(pid)
+            if seen is not None and seen.due > self._readings and not everything:
+                continue
+            try:
+                data = read_file(f"{_PROC}/{pid}/stat", 1024)
+                close = data.rindex(b")")
+                fields = data[close + 2 :].split(None, 20)
+                if int(fields[6]) & _OF_KERNEL:
+                    self._kernel.add(pid)
+                    continue
+                ticks = int(fields[11]) + int(fields[12])
+                child_ticks = int(fields[13]) + int(fields[14])
+                born = int(fields[19])
+            except (OSError, ValueError, IndexError):
+                continue  # it ended, or is hidden
+            if seen is not None and seen.born != born:
+                self._end(pid)
+                seen = None
+            known = seen is not None
+            if seen is None:
+                seen = self._seen[pid] = _Seen(int(fields[1]), born)
+            # Programs give themselves another name.
+            seen.name = data[data.index(b"(") + 1 : close].decode("utf-8", "replace")
+            if last is None or not (known or born >= since):
+                seen.rest(now, ticks, child_ticks)
+                continue
+            if not known:  # it began since the last reading
+                seen.rest(last, 0, 0)
+            self._weigh(pid, seen, ticks, child_ticks, now)
+
+    def _weigh(self, pid: int, seen: _Seen, ticks: int, child_ticks: int, now: _Moment) -> None:
+        """Count what a process used since it was read last."""
+        own = max(0, ticks - seen.ticks)
+        of_children = max(0, child_ticks - seen.child_ticks - seen.reaped)
+        if own or of_children:
+            seen.left_out = 0
+            per_tick = (now.weight - seen.weight) / max(now.at - seen.at, 1e-3) / TICKS
+            seen.weighed += (own + of_children) * per_tick
+            seen.of_children += of_children * per_tick
+            if seen.uid < 0 and own + of_children >= LEAST_CORES * (now.at - seen.at) * TICKS:
+                seen.uid, seen.group = _whose(pid)
+        else:
+            seen.left_out = min(2 * seen.left_out + 1, MOST_LEFT_OUT)
+        seen.due = self._readings + 1 + seen.left_out
+        seen.rest(now, ticks, child_ticks)
+
+    def _end(self, pid: int) -> None:
+        """A process ended: what was counted as its own is in its parent's sum as well, if that waits for it."""
+        seen = self._seen.pop(pid)
+        parent = self._seen.get(seen.parent)
+        if parent is not None:
+            parent.reaped += seen.ticks + seen.child_ticks + seen.reaped
+            parent.due = 0
+        if seen.weighed > 0:
+            self._gone.append((pid, seen))
+            if len(self._gone) > MOST_GONE:
+                self._gone.sort(key=lambda item: -item[1].weighed)
+                del self._gone[MOST_GONE // 2 :]
+
+    def _weigh_all(self, last: _Moment, now: _Moment) -> None:
+        """Count what all other programs used together."""
+        weight = now.weight - last.weight
+        self._queued += now.queued_s - last.queued_s
+        self._weight += weight
+        if now.others_s is None or last.others_s is None:
+            self._others_known = False
+        else:
+            self._others += max(0.0, now.others_s - last.others_s) / max(now.at - last.at, 1e-3) * weight
+
+    def as_record(self) -> dict[str, Any] | None:
+        """Return what was found as values that `marshal` writes; ``None`` where there was nobody to follow."""
+        if self._weight <= 0:
+            return None
+        rows = _rows([*self._gone, *self._seen.items()], self._weight)
+        return {
+            "queued_s": self._queued,
+            "cores": self._others / self._weight if self._others_known else None,
+            "all_visible": _sees_all(),
+            "cpu_s": self.cpu_s,
+            "listed": rows,
+        }
+
+
+def _rows(found: Iterable[tuple[int, _Seen]], weight: float) -> list[dict[str, Any]]:
+    """Return who used most, greatest first; many processes alike as one row."""
+    alike: dict[tuple[str, int, str], dict[int, list[float]]] = {}
+    for pid, seen in found:
+        one = alike.setdefault((seen.name, seen.uid, seen.group), {}).setdefault(pid, [0.0, 0.0])
+        one[0] += seen.weighed / weight
+        one[1] += seen.of_children / weight
+    names = _user_names()
+    rows = []
+    for (name, uid, group), processes in alike.items():
+        together = [list(processes.items())] if len(processes) >= MANY else [[p] for p in processes.items()]
+        for part in together:
+            cores = sum(own for _, (own, _) in part)
+            rows.append(
+                {
+                    "name": name,
+                    "pid": part[0][0] if len(part) == 1 else None,
+                    "processes": len(part),
+                    "user": "" if uid < 0 else names.get(uid, str(uid)),
+                    "group": group,
+                    "cores": cores,
+                    "children": sum(ended for _, (_, ended) in part) > 0.5 * cores,
+                }
+            )
+    rows.sort(key=lambda row: -row["cores"])
+    return [row for row in rows[:LISTED] if row["cores"] >= LEAST_CORES]
+
+
+def _whose(pid: int) -> tuple[int, str]:
+    """Return the user of a process, −1 where it is hidden or gone, and its container, job or unit."""
+    try:
+        uid = os.stat(f"{_PROC}/{pid}").st_uid
+        return uid, group_of(read_file(f"{_PROC}/{pid}/cgroup").decode("utf-8", "replace"))
+    except OSError:
+        return -1, ""
+
+
+def group_of(cgroups: str) -> str:
+    """Return what a process belongs to by its cgroups: a container, a job of Slurm or a unit of systemd.
+
+    Parameters
+    ----------
+    cgroups
+        Text of ``/proc/PID/cgroup``.
+
+    Returns
+    -------
+    str
+        ``docker 3fa9c1d2e4b5``, ``lxc web``, ``job_4242``, ``nightly-backup.service``; empty for none of these.
+    """
+    text = "\n".join(line.split(":", 2)[-1] for line in cgroups.splitlines())
+    container = _CONTAINER.search(text)
+    if container is not None:
+        engine = container["engine"] or ("docker" if "/docker/" in text else "container")
+        return f"{engine} {container['id'][:12]}"
+    lxc = _LXC.search(text)
+    if lxc is not None:
+        return f"lxc {lxc['name']}"
+    job = _JOB.search(text)
+    if job is not None:
+        return job[1]
+    units = _UNIT.findall(text)
+    return units[-1] if units else ""
+
+
+def _user_names() -> dict[int, str]:
+    """Names of users by number, of the machine's own file: a directory service may answer late or never."""
+    try:
+        lines = read_file("/etc/passwd", 1 << 20).decode("utf-8", "replace").splitlines()
+        return {int(words[2]): words[0] for line in reversed(lines) if len(words := line.split(":")) > 2}
+    except (OSError, ValueError):
+        return {}
+
+
+def _sees_all() -> bool:
+    """Whether ``/proc`` shows the processes of all users and containers."""
+    try:
+        read_file(f"{_PROC}/1/stat", 64)
+        return os.stat(f"{_PROC}/self/ns/pid").st_ino == _FIRST_NAMESPACE
+    except OSError:
+        return False
