@@ -118,6 +118,7 @@ _OWN: Mapping[str, str] = {
     "FunctionKey": "root",
     "IterationModel": "why_left_out bound batch_from",
     "Setting": "kind",
+    "SizeCall": "sets",
     "Parameter": "scale",
     "Cell": "cause kind",
     "Objective": "kind",

@@ -49,6 +49,8 @@ class Runner:
         Seconds after which a run is ended, if not ``None``.
     objective
         What is measured of each run.
+    cwd
+        Where the command runs; by default where this process does.
     """
 
     space: Space
@@ -57,6 +59,7 @@ class Runner:
     environment: Mapping[str, str]
     timeout_s: float | None = None
     objective: Objective = WALL
+    cwd: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ def sweep(
     timeout_s: float | None = None,
     environment: Mapping[str, str] | None = None,
     objective: Objective = WALL,
+    cwd: Path | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
     """Run every setting `repeat` times, except the runs that the journal has already.
@@ -108,6 +112,8 @@ def sweep(
         What variables are changed in; by default that of this process.
     objective
         What is measured of each run.
+    cwd
+        Where the command runs; by default where this process does.
     progress
         Called before and after each run.
 
@@ -119,7 +125,7 @@ def sweep(
         The command cannot be started.
     """
     inherited = dict(os.environ if environment is None else environment)
-    runner = Runner(space, journal.runs, journal.profiled, inherited, timeout_s, objective)
+    runner = Runner(space, journal.runs, journal.profiled, inherited, timeout_s, objective, cwd)
     settings = space.settings()
     total = repeat * len(settings)
     left = list(_left(journal.trials, space, settings, repeat))
@@ -214,6 +220,7 @@ def run_trial(
             run_file=run_file,
             timeout_s=min(limits, default=None),
             hopeless=hopeless,
+            cwd=runner.cwd,
         )
     finally:
         if run_file is not None:

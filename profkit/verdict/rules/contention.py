@@ -53,7 +53,7 @@ THROTTLING = Rule(
     ),
     confidence=0.97,
     evidence=("throttled", "demand"),
-    advice=("raise-quota",),
+    advice=("raise-quota", "not-the-code"),
     numbers=("throttled",),
 )
 
@@ -86,7 +86,7 @@ RUN_QUEUE_WAIT = Rule(
     confidence=0.97,
     doubts=(((less("time.slowdown", "time.slower"),), 0.85),),
     evidence=("queue", "demand", "asked", "others", "steal", "pressure", "queue-functions", "queue-ranges"),
-    advice=("contention",),
+    advice=("contention", "not-the-code"),
     numbers=(
         "contention.who",
         "contention.itself",
