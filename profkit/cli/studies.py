@@ -108,7 +108,9 @@ def say(progress: Progress) -> None:
     from profkit.report.units import seconds
 
     place = "warm-up" if progress.number == 0 else f"run {progress.number} of {progress.total}"
-    if trial.status != "done":
+    if trial.status == "disturbed":
+        said = f"{seconds(trial.wall_s)}, disturbed: {trial.problem}"
+    elif trial.status != "done":
         said = f"{trial.status}: {trial.problem}"
     elif trial.objective is not None:
         said = f"{trial.objective:.6g} in {seconds(trial.wall_s)}"

@@ -238,6 +238,13 @@ class Inventory:
         factor = self.oversubscription
         return factor is not None and factor > OVERSUBSCRIBED
 
+    @property
+    def crowded(self) -> bool:
+        """Whether its settings, or the processes and threads that it starts itself, may be too many for its CPUs."""
+        cpus = self.available_cpus
+        threads = max((process.executor_threads for process in self.processes), default=0)
+        return self.oversubscribed or (cpus is not None and threads > cpus)
+
 
 def inventory(run: Run) -> Inventory:
     """Take the inventory of a run.

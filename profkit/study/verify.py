@@ -14,7 +14,7 @@ import re
 import time
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.capture.agent import edited as edited_source
@@ -176,7 +176,8 @@ def try_change(
             timeout_s=limit,
             environment=environment,
             cwd=cwd,
-            progress=progress,
+            again=0,  # both run in turn: what disturbs one disturbs the other
+            progress=lambda seen, rounds=rounds: progress(_named(seen, rounds)),  # type: ignore[misc]
         )
         study = results(space, journal.trials)
         before, after = study.cells
@@ -194,6 +195,13 @@ def try_change(
             break
     ratio = gain(study, 0, 1, 1 - (1 - LEVEL) / len(LOOKS))
     return _tried(_outcome(ratio) or "undecided", study, ratio)
+
+
+def _named(seen: Progress, rounds: int) -> Progress:
+    """Return what is going on as a reader wants it: which of both, and of how many runs until it is looked next."""
+    which = AS_IT_WAS if seen.label.startswith(f"{_RUN}={AS_IT_WAS}") else ADVISED
+    look = next(look for look in LOOKS if look >= rounds)
+    return replace(seen, label=which, total=2 * look)
 
 
 def _outcome(ratio: Estimate) -> str:
