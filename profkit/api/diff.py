@@ -246,9 +246,9 @@ class Diff(Reported):
             self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
             self.__dict__.pop("_masked", None)
         if full_paths:
-            return DiffReport(self._result, self._first, attachment, explain)
+            return DiffReport(self._result, self.pictured, attachment, explain)
         # Runs are masked only where they are drawn: that costs more than all the rest.
-        pictured = self._masked_first if drawn else self._first
+        pictured = self._masked_first if drawn else self.pictured
         return DiffReport(self._masked, pictured, attachment, explain)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
@@ -273,13 +273,13 @@ class Diff(Reported):
         return self._masker.diff(self._result)
 
     @property
-    def _first(self) -> tuple[model.Run, model.Run]:
+    def pictured(self) -> tuple[model.Run, model.Run]:
         """The run of each side that is drawn."""
         return self._asked.baseline.runs[0], self._asked.candidate.runs[0]
 
     @cached_property
     def _masked_first(self) -> tuple[model.Run, model.Run]:
-        baseline, candidate = self._first
+        baseline, candidate = self.pictured
         return self._masker.run(baseline), self._masker.run(candidate)
 
 

@@ -72,8 +72,18 @@ def read(
 
     spool = running.spool_of(path)
     whole = load_run(path, edges=calls) if spool is None else running.read_running(spool)
+    if spool is None and not calls and _names_places(whole):
+        whole = load_run(path)
     names = iteration_names(iteration, load, compute, batch_size)
     return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)
+
+
+def _names_places(run: model.Run) -> bool:
+    """Whether advice on a run names functions of the program that set sizes: its callers are needed then."""
+    from profkit.measure.inventory import inventory
+    from profkit.measure.size_calls import sizes_itself
+
+    return sizes_itself(run) and inventory(run).crowded
 
 
 def iteration_names(

@@ -36,6 +36,9 @@ COMMANDS = {
     "capture": Entry("profkit.cli.capture", "capture", "Run a command and record it in one run file."),
     "show": Entry("profkit.cli.show", "show", "Show one run: processes, waiting, top functions."),
     "diff": Entry("profkit.cli.diff", "diff", "Explain why one run is slower than another."),
+    "verify": Entry(
+        "profkit.cli.verify", "verify", "Run an advice against the run as it was: predicted, and measured."
+    ),
     "ranks": Entry("profkit.cli.ranks", "ranks", "Compare the processes of one job: stragglers, imbalance."),
     "scaling": Entry(
         "profkit.cli.scaling", "scaling", "Compare runs with different numbers of processes and nodes."

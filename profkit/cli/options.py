@@ -13,6 +13,7 @@ from profkit.report.renderers import RENDERERS
 
 __all__ = [
     "FILE",
+    "format_option",
     "full_paths_option",
     "process_option",
     "report_options",
@@ -52,6 +53,13 @@ full_paths_option = click.option(
     help="Leave paths, users, host names and command lines as they are; by default nothing written has them.",
 )
 
+format_option = click.option(
+    "--format",
+    metavar="|".join(_FORMATS),
+    help="Format.  [default: by the suffix of -o]",
+    shell_complete=_one_of(*_FORMATS),
+)
+
 #: Of every command that writes a report, in the order in which help lists them.
 _REPORT_OPTIONS = (
     click.option(
@@ -61,12 +69,7 @@ _REPORT_OPTIONS = (
         type=FILE,
         help="Write to a .html, .svg, .json, .md or .txt file instead of stdout.",
     ),
-    click.option(
-        "--format",
-        metavar="|".join(_FORMATS),
-        help="Format.  [default: by the suffix of -o]",
-        shell_complete=_one_of(*_FORMATS),
-    ),
+    format_option,
     click.option(
         "--by",
         metavar="tottime|cumtime",

@@ -17,10 +17,31 @@ if TYPE_CHECKING:
     from profkit.study.space import Space
     from profkit.study.sweep import Progress
 
-__all__ = ["say", "space_of", "stopped", "study_options"]
+__all__ = ["run_options", "say", "space_of", "stopped", "study_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+#: Of every command that runs a command several times.
+_RUN_OPTIONS = (
+    click.option(
+        "--timeout",
+        metavar="S",
+        type=click.FloatRange(min=0, min_open=True),
+        help="End a run after this many seconds.",
+    ),
+    click.option("--no-profile", is_flag=True, help="Do not capture the runs: only their figures are taken."),
+    click.option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=FILE,
+        help="Write the report to a .html, .json, .md or .txt file instead of stdout.",
+    ),
+    click.option(
+        "--full-paths", is_flag=True, help="Leave paths, users, host names and command lines as they are."
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
+)
 _STUDY_OPTIONS = (
     click.option(
         "-p",
@@ -36,26 +57,16 @@ _STUDY_OPTIONS = (
         multiple=True,
         help="Values of an environment variable; unset may be one of them. Repeatable.",
     ),
-    click.option(
-        "--timeout",
-        metavar="S",
-        type=click.FloatRange(min=0, min_open=True),
-        help="End a run after this many seconds.  [default: never]",
-    ),
-    click.option("--no-profile", is_flag=True, help="Do not capture the runs: only their figures are taken."),
-    click.option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=FILE,
-        help="Write the report to a .html, .json, .md or .txt file instead of stdout.",
-    ),
-    click.option(
-        "--full-paths", is_flag=True, help="Leave paths, users, host names and command lines as they are."
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
+    *_RUN_OPTIONS,
     click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
 )
+
+
+def run_options(command: _Command) -> _Command:
+    """Give a command the options of how runs are made and reported."""
+    for option in reversed(_RUN_OPTIONS):
+        command = option(command)
+    return command
 
 
 def study_options(command: _Command) -> _Command:
@@ -97,7 +108,9 @@ def say(progress: Progress) -> None:
     from profkit.report.units import seconds
 
     place = "warm-up" if progress.number == 0 else f"run {progress.number} of {progress.total}"
-    if trial.status != "done":
+    if trial.status == "disturbed":
+        said = f"{seconds(trial.wall_s)}, disturbed: {trial.problem}"
+    elif trial.status != "done":
         said = f"{trial.status}: {trial.problem}"
     elif trial.objective is not None:
         said = f"{trial.objective:.6g} in {seconds(trial.wall_s)}"

@@ -13,15 +13,19 @@ the model: OpenMP gives each of them a team of its own. Then the demand is above
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import Host, Pool, Process, Run
 from profkit.model.pools import NOT_BUSY
 
 __all__ = [
+    "IDLE_CORES",
     "MORE_THAN_EXPECTED",
     "OVERSUBSCRIBED",
+    "POOL_WORKS",
     "HostNeed",
     "Inventory",
     "PoolRow",
@@ -31,6 +35,11 @@ __all__ = [
 
 #: Cores that a process used or queued for, over its life, below which it is idle.
 IDLE_CORES = 0.1
+#: Names that executors give to their threads.
+_EXECUTOR_THREAD = re.compile(r"ThreadPoolExecutor-\d+_\d+$")
+#: Part of what a process ran and queued that native threads have where its pools work. In the labelled runs of
+#: programs whose pools were started and had nothing to do it was at most 4 %, of those that computed at least 7 %.
+POOL_WORKS = 0.05
 #: Demand over expectation from which a process asks for more than its pools explain. Workers that multiply
 #: matrices all the time demanded 0.90–0.99 of their pools' sizes (4 processes of 2 OpenBLAS threads on 2 CPUs,
 #: fork and spawn); the rest is room for helper threads.
@@ -59,6 +68,13 @@ class ProcessNeed:
         The same with the time that its threads queued for a CPU.
     available_cpus
         CPUs that it may use: affinity and quota.
+    needed_cores
+        CPUs that it would use if it never queued, as far as its counters show. Where CPUs are short, every process
+        demands more than it needs.
+    executor_threads
+        Threads of its executors (``ThreadPoolExecutor``) that ran or queued for a good part of its life.
+    pools_idle
+        Whether its pools were seen to have nothing to do: no native thread ran.
     """
 
     pid: int | None
@@ -71,6 +87,9 @@ class ProcessNeed:
     observed_cores: float | None
     demand_cores: float | None
     available_cpus: float | None
+    needed_cores: float | None = None
+    executor_threads: int = 0
+    pools_idle: bool = False
 
     @property
     def idle(self) -> bool:
@@ -152,6 +171,10 @@ class Inventory:
         cgroup quota of the command in cores, ``None`` without one.
     affinity
         CPUs that the command may use, whatever the quota.
+    cpus
+        CPUs of the machine that it was started on.
+    sizes
+        Calls by which the program sets sizes itself, where the run was read with its callers.
     """
 
     processes: tuple[ProcessNeed, ...]
@@ -159,6 +182,8 @@ class Inventory:
     environment: Mapping[str, str] = field(default_factory=dict)
     quota_cpus: float | None = None
     affinity: int | None = None
+    cpus: int | None = None
+    sizes: tuple[SizeCall, ...] = ()
 
     @property
     def rows(self) -> tuple[PoolRow, ...]:
@@ -213,6 +238,13 @@ class Inventory:
         factor = self.oversubscription
         return factor is not None and factor > OVERSUBSCRIBED
 
+    @property
+    def crowded(self) -> bool:
+        """Whether its settings, or the processes and threads that it starts itself, may be too many for its CPUs."""
+        cpus = self.available_cpus
+        threads = max((process.executor_threads for process in self.processes), default=0)
+        return self.oversubscribed or (cpus is not None and threads > cpus)
+
 
 def inventory(run: Run) -> Inventory:
     """Take the inventory of a run.
@@ -233,6 +265,8 @@ def inventory(run: Run) -> Inventory:
         environment=run.manifest.environment if run.manifest is not None else {},
         quota_cpus=_quota(run),
         affinity=(host.affinity or host.cpus) if host is not None else None,
+        cpus=host.cpus if host is not None else None,
+        sizes=size_calls(run),
     )
 
 
@@ -271,7 +305,45 @@ def _need(process: Process, launcher: Host | None) -> ProcessNeed:
         observed_cores=observed,
         demand_cores=demand if wait_s is not None else None,
         available_cpus=host.available_cpus if host is not None else None,
+        needed_cores=_needed(process),
+        executor_threads=_executor_threads(process),
+        pools_idle=_pools_idle(process),
     )
+
+
+def _needed(process: Process) -> float | None:
+    """Of each thread the part of the time in which it ran, of the time in which it did not queue."""
+    lived = process.wall_s
+    known = [t for t in process.threads if t.run_s is not None and t.run_queue_wait_s is not None]
+    if not lived or not known:
+        return None
+    return sum(
+        min(1.0, (t.run_s or 0.0) / max(lived - (t.run_queue_wait_s or 0.0), t.run_s or 0.0))
+        for t in known
+        if t.run_s
+    )
+
+
+def _executor_threads(process: Process) -> int:
+    lived = process.wall_s or 0.0
+    return sum(
+        _EXECUTOR_THREAD.match(thread.name) is not None
+        and (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) > IDLE_CORES * lived
+        for thread in process.threads
+    )
+
+
+def _pools_idle(process: Process) -> bool:
+    if process.peak_threads is None or not process.profiled:
+        return False  # its native threads were not looked at
+    own = native = 0.0
+    for thread in process.threads:
+        seconds = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
+        if thread.tid == process.pid or len(thread.profile):
+            own += seconds
+        else:
+            native += seconds
+    return own + native > 0 and native <= POOL_WORKS * (own + native)
 
 
 def _run_s(process: Process) -> float | None:

@@ -217,6 +217,13 @@ def _advice(item: Advice) -> dict[str, Any]:
         "predicted_gain_s": json_number(item.predicted_gain_s),
         "subject": json_text(item.subject),
         "numbers": _values(item.numbers),
+        "where": None
+        if item.where is None
+        else {
+            "function": json_text(item.where.qualname),
+            "file": json_text(item.where.path),
+            "line": item.line or None,
+        },
         "text": json_text(advice_text(item)),
     }
 

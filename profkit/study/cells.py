@@ -209,8 +209,8 @@ def _advised(cells: Sequence[Cell], best: int, counts: tuple[int, ...] | None) -
     return min((i for i, cell in enumerate(cells) if cell.best), key=cost)
 
 
-def gain(study: Results, before: int, after: int) -> Estimate:
-    """Return how many times better one cell is than another, with an interval of `LEVEL`.
+def gain(study: Results, before: int, after: int, level: float = LEVEL) -> Estimate:
+    """Return how many times better one cell is than another, with an interval.
 
     Parameters
     ----------
@@ -218,6 +218,8 @@ def gain(study: Results, before: int, after: int) -> Estimate:
         The figures.
     before, after
         Positions of two cells.
+    level
+        Coverage of the interval.
     """
     a, b = study.cells[before], study.cells[after]
     ratio = b.median / a.median if study.objective.maximise else a.median / b.median
@@ -225,7 +227,7 @@ def gain(study: Results, before: int, after: int) -> Estimate:
         return Estimate(ratio)
     counts = tuple(len(cell.times) for cell in study.cells)
     measured = _simulated(counts)
-    width = study.spread * float(np.quantile(np.abs(measured[:, before] - measured[:, after]), LEVEL))
+    width = study.spread * float(np.quantile(np.abs(measured[:, before] - measured[:, after]), level))
     return Estimate(ratio, ratio * math.exp(-width), ratio * math.exp(width))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.inventory import IDLE_CORES, OVERSUBSCRIBED, inventory
+from profkit.measure.inventory import IDLE_CORES, OVERSUBSCRIBED, POOL_WORKS, inventory
 from profkit.model import Pool, Process, Run, Thread
 from profkit.model.pools import NOT_BUSY
 
@@ -22,9 +22,6 @@ __all__ = ["Crew", "Load", "load_of"]
 
 Ints = npt.NDArray[np.int64]
 
-#: Part of what a process ran and queued that native threads have where its pools work. In the labelled runs of
-#: programs whose pools were started and had nothing to do it was at most 4 %, of those that computed at least 7 %.
-POOL_WORKS = 0.05
 #: Part of the time for which so many threads are wanted at least: starts and ends of processes overlap for moments.
 AT_LEAST = 0.1
 #: Part of its running and queueing time that it queued from which surplus threads hurt. Labelled runs with surplus

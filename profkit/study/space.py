@@ -40,12 +40,16 @@ class Parameter:
         All different.
     scale
         ``int`` or ``log`` if the values are all whole numbers of a range, whose order means something; else empty.
+    words
+        What each value stands for where it is the whole of a word of the command: any number of words. Empty where
+        values stand for themselves.
     """
 
     name: str
     environment: bool
     values: tuple[str, ...]
     scale: str = ""
+    words: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +123,20 @@ class Space:
         }
         if not values:
             return list(self.command)
+        several = {
+            f"{{{parameter.name}}}": parameter.words[parameter.values.index(value)]
+            for parameter, value in zip(self.parameters, setting, strict=True)
+            if parameter.words
+        }
         # In one pass: a value that looks like a placeholder stays as it is.
         pattern = re.compile("|".join(map(re.escape, values)))
-        return [pattern.sub(lambda found: values[found.group()], word) for word in self.command]
+        words: list[str] = []
+        for word in self.command:
+            if word in several:
+                words += several[word]
+            else:
+                words.append(pattern.sub(lambda found: values[found.group()], word))
+        return words
 
     def environment_of(self, setting: Setting, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return the environment that the command gets."""

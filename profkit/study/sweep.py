@@ -49,6 +49,8 @@ class Runner:
         Seconds after which a run is ended, if not ``None``.
     objective
         What is measured of each run.
+    cwd
+        Where the command runs; by default where this process does.
     """
 
     space: Space
@@ -57,6 +59,7 @@ class Runner:
     environment: Mapping[str, str]
     timeout_s: float | None = None
     objective: Objective = WALL
+    cwd: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ def sweep(
     timeout_s: float | None = None,
     environment: Mapping[str, str] | None = None,
     objective: Objective = WALL,
+    cwd: Path | None = None,
+    again: int = MOST_DISTURBED,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
     """Run every setting `repeat` times, except the runs that the journal has already.
@@ -108,6 +113,10 @@ def sweep(
         What variables are changed in; by default that of this process.
     objective
         What is measured of each run.
+    cwd
+        Where the command runs; by default where this process does.
+    again
+        How often one round repeats a run that other processes disturbed; then it counts as it is, and is marked.
     progress
         Called before and after each run.
 
@@ -119,10 +128,10 @@ def sweep(
         The command cannot be started.
     """
     inherited = dict(os.environ if environment is None else environment)
-    runner = Runner(space, journal.runs, journal.profiled, inherited, timeout_s, objective)
+    runner = Runner(space, journal.runs, journal.profiled, inherited, timeout_s, objective, cwd)
     settings = space.settings()
     total = repeat * len(settings)
-    left = list(_left(journal.trials, space, settings, repeat))
+    left = list(_left(journal.trials, space, settings, repeat, again))
     if left:
         for _ in range(warmup):
             progress(Progress(space.label(settings[0]), 0, total))
@@ -134,7 +143,7 @@ def sweep(
         label = space.label(setting)
         if _hopeless(journal.trials, space, setting):
             continue
-        while _wanted(journal.trials, space, setting, round_):
+        while _wanted(journal.trials, space, setting, round_, again):
             progress(Progress(label, number, total))
             name = f"{settings.index(setting) + 1}-{round_ + 1}"
             trial = run_trial(runner, setting, name, round_)
@@ -143,13 +152,13 @@ def sweep(
 
 
 def _left(
-    trials: list[Trial], space: Space, settings: list[Setting], repeat: int
+    trials: list[Trial], space: Space, settings: list[Setting], repeat: int, again: int
 ) -> Iterator[tuple[int, Setting]]:
     """Yield what is to be run, in its order; the order of a round is the same whenever it is asked for."""
     for round_ in range(repeat):
         order = list(settings)
         random.Random(round_).shuffle(order)
-        yield from ((round_, setting) for setting in order if _wanted(trials, space, setting, round_))
+        yield from ((round_, setting) for setting in order if _wanted(trials, space, setting, round_, again))
 
 
 def _of(trials: list[Trial], space: Space, setting: Setting) -> list[Trial]:
@@ -157,10 +166,10 @@ def _of(trials: list[Trial], space: Space, setting: Setting) -> list[Trial]:
     return [trial for trial in trials if trial.setting == wanted]
 
 
-def _wanted(trials: list[Trial], space: Space, setting: Setting, round_: int) -> bool:
+def _wanted(trials: list[Trial], space: Space, setting: Setting, round_: int, again: int) -> bool:
     """Whether a setting has no run in this round yet, or only disturbed ones, and not too many of them."""
     counts = Counter(trial.status for trial in _of(trials, space, setting) if trial.round == round_)
-    return not (counts.keys() - {"disturbed"}) and counts["disturbed"] <= MOST_DISTURBED
+    return not (counts.keys() - {"disturbed"}) and counts["disturbed"] <= again
 
 
 def _hopeless(trials: list[Trial], space: Space, setting: Setting) -> bool:
@@ -214,6 +223,7 @@ def run_trial(
             run_file=run_file,
             timeout_s=min(limits, default=None),
             hopeless=hopeless,
+            cwd=runner.cwd,
         )
     finally:
         if run_file is not None:

@@ -63,6 +63,7 @@ def run_once(
     run_file: Path | None,
     timeout_s: float | None,
     hopeless: Callable[[], bool] | None = None,
+    cwd: Path | None = None,
 ) -> Ended:
     """Run a command to its end.
 
@@ -78,6 +79,8 @@ def run_once(
         Seconds after which it is ended, if not ``None``.
     hopeless
         Asked every second while it runs; it is ended when this says so.
+    cwd
+        Where it runs; by default where this process does.
 
     Raises
     ------
@@ -96,6 +99,7 @@ def run_once(
             target = subprocess.Popen(
                 words,
                 env=dict(environment),
+                cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

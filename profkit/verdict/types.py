@@ -16,7 +16,7 @@ from profkit.measure.intervals import UNKNOWN, Estimate
 from profkit.measure.settings import Setting
 from profkit.measure.stacks import StackTable
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
-from profkit.model import Notice
+from profkit.model import FunctionKey, Notice
 from profkit.verdict.account import Account
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ class Advice:
         What it is about: a function, a file, a line of code.
     numbers
         Numbers that its sentence needs.
+    where, line
+        The function to edit, and where it begins (0: not known); ``None`` where there is none, or it is not known.
     """
 
     kind: str
@@ -128,6 +130,8 @@ class Advice:
     predicted_gain_s: float = math.nan
     subject: str = ""
     numbers: Mapping[str, Value] = field(default_factory=dict)
+    where: FunctionKey | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,72 @@ class TestAdvice:
         computes = self.advice(process(role="main"), *workers)
         assert [found[-1].numbers["workers"] for found in (waits, computes)] == [8, 7]
 
+    @pytest.mark.parametrize(
+        ("command", "expected"),
+        [
+            ("python train.py --threads 8 --epochs 8", "python train.py --threads 2 --epochs 8"),
+            ("python train.py --num-threads=8", "python train.py --num-threads=2"),
+            ("python train.py model.nthreads=8", "python train.py model.nthreads=2"),
+            ("python train.py -j8", "python train.py -j2"),
+            ("python train.py --cpus 8 --batch 8", "python train.py --cpus 2 --batch 8"),
+            # An option that says threads decides before one that says jobs.
+            ("python train.py -j 8 --intra_op_threads 8", "python train.py -j 8 --intra_op_threads 2"),
+        ],
+    )
+    def test_an_argument_that_sizes_a_pool_is_edited(self, command: str, expected: str) -> None:
+        torch = Pool("torch", 8, "program", "OMP_NUM_THREADS=1")
+        found = self.limit(*[process(torch)] * 4, command=command, environment={"OMP_NUM_THREADS": "1"})
+        # The variable that was set did not decide: another value of it would not either.
+        assert found == (expected, {})
+
+    @pytest.mark.parametrize("words", ["--threads 6", "--epochs 8", "--batch-size 8", "--seed=8", "-n 8"])
+    def test_an_argument_of_another_size_or_meaning_is_left_alone(self, words: str) -> None:
+        torch = Pool("torch", 8, "program")
+        (edit,) = self.advice(*[process(torch)] * 4, command=f"python train.py {words}")
+        assert (edit.kind, edit.subject) == ("edit-code", "torch.set_num_threads(2)")
+
+    def test_a_size_that_a_variable_or_the_default_decided_keeps_its_variable(self) -> None:
+        held = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
+        four = [process(held)] * 4
+        environment = {"OMP_NUM_THREADS": "8"}
+        command = "python train.py --threads 8"
+        assert self.limit(*four, command=command, environment=environment) == (
+            command,
+            {"OMP_NUM_THREADS": "2"},
+        )
+        # As many as there are CPUs: the argument may be what decided, or the default.
+        assert self.limit(*[process(BLAS)] * 4, command=command) == (
+            "python train.py --threads 2",
+            {"OPENBLAS_NUM_THREADS": "2"},
+        )
+
+    def test_a_variable_that_the_program_sets_itself(self) -> None:
+        inside = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
+        found = self.limit(*[process(inside)] * 4, command="python train.py --threads=8")
+        assert found == ("python train.py --threads=2", {})
+        (edit,) = self.advice(*[process(inside)] * 4)
+        assert (edit.kind, edit.subject) == ("edit-code", 'os.environ["OMP_NUM_THREADS"] = "2"')
+
+    def test_what_should_win_back_most_stands_first(self) -> None:
+        pools = (BLAS, Pool("torch", 8, "program"))
+        command = ("python", "train.py")
+        found = inventory(run([process(*pools)] * 16))
+        gains = [(a.kind, a.predicted_gain_s) for a in limit_advice(found, command, None, 10.0)]
+        # 128 cores are asked for on 8: half as many processes leave 64, half of the pools of all leave 72.
+        assert gains == [
+            ("start-fewer", pytest.approx(10 * 64 / 120)),
+            ("limit-threads", pytest.approx(10 * 56 / 120)),
+            ("edit-code", pytest.approx(10 * 56 / 120)),
+        ]
+
+    def test_nothing_is_won_back_below_what_the_work_itself_takes(self) -> None:
+        found = inventory(run([process()] * 16))
+        (fewer,) = limit_advice(found, ("python", "train.py"), None, 10.0, (9.0, 0.5))
+        assert (fewer.kind, fewer.predicted_gain_s) == ("start-fewer", 0.5)
+        spinning = inventory(run([process(BLAS)] * 8))
+        (limit,) = limit_advice(spinning, ("python", "train.py"), None, 10.0, (9.0, 0.5))
+        assert (limit.kind, limit.predicted_gain_s) == ("limit-threads", 9.0)
+
     def test_ranks_are_bound(self) -> None:
         ranks = [process(BLAS, role="rank")] * 4
         for command, expected in (

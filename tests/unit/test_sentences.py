@@ -41,12 +41,14 @@ FOREIGN: Mapping[str, str] = {
     "measure/comparability.py": "commands and versions of interpreters",
     "measure/counters.py": "paths of source files",
     "measure/critical_path.py": "names of native functions",
+    "measure/inventory.py": "names of threads",
     "measure/movement.py": "names of native functions",
     "measure/process_calls.py": "paths of source files",
     "measure/range_roles.py": "names that programs gave to their NVTX ranges",
     "measure/range_stats.py": "names that programs gave to their NVTX ranges",
     "measure/select.py": "the process that a user named in an option",
     "measure/settings.py": "names of environment variables",
+    "measure/size_calls.py": "paths of source files",
     "report/command_mask.py": "commands, their options and paths",
     "report/declared.py": "versions, dates and words that files hold",
     "report/inventory_sections.py": "environment variables with their values",
@@ -60,6 +62,7 @@ FOREIGN: Mapping[str, str] = {
     "report/text_mask.py": "paths, hosts and users in whatever was recorded",
     "report/text.py": "control characters in foreign names",
     "verdict/advice/limits.py": "commands, their options and environment variables",
+    "verdict/advice/producers.py": "names of environment variables",
 }
 #: Modules that look at texts that this room has just formatted from numbers, and only at how they are set.
 TYPESETTING: Mapping[str, str] = {

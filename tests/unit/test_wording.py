@@ -464,6 +464,45 @@ TRAIN = ("python", "train.py", "--note", "two words")
             "# in the program, which sets it itself: torch.set_num_threads(1)",
         ),
         (
+            Advice(
+                "edit-code",
+                subject="torch.set_num_threads(1)",
+                where=FunctionKey("project", "model/train.py", "main"),
+                line=51,
+                predicted_gain_s=2.0,
+            ),
+            (
+                "# in the program, which sets it itself: torch.set_num_threads(1), in main, model/train.py:51; "
+                "should win back up to 2.00 s"
+            ),
+        ),
+        # A module begins at its first line, wherever the call is.
+        (
+            Advice(
+                "edit-code", subject="Pool(2)", where=FunctionKey("project", "run.py", "<module>"), line=1
+            ),
+            "# in the program, which sets it itself: Pool(2), in run.py",
+        ),
+        (
+            Advice("more-cpus", ("taskset", "-c", "0-3", "a"), numbers={"cpus": 1.0, "machine": 4}),
+            "profkit capture -o more-cpus.prof -- taskset -c 0-3 a  # it was tied to 1 of 4 CPUs",
+        ),
+        (
+            Advice("give-cpus", numbers={"cpus": 2.0}),
+            "# its own work fills the 2 CPUs that it may use: give it more",
+        ),
+        (
+            Advice(
+                "not-the-code",
+                subject="normalise",
+                numbers={"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3},
+            ),
+            (
+                "# optimising normalise would not help: a call takes as much CPU time as before (1.20 ms → 1.21 ms); "
+                "it waited 4.20 s for CPUs"
+            ),
+        ),
+        (
             Advice("start-fewer", numbers={"processes": 16, "cpus": 8.0, "most": 8, "workers": 7}),
             (
                 "# 16 processes share 8 CPUs: start at most 8 of them; workers: DataLoader(…, num_workers=7), "
@@ -523,7 +562,8 @@ def test_advice_as_text(advice: Advice, text: str) -> None:
 def test_every_advice_is_one_line_that_a_shell_reads_or_skips() -> None:
     import shlex
 
-    numbers = {"processes": 2, "cpus": 2.0, "most": 1, "workers": 1, "runs": 4}
+    numbers = {"processes": 2, "cpus": 2.0, "most": 1, "workers": 1, "runs": 4, "machine": 4}
+    numbers |= {"queued": 1.0, "before": 0.1, "after": 0.1}
     for kind in ADVICE:
         text = advice_text(Advice(kind, ("x", "it's"), {"A": "b c"}, subject="f\nrm -rf /", numbers=numbers))
         assert "\n" not in text

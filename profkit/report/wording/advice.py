@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from profkit.report import units
 from profkit.report.document import Block, Bullets
 from profkit.report.text import clean
+from profkit.report.wording.functions import display_name, location
 from profkit.verdict.types import Advice
 
 __all__ = ["ADVICE", "advice_blocks", "advice_text"]
@@ -35,9 +36,36 @@ def _command(advice: Advice, before: Sequence[str] = ()) -> str:
 def _start_fewer(a: Advice) -> str:
     n = a.numbers
     text = f"{n['processes']} processes share {n['cpus']:g} CPUs: start at most {n['most']} of them"
-    if n.get("workers"):
+    if a.subject:
+        text += f"; workers: {a.subject}{_place(a)}"
+    elif n.get("workers"):
         text += f"; workers: DataLoader(…, num_workers={n['workers']}), Pool(processes={n['workers']})"
     return text
+
+
+def _place(a: Advice) -> str:
+    """Where the line to edit is: the function that has it."""
+    if a.where is None:
+        return ""
+    name = a.where.qualname
+    # A module begins at its first line, wherever the call is.
+    in_module = name == "<module>"
+    where = location(a.where, "", 0 if in_module else a.line)
+    return f", in {where}" if in_module else f", in {display_name(name)}, {where}"
+
+
+def _more_cpus(a: Advice) -> str:
+    n = a.numbers
+    return f"it was tied to {n['cpus']:g} of {n['machine']} CPUs"
+
+
+def _not_the_code(a: Advice) -> str:
+    n = a.numbers
+    before, after = (units.seconds(float(n[side] or 0.0)) for side in ("before", "after"))
+    return (
+        f"optimising {display_name(a.subject)} would not help: a call takes as much CPU time as before "
+        f"({before} → {after}); it waited {units.seconds(float(n['queued'] or 0.0))} for CPUs"
+    )
 
 
 def _more_runs(a: Advice) -> str:
@@ -48,11 +76,17 @@ def _more_runs(a: Advice) -> str:
 #: By the kind of advice: a command with a remark, or a remark alone.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": _capture("limited.prof"),
-    "edit-code": lambda a: ("", f"in the program, which sets it itself: {a.subject}"),
+    "edit-code": lambda a: ("", f"in the program, which sets it itself: {a.subject}{_place(a)}"),
     "start-fewer": lambda a: ("", _start_fewer(a)),
+    "more-cpus": lambda a: (_capture("more-cpus.prof")(a)[0], _more_cpus(a)),
+    "give-cpus": lambda a: (
+        "",
+        f"its own work fills the {a.numbers['cpus']:g} CPUs that it may use: give it more",
+    ),
+    "not-the-code": lambda a: ("", _not_the_code(a)),
     "list-processes": lambda a: (f"{_command(a)} | head -15", "what else takes CPUs"),
     "capture-idle": _capture("quiet.prof", "on an idle or exclusive node"),
-    "look-at-quota": lambda a: (_command(a), "the limit, and how often it was hit"),
+    "look-at-quota": lambda a: (_command(a), "raise the quota: this is the limit, and how often it was hit"),
     "within-quota": _capture("within-quota.prof"),
     "capture-side": lambda a: (_capture_side(a), ""),
     "run-to-end": lambda a: (_capture_side(a), "until it ends without an error"),
@@ -74,7 +108,7 @@ def advice_text(advice: Advice) -> str:
     """One line of advice, to paste or to read."""
     command, remark = ADVICE[advice.kind](advice)
     remarks = [remark] if remark else []
-    if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0 and advice.argv:
+    if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0:
         remarks.append(f"should win back up to {units.seconds(advice.predicted_gain_s)}")
     said = f"# {'; '.join(remarks)}" if remarks else ""
     return clean("  ".join(part for part in (command, said) if part))

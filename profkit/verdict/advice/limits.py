@@ -1,18 +1,19 @@
 """`Inventory` → advice that makes a run fit its CPUs, naming only what is really in it.
 
-Variables of libraries that are loaded and follow a variable; lines of code where the program set the size itself;
-options of the command where its workers or ranks can be recognised. Runs nothing, and returns nothing where
-nothing has to be cut.
+What sizes a pool is what is edited: an option of the command whose number is the size that was measured, a variable
+of a library that follows one, else the line of code where the program sets the size itself. Runs nothing, and
+returns nothing where nothing has to be cut.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from profkit.measure.inventory import HostNeed, Inventory
+from profkit.measure.inventory import OVERSUBSCRIBED, HostNeed, Inventory, ProcessNeed
 from profkit.model import Pool
 from profkit.model.pools import NOT_BUSY, POOL_VARIABLES
 from profkit.verdict.types import Advice, Value
@@ -31,6 +32,13 @@ _CODE: Mapping[str, str] = {
     "tensorflow": "tf.config.threading.set_intra_op_parallelism_threads({n})",
 }
 _OTHER_CODE = "threadpoolctl.threadpool_limits({n})"
+#: What starts workers, by what `profkit.measure.size_calls` calls it.
+_STARTERS: Mapping[str, str] = {
+    "pool": "Pool({n})",
+    "process-executor": "ProcessPoolExecutor({n})",
+    "loader": "DataLoader(…, num_workers={n})",
+}
+_EXECUTOR = "ThreadPoolExecutor({n})"
 
 #: Options that say how many workers or jobs a program starts, in their usual spellings.
 #: ``--trainer.num_workers=4`` and Hydra's ``trainer.num_workers=4`` among them.
@@ -38,14 +46,18 @@ _WORKER_OPTION = re.compile(
     r"(?:-j|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:(?:n[_-]?)?jobs|(?:num[_-]|n[_-]|data(?:loader)?[_-])*workers"
     r"|workers[_-]per[_-]\w+|(?:num[_-]|n[_-])?(?:procs|processes)))"
 )
+#: Options that say how many threads it has; of the last ones only where no option is about threads.
+_THREAD_OPTION = re.compile(r"(?:-[tT]|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:\w+[_-])*n?threads?(?:[_-]\w+)*)")
+_CPU_OPTION = re.compile(
+    r"(?:-j|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:\w+[_-])*(?:n?(?:cpus?|cores?|jobs)|parallel(?:ism)?))"
+)
 #: Options of launchers that say how many ranks there are.
 _RANK_OPTION = re.compile(r"-{1,2}(?:n|np|c|ntasks|nproc[_-]per[_-]node)")
 _LAUNCHERS = frozenset(
     ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "torchrun", "horovodrun")
 )
 
-
-#: Cores that a process asked for over its life from which workers cannot have its CPU: half of one.
+#: Cores that a process needs over its life from which workers cannot have its CPU: half of one.
 _BUSY_CORES = 0.5
 
 
@@ -57,9 +69,32 @@ class _Share(NamedTuple):
     host: HostNeed
     busy: int
 
+    @property
+    def workers(self) -> int:
+        """Workers beside those that compute themselves."""
+        return max(1, self.processes - self.busy)
+
+    @property
+    def most(self) -> int:
+        """Processes that the command may start: workers, where it has some."""
+        return self.workers if self.host.workers else self.processes
+
+
+@dataclass(frozen=True, slots=True)
+class _Cure:
+    """One advice, with the cores that the run would ask for after it, and whether it cuts threads that may spin."""
+
+    advice: Advice
+    asks: float
+    spins: bool = True
+
 
 def limit_advice(
-    inventory: Inventory, command: Sequence[str], environment: Mapping[str, str] | None = None
+    inventory: Inventory,
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    lost_s: float = math.nan,
+    most_s: tuple[float, float] = (math.inf, math.inf),
 ) -> tuple[Advice, ...]:
     """Return what makes all processes together ask for no more than the available CPUs.
 
@@ -71,46 +106,30 @@ def limit_advice(
         What was captured.
     environment
         Variables that the command was started with; the inventory's own unless given.
+    lost_s
+        Seconds that were lost to it; NaN where that is not known.
+    most_s
+        Seconds that can be won back at most, since the work itself takes its CPU time: by cutting threads that may
+        spin, and by cutting others.
 
     Returns
     -------
     tuple of Advice
-        The command first, then lines of code to edit, then how many processes to start. Empty where the pools are
-        not known or already fit.
+        The one that should win back most first: its gain is the part of `lost_s` that is lost to what it cuts. Of
+        equals, the command first, then lines of code to edit, then how many processes to start. Empty where the pools
+        are not known or already fit.
     """
     variables = inventory.environment if environment is None else environment
     share = _share(inventory)
-    if share is None or not inventory.oversubscribed:
+    if share is None:
         return ()
-    too_large = _too_large(inventory, share.threads)
-    settings: dict[str, int] = {}
-    code: dict[str, None] = {}
-    for pool in too_large:
-        name = _variable(pool, variables)
-        if pool.origin != "program" and name:
-            settings[name] = share.threads
-        elif pool.library in _CODE:
-            n = (
-                0 if pool.library == "opencv" and share.threads == 1 else share.threads
-            )  # 0: no threads at all
-            code[_CODE[pool.library].format(n=n)] = None
-        elif pool.origin == "program":
-            code[_OTHER_CODE.format(n=share.threads)] = None
-    words = _fewer_processes(_bound(list(command), share, variables), share)
-    # What no variable sizes takes one thread for each CPU that it may use, and counts no quota.
-    unnamed = any(pool.origin == "default" and not _variable(pool, variables) for pool in too_large)
-    over_quota = bool(
-        inventory.quota_cpus and inventory.affinity and inventory.quota_cpus < inventory.affinity
-    )
-    tied = _taskset(share.host) if unnamed or over_quota else ()
-    advice = []
-    if settings or tied or words != list(command):
-        env = {name: str(n) for name, n in sorted(settings.items())}
-        advice.append(Advice("limit-threads", (*tied, *_with_settings(words, settings)), env, cures="queue"))
-    advice += [Advice("edit-code", subject=line, cures="queue") for line in code]
-    if share.host.at_once > share.processes and words == list(command):
-        advice.append(_start_fewer(share))
-    return tuple(advice)
+    crew = _Crew(inventory, share)
+    cures = [*_thread_cures(inventory, crew, list(command), variables), *_executor_cures(crew, command)]
+    if math.isnan(lost_s):
+        return tuple(cure.advice for cure in sorted(cures, key=lambda cure: cure.asks))
+    gains = [min(lost_s * crew.emptied(cure.asks), most_s[0] if cure.spins else most_s[1]) for cure in cures]
+    found = [replace(cure.advice, predicted_gain_s=gain) for cure, gain in zip(cures, gains, strict=True)]
+    return tuple(sorted(found, key=lambda advice: -advice.predicted_gain_s))
 
 
 def _share(inventory: Inventory) -> _Share | None:
@@ -126,17 +145,141 @@ def _share(inventory: Inventory) -> _Share | None:
     if bound:  # each rank on CPUs of its own
         threads = max(1, min(threads, math.floor(min(bound))))
     busy = sum(
-        p.host == host.name and p.role != "worker" and not p.idle and (p.demand_cores or 1.0) >= _BUSY_CORES
+        p.host == host.name and p.role != "worker" and not p.idle and _needs(p) >= _BUSY_CORES
         for p in inventory.processes
     )
     return _Share(threads, cpus, host, busy)
 
 
-def _too_large(inventory: Inventory, threads: int) -> list[Pool]:
+def _needs(process: ProcessNeed) -> float:
+    """Cores that a process would use if it never queued; all of one where that was not counted."""
+    known = (process.needed_cores, process.demand_cores)
+    return next((cores for cores in known if cores is not None), 1.0)
+
+
+class _Crew:
+    """The working processes of the worst machine, and the cores that they ask for."""
+
+    def __init__(self, inventory: Inventory, share: _Share) -> None:
+        self.share = share
+        self.sizes = inventory.sizes
+        self.cpus = share.host.available_cpus or 1.0
+        self.working = [p for p in inventory.processes if not p.idle and p.host == share.host.name]
+        # Each for the part of the run in which it lived: together as many as there were at once.
+        lived = [p.lived_s for p in self.working if p.lived_s]
+        whole = sum(lived) if len(lived) == len(self.working) else 0.0
+        self._weight = {
+            id(p): share.host.at_once * (p.lived_s / whole if p.lived_s and whole else 1 / len(self.working))
+            for p in self.working
+        }
+        bound = [
+            p.expected_cores / p.available_cpus for p in self.working if p.expected_cores and p.available_cpus
+        ]
+        #: Whether processes that are bound to CPUs of their own have too many threads for those.
+        self.bound_too_tightly = max(bound, default=0.0) > OVERSUBSCRIBED
+        self.asks = self.with_sizes(_threads_of)
+
+    def with_sizes(self, threads_of: Callable[[ProcessNeed], float]) -> float:
+        """Cores that all would ask for together if each process had so many threads at once."""
+        return sum(self._weight[id(p)] * threads_of(p) for p in self.working)
+
+    def limited(self, libraries: set[str]) -> float:
+        """Cores that they would ask for with the pools of some libraries cut to their share.
+
+        A process works in one pool at a time: of two that are too large, each accounts for half of what is too much.
+        """
+        threads = self.share.threads
+
+        def left(process: ProcessNeed) -> float:
+            large = [pool for pool in _pools_of(process) if (pool.threads or 0) > threads]
+            cut = sum(pool.library in libraries for pool in large)
+            now, least = _threads_of(process), float(max(threads, process.executor_threads))
+            return now - (now - least) * cut / len(large) if cut else now
+
+        return self.with_sizes(left)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether they ask for clearly more cores than there are."""
+        return self.bound_too_tightly or self.asks > OVERSUBSCRIBED * self.cpus
+
+    @property
+    def fewer(self) -> float:
+        """Part of the processes that are left where no more of them work at once than there are CPUs."""
+        return min(1.0, self.share.processes / max(1.0, self.share.host.at_once))
+
+    def emptied(self, asks: float) -> float:
+        """Part of what is asked for beyond the CPUs that is not asked for any more."""
+        beyond = self.asks - self.cpus
+        return max(0.0, min(1.0, (self.asks - asks) / beyond)) if beyond > 0 else 1.0
+
+
+def _threads_of(process: ProcessNeed) -> float:
+    sizes = [pool.threads or 1 for pool in _pools_of(process)]
+    return float(max([1, process.executor_threads, *sizes]))
+
+
+def _pools_of(process: ProcessNeed) -> list[Pool]:
+    """Pools that may be at work; one that was seen to have nothing to do takes no CPU from anyone."""
+    if process.idle or process.pools_idle:
+        return []
+    return [pool for pool in process.pools or () if pool.library not in NOT_BUSY]
+
+
+# Threads of libraries, and processes
+
+
+def _thread_cures(
+    inventory: Inventory, crew: _Crew, command: list[str], variables: Mapping[str, str]
+) -> list[_Cure]:
+    if not crew.crowded or not any(process.pools is not None for process in crew.working):
+        return []
+    share = crew.share
+    pools = _too_large(crew.working, share.threads)
+    edited = list(command)
+    settings: dict[str, int] = {}
+    code: dict[str, tuple[Advice, set[str]]] = {}
+    by_command: set[str] = set()
+    for pool in pools:
+        option = _option_of(command, pool.threads)
+        name = _variable(pool, variables)
+        inside = pool.origin == "program" or _set_inside(pool, variables, command)
+        if option is not None and (inside or pool.origin != "variable"):
+            edited[option.at] = option.of(share.threads)
+        if not inside and name:
+            settings[name] = share.threads
+        if option is not None or (not inside and name):
+            by_command.add(pool.library)
+        elif inside:
+            edit = _edit(pool, name, crew)
+            code.setdefault(edit.subject, (edit, set()))[1].add(pool.library)
+    bound = _bound(edited, share, variables)
+    words = _fewer_processes(bound, share)
+    # What no variable sizes takes one thread for each CPU that it may use, and counts no quota.
+    unnamed = any(pool.origin == "default" and not _variable(pool, variables) for pool in pools)
+    over_quota = bool(
+        inventory.quota_cpus and inventory.affinity and inventory.quota_cpus < inventory.affinity and pools
+    )
+    tied = _taskset(share.host) if unnamed or over_quota else ()
+    cures = []
+    fewer = crew.fewer if words != bound else 1.0
+    if settings or tied or words != command:
+        env = {name: str(n) for name, n in sorted(settings.items())}
+        argv = (*tied, *_with_settings(words, settings))
+        limited = {pool.library for pool in pools} if tied else by_command
+        asks = crew.limited(limited) * fewer
+        cures.append(_Cure(Advice("limit-threads", argv, env, cures="queue"), asks, spins=bool(pools)))
+    cures += [_Cure(advice, crew.limited(libraries)) for advice, libraries in code.values()]
+    if share.host.at_once > share.processes and fewer == 1.0:
+        cures.append(_Cure(_start_fewer(crew), crew.asks * crew.fewer, spins=False))
+    return cures
+
+
+def _too_large(working: Sequence[ProcessNeed], threads: int) -> list[Pool]:
     pools: dict[tuple[str, str, str], Pool] = {}
-    for process in inventory.processes:
-        for pool in () if process.idle else process.pools or ():
-            if (pool.threads or 0) > threads and pool.library not in NOT_BUSY:
+    for process in working:
+        for pool in _pools_of(process):
+            if (pool.threads or 0) > threads:
                 pools.setdefault((pool.library, pool.origin, pool.variable), pool)
     return list(pools.values())
 
@@ -151,12 +294,103 @@ def _variable(pool: Pool, environment: Mapping[str, str]) -> str:
     return present or _PREFERRED.get(pool.library, names[0] if names else "")
 
 
+def _set_inside(pool: Pool, environment: Mapping[str, str], command: Sequence[str]) -> bool:
+    """Whether the variable that sizes a pool has its value from the program, whatever it is started with."""
+    name, _, value = pool.variable.partition("=")
+    if pool.origin != "variable" or environment.get(name) == value:
+        return False
+    return not any(word.partition("=")[0] == name for word in command)
+
+
+def _edit(pool: Pool, variable: str, crew: _Crew) -> Advice:
+    """Return the line of code that sets a size, with the function that has it where it is known."""
+    n = crew.share.threads
+    if pool.origin != "program":
+        return Advice("edit-code", cures="queue", subject=f'os.environ["{variable}"] = "{n}"')
+    sets = pool.library if pool.library in _CODE else "threadpoolctl"
+    call = _CODE.get(pool.library, _OTHER_CODE)
+    # OpenCV has no threads at all with 0, and one thread that is not the caller's with 1.
+    return _edit_of(call.format(n=0 if pool.library == "opencv" and n == 1 else n), (sets,), crew)
+
+
+def _edit_of(call: str, sets: Sequence[str], crew: _Crew) -> Advice:
+    found = next((size for size in crew.sizes if size.sets in sets), None)
+    if found is None:
+        return Advice("edit-code", cures="queue", subject=call)
+    return Advice("edit-code", cures="queue", subject=call, where=found.caller, line=found.line)
+
+
 def _taskset(host: HostNeed) -> tuple[str, ...]:
     last = max(1, math.floor(host.available_cpus or 1)) - 1
     return ("taskset", "-c", f"0-{last}" if last else "0")
 
 
+def _start_fewer(crew: _Crew) -> Advice:
+    host, share = crew.share.host, crew.share
+    numbers: dict[str, Value] = {
+        "processes": host.working,
+        "cpus": host.available_cpus,
+        "most": share.processes,
+    }
+    if not host.workers:
+        return Advice("start-fewer", cures="queue", numbers=numbers)
+    # The parent of a pool only waits for it, that of a loader computes.
+    numbers["workers"] = share.workers
+    found = next((size for size in crew.sizes if size.sets in _STARTERS), None)
+    if found is None:
+        return Advice("start-fewer", cures="queue", numbers=numbers)
+    call = _STARTERS[found.sets].format(n=share.workers)
+    return Advice(
+        "start-fewer", cures="queue", subject=call, numbers=numbers, where=found.caller, line=found.line
+    )
+
+
+# Threads of the program
+
+
+def _executor_cures(crew: _Crew, command: Sequence[str]) -> list[_Cure]:
+    """Cut executors of threads that have more of them at work than there are CPUs."""
+    threads = max((process.executor_threads for process in crew.working), default=0)
+    if not crew.crowded or threads <= crew.share.threads:
+        return []
+    n = crew.share.threads
+    asks = crew.with_sizes(lambda p: float(max([1, *(pool.threads or 1 for pool in _pools_of(p))])))
+    option = _option_of(command, threads, _THREAD_OPTION, _WORKER_OPTION, _CPU_OPTION)
+    if option is not None:
+        words = list(command)
+        words[option.at] = option.of(n)
+        return [_Cure(Advice("limit-threads", tuple(words), cures="queue"), asks, spins=False)]
+    return [_Cure(_edit_of(_EXECUTOR.format(n=n), ("thread-executor",), crew), asks, spins=False)]
+
+
 # The command's own words
+
+
+class _Option(NamedTuple):
+    """The word of a command that has a number, and what stands before the number in it."""
+
+    at: int
+    head: str
+
+    def of(self, number: int) -> str:
+        return f"{self.head}{number}"
+
+
+def _option_of(command: Sequence[str], number: int | None, *patterns: re.Pattern[str]) -> _Option | None:
+    """Find the option whose number is a measured size: where several are, the name that says threads first."""
+    for pattern in patterns or (_THREAD_OPTION, _CPU_OPTION):
+        for at, word in enumerate(command):
+            attached = re.fullmatch(rf"({pattern.pattern}=|-[jtT])(\d+)", word)
+            if attached is not None and int(attached[2]) == number and _begins(attached[1], pattern):
+                return _Option(at, attached[1])
+            follows = command[at + 1] if at + 1 < len(command) else ""
+            if pattern.fullmatch(word) and follows.isdecimal() and int(follows) == number:
+                return _Option(at + 1, "")
+    return None
+
+
+def _begins(head: str, pattern: re.Pattern[str]) -> bool:
+    return pattern.fullmatch(head.rstrip("=")) is not None
 
 
 def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]:
@@ -205,22 +439,9 @@ def _fewer_processes(command: list[str], share: _Share) -> list[str]:
         attached = re.fullmatch(rf"({option.pattern}=)(\d+)|(-j)(\d+)", word)
         if attached is not None and not (in_launcher and attached[3]):
             head, number = (attached[1], attached[2]) if attached[1] else (attached[3], attached[4])
-            result[index] = head + str(min(int(number), share.processes))
+            result[index] = head + str(min(int(number), share.most))
         elif option.fullmatch(word) and index + 1 < len(result) and result[index + 1].isdecimal():
-            result[index + 1] = str(min(int(result[index + 1]), share.processes))
+            result[index + 1] = str(min(int(result[index + 1]), share.most))
             index += 1
         index += 1
     return result
-
-
-def _start_fewer(share: _Share) -> Advice:
-    host = share.host
-    numbers: dict[str, Value] = {
-        "processes": host.working,
-        "cpus": host.available_cpus,
-        "most": share.processes,
-    }
-    if host.workers:
-        # The parent of a pool only waits for it, that of a loader computes.
-        numbers["workers"] = max(1, share.processes - min(1, share.busy))
-    return Advice("start-fewer", cures="queue", numbers=numbers)

@@ -7,8 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from profkit.identity.readable import readable_name
 from profkit.measure.counters import SideFacts
+from profkit.measure.movement import is_wait
 from profkit.measure.settings import set_by_hand
+from profkit.model import PROJECT
 from profkit.verdict.advice.limits import limit_advice
 from profkit.verdict.readings import Case, code_row
 from profkit.verdict.rule import Judged
@@ -18,14 +23,26 @@ __all__ = ["PRODUCERS", "advise"]
 
 #: Variables that size thread pools; those that the run had set come first, OpenMP's is always named.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+#: Functions that grew most among which one is looked for that only waited.
+MOST_BLAMED = 10
 #: Runs a side from which replicates separate causes that one pair confuses (recall 0.89, false alarms 1.6 %).
 ENOUGH_RUNS = 5
+
+#: Part of the wall that advice must promise to be given at all: less is within what runs differ by.
+LEAST_GAIN = 0.02
+#: Part of the CPUs from which they are full.
+FULL = 0.9
+#: Of a function that waited for CPUs: the part of its growth that is queueing, and how far its own CPU time per call
+#: may have changed.
+WAITED, SAME_PER_CALL = 0.7, 1.1
+#: Variables of batch systems, which give a job its CPUs: those of others are not to be taken.
+_BATCH = ("SLURM_", "PBS_", "LSB_")
 
 Found = Iterable[Advice]
 
 
 def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> tuple[Advice, ...]:
-    """Return the advice of some names, in their order.
+    """Return the advice of some names: what should win back most first, then what measures or says more.
 
     Parameters
     ----------
@@ -34,60 +51,173 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
     case
         What is known.
     bucket, seconds
-        Bucket that a cure empties, and what it holds: the predicted gain of the advice that cures.
+        Bucket that a cure empties, and what it holds: what the advice that cures wins back at most.
     """
+    lost = seconds if seconds > 0 else math.nan
     found = []
     for name in names:
-        for advice in PRODUCERS[name](case):
+        for advice in PRODUCERS[name](case, lost):
             if advice.cures:
-                gain = seconds if seconds > 0 else math.nan
+                gain = lost if math.isnan(advice.predicted_gain_s) else min(lost, advice.predicted_gain_s)
                 advice = replace(advice, cures=bucket, predicted_gain_s=gain)
             found.append(advice)
-    return tuple(found)
+    return tuple(sorted(found, key=_by_gain))
 
 
-def limit_threads(side: SideFacts) -> tuple[Advice, ...]:
-    """Cut thread pools so that all processes together fit the CPUs they may use, by their inventory if known."""
-    found = limit_advice(side.inventory, side.command, side.environment)
-    if found:
-        return found
-    if not side.available_cpus:
-        return ()
-    each = max(1, int(side.available_cpus // max(1, side.processes)))
-    names = [n for n in THREAD_VARIABLES if n in side.environment] or list(THREAD_VARIABLES[:2])
-    advice = [Advice("limit-threads", side.command, dict.fromkeys(names, str(each)), cures="queue")]
-    if side.processes > side.available_cpus:
-        most = max(1, int(side.available_cpus))
-        numbers = {"processes": side.processes, "cpus": side.available_cpus, "most": most}
-        advice.append(Advice("start-fewer", cures="queue", numbers=numbers))
-    return tuple(advice)
+def _by_gain(advice: Advice) -> float:
+    return -advice.predicted_gain_s if math.isfinite(advice.predicted_gain_s) else 0.0
 
 
-def _contention(case: Judged) -> Found:
+# Contention ---------------------------------------------------------------------------------------------------
+
+
+def _limit_threads(case: Judged, lost: float) -> Found:
+    """Cut what asks for too much, by the inventory if known."""
+    side = case.signals.candidate
+    yield from _limits(case, lost)
+    if side.available_cpus and _pools_unknown(side):
+        each = max(1, int(side.available_cpus // max(1, side.processes)))
+        names = [n for n in THREAD_VARIABLES if n in side.environment] or list(THREAD_VARIABLES[:2])
+        yield Advice("limit-threads", side.command, dict.fromkeys(names, str(each)), cures="queue")
+        if side.processes > side.available_cpus:
+            most = max(1, int(side.available_cpus))
+            numbers = {"processes": side.processes, "cpus": side.available_cpus, "most": most}
+            yield Advice("start-fewer", cures="queue", numbers=numbers)
+
+
+def _pools_unknown(side: SideFacts) -> bool:
+    return all(process.pools is None for process in side.inventory.processes)
+
+
+def _limits(case: Judged, lost: float) -> Found:
+    """What the inventory shows to be too large, where cutting it can win something back."""
+    side = case.signals.candidate
+    most = tuple(
+        math.inf
+        if side.wall_s is None or (least := _least_wall(case, side.available_cpus, spins=spins)) is None
+        else max(0.0, side.wall_s - least)
+        for spins in (True, False)
+    )
+    found = limit_advice(side.inventory, side.command, side.environment, lost, (most[0], most[1]))
+    yield from (advice for advice in found if _worth_it(advice, side))
+
+
+def _least_wall(case: Judged, cpus: float | None, *, spins: bool) -> float | None:
+    """Seconds that the work itself takes if all CPUs are busy with it; ``None`` where it is not known.
+
+    Threads that wait for each other spin: of what a run spent on CPUs beside too many of them, it is not known how
+    much was work, except from a baseline.
+    """
+    spent = [side.own_run_s for side in (case.signals.baseline, case.signals.candidate)]
+    known = [seconds for seconds in spent if seconds is not None]
+    if not cpus or (spins and len(known) < 2) or not known:
+        return None
+    return min(known) / cpus
+
+
+def _worth_it(advice: Advice, side: SideFacts) -> bool:
+    return not advice.predicted_gain_s < LEAST_GAIN * (side.wall_s or 0.0)
+
+
+def _more_cpus(case: Judged, lost: float) -> Found:
+    """Let the run use CPUs that it was kept from."""
+    side = case.signals.candidate
+    free = _free_to_take(case)
+    numbers = {"cpus": side.available_cpus, "machine": free}
+    least = _least_wall(case, free, spins=False)
+    if free and least is not None and side.wall_s:
+        words = side.command
+        argv = ("taskset", "-c", f"0-{free - 1}", *(words[3:] if words[:2] == ("taskset", "-c") else words))
+        advice = Advice(
+            "more-cpus", argv, cures="queue", predicted_gain_s=max(0.0, side.wall_s - least), numbers=numbers
+        )
+        if _worth_it(advice, side):
+            yield advice
+
+
+def _free_to_take(case: Judged) -> int:
+    """CPUs of the machine, where the run was tied to fewer of them and nothing else has the others; else 0."""
+    side = case.signals.candidate
+    found = side.inventory
+    batch = any(name.startswith(_BATCH) for name in side.environment)
+    if not found.affinity or not found.cpus or found.ranks or len(found.hosts) != 1 or batch:
+        return 0
+    most = max(found.cpus, case.signals.baseline.inventory.affinity or 0)
+    taken = found.affinity + (side.others_cores or 0.0) + (side.steal_cores or 0.0)
+    return most if taken < most - 0.5 and not found.quota_cpus else 0
+
+
+def _contention(case: Judged, lost: float) -> Found:
     side = case.signals.candidate
     if case.read("contention.kind") == "self-oversubscription":
-        yield from limit_threads(side)
+        found = [*_limit_threads(case, lost), *_more_cpus(case, lost)]
+        yield from found
+        cpus = side.available_cpus or 0.0
+        if not found and (side.own_cores or 0.0) >= FULL * cpus > 0:
+            yield Advice("give-cpus", numbers={"cpus": cpus})
         return
-    yield Advice("list-processes", ("ps", "-eo", "pid,user,psr,pcpu,etime,comm", "--sort=-pcpu"))
     yield Advice("capture-idle", side.command, cures="queue")
+    yield Advice("list-processes", ("ps", "-eo", "pid,user,psr,pcpu,etime,comm", "--sort=-pcpu"))
 
 
-def _raise_quota(case: Judged) -> Found:
+def _raise_quota(case: Judged, lost: float) -> Found:
     side = case.signals.candidate
-    yield Advice("look-at-quota", ("cat", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu.stat"))
-    if side.available_cpus:
+    for advice in _limits(case, lost):
+        yield replace(advice, kind="within-quota") if advice.kind == "limit-threads" else advice
+    if side.available_cpus and _pools_unknown(side):
         threads = str(max(1, int(side.available_cpus)))
         yield Advice("within-quota", side.command, {"OMP_NUM_THREADS": threads}, cures="queue")
+    gain = math.nan
+    least = _least_wall(case, float(side.inventory.affinity or 0), spins=False)
+    if least is not None and side.wall_s:
+        gain = max(0.0, side.wall_s - least)
+    yield Advice(
+        "look-at-quota",
+        ("cat", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu.stat"),
+        cures="queue",
+        predicted_gain_s=gain,
+    )
 
 
-def _capture_both(case: Case) -> Found:
+def _not_the_code(case: Judged, lost: float) -> Found:
+    """The function that grew most and only waited for CPUs: what a profiler alone would blame."""
+    if not isinstance(case, Case):
+        return
+    table = case.signals.table
+    a, b = table.baseline, table.candidate
+    if a.wait is None or b.wait is None:
+        return
+    growth = b.active - a.active
+    own = [
+        np.where(side.present, (side.active - side.wait) / np.maximum(side.ncalls, 1), np.nan)
+        for side in (a, b)
+        if side.wait is not None
+    ]
+    for row in np.argsort(-growth, kind="stable")[:MOST_BLAMED].tolist():
+        if not growth[row] >= LEAST_GAIN * float(b.active.sum()):
+            return
+        queued = float(b.wait[row] - a.wait[row])
+        before, after = float(own[0][row]), float(own[1][row])
+        if table.keys[row].root != PROJECT or is_wait(table.name[row], table.keys[row].root):
+            continue
+        if (
+            queued >= WAITED * growth[row]
+            and before > 0
+            and 1 / SAME_PER_CALL <= after / before <= SAME_PER_CALL
+        ):
+            numbers = {"queued": queued, "before": before, "after": after}
+            yield Advice("not-the-code", subject=readable_name(table.name[row]), numbers=numbers)
+            return
+
+
+def _capture_both(case: Case, lost: float) -> Found:
     """Counters for the sides that have none."""
     for name, side in (("baseline", case.signals.baseline), ("candidate", case.signals.candidate)):
         if side.wait_fraction is None:
             yield Advice("capture-side", side.command, subject=name)
 
 
-def _same_settings(case: Case) -> Found:
+def _same_settings(case: Case, lost: float) -> Found:
     """The candidate's command with the variables of the baseline, where they differ."""
     before, after = (
         set_by_hand(side.environment) for side in (case.signals.baseline, case.signals.candidate)
@@ -100,14 +230,14 @@ def _same_settings(case: Case) -> Found:
         yield Advice("same-settings", argv, {name: before[name] for name in differing if name in before})
 
 
-def _more_runs(case: Case) -> Found:
+def _more_runs(case: Case, lost: float) -> Found:
     """Replicates up to where they separate causes."""
     missing = ENOUGH_RUNS - case.signals.repeats
     if missing > 0:
         yield Advice("more-runs", numbers={"runs": missing})
 
 
-def _run_to_end(case: Case) -> Found:
+def _run_to_end(case: Case, lost: float) -> Found:
     for name, side, status in zip(
         ("baseline", "candidate"),
         (case.signals.baseline, case.signals.candidate),
@@ -118,7 +248,7 @@ def _run_to_end(case: Case) -> Found:
             yield Advice("run-to-end", side.command, subject=name)
 
 
-def _git_log(case: Case) -> Found:
+def _git_log(case: Case, lost: float) -> Found:
     row = code_row(case)
     table = case.signals.table
     if row >= 0 and table.keys[row].path:
@@ -129,25 +259,26 @@ def _git_log(case: Case) -> Found:
         yield Advice("git-log", ("git", *words, "--", table.keys[row].path), subject=table.name[row], cures="code")
 
 
-def _show(kind: str, *options: str) -> Callable[[Judged], Found]:
-    def found(case: Judged) -> Found:
+def _show(kind: str, *options: str) -> Callable[[Judged, float], Found]:
+    def found(case: Judged, lost: float) -> Found:
         yield Advice(kind, ("profkit", "show", *options), files=(case.signals.candidate.file,))
 
     return found
 
 
 #: By the name that rules use.
-PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
+PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "contention": _contention,
     "raise-quota": _raise_quota,
+    "not-the-code": _not_the_code,
     "capture-both": _capture_both,
     "more-runs": _more_runs,
     "same-settings": _same_settings,
     "run-to-end": _run_to_end,
     "git-log": _git_log,
-    "compare-inputs": lambda case: (Advice("compare-inputs"),),
-    "lscpu": lambda case: (Advice("lscpu", ("lscpu",)),),
+    "compare-inputs": lambda case, lost: (Advice("compare-inputs"),),
+    "lscpu": lambda case, lost: (Advice("lscpu", ("lscpu",)),),
     "show-workers": _show("show-workers"),
     "show-waiting": _show("show-waiting", "--by", "cumtime"),
-    "more-loaders": lambda case: (Advice("more-loaders", cures="loading"),),
+    "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),
 }

@@ -53,7 +53,7 @@ THROTTLING = Rule(
     ),
     confidence=0.97,
     evidence=("throttled", "demand"),
-    advice=("raise-quota",),
+    advice=("raise-quota", "not-the-code"),
     numbers=("throttled",),
 )
 
@@ -96,7 +96,7 @@ RUN_QUEUE_WAIT = Rule(
         "queue-functions",
         "queue-ranges",
     ),
-    advice=("contention",),
+    advice=("contention", "not-the-code"),
     numbers=(
         "contention.who",
         "contention.itself",

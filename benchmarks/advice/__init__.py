@@ -1,0 +1,1 @@
+"""How much of the lost time the first advice wins back, on programs that compete with themselves."""

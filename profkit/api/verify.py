@@ -1,0 +1,252 @@
+"""`Verified` and `verify`: an advice that was tried, by running the recorded command with it and without."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.api.diff import Diff
+from profkit.api.diff import diff as compare
+from profkit.api.reported import Reported, masker
+from profkit.api.run import Run, read
+from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.errors import FormatError, UsageError
+from profkit.measure.settings import set_by_hand
+from profkit.report.placeholders import PLACEHOLDER
+from profkit.report.verifydoc import VerifyReport
+from profkit.study.journal import Journal
+from profkit.study.sweep import Progress
+from profkit.study.verify import Change, Tried, advised, on_cpus, space_of_two, try_change
+
+if TYPE_CHECKING:
+    from profkit import model
+    from profkit.report.reports import Report
+    from profkit.verdict.types import Advice
+
+__all__ = ["LIMIT_S", "Verified", "verify"]
+
+#: Seconds after which no further round of runs begins.
+LIMIT_S = 600.0
+
+
+class Verified(Reported):
+    """An advice, and what came of it; made by `verify`."""
+
+    def __init__(self, whole: model.Run, inputs: Sequence[str], report: VerifyReport) -> None:
+        self._whole = whole
+        self._inputs = tuple(inputs)
+        self._report = report
+
+    @property
+    def tried(self) -> Tried:
+        """What the runs showed (`profkit.study.verify`)."""
+        return self._report.tried
+
+    @property
+    def advice(self) -> Advice:
+        """What was tried."""
+        return self._report.advice
+
+    def laid_out(
+        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
+    ) -> Report:
+        """See `Reported`."""
+        return self._report if full_paths else masker([self._whole]).value(self._report)
+
+    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
+        """See `Reported`: the run whose command was tried."""
+        return {"run.prof": self._whole if full_paths else masker([self._whole]).run(self._whole)}
+
+    def inputs(self) -> Iterable[str]:
+        """See `Reported`."""
+        return self._inputs
+
+
+def verify(
+    run: str | os.PathLike[str],
+    candidate: str | os.PathLike[str] | None = None,
+    *,
+    number: int | None = None,
+    profiled: bool = True,
+    limit_s: float = LIMIT_S,
+    timeout_s: float | None = None,
+    directory: str | os.PathLike[str] | None = None,
+    here: bool = False,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Verified:
+    """Run a recorded command as it was, and as an advice changes it, in turn, until it is decided.
+
+    Parameters
+    ----------
+    run, candidate
+        The run whose advice is tried; with a candidate, the advice is that of comparing it with `run`, and the
+        candidate's command is run.
+    number
+        Which advice, as the report lists them, from 1 on; by default the first that can be tried.
+    profiled
+        Whether runs are captured.
+    limit_s
+        Seconds after which no further round begins.
+    timeout_s
+        Seconds after which a run is ended; by default several times what the recorded one took.
+    directory
+        Where runs are kept, and from where a study that was stopped goes on; by default they are removed.
+    here
+        Whether it is run although it was recorded on another machine.
+    progress
+        Called before and after each run.
+
+    Raises
+    ------
+    FormatError
+        A file cannot be read, or holds no command.
+    UsageError
+        There is no such advice, or the command cannot be run here.
+    Interrupted
+        The user stopped it.
+    """
+    result, whole = _read(run, candidate)
+    recorded = _recorded(whole, here)
+    verdict = result.verdict
+    every = verdict.advice if verdict is not None else ()
+    chosen, change = _chosen(every, number, recorded)
+    space = space_of_two(change, recorded.variables)
+    mine = set_by_hand({n: v for n, v in os.environ.items() if n in THREAD_VARIABLES})
+    environment = {n: v for n, v in os.environ.items() if n not in mine} | recorded.variables
+    with tempfile.TemporaryDirectory(prefix="profkit-verify-") as temporary:
+        place = Path(temporary) if directory is None else Path(directory)
+        with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
+            tried = try_change(
+                journal,
+                space,
+                environment,
+                cwd=recorded.cwd,
+                recorded_s=recorded.wall_s,
+                limit_s=limit_s,
+                timeout_s=timeout_s,
+                progress=progress,
+            )
+    number = next(i for i, advice in enumerate(every, 1) if advice is chosen)
+    words = () if change.edit else change.changed
+    report = VerifyReport(
+        tried, chosen, number, change.command, words, dict(change.variables), change.edit, recorded.wall_s
+    )
+    return Verified(whole, tuple(str(path) for path in (run, candidate) if path is not None), report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What a run file says of how its command was run.
+
+    Attributes
+    ----------
+    variables
+        Those about threads that were set; all others of them were not.
+    cpus
+        Numbers of the CPUs that it could use; empty where they are not known.
+    roots
+        Directories of the program's files.
+    """
+
+    command: tuple[str, ...]
+    cwd: Path
+    wall_s: float
+    variables: dict[str, str]
+    cpus: tuple[int, ...]
+    roots: tuple[Path, ...]
+
+
+def _read(
+    run: str | os.PathLike[str], candidate: str | os.PathLike[str] | None
+) -> tuple[Run | Diff, model.Run]:
+    if candidate is None:
+        one = read(run)
+        return one, one.whole
+    result = compare(run, candidate)
+    return result, result.pictured[1]
+
+
+def _recorded(run: model.Run, here: bool) -> _Recorded:
+    """Return how the command was run, and check that it can be run so again.
+
+    Raises
+    ------
+    FormatError, UsageError
+        It cannot.
+    """
+    manifest = run.manifest
+    if manifest is None or not manifest.command:
+        raise FormatError(run.path, "holds no command that could be run", "capture it with profkit capture")
+    masked = (*manifest.command, manifest.cwd, *manifest.environment.values())
+    if any(PLACEHOLDER.search(text) for text in masked):
+        raise FormatError(run.path, "its command is masked", "use the file that profkit capture wrote")
+    if manifest.job is not None:
+        raise FormatError(
+            run.path, "is of a job that other commands started too", "try the advice where you start the job"
+        )
+    host = manifest.host.name
+    if host and host != platform.node() and not here:
+        raise FormatError(
+            run.path,
+            f"was captured on another machine ({host})",
+            "run this there, or say that it is to run here",
+        )
+    cwd = Path(manifest.cwd)
+    if not cwd.is_dir():
+        raise FormatError(
+            run.path, f"its working directory is not here: {manifest.cwd}", "run this where it ran"
+        )
+    program = manifest.command[0]
+    found = shutil.which(program if os.sep not in program else str(cwd / program))
+    missing = program if found is None else _missing_script(manifest.command, cwd)
+    if missing:
+        raise FormatError(
+            run.path, f"its command needs {missing}, which is not here", "run this where it ran"
+        )
+    roots = dict.fromkeys(Path(root) for process in run.processes for root in process.roots.project)
+    return _Recorded(
+        manifest.command,
+        cwd,
+        manifest.wall_s,
+        set_by_hand(manifest.environment),
+        manifest.host.affinity_cpus,
+        tuple(dict.fromkeys((*roots, cwd))),
+    )
+
+
+def _missing_script(command: Sequence[str], cwd: Path) -> str:
+    """Return the first word that names a program in Python, if there is no such file."""
+    script = next((word for word in command[1:] if word.endswith(".py") and not word.startswith("-")), "")
+    return "" if not script or (cwd / script).is_file() else script
+
+
+def _chosen(every: Sequence[Advice], number: int | None, recorded: _Recorded) -> tuple[Advice, Change]:
+    """Return the advice to try, and what it changes.
+
+    Raises
+    ------
+    UsageError
+        There is none that can be tried.
+    """
+    if not every:
+        raise UsageError("there is no advice: the run lacked nothing that settings would give it")
+    changes = [advised(advice, recorded.command, recorded.roots) for advice in every]
+    if number is None:
+        found = next(((a, c) for a, c in zip(every, changes, strict=True) if c is not None), None)
+        if found is None:
+            raise UsageError("none of the advice is a change of the command or of a line of the program")
+        return found
+    if not 1 <= number <= len(every):
+        raise UsageError(f"there is no advice {number}: the report lists {len(every)}")
+    change = changes[number - 1]
+    if change is None:
+        raise UsageError(
+            f"advice {number} is no change of the command, or of a line of the program that is here"
+        )
+    return every[number - 1], change

@@ -1,0 +1,132 @@
+"""`Run` → the calls by which a program itself sets how many threads or processes it has, and where they stand.
+
+A profile holds who called what, and no arguments: the number that a call was given is not known, only that it was
+made. Libraries call such functions for their own purposes too, and those calls nobody can edit: a call counts where
+a function of the program made it, at most through a function or two of the library itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from profkit.identity.keys import function_keys
+from profkit.model import PROJECT, FunctionKey, Process, Profile, Run
+
+__all__ = ["SizeCall", "size_calls", "sizes_itself"]
+
+#: Built-in functions that set the size of a library's pool, by what a profile calls them.
+_NATIVE: Mapping[str, str] = {
+    "<built-in method torch.set_num_threads>": "torch",
+    "<built-in method torch._C.set_num_threads>": "torch",
+    "<setNumThreads>": "opencv",
+    "<built-in method cv2.setNumThreads>": "opencv",
+}
+#: Functions of Python that do, by the end of the file and the qualified name.
+_PYTHON: Mapping[tuple[str, str], str] = {
+    ("numexpr/utils.py", "set_num_threads"): "numexpr",
+    ("numba/np/ufunc/parallel.py", "set_num_threads"): "numba",
+    ("tensorflow/python/framework/config.py", "set_intra_op_parallelism_threads"): "tensorflow",
+    ("threadpoolctl.py", "threadpool_limits.__init__"): "threadpoolctl",
+    ("multiprocessing/pool.py", "Pool.__init__"): "pool",
+    ("concurrent/futures/process.py", "ProcessPoolExecutor.__init__"): "process-executor",
+    ("concurrent/futures/thread.py", "ThreadPoolExecutor.__init__"): "thread-executor",
+    ("torch/utils/data/dataloader.py", "DataLoader.__init__"): "loader",
+}
+_NAMES = {name for _, name in _PYTHON} | set(_NATIVE)
+#: Functions of a library that may stand between the program and such a function (``multiprocessing.Pool``).
+_BETWEEN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCall:
+    """A function of the program that sets a size.
+
+    Attributes
+    ----------
+    sets
+        What it sizes: a library as in `profkit.model.Pool`, ``threadpoolctl``, ``pool`` (of processes),
+        ``process-executor``, ``thread-executor`` or ``loader``.
+    caller
+        The function of the program that makes the call.
+    line
+        Where that function begins, 0 where not known.
+    """
+
+    sets: str
+    caller: FunctionKey
+    line: int
+
+
+def sizes_itself(run: Run) -> bool:
+    """Whether the program calls a function that sets a size, as far as profiles without callers show."""
+    tables = _Tables()
+    profiles = (thread.profile for process in run.processes for thread in process.threads)
+    return any(next(tables.rows(profile), None) is not None for profile in profiles)
+
+
+def size_calls(run: Run) -> tuple[SizeCall, ...]:
+    """Return the calls of the program that set sizes, each once.
+
+    Parameters
+    ----------
+    run
+        Read with its callers; without them nothing is found.
+    """
+    found: dict[SizeCall, None] = {}
+    tables = _Tables()
+    for process in run.processes:
+        for thread in process.threads:
+            found.update(dict.fromkeys(_of_profile(thread.profile, process, tables)))
+    return tuple(found)
+
+
+class _Tables:
+    """Finds the rows of functions that set sizes; the profiles of a run share one table of strings."""
+
+    def __init__(self) -> None:
+        self._strings: tuple[str, ...] = ()
+        self._wanted: list[int] = []
+
+    def rows(self, profile: Profile) -> Iterator[tuple[int, str]]:
+        """Rows of such functions, and what each sets."""
+        strings = profile.strings
+        if strings is not self._strings:
+            self._strings = strings
+            self._wanted = [i for i, text in enumerate(strings) if text in _NAMES]
+        if not self._wanted:
+            return
+        named = np.where(profile.qualname != 0, profile.qualname, profile.name)
+        for row in np.flatnonzero(np.isin(named, self._wanted)).tolist():
+            name = strings[named[row]]
+            path = strings[profile.file[row]].replace("\\", "/")
+            sets = _NATIVE.get(name) or next(
+                (
+                    what
+                    for (end, function), what in _PYTHON.items()
+                    if function == name and path.endswith(end)
+                ),
+                "",
+            )
+            if sets:
+                yield row, sets
+
+
+def _of_profile(profile: Profile, process: Process, tables: _Tables) -> Iterator[SizeCall]:
+    edges = profile.edges
+    if edges is None or not len(edges):
+        return
+    keys = None
+    for row, sets in tables.rows(profile):
+        keys = keys or function_keys(profile, process.roots)
+        at, seen = [row], {row}
+        for _ in range(1 + _BETWEEN):
+            callers = dict.fromkeys(edges.caller[np.isin(edges.callee, at)].tolist())
+            at = [caller for caller in callers if caller not in seen]
+            seen.update(at)
+            ours = [caller for caller in at if keys.key(caller).root == PROJECT]
+            yield from (SizeCall(sets, keys.key(caller), int(profile.line[caller])) for caller in ours)
+            if ours:
+                break

@@ -1,0 +1,72 @@
+"""Advice that was tried, in words: what it was predicted to win back, and what it did."""
+
+from __future__ import annotations
+
+import math
+
+from profkit.report import units
+from profkit.report.document import VerdictBlock
+from profkit.study.verify import Tried
+
+__all__ = ["tried_notes", "tried_verdict"]
+
+#: Part of what a run took when it was recorded below which what made it slow is not there now.
+_FASTER_NOW = 0.7
+_HEADLINES = {
+    "helps": "The advice helps",
+    "no-better": "No better",
+    "worse": "The advice makes it slower",
+    "undecided": "Not decided in the time",
+}
+
+
+def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
+    """Return the answer.
+
+    Parameters
+    ----------
+    tried
+        What the runs showed.
+    predicted_s
+        Seconds that the advice was to win back; NaN where that was not known.
+    """
+    if tried.outcome == "fails":
+        return VerdictBlock(
+            "With the advice it does not end well", "", None, f"{tried.problem or 'it failed'}.", "bad"
+        )
+    before, after = units.seconds(tried.before_median_s), units.seconds(tried.after_median_s)
+    ratio = tried.ratio
+    interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if math.isfinite(ratio.low) else ""
+    headline = f"{_HEADLINES[tried.outcome]}: {before} → {after}, {ratio.value:.2f}×{interval}"
+    predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
+    counts = sorted({len(tried.before_s), len(tried.after_s)})
+    runs = "–".join(str(count) for count in counts)
+    said = (
+        f"{predicted}measured {units.seconds(tried.gain_s)} won back; medians of {runs} runs each, in turn."
+    )
+    tone = {"helps": "good", "worse": "bad"}.get(tried.outcome, "unsure")
+    return VerdictBlock(headline, "", None, said[:1].upper() + said[1:], tone)
+
+
+def tried_notes(tried: Tried, recorded_s: float) -> list[str]:
+    """Return what a reader must know of the runs.
+
+    Parameters
+    ----------
+    tried
+        What the runs showed.
+    recorded_s
+        Seconds that the run took when it was recorded.
+    """
+    notes = []
+    if tried.before_median_s < _FASTER_NOW * recorded_s:
+        now, then = units.seconds(tried.before_median_s), units.seconds(recorded_s)
+        notes.append(
+            f"As it was it takes {now} now, and took {then} when it was captured: what made it slow is not there now."
+        )
+    if tried.disturbed:
+        runs = "1 run" if tried.disturbed == 1 else f"{tried.disturbed} runs"
+        notes.append(
+            f"{runs} shared the CPUs with other processes each time: repeat this on an idle machine."
+        )
+    return notes

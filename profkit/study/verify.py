@@ -1,0 +1,323 @@
+"""Advice that is tried: a recorded command as it was, interleaved with the same command as the advice changes it.
+
+A study of two settings (`sweep`), which goes on until it is decided: after some rounds one looks whether the
+interval of the gain leaves 1 out. Each look has a part of the 5 %, so that together they err no more often
+(Bonferroni).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import time
+import tokenize
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profkit.capture.agent import edited as edited_source
+from profkit.errors import ProfkitError, UsageError
+from profkit.measure.intervals import UNKNOWN, Estimate
+from profkit.study.cells import LEVEL, Cell, Results, gain, results
+from profkit.study.journal import Journal
+from profkit.study.space import UNSET, Parameter, Space
+from profkit.study.sweep import Progress, sweep
+from profkit.verdict.types import Advice
+
+__all__ = [
+    "ADVISED",
+    "AS_IT_WAS",
+    "LOOKS",
+    "Change",
+    "Tried",
+    "advised",
+    "on_cpus",
+    "space_of_two",
+    "try_change",
+]
+
+#: The two settings, as reports and journals call them.
+AS_IT_WAS, ADVISED = "as it was", "with the advice"
+_RUN = "run"
+#: Rounds after which it is looked whether the runs decide.
+LOOKS = (3, 5, 8, 12)
+#: Factor within which two commands take the same time for anyone who has to wait for them.
+ALIKE = 1.03
+#: Times of the recorded wall, and seconds beyond that, after which a run is ended.
+PATIENCE, LEAST_PATIENCE_S = 5.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an advice changes in a recorded command.
+
+    Attributes
+    ----------
+    command, changed
+        The words as they were recorded, and as the advice has them.
+    variables
+        Variables that the advice sets, with their values.
+    edit
+        Place and text of the line of the program that is edited; empty without one.
+    """
+
+    command: tuple[str, ...]
+    changed: tuple[str, ...]
+    variables: Mapping[str, str]
+    edit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What the runs showed.
+
+    Attributes
+    ----------
+    outcome
+        ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (with the advice it
+        does not end well), or ``undecided`` (the time was over).
+    before_s, after_s
+        Times of the runs as it was, and with the advice, in the order of their rounds.
+    before_median_s, after_median_s
+        Of them; NaN without any.
+    ratio
+        How many times faster it is with the advice.
+    disturbed
+        Runs that count although other processes took CPUs meanwhile.
+    problem
+        Why runs with the advice failed.
+    """
+
+    outcome: str
+    before_s: tuple[float, ...]
+    after_s: tuple[float, ...]
+    before_median_s: float
+    after_median_s: float
+    ratio: Estimate
+    disturbed: int = 0
+    problem: str = ""
+
+    @property
+    def gain_s(self) -> float:
+        """Seconds that the advice won back; NaN where that is not known."""
+        return self.before_median_s - self.after_median_s
+
+
+def space_of_two(change: Change, environment: Mapping[str, str]) -> Space:
+    """Return the study of a command as it was and as it is changed.
+
+    Parameters
+    ----------
+    change
+        What is changed.
+    environment
+        Variables of the run as it was.
+
+    Raises
+    ------
+    UsageError
+        Nothing is changed.
+    """
+    changed = {n: v for n, v in sorted(change.variables.items()) if environment.get(n) != v}
+    if not changed and change.changed == change.command:
+        raise UsageError("the advice changes nothing in the command")
+    run = Parameter(_RUN, False, (AS_IT_WAS, ADVISED), words=(change.command, change.changed))
+    variables = [Parameter(n, True, (environment.get(n) or UNSET, v)) for n, v in changed.items()]
+    listed = tuple(
+        (name, *(variable.values[i] for variable in variables)) for i, name in enumerate((AS_IT_WAS, ADVISED))
+    )
+    return Space((f"{{{_RUN}}}",), (run, *variables), listed)
+
+
+def try_change(
+    journal: Journal,
+    space: Space,
+    environment: Mapping[str, str],
+    *,
+    cwd: Path,
+    recorded_s: float,
+    limit_s: float,
+    timeout_s: float | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Tried:
+    """Run both in turn until it is decided.
+
+    Parameters
+    ----------
+    journal, space
+        Where runs are written down, and what is run (`space_of_two`).
+    environment, cwd
+        What the command runs in.
+    recorded_s
+        Seconds that the run took when it was recorded.
+    limit_s
+        Seconds after which no further round begins.
+    timeout_s
+        Seconds after which a run is ended; by default several times what was recorded.
+    progress
+        Called before and after each run.
+
+    Raises
+    ------
+    Interrupted
+        The user stopped it.
+    ProfkitError
+        The command cannot be run as it was.
+    """
+    limit = timeout_s or PATIENCE * recorded_s + LEAST_PATIENCE_S
+    begun = time.monotonic()
+    for rounds in range(1, LOOKS[-1] + 1):
+        sweep(
+            journal,
+            space,
+            repeat=rounds,
+            timeout_s=limit,
+            environment=environment,
+            cwd=cwd,
+            again=0,  # both run in turn: what disturbs one disturbs the other
+            progress=lambda seen, rounds=rounds: progress(_named(seen, rounds)),  # type: ignore[misc]
+        )
+        study = results(space, journal.trials)
+        before, after = study.cells
+        if not before.times:
+            raise ProfkitError(f"the command as it was does not run here: {before.problem}")
+        if not after.times:
+            return _tried("fails", study, UNKNOWN)
+        if rounds in LOOKS:
+            ratio = gain(study, 0, 1, 1 - (1 - LEVEL) / len(LOOKS))
+            outcome = _outcome(ratio)
+            if outcome or rounds == LOOKS[-1]:
+                return _tried(outcome or "no-better", study, ratio)
+        spent = time.monotonic() - begun
+        if spent + spent / rounds > limit_s:
+            break
+    ratio = gain(study, 0, 1, 1 - (1 - LEVEL) / len(LOOKS))
+    return _tried(_outcome(ratio) or "undecided", study, ratio)
+
+
+def _named(seen: Progress, rounds: int) -> Progress:
+    """Return what is going on as a reader wants it: which of both, and of how many runs until it is looked next."""
+    which = AS_IT_WAS if seen.label.startswith(f"{_RUN}={AS_IT_WAS}") else ADVISED
+    look = next(look for look in LOOKS if look >= rounds)
+    return replace(seen, label=which, total=2 * look)
+
+
+def _outcome(ratio: Estimate) -> str:
+    """Return what an interval decides, empty where it does not."""
+    if ratio.low > 1:
+        return "helps"
+    if ratio.high < 1:
+        return "worse"
+    return "no-better" if ratio.low > 1 / ALIKE and ratio.high < ALIKE else ""
+
+
+def _tried(outcome: str, study: Results, ratio: Estimate) -> Tried:
+    before, after = study.cells
+
+    def median(cell: Cell) -> float:
+        return cell.median if cell.times else math.nan
+
+    return Tried(
+        outcome,
+        before.times,
+        after.times,
+        median(before),
+        median(after),
+        ratio,
+        before.disturbed + after.disturbed,
+        after.problem,
+    )
+
+
+@contextlib.contextmanager
+def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
+    """Let what is started here run on these CPUs alone; on those of this process where none are named.
+
+    Raises
+    ------
+    UsageError
+        They are not there, or this process may not use them.
+    """
+    mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    if not cpus or set(cpus) == mine:
+        yield
+        return
+    try:
+        os.sched_setaffinity(0, cpus)
+        allowed = os.sched_getaffinity(0) == set(cpus)
+    except OSError:
+        allowed = False
+    try:
+        if not allowed:
+            raise UsageError(
+                f"the run was on CPUs that are not to be had here ({len(cpus)} of them): run this where it ran"
+            )
+        yield
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
+#: Kinds of advice whose words are the recorded command, changed.
+_COMMANDS = frozenset(("limit-threads", "within-quota", "more-cpus", "same-settings"))
+#: Kinds that edit a line of the program.
+_EDITS = frozenset(("edit-code", "start-fewer"))
+_PYTHON = re.compile(r"python[\d.]*w?")
+#: Options of the interpreter whose value is the next word.
+_WITH_VALUE = ("-W", "-X")
+
+
+def advised(advice: Advice, command: Sequence[str], roots: Sequence[Path]) -> Change | None:
+    """Return what an advice changes in the command that was recorded; ``None`` where it cannot be tried.
+
+    Parameters
+    ----------
+    advice
+        Of the run.
+    command
+        As it was recorded.
+    roots
+        Directories in which the program's files are looked for.
+    """
+    words = tuple(command)
+    if advice.kind in _COMMANDS and advice.argv:
+        return Change(words, advice.argv, advice.env)
+    if advice.kind not in _EDITS or advice.where is None or not advice.subject:
+        return None
+    at = _program_at(words)
+    file = next((root / advice.where.path for root in roots if (root / advice.where.path).is_file()), None)
+    if at is None or file is None:
+        return None
+    lines = _edited_lines(file, advice)
+    if not lines:
+        return None
+    place = (str(file), str(advice.line), advice.where.qualname, advice.subject)
+    edited = (*words[:at], edited_source.__file__, *place, *words[at:])
+    return Change(words, edited, {}, f"{advice.where.path}:{lines[0]}: {advice.subject}")
+
+
+def _program_at(words: Sequence[str]) -> int | None:
+    """Return where a command of Python names its script or its module (``-m``); ``None`` where it has neither."""
+    start = next((i for i, word in enumerate(words) if _PYTHON.fullmatch(word.rpartition("/")[2])), None)
+    if start is None:
+        return None
+    at = start + 1
+    while at < len(words):
+        word = words[at]
+        if word == "-m" or not word.startswith("-"):
+            return at
+        if word == "-c" or word == "-":
+            return None
+        at += 2 if word in _WITH_VALUE else 1
+    return None
+
+
+def _edited_lines(file: Path, advice: Advice) -> list[int]:
+    assert advice.where is not None
+    try:
+        with tokenize.open(file) as source:
+            text = source.read()
+        return edited_source.edit(text, str(file), advice.line, advice.where.qualname, advice.subject)[1]
+    except (OSError, SyntaxError, ValueError):
+        return []

@@ -1,0 +1,209 @@
+"""``profkit verify`` on real programs: what is tried, in what surroundings, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import profkit
+from profkit.formats import load_run
+from tests.integration.capturing import ROOT, environment, profkit_command
+from tests.requirements import imported
+
+CPUS = len(os.sched_getaffinity(0))
+#: Workers that compete with each other on any machine.
+MANY = 4 * CPUS
+
+#: Its workers compute for a second of CPU time each, and it waits for every one of them a while: that it takes longer
+#: with more workers does not depend on how busy the machine is.
+PROGRAM = textwrap.dedent(
+    """
+    import multiprocessing, os, sys, time
+
+    def compute(number):
+        end = time.process_time() + 0.25
+        while time.process_time() < end:
+            sum(i * i for i in range(1000))
+        return number
+
+    def work(workers):
+        with multiprocessing.get_context("fork").Pool(workers) as pool:
+            pool.map(compute, range(4 * CPUS), chunksize=1)
+            pool.close()
+            pool.join()
+        time.sleep(0.3 * workers)
+
+    def main():
+        print("threads:", os.environ.get("OMP_NUM_THREADS"), "in", os.getcwd())
+        work(SIZE)
+
+    if __name__ == "__main__":
+        main()
+    """
+).replace("CPUS", str(CPUS))
+BY_ARGUMENT = PROGRAM.replace("SIZE", 'int(sys.argv[sys.argv.index("--workers") + 1])')
+IN_CODE = PROGRAM.replace(".Pool(workers)", f".Pool({MANY})").replace("work(SIZE)", f"work({MANY})")
+
+
+def run_profkit(
+    place: Path, *words: str, timeout: float = 300, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        profkit_command(*words),
+        cwd=place,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def captured(place: Path, program: str, *words: str, **variables: str) -> Path:
+    """Capture a program in a directory of its own."""
+    home = place / "home"
+    home.mkdir()
+    (home / "train.py").write_text(program)
+    capture = ("capture", "-q", "-o", "../slow.prof", "--", sys.executable, "train.py", *words)
+    done = run_profkit(home, *capture, **variables)
+    assert done.returncode == 0, done.stderr
+    return place / "slow.prof"
+
+
+def checked(text: str) -> Any:
+    """Return a report that follows its schema."""
+    report = json.loads(text)
+    schema = json.loads((ROOT / "docs" / "schema" / "verify-1.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(report)
+    return report
+
+
+def test_an_argument_is_edited_and_tried_where_the_run_was(tmp_path: Path) -> None:
+    run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--note", "a b", OMP_NUM_THREADS="3")
+    verdict = profkit.read(run).verdict
+    assert verdict is not None
+    assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
+    first = verdict.advice[0]
+    assert first.kind == "limit-threads"
+    assert first.argv == (sys.executable, "train.py", "--workers", str(CPUS), "--note", "a b")
+    assert 0 < first.predicted_gain_s < profkit.read(run).wall_s  # type: ignore[operator]
+    words = ("verify", run.name, "--format", "json", "--full-paths", "--dir", "kept")
+    done = run_profkit(tmp_path, *words, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="5")
+    assert done.returncode == 0, done.stderr
+    report = checked(done.stdout)
+    assert report["outcome"] == "helps"
+    assert (report["advice"]["number"], report["argv"]) == (1, list(first.argv))
+    assert report["predicted_gain_s"] == pytest.approx(first.predicted_gain_s)
+    assert report["gain_s"] == pytest.approx(report["before_s"] - report["after_s"])
+    assert report["speedup_low"] <= report["speedup"] <= report["speedup_high"]
+    assert len(report["before_runs_s"]) == len(report["after_runs_s"]) >= 3
+    # Each run had the directory and the variables of the one that was captured.
+    logs = sorted((tmp_path / "kept" / "runs").glob("*.log"))
+    assert {log.read_text() for log in logs} == {f"threads: 3 in {tmp_path / 'home'}\n"}
+    commands = [load_run(path).manifest for path in (tmp_path / "kept" / "runs").glob("*.prof")]
+    sizes = [manifest.command[3] for manifest in commands if manifest is not None]
+    assert sorted(set(sizes)) == sorted({str(MANY), str(CPUS)})
+    # The runs stand: the same command makes none, and says the same.
+    again = run_profkit(tmp_path, *words, OMP_NUM_THREADS="1")
+    assert (json.loads(again.stdout), again.stderr) == (report, "")
+
+
+def test_a_number_in_the_program_is_edited_where_it_is_compiled(tmp_path: Path) -> None:
+    run = captured(tmp_path, IN_CODE.replace("sleep(0.3 * workers)", "sleep(0.3 * pool._processes)"))
+    source = tmp_path / "home" / "train.py"
+    line = next(i for i, text in enumerate(source.read_text().splitlines(), 1) if ".Pool(" in text)
+    shown = run_profkit(tmp_path, "show", run.name)
+    assert f"Pool({CPUS}), in work, train.py:{line - 1}" in shown.stdout
+    before = source.read_bytes()
+    done = run_profkit(tmp_path, "verify", run.name, "--no-profile")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("✓ The advice helps: ")
+    assert f"train.py:{line}: Pool({CPUS})" in done.stdout
+    assert "redicted" in done.stdout
+    assert source.read_bytes() == before
+    assert sorted(path.name for path in source.parent.iterdir()) == ["train.py"]
+
+
+def test_an_advice_that_the_program_does_not_take_fails(tmp_path: Path) -> None:
+    program = BY_ARGUMENT.replace(
+        "work(int", "int(sys.argv[2]) > 2 * CPUS or sys.exit('too few')\n    work(int"
+    )
+    run = captured(tmp_path, program.replace("CPUS", str(CPUS)), "--workers", str(MANY))
+    done = run_profkit(tmp_path, "verify", run.name, "--format", "json", "--no-profile")
+    assert done.returncode == 0, done.stderr
+    report = checked(done.stdout)
+    assert report["outcome"] == "fails"
+    assert "too few" in report["problem"]
+    assert (report["after_s"], report["gain_s"]) == (None, None)
+
+
+def test_threads_of_numpy_in_a_pool(tmp_path: Path) -> None:
+    imported("numpy")
+    program = textwrap.dedent(
+        """
+        import multiprocessing, sys
+        import numpy as np
+
+        def project(seed):
+            a = np.random.default_rng(seed).random((400, 400))
+            for _ in range(8):
+                a = a @ a
+                a /= np.abs(a).max()
+            return float(a.sum())
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context("fork").Pool(int(sys.argv[2])) as pool:
+                pool.map(project, range(12), chunksize=1)
+        """
+    )
+    workers = max(2, CPUS)
+    run = captured(tmp_path, program, "--workers", str(workers), OMP_NUM_THREADS=str(max(2, CPUS)))
+    verdict = profkit.read(run).verdict
+    assert verdict is not None
+    (limit,) = (advice for advice in verdict.advice if advice.kind == "limit-threads")
+    assert (limit.env, limit.argv[-1]) == ({"OMP_NUM_THREADS": "1"}, str(min(workers, CPUS)))
+    done = run_profkit(tmp_path, "verify", run.name, "--format", "json", "--limit", "60")
+    assert done.returncode == 0, done.stderr
+    report = checked(done.stdout)
+    assert report["env"] == {"OMP_NUM_THREADS": "1"}
+    assert report["outcome"] != "fails"
+
+
+REFUSED: Sequence[tuple[tuple[str, ...], str]] = (
+    (("slow.prof", "9"), "there is no advice 9: the report lists"),
+    (("masked.prof",), "masked.prof: its command is masked"),
+    (("plain.prof",), "plain.prof: holds no command"),
+    (("slow.prof", "slow.prof", "slow.prof"), "give a run, or a baseline and a run"),
+    (("slow.prof", "slow.prof"), "there is no advice"),
+)
+
+
+def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
+    run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--token", "hunter2secret")
+    masked = next(iter(profkit.read(run).runs(False).values()))
+    from profkit.formats.runfile import write_run
+
+    write_run(masked, tmp_path / "masked.prof")
+    subprocess.run(
+        [sys.executable, "-m", "cProfile", "-o", "plain.prof", "-c", "sum(range(10))"],
+        cwd=tmp_path,
+        check=True,
+    )
+    for words, said in REFUSED:
+        done = run_profkit(tmp_path, "verify", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+    (tmp_path / "home" / "train.py").rename(tmp_path / "home" / "other.py")
+    assert "its command needs train.py, which is not here" in run_profkit(tmp_path, "verify", run.name).stderr
+    (tmp_path / "home").rename(tmp_path / "away")
+    assert "its working directory is not here" in run_profkit(tmp_path, "verify", run.name).stderr
