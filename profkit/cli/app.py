@@ -36,6 +36,13 @@ COMMANDS = {
     "capture": Entry("profkit.cli.capture", "capture", "Run a command and record it in one run file."),
     "show": Entry("profkit.cli.show", "show", "Show one run: processes, waiting, top functions."),
     "diff": Entry("profkit.cli.diff", "diff", "Explain why one run is slower than another."),
+    "compare": Entry(
+        "profkit.cli.compare", "compare", "Compare several runs or configurations: one row each."
+    ),
+    "history": Entry(
+        "profkit.cli.history", "history", "Show the trend of a repeated job, and where it changed for good."
+    ),
+    "baseline": Entry("profkit.cli.baseline", "baseline", "Keep runs under a name, to compare others with."),
     "ranks": Entry("profkit.cli.ranks", "ranks", "Compare the processes of one job: stragglers, imbalance."),
     "scaling": Entry(
         "profkit.cli.scaling", "scaling", "Compare runs with different numbers of processes and nodes."

@@ -21,6 +21,7 @@ __all__ = ["diff"]
 @click.command(context_settings=CONTEXT)
 @click.argument("baseline", metavar="BASELINE", type=click.Path())
 @click.argument("candidate", metavar="CANDIDATE", type=click.Path())
+@click.argument("further", metavar="", nargs=-1, type=click.Path())
 @report_options
 @click.option(
     "--fail-on",
@@ -30,6 +31,7 @@ __all__ = ["diff"]
 def diff(
     baseline: str,
     candidate: str,
+    further: tuple[str, ...],
     output: Path | None,
     format: str | None,
     by: str,
@@ -55,6 +57,14 @@ def diff(
     gc.disable()
     from profkit.cli.destination import destination
     from profkit.formats.load import files_of
+
+    if further:
+        from profkit.errors import UsageError
+
+        raise UsageError(
+            f"diff compares two sides, and {2 + len(further)} were given: put quotes around a pattern, or compare "
+            "more than two with profkit compare"
+        )
 
     # Who asks for more rows or for the conditions asks for the report that has them.
     brief = not full and not explain and limit is None
