@@ -14,6 +14,8 @@ from dataclasses import dataclass
 __all__ = ["Reading", "Stopwatch"]
 
 _NS = 1e-9
+#: Readings until the thread kept its CPU from the first to the last of them.
+_TRIES = 10
 #: Of ``/proc/stat``: user, nice, system, irq, softirq, steal.
 _BUSY = (0, 1, 2, 5, 6, 7)
 
@@ -55,13 +57,13 @@ class Stopwatch:
         self._busy = _busy()
         self._helpers = _queued_of_others()
         self._cpu = _cpu()
-        self._queue = _queued()
-        self._begin = time.perf_counter()
+        self._queue, self._begin = _together()
 
     def stop(self) -> Reading:
         """Return what was taken since the start, by the thread that started it."""
-        wall = time.perf_counter() - self._begin
-        queue, cpu, helpers, busy = _queued(), _cpu(), _queued_of_others(), _busy()
+        queue, end = _together()
+        wall = end - self._begin
+        cpu, helpers, busy = _cpu(), _queued_of_others(), _busy()
         used = cpu - self._cpu
         others = None
         if busy is not None and self._busy is not None and wall > 0:
@@ -76,6 +78,18 @@ def _less(now: float | None, before: float | None) -> float | None:
 def _cpu() -> float:
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
+
+
+def _together() -> tuple[float | None, float]:
+    """Return what this thread has queued, and the time at which it had: it may lose its CPU between two readings."""
+    before = _queued()
+    for _ in range(_TRIES):
+        now = time.perf_counter()
+        behind = _queued()
+        if behind == before:
+            break
+        before = behind
+    return before, now
 
 
 def _queued(task: str = "/proc/thread-self") -> float | None:
