@@ -69,4 +69,6 @@ def read_compared(
     if not runs:
         raise UsageError("name runs: files, directories or quoted patterns")
     sides = [load_side(run) for run in runs]
-    return ComparedRuns([run for side in sides for run in side.runs], compare_runs(sides, by=by, against=against))
+    return ComparedRuns(
+        [run for side in sides for run in side.runs], compare_runs(sides, by=by, against=against)
+    )

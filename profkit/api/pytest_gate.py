@@ -24,7 +24,7 @@ from profkit.model import PROJECT
 from profkit.study.gate import BASELINE, CANDIDATE, Gated, gate
 from profkit.study.revisions import checked_out, top_of
 
-__all__ = ["Baselines", "Outcome", "Refused", "Test"]
+__all__ = ["Baselines", "Outcome", "RefusedError", "Test"]
 
 #: The variable that makes the plugin of a run measure one test and write what it took.
 TASK = "PROFKIT_TEST_TASK"
@@ -36,7 +36,7 @@ LONGEST_S = 600.0
 _CAUSES = ("code-change", "workload-change", "data-starvation", "blocked")
 
 
-class Refused(ProfkitError):
+class RefusedError(ProfkitError):
     """A test has no baseline: it does not pass there, or it cannot be run."""
 
 
@@ -85,7 +85,7 @@ class Outcome:
 
 
 class Baselines:
-    """Where tests are run: the tree as it is, and the baseline beside it, which is checked out when it is first needed.
+    """Where tests are run: the tree as it is, and the baseline beside it, checked out when it is first needed.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Baselines:
 
         Raises
         ------
-        Refused
+        RefusedError
             It does not pass on one of the sides, or a side cannot be run.
         ProfkitError
             The baseline cannot be checked out.
@@ -210,16 +210,16 @@ class _Runner:
             said = json.loads(result.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             last = (done.stdout + done.stderr).strip().splitlines()[-1:]
-            raise Refused(
+            raise RefusedError(
                 f"{self._where(side)}: the test cannot be run: {' '.join(last)}; try {shlex.join(words)} in {root}"
             ) from None
         if said["strays"]:
-            raise Refused(
+            raise RefusedError(
                 f"{self._where(side)}: {said['strays'][0]} is imported from the present tree, not from the baseline: "
                 "put the directory that it is imported from into pytest's pythonpath"
             )
         if not said["calls"]:
-            raise Refused(f"{self._where(side)}: the test does not pass: {said['problem']}")
+            raise RefusedError(f"{self._where(side)}: the test does not pass: {said['problem']}")
         return [Reading(**call) for call in said["calls"]]
 
     def _where(self, side: str) -> str:
@@ -234,7 +234,12 @@ class _Runner:
             # Another order of sets for each pair, and the same for both sides.
             "PYTHONHASHSEED": str(1000 + number),
         }
-        dropped = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS")
+        dropped = (
+            "PYTEST_XDIST_WORKER",
+            "PYTEST_XDIST_WORKER_COUNT",
+            "PYTEST_CURRENT_TEST",
+            "PYTEST_ADDOPTS",
+        )
         return {name: value for name, value in {**os.environ, **own}.items() if name not in dropped}
 
 

@@ -32,12 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--profkit",
         action="store_true",
-        help="run the tests that are marked with profkit at the baseline too, in turn, and fail those that are slower",
+        help="run tests marked with profkit at the baseline too, in turn, and fail those that are slower",
     )
     group.addoption(
         "--profkit-baseline",
         metavar="REVISION|DIR",
-        help="a Git revision, or a directory with another checkout (default: profkit_baseline of the ini file, else HEAD)",
+        help="a Git revision, or a directory with another checkout (default: profkit_baseline of the ini, else HEAD)",
     )
     parser.addini("profkit_baseline", "what tests marked with profkit are compared with", default="HEAD")
 
@@ -118,7 +118,7 @@ class _Gates:
 
     def _gated(self, item: pytest.Item, asked: dict[str, Any]) -> str:
         """Gate a test, and return why it fails; empty where it does not."""
-        from profkit.api.pytest_gate import Baselines, Refused, Test
+        from profkit.api.pytest_gate import Baselines, RefusedError, Test
         from profkit.errors import ProfkitError
 
         if self._baselines is None:
@@ -128,7 +128,7 @@ class _Gates:
         )
         try:
             outcome = self._baselines.judge(test)
-        except Refused as refused:
+        except RefusedError as refused:
             self._say(item, f"not compared: {refused}")
             return ""
         except ProfkitError as error:

@@ -35,7 +35,7 @@ class Reading:
     helpers_queue_s
         The same of the process's other threads.
     others_cores
-        CPUs that other programs, or the hypervisor, took meanwhile, on average. The kernel counts them in ticks (10 ms).
+        CPUs that other programs, or the hypervisor, took meanwhile, on average. The kernel counts in ticks of 10 ms.
     """
 
     wall_s: float

@@ -119,7 +119,8 @@ def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
     if cause not in causes:
         return False
     if least is not None and ratio < 1 + least:
-        say(f"exit status 0: the verdict is {cause}, at {ratio:.3f} times the time; --min-slowdown is {100 * least:g}%")
+        bar = f"--min-slowdown is {100 * least:g}%"
+        say(f"exit status 0: the verdict is {cause}, at {ratio:.3f} times the time; {bar}")
         return False
     slower = "" if least is None else f", at {ratio:.3f} times the time"
     say(f"exit status 1: the verdict is {cause}, which --fail-on names{slower}")

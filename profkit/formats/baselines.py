@@ -184,7 +184,9 @@ class Store:
         used = self.used()
         name = name or used
         if not name:
-            raise UsageError(f"{PREFIX}: no baseline is in use; name one, or choose one with profkit baseline use NAME")
+            raise UsageError(
+                f"{PREFIX}: no baseline is in use; name one, or choose one with profkit baseline use NAME"
+            )
         path = self._list(name)
         try:
             with open(path, "rb") as file:
@@ -195,14 +197,18 @@ class Store:
             saved = str(document["saved"])
         except FileNotFoundError:
             known = ", ".join(self.names()) or "none"
-            raise UsageError(f"{PREFIX}{name}: there is no such baseline in {self.directory} (there: {known})") from None
+            raise UsageError(
+                f"{PREFIX}{name}: there is no such baseline in {self.directory} (there: {known})"
+            ) from None
         except (OSError, ValueError, KeyError, TypeError):
             raise FormatError(path, "is no list of a baseline", "save it again") from None
         files = [self._runs / f"{digest}.prof" for digest, _ in runs]
-        for file in files:
-            if not file.is_file():
-                raise FormatError(file, f"is missing, a run of the baseline {name}", "save it again")
-        return Baseline(name, saved, tuple(map(str, files)), tuple(source for _, source in runs), name == used)
+        for kept in files:
+            if not kept.is_file():
+                raise FormatError(kept, f"is missing, a run of the baseline {name}", "save it again")
+        return Baseline(
+            name, saved, tuple(map(str, files)), tuple(source for _, source in runs), name == used
+        )
 
     @property
     def _runs(self) -> Path:
@@ -260,4 +266,6 @@ def _write(path: Path, text: str) -> None:
 
 def _unwritable(directory: Path, error: OSError) -> UsageError:
     where = error.filename or directory
-    return UsageError(f"{where}: {error.strerror or error}; name another directory with --dir or PROFKIT_BASELINES")
+    return UsageError(
+        f"{where}: {error.strerror or error}; name another directory with --dir or PROFKIT_BASELINES"
+    )

@@ -4,11 +4,12 @@ Matteson and James, "A nonparametric approach for multiple change point analysis
 the American Statistical Association 109, 2014, as Daly and others apply it to the times of benchmarks ("The use of
 change point detection to identify software performance regressions in a continuous integration system", ICPE 2020):
 each division is into two parts, and the best one is tested. Nothing is assumed of the noise but that its order does
-not matter. Like Fleming and others ("Hunter", ICPE 2023), changes that are too small to matter are dropped afterwards.
+not matter. Changes that are too small to matter are dropped afterwards, as by Fleming and others ("Hunter", ICPE 2023).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -138,10 +139,8 @@ def change_points(
             parts += [(begin, begin + at), (begin + at, end)]
     kept = _great_enough(logs, sorted(found), np.log1p(least_change))
     edges = [0, *kept, len(logs)]
-    medians = [float(np.exp(np.median(logs[a:b]))) for a, b in zip(edges, edges[1:], strict=False)]
-    return tuple(
-        ChangePoint(at, medians[i], medians[i + 1], found[at]) for i, at in enumerate(kept)
-    )
+    medians = [float(np.exp(np.median(logs[a:b]))) for a, b in itertools.pairwise(edges)]
+    return tuple(ChangePoint(at, medians[i], medians[i + 1], found[at]) for i, at in enumerate(kept))
 
 
 def _permuted(
@@ -168,8 +167,8 @@ def _great_enough(logs: Floats, places: list[int], least: float) -> list[int]:
     kept = list(places)
     while kept:
         edges = [0, *kept, len(logs)]
-        medians = [float(np.median(logs[a:b])) for a, b in zip(edges, edges[1:], strict=False)]
-        sizes = [abs(b - a) for a, b in zip(medians, medians[1:], strict=False)]
+        medians = [float(np.median(logs[a:b])) for a, b in itertools.pairwise(edges)]
+        sizes = [abs(b - a) for a, b in itertools.pairwise(medians)]
         smallest = min(range(len(sizes)), key=sizes.__getitem__)
         if sizes[smallest] >= least:
             break

@@ -1,10 +1,10 @@
 """Whether one of two programs is slower, decided while pairs of their timings arrive: a group sequential test.
 
 After each pair one looks at the mean of the logarithms of the pairs' ratios, over its own standard error, and stops
-as soon as that is beyond what chance does to *any* of the looks (Pocock, Biometrika 64, 1977; the risk
-is spent over the looks as by Kim and DeMets, Biometrika 74, 1987, with ρ = 3). The mean is trimmed and the error is that
-of a trimmed mean (Tukey and McLaughlin, Sankhyā A 25, 1963): now and then a hypervisor takes half of a run. What
-chance does depends on the number of pairs alone, not on the noise, and is simulated with a fixed seed.
+as soon as that is beyond what chance does to *any* of the looks (Pocock, Biometrika 64, 1977; the risk is spent over
+the looks as by Kim and DeMets, Biometrika 74, 1987, with ρ = 3). The mean is trimmed, and the error is that of a
+trimmed mean (Tukey and McLaughlin, Sankhyā A 25, 1963): now and then a hypervisor takes half of a run. What chance
+does depends on the number of pairs alone, not on the noise, and is simulated with a fixed seed.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def decide(log_ratios: Sequence[float], least: float) -> Decision:
 
     Notes
     -----
-    A candidate is called slower if no slow-down at all can be excluded, and the slow-down seen is nearer to `least`
-    than to none; no slower, if a slow-down of `least` can be excluded and the one seen is nearer to none. So a slow-down of
-    `least` or more is found, no slow-down is not, and one in between may be decided either way.
+    A candidate is called slower if the ratio cannot be 1 or less, and is nearer to that of `least` than to 1; no
+    slower, if a slow-down of `least` can be excluded, and the ratio is nearer to 1. So a slow-down of `least` or more
+    is found, none is not, and one in between may be decided either way.
     """
     n = len(log_ratios)
     values = np.array(log_ratios[:MOST_PAIRS], np.float64)
@@ -111,7 +111,7 @@ def _trimmed(values: Floats) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=1)
 def _boundaries() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-    """How many standard errors from 0 the mean must be at each look: to fail, to clear, and for an interval of 95 %."""
+    """Standard errors that the mean must be away at each look: to fail, to clear, and for an interval of 95 %."""
     random = np.random.default_rng(SEED)
     drawn = random.standard_normal((DRAWS, MOST_PAIRS))
     looks = range(LEAST_PAIRS, MOST_PAIRS + 1)

@@ -149,7 +149,8 @@ def _heat(study: Comparisons) -> HeatMap:
         "run ↓",
         tuple(BUCKET_TITLES[RUN_BUCKETS[at]] for at in shown),
         tuple(
-            (configuration_text(row.configuration), tuple(cell(row, at) for at in shown)) for row in study.rows
+            (configuration_text(row.configuration), tuple(cell(row, at) for at in shown))
+            for row in study.rows
         ),
         "Parts of the wall, medians. The warmer, the more seconds than the row with the least.",
     )

@@ -67,7 +67,9 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     ),
     "Profile.source_hash": re.compile(r"[0-9a-f]{0,64}"),
     "Member.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
-    "HistoryRun.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
+    "HistoryRun.started": re.compile(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"
+    ),
     "Configuration.revision": re.compile(r"[0-9a-f]{7,64}"),
     "HistoryRun.revision": re.compile(r"[0-9a-f]{7,64}"),
     "git.revision": re.compile(r"[0-9a-f]{7,64}"),

@@ -47,7 +47,10 @@ class HistoryReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `profkit.report.reports.Report`."""
         study = self.study
-        sections = [Section("", (history_verdict(study),)), Section("Trend", (_trend(study),), role="account")]
+        sections = [
+            Section("", (history_verdict(study),)),
+            Section("Trend", (_trend(study),), role="account"),
+        ]
         if study.changes:
             sections.append(Section("Changes", (_changes(study),), role="evidence"))
         sections.append(Section("Runs, latest first", (_runs(study, rows),), detail=True))
@@ -166,8 +169,8 @@ def _changes(study: History) -> Table:
             )
         )
     note = (
-        f"Medians of the {METRIC_TITLES[study.metric]} from one change to the next. E-divisive with permutation tests; "
-        f"changes below {units.share(study.least_change)} are not listed."
+        f"Medians of the {METRIC_TITLES[study.metric]} from one change to the next. E-divisive with permutation "
+        f"tests; changes below {units.share(study.least_change)} are not listed."
     )
     return Table(columns, tuple(rows), note).without_empty()
 

@@ -242,7 +242,9 @@ def _trend(block: Trend) -> Iterator[str]:
     if pointers:
         yield " " * (titles + 2) + pointers
     ends = (block.labels[0], block.labels[-1])
-    yield " " * (titles + 2) + (" – ".join(ends) if sum(map(len, ends)) >= columns else pad(ends[0], columns - len(ends[1])) + ends[1])
+    yield " " * (titles + 2) + (
+        " – ".join(ends) if sum(map(len, ends)) >= columns else pad(ends[0], columns - len(ends[1])) + ends[1]
+    )
     yield "```"
     if block.note:
         yield ""

@@ -6,6 +6,7 @@ the renderers.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ def _limits(line: TrendLine) -> tuple[float, float]:
 def _columns(count: int, width: int) -> list[tuple[int, int]]:
     """Divide points into at most `width` columns of about as many each."""
     edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
-    return list(zip(edges, edges[1:], strict=False))
+    return list(itertools.pairwise(edges))
 
 
 def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
@@ -105,7 +106,11 @@ def trend_drawing(trend: Trend) -> str:
             element("line", x1=x, x2=x, y1=_HEAD - 6, y2=height - _FOOT, class_=f"trend-mark {mark.tone}")
         )
         words = element(
-            "text", escape(mark.text), x=x, y=_HEAD - 9, class_=f"trend-words {mark.tone}{' end' if end else ''}"
+            "text",
+            escape(mark.text),
+            x=x,
+            y=_HEAD - 9,
+            class_=f"trend-words {mark.tone}{' end' if end else ''}",
         )
         parts.append(words)
     top = _HEAD
@@ -131,7 +136,14 @@ def _drawn(trend: Trend, line: TrendLine, top: float, tall: float, step: float) 
     dots = []
     if len(points) <= _DOTS:
         dots = [
-            element("circle", element("title", escape(text)), cx=f"{x:.1f}", cy=f"{y:.1f}", r=3, class_="trend-dot")
+            element(
+                "circle",
+                element("title", escape(text)),
+                cx=f"{x:.1f}",
+                cy=f"{y:.1f}",
+                r=3,
+                class_="trend-dot",
+            )
             for x, y, text in points
         ]
     words = [
@@ -140,4 +152,3 @@ def _drawn(trend: Trend, line: TrendLine, top: float, tall: float, step: float) 
         element("text", escape(units.seconds(low)), x=_RIGHT + 12, y=top + tall, class_="trend-axis"),
     ]
     return "".join([element("path", d=path, class_="trend-line"), *dots, *words])
-

@@ -23,7 +23,7 @@ from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.comparison import diff
 
-__all__ = ["GROUPINGS", "Comparisons", "Compared", "Configuration", "compare_runs", "configurations"]
+__all__ = ["GROUPINGS", "Compared", "Comparisons", "Configuration", "compare_runs", "configurations"]
 
 #: What runs can be grouped by.
 GROUPINGS = ("auto", "settings", "argument", "run", "command", "revision", "host")
@@ -179,7 +179,14 @@ class _Facts:
     path: str
 
     def settings(self) -> object:
-        return (self.command, tuple(sorted(self.environment.items())), self.cpus, self.revision, self.dirty, self.host)
+        return (
+            self.command,
+            tuple(sorted(self.environment.items())),
+            self.cpus,
+            self.revision,
+            self.dirty,
+            self.host,
+        )
 
 
 def _facts(run: Run) -> _Facts:
@@ -239,9 +246,7 @@ def _words(command: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> tuple
     return tuple(found)
 
 
-def compare_runs(
-    sides: Sequence[RunSet], *, by: str = "auto", against: str = "first"
-) -> Comparisons:
+def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "first") -> Comparisons:
     """Compare several runs or configurations.
 
     Parameters
@@ -339,9 +344,17 @@ def _reference(groups: Sequence[_Group], against: str, best: int) -> int:
     if against in ("first", "best"):
         return 0 if against == "first" else best
     for named in (str, os.path.basename):
-        places = [i for i, group in enumerate(groups) if against in {named(group.argument), *map(named, (r.path for r in group.runs))}]
+        places = [
+            i
+            for i, group in enumerate(groups)
+            if against in {named(group.argument), *map(named, (r.path for r in group.runs))}
+        ]
         if len(places) == 1:
             return places[0]
         if places:
-            raise UsageError(f"names {len(places)} rows, give a file of one of them", parameter="against", value=against)
-    raise UsageError("is none of the rows; use first, best or what you named", parameter="against", value=against)
+            raise UsageError(
+                f"names {len(places)} rows, give a file of one of them", parameter="against", value=against
+            )
+    raise UsageError(
+        "is none of the rows; use first, best or what you named", parameter="against", value=against
+    )

@@ -1,8 +1,8 @@
 """A gate: is a candidate slower than its baseline by so much, decided from runs of both in turn.
 
-Runs come in pairs, in turns of A B and B A, so that whatever the machine does, it does to both. What is compared is the
-wall without queueing for CPUs (`capture.stopwatch`): other programs that take CPUs do not count. A pair whose two runs
-had neighbours that were not alike is repeated. `measure.sequential` says when to stop.
+Runs come in pairs, in turns of A B and B A, so that whatever the machine does, it does to both. What is compared is
+the wall without queueing for CPUs (`capture.stopwatch`): other programs that take CPUs do not count. A pair whose
+runs had neighbours that were not alike is repeated. `measure.sequential` says when to stop.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from profkit.measure.sequential import Decision, decide
 __all__ = ["BASELINE", "CANDIDATE", "Gated", "contaminated", "gate", "seconds_of"]
 
 BASELINE, CANDIDATE = "baseline", "candidate"
-#: CPUs by which what others took may differ between the runs of a pair. On a machine with two CPUs and neighbours that
-#: come and go, one pair in thirteen differs by more, and the times of these scatter nearly twice as much.
+#: CPUs by which what others took may differ between the runs of a pair. On a machine with two CPUs and neighbours
+#: that come and go, one pair in thirteen differs by more, and the times of these scatter nearly twice as much.
 UNLIKE_CORES = 0.3
 #: Part of the wall for which helping threads may queue: they are waited for, and that time cannot be taken off.
 HELPERS_QUEUED = 0.1
@@ -64,9 +64,7 @@ def contaminated(baseline: Sequence[Reading], candidate: Sequence[Reading]) -> b
     The times are not looked at: what is repeated does not depend on which side is slower.
     """
     sides = (baseline, candidate)
-    others = [
-        sum(call.others_cores or 0.0 for call in calls) / len(calls) for calls in sides
-    ]
+    others = [sum(call.others_cores or 0.0 for call in calls) / len(calls) for calls in sides]
     helpers = max(
         sum(call.helpers_queue_s or 0.0 for call in calls) / max(sum(call.wall_s for call in calls), 1e-9)
         for calls in sides

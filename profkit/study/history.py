@@ -6,6 +6,7 @@ came is what a comparison of a typical run before it with a typical one behind i
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -172,7 +173,9 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
             notices.append(_skipped(error))
             continue
         if head.manifest is None:
-            notices.append(Notice("file-skipped", path, {"problem": "does not say when it ran: no capture of profkit"}))
+            notices.append(
+                Notice("file-skipped", path, {"problem": "does not say when it ran: no capture of profkit"})
+            )
         else:
             heads.append(head)
     groups = {group[0].path: tuple(run.path for run in group) for group in rank_groups(heads)}
@@ -261,15 +264,16 @@ def history(
             value=metric,
         )
     if len(kept) < 2:
-        raise UsageError("is one run of the command; a history needs several, and a change at least "
-                         f"{2 * LEAST_RUNS}", parameter="runs", value=kept[0].files[0])
+        raise UsageError(
+            f"is one run of the command; a history needs several, and a change at least {2 * LEAST_RUNS}",
+            parameter="runs",
+            value=kept[0].files[0],
+        )
     found = change_points(values, least_change=least_change)
     edges = [0, *(change.at for change in found), len(values)]
     changes = []
     for place, change in enumerate(found):
-        typical = [
-            _nearest(kept, values, edges[part], edges[part + 1]) for part in (place, place + 1)
-        ]
+        typical = [_nearest(kept, values, edges[part], edges[part + 1]) for part in (place, place + 1)]
         sides = [(read or _read)(run) for run in typical]
         verdict = diff(*(RunSet(side.path, (side,)) for side in sides)).verdict
         changes.append(
@@ -285,10 +289,8 @@ def history(
                 confidence=verdict.confidence,
             )
         )
-    spread = pooled_spread([np.array(values[a:b]) for a, b in zip(edges, edges[1:], strict=False)])
-    return History(
-        tuple(kept), metric, tuple(changes), least_change, spread, failed, others, tuple(notices)
-    )
+    spread = pooled_spread([np.array(values[a:b]) for a, b in itertools.pairwise(edges)])
+    return History(tuple(kept), metric, tuple(changes), least_change, spread, failed, others, tuple(notices))
 
 
 def _nearest(runs: Sequence[HistoryRun], values: Sequence[float], begin: int, end: int) -> HistoryRun:

@@ -22,7 +22,11 @@ def configuration_text(configuration: Configuration) -> str:
         configuration.host,
     ]
     told = " ".join(filter(None, parts))
-    return clean(f"{configuration.argument}: {told}" if configuration.argument and told else configuration.argument or told)
+    return clean(
+        f"{configuration.argument}: {told}"
+        if configuration.argument and told
+        else configuration.argument or told
+    )
 
 
 def judged_text(row: Compared) -> str:
@@ -49,18 +53,27 @@ def comparisons_verdict(study: Comparisons) -> VerdictBlock:
     took = units.seconds(best.median_s)
     if best is reference:
         return VerdictBlock(
-            f"Fastest: {name}, {took}", "", None, f"It is what the others are compared with. {worst}.{others}{doubt}",
+            f"Fastest: {name}, {took}",
+            "",
+            None,
+            f"It is what the others are compared with. {worst}.{others}{doubt}",
             "good" if known else "unsure",
         )
     if known and reference.fastest:
         return VerdictBlock(
-            f"Nothing is faster than {of} beyond the noise", "", None,
-            f"The least median is that of {name}, {took}. {worst}.{doubt}", "good",
+            f"Nothing is faster than {of} beyond the noise",
+            "",
+            None,
+            f"The least median is that of {name}, {took}. {worst}.{doubt}",
+            "good",
         )
     times = units.factor(reference.median_s / best.median_s)
     change = units.from_to(reference.median_s, best.median_s)
     return VerdictBlock(
-        f"Fastest: {name}, {times} as fast as {of}", "", None, f"{change}. {worst}.{others}{doubt}",
+        f"Fastest: {name}, {times} as fast as {of}",
+        "",
+        None,
+        f"{change}. {worst}.{others}{doubt}",
         "good" if known else "unsure",
     )
 

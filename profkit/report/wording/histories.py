@@ -68,7 +68,11 @@ def history_notes(study: History) -> list[str]:
         runs = "1 run that failed is" if study.failed == 1 else f"{study.failed} runs that failed are"
         notes.append(f"{runs} left out.")
     if study.others:
-        runs = "1 run of another command is" if study.others == 1 else f"{study.others} runs of other commands are"
+        runs = (
+            "1 run of another command is"
+            if study.others == 1
+            else f"{study.others} runs of other commands are"
+        )
         notes.append(f"{runs} left out: the history is that of the command that ran most often.")
     lacking = [run for run in study.runs if run.cause]
     if lacking:
