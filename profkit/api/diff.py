@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from profkit import model
     from profkit.measure.intervals import Estimate
     from profkit.measure.iterations import IterationNames
-    from profkit.measure.tables import SideTable
+    from profkit.measure.tables import DiffTable, SideTable
     from profkit.report.safety import Masker
     from profkit.verdict.account import Account
     from profkit.verdict.types import Diff as Result
@@ -236,6 +236,18 @@ class Diff(Reported):
         return f"<profkit.Diff {' → '.join(sides)}: {self.verdict.cause}{kind}{times}>"
 
     # For the rooms of profkit -----------------------------------------------------------------------------
+
+    @property
+    def table(self) -> DiffTable:
+        """All functions of both sides, as they were compared; not masked."""
+        return self._result.table
+
+    def said(self, full_paths: bool) -> tuple[str, str]:
+        """Return headline and summary of the verdict, masked unless `full_paths`."""
+        from profkit.report.wording import comparison_block
+
+        block = comparison_block(self._result if full_paths else self._masked)
+        return block.headline, block.summary
 
     def laid_out(
         self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False

@@ -39,6 +39,13 @@ COMMANDS = {
     "verify": Entry(
         "profkit.cli.verify", "verify", "Run an advice against the run as it was: predicted, and measured."
     ),
+    "compare": Entry(
+        "profkit.cli.compare", "compare", "Compare several runs or configurations: one row each."
+    ),
+    "history": Entry(
+        "profkit.cli.history", "history", "Show the trend of a repeated job, and where it changed for good."
+    ),
+    "baseline": Entry("profkit.cli.baseline", "baseline", "Keep runs under a name, to compare others with."),
     "ranks": Entry("profkit.cli.ranks", "ranks", "Compare the processes of one job: stragglers, imbalance."),
     "scaling": Entry(
         "profkit.cli.scaling", "scaling", "Compare runs with different numbers of processes and nodes."

@@ -10,10 +10,13 @@ import click
 import profkit
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import report_options
+from profkit.cli.options import percent, report_options
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from profkit.api.diff import Diff
+    from profkit.cli.destination import Destination
 
 __all__ = ["diff"]
 
@@ -21,15 +24,27 @@ __all__ = ["diff"]
 @click.command(context_settings=CONTEXT)
 @click.argument("baseline", metavar="BASELINE", type=click.Path())
 @click.argument("candidate", metavar="CANDIDATE", type=click.Path())
+@click.argument("further", metavar="", nargs=-1, type=click.Path())
 @report_options
 @click.option(
     "--fail-on",
     metavar="CAUSE[,CAUSE…]",
     help="Exit with 1 if the verdict is one of these; any: whatever makes it slower.",
 )
+@click.option(
+    "--min-slowdown",
+    metavar="PERCENT",
+    help="Exit with 1 only if it is at least this much slower: 5%.  [default with it: --fail-on any]",
+)
+@click.option(
+    "--github",
+    is_flag=True,
+    help="In GitHub Actions: append the report to the step's summary, and note the changed line.",
+)
 def diff(
     baseline: str,
     candidate: str,
+    further: tuple[str, ...],
     output: Path | None,
     format: str | None,
     by: str,
@@ -45,6 +60,8 @@ def diff(
     ticket: bool,
     open_report: bool,
     fail_on: str | None,
+    min_slowdown: str | None,
+    github: bool,
 ) -> None:
     """Explain why one run is slower than another.
 
@@ -56,10 +73,21 @@ def diff(
     from profkit.cli.destination import destination
     from profkit.formats.load import files_of
 
+    if further:
+        from profkit.errors import UsageError
+
+        raise UsageError(
+            f"diff compares two sides, and {2 + len(further)} were given: put quotes around a pattern, or compare "
+            "more than two with profkit compare"
+        )
+
     # Who asks for more rows or for the conditions asks for the report that has them.
     brief = not full and not explain and limit is None
     goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report, brief=brief)
-    causes = _causes(fail_on)
+    least = None if min_slowdown is None else percent(min_slowdown, "min_slowdown")
+    causes = _causes("any" if fail_on is None and least is not None else fail_on)
+    if github:
+        _check_github(goal)
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
     result = profkit.diff(
         baseline,
@@ -73,9 +101,42 @@ def diff(
         calls=goal.drawn,
     )
     goal.write(result, limit=limit, full_paths=full_paths, explain=explain)
-    if result.verdict.cause in causes:
-        say(f"exit status 1: the verdict is {result.verdict.cause}, which --fail-on names")
+    failed = _failed(result, causes, least)
+    if github:
+        from profkit.api.github import annotation, append_summary
+
+        append_summary(result.report("md", limit=limit, full_paths=full_paths, explain=explain))
+        note = annotation(result, failed=failed, full_paths=full_paths)
+        if note:
+            click.echo(note)
+    if failed:
         raise click.exceptions.Exit(1)
+
+
+def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
+    """Whether the exit status is 1, and say why it is or why it is not."""
+    cause, ratio = result.verdict.cause, result.slowdown.value
+    if cause not in causes:
+        return False
+    if least is not None and ratio < 1 + least:
+        bar = f"--min-slowdown is {100 * least:g}%"
+        say(f"exit status 0: the verdict is {cause}, at {ratio:.3f} times the time; {bar}")
+        return False
+    slower = "" if least is None else f", at {ratio:.3f} times the time"
+    say(f"exit status 1: the verdict is {cause}, which --fail-on names{slower}")
+    return True
+
+
+def _check_github(goal: Destination) -> None:
+    """Refuse what cannot be, before anything is read: a workflow command in the middle of JSON is neither."""
+    from profkit.api.github import summary_file
+    from profkit.errors import UsageError
+    from profkit.report.renderers import Markdown, Terminal
+
+    summary_file()
+
+    if goal.output is None and not isinstance(goal.renderer, Terminal | Markdown):
+        raise UsageError("--github prints a line on stdout, beside the report; give -o FILE")
 
 
 def _causes(fail_on: str | None) -> frozenset[str]:

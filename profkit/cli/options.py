@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ __all__ = [
     "FILE",
     "format_option",
     "full_paths_option",
+    "many_runs_options",
+    "percent",
     "process_option",
     "report_options",
     "run_argument",
@@ -163,3 +166,33 @@ def study_options(command: _Command) -> _Command:
     for option in reversed(_STUDY_OPTIONS):
         command = option(command)
     return command
+
+
+#: Of commands that read many runs.
+_MANY_RUNS_OPTIONS = (*_REPORT_OPTIONS[:2], _REPORT_OPTIONS[4], full_paths_option)
+
+
+def many_runs_options(command: _Command) -> _Command:
+    """Give a command the options of a report on many runs."""
+    for option in reversed(_MANY_RUNS_OPTIONS):
+        command = option(command)
+    return command
+
+
+def percent(text: str, parameter: str) -> float:
+    """Read a part that the user gave in percent (``5%``, ``5``), as a part of 1.
+
+    Raises
+    ------
+    UsageError
+        It is no number, or not positive.
+    """
+    try:
+        value = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        from profkit.errors import UsageError
+
+        raise UsageError("give percent, such as 5%", parameter=parameter, value=text)
+    return value

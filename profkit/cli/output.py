@@ -112,7 +112,7 @@ def _color_system() -> str | None:
 def _prints_signs() -> bool:
     """Whether stdout's encoding has the few signs beyond ASCII that reports use."""
     try:
-        "…→–×µ●✗✓█▏·•↑↗↘↓".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        "…→–×µ●✗✓█▁▏·•↑↗↘↓▲".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

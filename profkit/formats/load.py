@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from profkit.errors import FormatError
+from profkit.formats.baselines import named_baseline
 from profkit.formats.pstats_file import read_pstats
 from profkit.model import Job, Machine, Manifest, Neighbours, Notice, Process, ProfileError, Run, RunSet, Sampler, Thread
 from profkit.model.notices import MOST_RANKS, missing_ranks
 
-__all__ = ["files_of", "join_files", "join_ranks", "load_run", "load_side", "ranks_joined"]
+__all__ = ["files_of", "join_files", "join_ranks", "load_run", "load_side", "rank_groups", "ranks_joined"]
 
 # ZIP's end-of-central-directory record: signature, 18 bytes, and a comment whose size is its last field.
 _END_RECORD = b"PK\x05\x06"
@@ -93,7 +94,8 @@ def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
     Parameters
     ----------
     spec
-        A file, a directory (its ``*.prof`` files, not those of directories in it) or a glob.
+        A file, a directory (its ``*.prof`` files, not those of directories in it), a glob, or ``baseline:NAME``
+        (`profkit.formats.baselines`).
     edges
         As in `load_run`.
 
@@ -138,6 +140,9 @@ def files_of(spec: StrPath) -> tuple[list[str], bool]:
         A directory or a pattern holds none; a single file need not exist.
     """
     text = os.fspath(spec)
+    kept = named_baseline(text)
+    if kept is not None:
+        return kept, True
     if os.path.isdir(text):
         found = sorted(glob.glob(os.path.join(glob.escape(text), "*.prof")))
         if not found:
@@ -165,6 +170,11 @@ def ranks_joined(runs: Sequence[Run]) -> list[Run]:
     A batch job often repeats its command under one job identity. Each rank's files, in the order in which
     they were started, then belong to the first, second, … repetition.
     """
+    return [ranks[0] if len(ranks) == 1 else join_ranks(ranks) for ranks in rank_groups(runs)]
+
+
+def rank_groups(runs: Sequence[Run]) -> list[list[Run]]:
+    """Divide files into runs, as `ranks_joined` does; what is no rank is a run of its own."""
     groups: dict[object, list[Run]] = {}
     for i, run in enumerate(runs):
         key: object = i
@@ -173,7 +183,7 @@ def ranks_joined(runs: Sequence[Run]) -> list[Run]:
             # A launcher that names no job still says which rank of how many; the command is then the job.
             key = (job.get("id") or run.manifest.command, job.get("world_size"))
         groups.setdefault(key, []).append(run)
-    result = []
+    result: list[list[Run]] = []
     for group in groups.values():
         repetitions: list[list[Run]] = []
         seen: dict[int | None, int] = {}
@@ -183,7 +193,7 @@ def ranks_joined(runs: Sequence[Run]) -> list[Run]:
             if nth == len(repetitions):
                 repetitions.append([])
             repetitions[nth].append(run)
-        result += [ranks[0] if len(ranks) == 1 else join_ranks(ranks) for ranks in repetitions]
+        result += repetitions
     return result
 
 

@@ -69,6 +69,11 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     ),
     "Profile.source_hash": re.compile(r"[0-9a-f]{0,64}"),
     "Member.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
+    "HistoryRun.started": re.compile(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"
+    ),
+    "Configuration.revision": re.compile(r"[0-9a-f]{7,64}"),
+    "HistoryRun.revision": re.compile(r"[0-9a-f]{7,64}"),
     "git.revision": re.compile(r"[0-9a-f]{7,64}"),
 }
 
@@ -137,6 +142,10 @@ _OWN: Mapping[str, str] = {
     "Size": "origin variable",
     "Crew": "role",
     "Own": "kind",
+    "HistoryRun": "cause kind",
+    "Change": "cause kind",
+    "History": "metric",
+    "Compared": "cause kind",
 }
 
 _RESULTS: Mapping[str, Kind] = {
@@ -203,6 +212,19 @@ _STUDIES: Mapping[str, Kind] = {
     "Member.command": Kind.COMMAND,
     "Member.started": Kind.FORM,
     "Member.projects": Kind.PLACE,
+    "Configuration.argument": Kind.FILE,
+    "Configuration.words": Kind.COMMAND,
+    "Configuration.environment": Kind.ENVIRONMENT,
+    "Configuration.revision": Kind.FORM,
+    "Configuration.host": Kind.HOST,
+    "Compared.files": Kind.FILE,
+    "Compared.named": Kind.FILE,
+    "HistoryRun.files": Kind.FILE,
+    "HistoryRun.started": Kind.FORM,
+    "HistoryRun.command": Kind.COMMAND,
+    "HistoryRun.revision": Kind.FORM,
+    "Change.before_file": Kind.FILE,
+    "Change.after_file": Kind.FILE,
     "RankStudy.slow_host": Kind.HOST,
     "Deviation.range": Kind.NAME,
     "RangeRow.domain": Kind.NAME,

@@ -31,6 +31,9 @@ __all__ = [
     "Section",
     "Step",
     "Table",
+    "Trend",
+    "TrendLine",
+    "TrendMark",
     "VerdictBlock",
     "Waterfall",
     "format_cell",
@@ -199,6 +202,33 @@ class HeatMap:
 
 
 @dataclass(frozen=True, slots=True)
+class TrendLine:
+    """One quantity over the points of a trend: seconds, ``None`` where it is not known."""
+
+    title: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrendMark:
+    """Where the lines of a trend changed for good: from which point on, how that reads, ``bad`` or ``good``."""
+
+    at: int
+    text: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Quantities over repeated runs, under one another; `labels` say when each point was taken."""
+
+    labels: tuple[str, ...]
+    lines: tuple[TrendLine, ...]
+    marks: tuple[TrendMark, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Bullets:
     """A list; items of a list of `commands` are to be pasted and are never wrapped."""
 
@@ -214,7 +244,7 @@ class Note:
     tone: str = ""
 
 
-Block: TypeAlias = "VerdictBlock | Waterfall | HeatMap | Facts | Table | Bullets | Note"
+Block: TypeAlias = "VerdictBlock | Waterfall | HeatMap | Trend | Facts | Table | Bullets | Note"
 
 
 @dataclass(frozen=True, slots=True)

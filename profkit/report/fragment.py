@@ -14,10 +14,12 @@ from profkit.report.document import (
     Column,
     Document,
     Facts,
+    HeatMap,
     Note,
     Row,
     Section,
     Table,
+    Trend,
     VerdictBlock,
     Waterfall,
     format_cell,
@@ -25,7 +27,8 @@ from profkit.report.document import (
 )
 from profkit.report.drawing import spans, waterfall_rows
 from profkit.report.markup import element, escape
-from profkit.report.text import shorten_middle, unbroken
+from profkit.report.text import pad, shorten_middle, unbroken
+from profkit.report.trends import sparks
 
 __all__ = ["fragment", "table_markup"]
 
@@ -39,6 +42,8 @@ MOST_ROWS = 10
 MOST_CELL = 120
 #: Columns of a table; those of the greatest priority go first.
 MOST_COLUMNS = 7
+#: Columns of a trend.
+_TREND_COLUMNS = 80
 
 _FRAME = "border-left:4px solid {};padding:2px 0 2px 12px;margin:4px 0 8px"
 _TABLE = "border-collapse:collapse;font-size:90%;margin:2px 0 8px"
@@ -95,6 +100,16 @@ def _block(block: Block) -> str:
         return _waterfall(block)
     if isinstance(block, Table):
         return _table(block)
+    if isinstance(block, HeatMap):
+        columns = (Column(block.corner), *(Column(name, "pid") for name in block.columns))
+        rows = tuple(
+            Row((title, *(f"● {cell.text}" if cell.marked else cell.text for cell in cells)))
+            for title, cells in block.rows
+        )
+        note = element("p", escape(unbroken(block.note)), style=_MUTED) if block.note else ""
+        return table_markup(columns, rows) + note
+    if isinstance(block, Trend):
+        return _trend(block)
     if isinstance(block, Facts):
         rows = tuple(Row((label, value)) for label, value in block.items)
         return table_markup((Column(""), Column("")), rows)
@@ -147,6 +162,15 @@ def _waterfall(block: Waterfall) -> str:
         )
     note = element("p", escape(unbroken(block.note)), style=_MUTED) if block.note else ""
     return _wide(element("table", element("tbody", *rows), style=_TABLE)) + note
+
+
+def _trend(block: Trend) -> str:
+    drawn, pointers = sparks(block, _TREND_COLUMNS)
+    titles = max(len(spark.title) for spark in drawn)
+    lines = [f"{pad(spark.title, titles)}  {spark.signs}  {spark.reach}" for spark in drawn]
+    lines += [" " * (titles + 2) + pointers] if pointers else []
+    note = element("p", escape(unbroken(block.note)), style=_MUTED) if block.note else ""
+    return element("pre", escape("\n".join(lines)), style="margin:2px 0 8px;line-height:1.2") + note
 
 
 def _wide(table: str) -> str:

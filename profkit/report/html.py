@@ -31,6 +31,7 @@ from profkit.report.document import (
     Row,
     Section,
     Table,
+    Trend,
     VerdictBlock,
     Waterfall,
     format_cell,
@@ -56,10 +57,11 @@ from profkit.report.htmlfigures import (
 from profkit.report.markup import element, escape
 from profkit.report.pagedata import page_json
 from profkit.report.text import unbroken
+from profkit.report.trends import TREND_WIDTH, trend_drawing, trend_height, trend_text
 
 __all__ = ["render"]
 
-_STYLES = ("colours.css", "page.css", "slopes.css", "heat.css", "figures.css", "flame.css")
+_STYLES = ("colours.css", "page.css", "slopes.css", "heat.css", "trend.css", "figures.css", "flame.css")
 _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeline.js", "page.js")
 #: What stands before the headline, so that good and bad do not differ by colour alone.
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
@@ -327,6 +329,8 @@ def _block(block: Block) -> str:
         return _waterfall(block)
     if isinstance(block, HeatMap):
         return _heat_map(block)
+    if isinstance(block, Trend):
+        return _trend(block)
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Facts):
@@ -413,6 +417,19 @@ def _heat_map(block: HeatMap) -> str:
     body = element("table", element("thead", head), element("tbody", *rows), class_="heat")
     note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
     return element("div", body, class_="wide", tabindex=0, role="region", aria_label="heat map") + note
+
+
+def _trend(block: Trend) -> str:
+    picture = element(
+        "svg",
+        trend_drawing(block),
+        viewBox=f"0 0 {TREND_WIDTH:g} {trend_height(block):g}",
+        role="img",
+        aria_label=trend_text(block),
+        class_="trend",
+    )
+    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
+    return element("div", picture, class_="wide", tabindex=0, role="region", aria_label="trend") + note
 
 
 def _heat_cell(cell: HeatCell) -> str:

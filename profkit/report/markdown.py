@@ -24,13 +24,15 @@ from profkit.report.document import (
     Row,
     Section,
     Table,
+    Trend,
     VerdictBlock,
     Waterfall,
     format_cell,
     is_numeric,
 )
 from profkit.report.drawing import waterfall_rows
-from profkit.report.text import shorten_middle
+from profkit.report.text import pad, shorten_middle
+from profkit.report.trends import sparks
 
 __all__ = ["MAX_BYTES", "render"]
 
@@ -70,6 +72,8 @@ _BREAK = "<span></span>"
 _FENCE = re.compile(r"^`{3,}", re.MULTILINE)
 #: Characters of one command that are shown; whoever runs it needs all of it, and has it elsewhere.
 MOST_COMMAND = 2_000
+#: Columns of a trend: what a comment shows without a scroll bar.
+_TREND_COLUMNS = 60
 _DRAWN = frozenset({"bar", "slope"})
 
 
@@ -185,6 +189,8 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
         yield from _waterfall(block)
     elif isinstance(block, HeatMap):
         yield from _heat_map(block)
+    elif isinstance(block, Trend):
+        yield from _trend(block)
     elif isinstance(block, Table):
         yield from _table(block, cell, folded=folded)
     elif isinstance(block, Facts):
@@ -223,6 +229,26 @@ def _heat_map(block: HeatMap) -> Iterator[str]:
     if block.note:
         yield ""
         yield _prose(block.note)
+
+
+def _trend(block: Trend) -> Iterator[str]:
+    """Lines of signs under one another, as a block of code: there every sign is as wide as the others."""
+    drawn, pointers = sparks(block, _TREND_COLUMNS)
+    titles = max(len(spark.title) for spark in drawn)
+    columns = len(drawn[0].signs)
+    yield "```text"
+    for spark in drawn:
+        yield f"{pad(spark.title, titles)}  {spark.signs}  {spark.reach}"
+    if pointers:
+        yield " " * (titles + 2) + pointers
+    ends = (block.labels[0], block.labels[-1])
+    yield " " * (titles + 2) + (
+        " – ".join(ends) if sum(map(len, ends)) >= columns else pad(ends[0], columns - len(ends[1])) + ends[1]
+    )
+    yield "```"
+    if block.note:
+        yield ""
+        yield _line(block.note)
 
 
 def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:

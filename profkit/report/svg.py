@@ -14,6 +14,7 @@ from profkit.report.document import (
     Document,
     Facts,
     Table,
+    Trend,
     VerdictBlock,
     Waterfall,
     format_cell,
@@ -32,6 +33,7 @@ from profkit.report.drawing import (
 from profkit.report.figures import Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import shorten_middle, wrap_some
+from profkit.report.trends import trend_drawing, trend_height, trend_text
 from profkit.report.units import UNKNOWN
 
 __all__ = ["render"]
@@ -47,7 +49,7 @@ _WIDE, _NARROW = 112, 62
 _INDENT = 78.0
 #: Functions that a run without a verdict shows.
 _MOST_BARS = 12
-_STYLES = ("colours.css", "picture.css", "slopes.css", "waterfall.css")
+_STYLES = ("colours.css", "picture.css", "slopes.css", "waterfall.css", "trend.css")
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 
 
@@ -81,6 +83,9 @@ def render(document: Document) -> str:
     said = "" if verdict is None else verdict.summary
     drawn = _first(document, Waterfall)
     shown = "" if drawn is None else waterfall_text(drawn)
+    trend = _first(document, Trend)
+    if trend is not None:
+        shown = trend_text(trend)
     ranks = slopes_text(slopes) if slopes is not None else ""
     description = " ".join(filter(None, (said, shown, ranks)))
     return (
@@ -167,12 +172,15 @@ def _rounded(height: float) -> str:
 
 
 def _account(document: Document) -> _Part:
-    """The waterfall from one wall to the other."""
+    """The waterfall from one wall to the other, or the trend of many runs."""
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Waterfall):
                 heading = element("text", escape(section.title), x=0, y=14, class_="heading")
                 return _Part(heading + _at(0, 28, waterfall_drawing(block)), 28 + waterfall_height(block))
+            if isinstance(block, Trend):
+                heading = element("text", escape(section.title), x=0, y=14, class_="heading")
+                return _Part(heading + _at(0, 28, trend_drawing(block)), 28 + trend_height(block))
     return _Part("", 0.0)
 
 

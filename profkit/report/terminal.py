@@ -19,12 +19,14 @@ from profkit.report.document import (
     Note,
     Section,
     Table,
+    Trend,
     VerdictBlock,
     Waterfall,
 )
 from profkit.report.drawing import spans, waterfall_rows
 from profkit.report.layout import MOST_LINES, Line, Span, table_lines
 from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
+from profkit.report.trends import sparks
 
 __all__ = ["MIN_WIDTH", "render"]
 
@@ -67,6 +69,8 @@ _ASCII = str.maketrans(
         "“": '"',
         "”": '"',
         "─": "-",
+        "▲": "^",
+        **dict(zip("▁▂▃▄▅▆▇", "_.-=+*%", strict=True)),
     }
 )
 
@@ -168,6 +172,8 @@ def _section(section: Section, width: int, lines: list[Line]) -> bool:
             lines.extend(_waterfall(block, width))
         elif isinstance(block, HeatMap):
             lines.extend(_heat_map(block, width))
+        elif isinstance(block, Trend):
+            lines.extend(_trend(block, width))
         elif isinstance(block, Table):
             rows, cut = table_lines(block, width)
             shortened |= cut
@@ -259,6 +265,30 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
         notes.append(f"{len(block.columns) - shown} columns did not fit.")
     if notes:
         yield from _prose(" ".join(notes), width, "dim", "  ")
+
+
+def _trend(block: Trend, width: int) -> Iterator[Line]:
+    """A line of signs for each quantity, and under them where they changed."""
+    titles = max(cell_width(line.title) for line in block.lines)
+    drawn, pointers = sparks(block, width)
+    reach = max(cell_width(spark.reach) for spark in drawn)
+    drawn, pointers = sparks(block, max(8, width - titles - reach - 6))
+    for number, spark in enumerate(drawn):
+        yield [
+            ("  " + pad(spark.title, titles) + "  ", "dim" if number else ""),
+            (spark.signs, "dim" if number else "bold"),
+            ("  " + spark.reach, "dim"),
+        ]
+    if pointers:
+        yield [(" " * (titles + 4) + pointers, "bold")]
+    columns = len(drawn[0].signs)
+    first, last = block.labels[0], block.labels[-1]
+    if len(block.labels) > 1 and cell_width(first) + cell_width(last) < columns:
+        yield [(" " * (titles + 4) + pad(first, columns - cell_width(last)) + last, "dim")]
+    else:
+        yield [(" " * (titles + 4) + (f"{first} – {last}" if len(block.labels) > 1 else first), "dim")]
+    if block.note:
+        yield from _prose(block.note, width, "dim", "  ")
 
 
 def _marked(cell: HeatCell) -> str:

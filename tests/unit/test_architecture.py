@@ -161,6 +161,7 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
         "optuna",
         "pynvml",
         "snakeviz",
+        "pytest",
         "tornado",
     }
 

@@ -1,0 +1,275 @@
+"""One gated test: both revisions run it in processes of their own, in turn, and the gate decides.
+
+Imported by the plugin when ``--profkit`` is given, and by nothing else: the plugin itself must cost nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.api.diff import diff
+from profkit.capture.stopwatch import Reading
+from profkit.errors import ProfkitError
+from profkit.model import PROJECT
+from profkit.study.gate import BASELINE, CANDIDATE, Gated, gate
+from profkit.study.revisions import checked_out, top_of
+
+__all__ = ["Baselines", "Outcome", "RefusedError", "Test"]
+
+#: The variable that makes the plugin of a run measure one test and write what it took.
+TASK = "PROFKIT_TEST_TASK"
+#: Runs of each side that are captured to find the cause.
+CAPTURED = 3
+#: Seconds after which a run is ended.
+LONGEST_S = 600.0
+#: Causes that a slow-down in runs that take turns can have. Neighbours and the machine are the same for both sides.
+_CAUSES = ("code-change", "workload-change", "data-starvation", "blocked")
+
+
+class RefusedError(ProfkitError):
+    """A test has no baseline: it does not pass there, or it cannot be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test that is gated.
+
+    Attributes
+    ----------
+    name
+        Its node id, relative to `root`.
+    file
+        Where it is.
+    root
+        pytest's root directory.
+    least
+        The slow-down (1) that is to be found.
+    calls
+        How often one run calls it.
+    """
+
+    name: str
+    file: Path
+    root: Path
+    least: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a gate says of a test.
+
+    Attributes
+    ----------
+    gated
+        What was measured.
+    cause
+        Why it is slower, empty where it is not.
+    summary
+        That in a sentence.
+    """
+
+    gated: Gated
+    cause: str = ""
+    summary: str = ""
+
+
+class Baselines:
+    """Where tests are run: the tree as it is, and the baseline beside it, checked out when it is first needed.
+
+    Parameters
+    ----------
+    baseline
+        A revision, or a directory that holds another checkout.
+    options
+        Words for pytest that each run needs, such as those that name its plugins.
+    """
+
+    def __init__(self, baseline: str, options: Sequence[str] = ()) -> None:
+        self.baseline = baseline
+        self._options = tuple(options)
+        self._open = contextlib.ExitStack()
+        self._tree: Path | None = None
+        self._top: Path | None = None
+
+    def close(self) -> None:
+        """Remove what was checked out."""
+        self._open.close()
+
+    def _trees(self, root: Path) -> tuple[Path, Path]:
+        """Return the top of the present tree, and of the baseline's."""
+        if self._tree is None or self._top is None:
+            if os.path.isdir(self.baseline):
+                self._top, self._tree = root, Path(os.path.realpath(self.baseline))
+            else:
+                self._top = top_of(root)
+                self._tree = self._open.enter_context(checked_out(self._top, self.baseline))
+        return self._top, self._tree
+
+    def judge(self, test: Test) -> Outcome:
+        """Run a test on both sides, and say whether it became slower.
+
+        Raises
+        ------
+        RefusedError
+            It does not pass on one of the sides, or a side cannot be run.
+        ProfkitError
+            The baseline cannot be checked out.
+        """
+        top, tree = self._trees(test.root)
+        with _alone(), tempfile.TemporaryDirectory(prefix="profkit-gate-") as work:
+            runner = _Runner(test, top, tree, Path(work), self._options, self.baseline)
+            for side in (BASELINE, CANDIDATE):
+                runner.run(side, 0)  # compiles, fills the page cache, and shows whether it passes
+            gated = gate(runner.run, test.least)
+            if gated.decision.outcome != "slower":
+                return Outcome(gated)
+            cause, summary = runner.cause()
+            return Outcome(gated, cause, summary)
+
+
+class _Runner:
+    """Runs one test in processes of its own."""
+
+    def __init__(
+        self, test: Test, top: Path, tree: Path, work: Path, options: tuple[str, ...], baseline: str
+    ) -> None:
+        self._test = test
+        self._top, self._tree, self._work = top, tree, work
+        self._options = options
+        self._name = baseline
+        # The same test on both sides: what is compared is the code that it tests.
+        copy = tree / test.file.relative_to(top)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(test.file, copy)
+        self._imported = _import_roots(top)
+
+    def run(self, side: str, number: int) -> list[Reading]:
+        """Run a side once and return its calls."""
+        return self._started(side, number, "")
+
+    def cause(self) -> tuple[str, str]:
+        """Capture some runs of both sides, and return why the candidate is slower, and that in a sentence."""
+        files: dict[str, list[str | os.PathLike[str]]] = {BASELINE: [], CANDIDATE: []}
+        for number in range(CAPTURED):
+            for side in (BASELINE, CANDIDATE):
+                path = self._work / f"{side}-{number}.prof"
+                self._started(side, number, str(path))
+                files[side].append(path)
+        found = diff(files[BASELINE], files[CANDIDATE])
+        _, summary = found.said(False)
+        if found.verdict.cause in _CAUSES:
+            return found.verdict.cause, summary
+        table = found.table
+        changed = [
+            table.name[row]
+            for row, key in enumerate(table.keys)
+            if key.root == PROJECT and table.same_source[row] is False
+        ]
+        if changed:
+            return "code-change", f"The source of {changed[0]} changed."
+        return "inconclusive", ""
+
+    def _started(self, side: str, number: int, profile: str) -> list[Reading]:
+        test = self._test
+        base = self._tree if side == BASELINE else self._top
+        root = base / test.root.relative_to(self._top)
+        result = self._work / "result.json"
+        result.unlink(missing_ok=True)
+        task = {
+            "name": test.name,
+            "calls": 1 if profile else test.calls,
+            "result": str(result),
+            "profile": profile,
+            "foreign": str(self._top) if side == BASELINE else "",
+        }
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(root)]
+        words += [*self._options, test.name]
+        done = subprocess.run(
+            words,
+            cwd=root,
+            env=self._environment(base, number, task),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LONGEST_S,
+            check=False,
+        )
+        try:
+            said = json.loads(result.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            last = (done.stdout + done.stderr).strip().splitlines()[-1:]
+            raise RefusedError(
+                f"{self._where(side)}: the test cannot be run: {' '.join(last)}; try {shlex.join(words)} in {root}"
+            ) from None
+        if said["strays"]:
+            raise RefusedError(
+                f"{self._where(side)}: {said['strays'][0]} is imported from the present tree, not from the baseline: "
+                "put the directory that it is imported from into pytest's pythonpath"
+            )
+        if not said["calls"]:
+            raise RefusedError(f"{self._where(side)}: the test does not pass: {said['problem']}")
+        return [Reading(**call) for call in said["calls"]]
+
+    def _where(self, side: str) -> str:
+        return f"at the baseline {self._name}" if side == BASELINE else "in the present tree"
+
+    def _environment(self, base: Path, number: int, task: Mapping[str, object]) -> dict[str, str]:
+        paths = [str(base / path) for path in self._imported]
+        paths += [path for path in [os.environ.get("PYTHONPATH", "")] if path]
+        own = {
+            TASK: json.dumps(task),
+            "PYTHONPATH": os.pathsep.join(paths),
+            # Another order of sets for each pair, and the same for both sides.
+            "PYTHONHASHSEED": str(1000 + number),
+        }
+        dropped = (
+            "PYTEST_XDIST_WORKER",
+            "PYTEST_XDIST_WORKER_COUNT",
+            "PYTEST_CURRENT_TEST",
+            "PYTEST_ADDOPTS",
+        )
+        return {name: value for name, value in {**os.environ, **own}.items() if name not in dropped}
+
+
+def _import_roots(top: Path) -> list[Path]:
+    """Return the directories of a tree that modules were imported from, relative to it: they are so in each tree."""
+    base = os.path.realpath(top)
+    found: dict[Path, None] = {}
+    places = [path for path in sys.path if path]
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and "." not in name:
+            directory = os.path.dirname(os.path.realpath(file))
+            is_package = os.path.basename(file).startswith("__init__.")
+            places.append(os.path.dirname(directory) if is_package else directory)
+    prefixes = {os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix)}
+    for place in map(os.path.realpath, places):
+        inside = os.path.isdir(place) and os.path.commonpath((base, place)) == base
+        if inside and not any(os.path.commonpath((prefix, place)) == prefix for prefix in prefixes):
+            found[Path(place).relative_to(base)] = None
+    return list(found)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Let one gate at a time measure: those of another worker of pytest-xdist would be neighbours."""
+    path = Path(tempfile.gettempdir()) / f"profkit-gate-{os.getuid() if hasattr(os, 'getuid') else 0}.lock"
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            file = stack.enter_context(open(path, "ab"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,260 @@
+"""The plugin of pytest: ``--profkit`` gates the tests that ``@pytest.mark.profkit`` marks.
+
+pytest imports this module whenever profkit is installed. So it imports nothing but pytest until ``--profkit`` is
+given, or this process is one of those that a gate starts to run one test.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from profkit.api.pytest_gate import Baselines, Outcome, Test
+
+__all__: list[str] = []
+
+_TASK = "PROFKIT_TEST_TASK"
+_MARK = "profkit"
+#: What a marker may say, with what it means where it says nothing.
+_DEFAULTS: dict[str, Any] = {"min_slowdown": 1.05, "fail_on": "any", "calls": 3}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("profkit", "profkit: tests that must not become slower")
+    group.addoption(
+        "--profkit",
+        action="store_true",
+        help="run tests marked with profkit at the baseline too, in turn, and fail those that are slower",
+    )
+    group.addoption(
+        "--profkit-baseline",
+        metavar="REVISION|DIR",
+        help="a Git revision, or a directory with another checkout (default: profkit_baseline of the ini, else HEAD)",
+    )
+    parser.addini("profkit_baseline", "what tests marked with profkit are compared with", default="HEAD")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and what works where it is asked for."""
+    config.addinivalue_line(
+        "markers",
+        "profkit(min_slowdown=1.05, fail_on='any', calls=3): with --profkit, must not be slower than at the baseline",
+    )
+    task = os.environ.get(_TASK)
+    if task:
+        config.pluginmanager.register(_Worker(json.loads(task)), "profkit-worker")
+    elif config.getoption("--profkit"):
+        baseline = config.getoption("--profkit-baseline") or config.getini("profkit_baseline")
+        config.pluginmanager.register(_Gates(config, baseline), "profkit-gates")
+
+
+def _asked(item: pytest.Item) -> dict[str, Any] | None:
+    """Return what the marker of a test says; ``None`` without one.
+
+    Raises
+    ------
+    pytest.UsageError
+        It says something that cannot be.
+    """
+    mark = item.get_closest_marker(_MARK)
+    if mark is None:
+        return None
+    unknown = set(mark.kwargs) - set(_DEFAULTS)
+    if mark.args or unknown:
+        raise pytest.UsageError(
+            f"{item.nodeid}: @pytest.mark.profkit takes {', '.join(_DEFAULTS)} by name, not {(*mark.args, *unknown)}"
+        )
+    found = {**_DEFAULTS, **mark.kwargs}
+    if not isinstance(found["min_slowdown"], (int, float)) or not found["min_slowdown"] > 1:
+        raise pytest.UsageError(f"{item.nodeid}: min_slowdown is a factor above 1, such as 1.05")
+    if not isinstance(found["calls"], int) or found["calls"] < 1:
+        raise pytest.UsageError(f"{item.nodeid}: calls is a number from 1 on")
+    return found
+
+
+class _Gates:
+    """In the user's pytest: gates marked tests when they have passed."""
+
+    def __init__(self, config: pytest.Config, baseline: str) -> None:
+        from profkit.verdict.types import CAUSES
+
+        self._config = config
+        self._baseline = baseline
+        self._causes = CAUSES
+        self._baselines: Baselines | None = None
+        self._lines: list[str] = []
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Find wrong markers before any test runs."""
+        for item in items:
+            asked = _asked(item)
+            for cause in _named(asked["fail_on"]) if asked else ():
+                if cause not in (*self._causes, "any"):
+                    raise pytest.UsageError(
+                        f"{item.nodeid}: fail_on={cause!r} is no cause; they are any, {', '.join(self._causes)}"
+                    )
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        """Gate a test behind its own run."""
+        outcome = yield
+        asked = _asked(item)
+        if asked is None or outcome.excinfo is not None:
+            return
+        message = self._gated(item, asked)
+        if message:
+            try:
+                pytest.fail(message, pytrace=False)
+            except BaseException as failure:
+                outcome.force_exception(failure)
+
+    def _gated(self, item: pytest.Item, asked: dict[str, Any]) -> str:
+        """Gate a test, and return why it fails; empty where it does not."""
+        from profkit.api.pytest_gate import Baselines, RefusedError, Test
+        from profkit.errors import ProfkitError
+
+        if self._baselines is None:
+            self._baselines = Baselines(self._baseline, ("-p", "profkit"))
+        test = Test(
+            item.nodeid, item.path, self._config.rootpath, float(asked["min_slowdown"]) - 1, asked["calls"]
+        )
+        try:
+            outcome = self._baselines.judge(test)
+        except RefusedError as refused:
+            self._say(item, f"not compared: {refused}")
+            return ""
+        except ProfkitError as error:
+            return f"profkit: {error}"
+        said, failed = _said(test, outcome, asked["fail_on"], self._baseline)
+        self._say(item, said)
+        return f"profkit: {said}" if failed else ""
+
+    def _say(self, item: pytest.Item, line: str) -> None:
+        said = f"{item.nodeid}: {line}"
+        self._lines.append(said)
+        # With pytest-xdist, reports are what reaches the process that prints.
+        item.user_properties.append(("profkit", said))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """List what every gate found."""
+        lines = self._lines or [
+            value
+            for reports in terminalreporter.stats.values()
+            for report in reports
+            for name, value in getattr(report, "user_properties", ())
+            if name == "profkit" and report.when == "call"
+        ]
+        if lines:
+            terminalreporter.section("profkit")
+            for line in lines:
+                terminalreporter.write_line(line)
+
+    def pytest_unconfigure(self) -> None:
+        """Remove what was checked out."""
+        if self._baselines is not None:
+            self._baselines.close()
+
+
+def _named(fail_on: Any) -> tuple[str, ...]:
+    return (fail_on,) if isinstance(fail_on, str) else tuple(fail_on)
+
+
+def _said(test: Test, outcome: Outcome, fail_on: Any, baseline: str) -> tuple[str, bool]:
+    """Return what a gate found in a sentence, and whether the test fails."""
+    decision, repeated = outcome.gated.decision, outcome.gated.repeated
+    more = f", {repeated} repeated" if repeated else ""
+    measured = (
+        f"{decision.ratio:.3f} times the time at {baseline} [{decision.low:.3f}, {decision.high:.3f}], "
+        f"{decision.pairs} pairs of runs{more}"
+    )
+    if decision.outcome == "no-slower":
+        return f"no slower: {measured}", False
+    if decision.outcome == "undecided":
+        return f"not shown to be slower, and the noise hides {100 * test.least:g} %: {measured}", False
+    why = f"{outcome.cause}. {outcome.summary}".strip()
+    named = _named(fail_on)
+    if "any" in named or outcome.cause in named:
+        return f"slower by {100 * test.least:g} % or about that: {measured}: {why}", True
+    return f"slower, and not for {' or '.join(named)}: {measured}: {why}", False
+
+
+class _Worker:
+    """In a process that a gate has started: runs one test, and writes what its calls took."""
+
+    def __init__(self, task: dict[str, Any]) -> None:
+        self._task = task
+        self._inside = False
+        self._calls: list[dict[str, Any]] = []
+        self._problem = ""
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
+        """Measure the calls of the test; the first is pytest's own, and the others are made here."""
+        if self._inside:
+            yield
+            return
+        from profkit.capture.stopwatch import Stopwatch
+
+        gc.collect()
+        if self._task["profile"]:
+            from profkit.capture.block import Block
+
+            with Block(self._task["profile"], charged=False):
+                watch = Stopwatch()
+                outcome = yield
+                reading = watch.stop()
+        else:
+            watch = Stopwatch()
+            outcome = yield
+            reading = watch.stop()
+        if outcome.excinfo is not None:
+            return
+        readings = [reading]
+        self._inside = True
+        for _ in range(self._task["calls"] - 1):
+            gc.collect()
+            watch = Stopwatch()
+            try:
+                pyfuncitem.ihook.pytest_pyfunc_call(pyfuncitem=pyfuncitem)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt | SystemExit):
+                    raise
+                break  # it cannot be called twice: its first call counts
+            readings.append(watch.stop())
+        from dataclasses import asdict
+
+        self._calls = [asdict(reading) for reading in readings]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep why a test did not pass."""
+        if not report.passed:
+            self._problem = str(getattr(report.longrepr, "reprcrash", None) or report.outcome)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write what was measured."""
+        said = {"calls": self._calls, "problem": self._problem or "it did not run", "strays": self._strays()}
+        with open(self._task["result"], "w", encoding="utf-8") as file:
+            json.dump(said, file)
+
+    def _strays(self) -> list[str]:
+        """Name modules that come from the tree that this run is compared with."""
+        foreign = self._task["foreign"]
+        if not foreign:
+            return []
+        base = os.path.realpath(foreign) + os.sep
+        environment = os.path.realpath(sys.prefix) + os.sep
+        found = []
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            path = os.path.realpath(file) if file else ""
+            if path.startswith(base) and not path.startswith(environment):
+                found.append(name)
+        return sorted(found)

@@ -1,0 +1,98 @@
+"""``profkit baseline``: runs under a name, to compare others with."""
+
+from __future__ import annotations
+
+import click
+
+from profkit.cli import say
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["baseline"]
+
+_directory = click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    type=FILE,
+    help="Where baselines are kept.  [default: PROFKIT_BASELINES, else .profkit/baselines of the project]",
+)
+
+
+@click.group(context_settings=CONTEXT)
+def baseline() -> None:
+    """Keep runs under a name, to compare others with.
+
+    Wherever a command takes a run, baseline:NAME stands for the runs that were saved under a name, and baseline: for
+    those of the name in use.
+    """
+
+
+@baseline.command(context_settings=CONTEXT)
+@click.argument("name", metavar="NAME")
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True, type=click.Path())
+@_directory
+def save(name: str, runs: tuple[str, ...], directory: Path | None) -> None:
+    """Save copies of runs under NAME; what had the name is replaced.
+
+    RUN is a run file, or a directory or quoted pattern of them.
+    """
+    from profkit.formats.baselines import store_of
+    from profkit.formats.load import files_of, load_run
+
+    files = list(dict.fromkeys(file for run in runs for file in files_of(run)[0]))
+    for file in files:
+        load_run(file, edges=False)  # what cannot be read is no baseline
+    store = store_of(directory)
+    found = store.save(name, files)
+    say(f"baseline {name}: {_runs(len(found.files))} in {store.directory}")
+
+
+@baseline.command(context_settings=CONTEXT)
+@click.argument("name", metavar="NAME")
+@_directory
+def use(name: str, directory: Path | None) -> None:
+    """Make NAME the baseline that "baseline:" alone stands for."""
+    from profkit.formats.baselines import store_of
+
+    found = store_of(directory).use(name)
+    say(f"baseline: is now {name} ({_runs(len(found.files))})")
+
+
+@baseline.command("list", context_settings=CONTEXT)
+@_directory
+def listed(directory: Path | None) -> None:
+    """List the baselines, one line each; * is the one in use."""
+    from profkit.cli import printable
+    from profkit.errors import FormatError
+    from profkit.formats.baselines import store_of
+
+    store = store_of(directory)
+    for name in store.names():
+        try:
+            found = store.read(name)
+        except FormatError as error:
+            click.echo(f"  {name}  {printable(str(error))}")
+            continue
+        sources = ", ".join(found.sources[:3]) + (", …" if len(found.sources) > 3 else "")
+        sign = "*" if found.used else " "
+        click.echo(printable(f"{sign} {name}  {found.saved}  {_runs(len(found.files))}  {sources}"))
+
+
+@baseline.command(context_settings=CONTEXT)
+@click.argument("name", metavar="NAME")
+@_directory
+def remove(name: str, directory: Path | None) -> None:
+    """Remove a baseline, and the copies that no other baseline has."""
+    from profkit.formats.baselines import store_of
+
+    store_of(directory).remove(name)
+    say(f"baseline {name} is removed")
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

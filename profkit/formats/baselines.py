@@ -1,0 +1,271 @@
+"""Runs that are kept under a name, to compare others with: ``.profkit/baselines`` of a project.
+
+A run file is stored once, under the hash of its bytes, and a baseline is a small file that lists some of them: it is
+replaced in one step, so that no reader sees half of a baseline, and two that are saved at once do not mix. Runs that
+no baseline lists any more are removed under a lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.errors import FormatError, UsageError
+from profkit.formats.atomic import replacing
+
+__all__ = ["PREFIX", "Baseline", "Store", "named_baseline", "store_of"]
+
+#: What stands before a name where runs are named: ``baseline:main``; alone, it is the baseline in use.
+PREFIX = "baseline:"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SCHEMA = "profkit.baseline/1"
+#: Greatest size of a list: 10 000 runs.
+_MOST_BYTES = 2_000_000
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Some runs under a name.
+
+    Attributes
+    ----------
+    name
+        Letters, digits, ``.``, ``_`` and ``-``.
+    saved
+        UTC, ISO 8601.
+    files
+        Where its runs are.
+    sources
+        Base names of the files that they were saved from.
+    used
+        Whether it is the baseline in use.
+    """
+
+    name: str
+    saved: str
+    files: tuple[str, ...]
+    sources: tuple[str, ...]
+    used: bool
+
+
+def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
+    """Return the store of baselines.
+
+    Parameters
+    ----------
+    directory
+        Where it is. By default ``PROFKIT_BASELINES``, else ``.profkit/baselines`` of the nearest directory upwards
+        that has one, else of the nearest that is a repository of Git, else of the working directory.
+    """
+    chosen = directory or os.environ.get("PROFKIT_BASELINES")
+    if chosen:
+        return Store(Path(chosen))
+    here = Path.cwd()
+    for mark in (".profkit/baselines", ".git"):
+        for place in (here, *here.parents):
+            if (place / mark).exists():
+                return Store(place / ".profkit" / "baselines")
+    return Store(here / ".profkit" / "baselines")
+
+
+def named_baseline(text: str) -> list[str] | None:
+    """Return the files of ``baseline:NAME``; ``None`` for any other text.
+
+    Raises
+    ------
+    UsageError
+        There is no such baseline, or none is in use.
+    FormatError
+        Its list is damaged.
+    """
+    if not text.startswith(PREFIX):
+        return None
+    return list(store_of().read(text[len(PREFIX) :]).files)
+
+
+class Store:
+    """A directory of baselines."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def save(self, name: str, files: Sequence[str | os.PathLike[str]]) -> Baseline:
+        """Keep copies of run files under a name; what had the name is replaced.
+
+        Raises
+        ------
+        UsageError
+            The name cannot be one, or the store cannot be written.
+        """
+        path = self._list(name)
+        try:
+            self._runs.mkdir(parents=True, exist_ok=True)
+            with self._locked():
+                kept = [self._copied(Path(file)) for file in files]
+                document = {
+                    "schema": _SCHEMA,
+                    "saved": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                    "runs": [
+                        {"sha256": digest, "source": os.path.basename(os.fspath(file))}
+                        for digest, file in zip(kept, files, strict=True)
+                    ],
+                }
+                _write(path, json.dumps(document, indent=1) + "\n")
+                self._forget()
+        except OSError as error:
+            raise _unwritable(self.directory, error) from error
+        return self.read(name)
+
+    def use(self, name: str) -> Baseline:
+        """Make a baseline the one that ``baseline:`` alone names.
+
+        Raises
+        ------
+        UsageError
+            There is none of that name, or the store cannot be written.
+        """
+        found = self.read(name)
+        try:
+            _write(self._used_file, name + "\n")
+        except OSError as error:
+            raise _unwritable(self.directory, error) from error
+        return found
+
+    def remove(self, name: str) -> None:
+        """Remove a baseline, and the runs that no other has.
+
+        Raises
+        ------
+        UsageError
+            There is none of that name, or the store cannot be written.
+        """
+        self.read(name)
+        try:
+            with self._locked():
+                self._list(name).unlink(missing_ok=True)
+                if self.used() == name:
+                    self._used_file.unlink(missing_ok=True)
+                self._forget()
+        except OSError as error:
+            raise _unwritable(self.directory, error) from error
+
+    def used(self) -> str:
+        """Return the name of the baseline in use, empty without one."""
+        try:
+            with open(self._used_file, "rb") as file:
+                name = file.read(200).decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+        return name if _NAME.fullmatch(name) else ""
+
+    def names(self) -> list[str]:
+        """Return the names of all baselines, in alphabetical order."""
+        return sorted(path.stem for path in self.directory.glob("*.json") if _NAME.fullmatch(path.stem))
+
+    def read(self, name: str) -> Baseline:
+        """Return a baseline; the one in use for an empty name.
+
+        Raises
+        ------
+        UsageError
+            There is none of that name, or none is in use.
+        FormatError
+            Its list is damaged, or a run is missing.
+        """
+        used = self.used()
+        name = name or used
+        if not name:
+            raise UsageError(
+                f"{PREFIX}: no baseline is in use; name one, or choose one with profkit baseline use NAME"
+            )
+        path = self._list(name)
+        try:
+            with open(path, "rb") as file:
+                document = json.loads(file.read(_MOST_BYTES))
+            runs = [(str(run["sha256"]), str(run["source"])) for run in document["runs"]]
+            if document["schema"] != _SCHEMA or not all(_HASH.fullmatch(digest) for digest, _ in runs):
+                raise ValueError
+            saved = str(document["saved"])
+        except FileNotFoundError:
+            known = ", ".join(self.names()) or "none"
+            raise UsageError(
+                f"{PREFIX}{name}: there is no such baseline in {self.directory} (there: {known})"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError):
+            raise FormatError(path, "is no list of a baseline", "save it again") from None
+        files = [self._runs / f"{digest}.prof" for digest, _ in runs]
+        for kept in files:
+            if not kept.is_file():
+                raise FormatError(kept, f"is missing, a run of the baseline {name}", "save it again")
+        return Baseline(
+            name, saved, tuple(map(str, files)), tuple(source for _, source in runs), name == used
+        )
+
+    @property
+    def _runs(self) -> Path:
+        return self.directory / "runs"
+
+    @property
+    def _used_file(self) -> Path:
+        return self.directory / "used"
+
+    def _list(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"{name!r} cannot be a name: use letters, digits, '.', '_' and '-'")
+        return self.directory / f"{name}.json"
+
+    def _copied(self, file: Path) -> str:
+        """Copy a file under the hash of its bytes, if it is not there, and return the hash."""
+        with open(file, "rb") as source:
+            digest = hashlib.sha256()
+            while block := source.read(1 << 20):
+                digest.update(block)
+            target = self._runs / f"{digest.hexdigest()}.prof"
+            if not target.exists():
+                source.seek(0)
+                with replacing(target) as copy:
+                    shutil.copyfileobj(source, copy)
+        return digest.hexdigest()
+
+    def _forget(self) -> None:
+        """Remove runs that no baseline lists. A list that cannot be read keeps all of them."""
+        listed: set[str] = set()
+        for name in self.names():
+            try:
+                listed.update(Path(file).name for file in self.read(name).files)
+            except FormatError:
+                return
+        for file in self._runs.glob("*.prof"):
+            if file.name not in listed:
+                file.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let one process at a time change the store, where the file system has locks."""
+        with open(self.directory / ".lock", "ab") as file:
+            with contextlib.suppress(ImportError, OSError):
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def _unwritable(directory: Path, error: OSError) -> UsageError:
+    where = error.filename or directory
+    return UsageError(
+        f"{where}: {error.strerror or error}; name another directory with --dir or PROFKIT_BASELINES"
+    )

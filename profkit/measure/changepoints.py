@@ -1,0 +1,176 @@
+"""Where a series of repeated measurements changed for good: E-divisive with permutation tests.
+
+Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data", Journal of
+the American Statistical Association 109, 2014, as Daly and others apply it to the times of benchmarks ("The use of
+change point detection to identify software performance regressions in a continuous integration system", ICPE 2020):
+each division is into two parts, and the best one is tested. Nothing is assumed of the noise but that its order does
+not matter. Changes that are too small to matter are dropped afterwards, as by Fleming and others ("Hunter", ICPE 2023).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LEAST_CHANGE", "LEAST_RUNS", "SIGNIFICANCE", "ChangePoint", "change_points", "divergence"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Values that either side of a change has at least: fewer may be a machine that was busy for a moment.
+LEAST_RUNS = 4
+#: p-value up to which a change is one. Series have some tens of points and every part of a series is tested, so that
+#: 1 % of the series is about one false change in a thousand points.
+SIGNIFICANCE = 0.01
+#: Permutations for a p-value: its least value is then 1 in 400.
+PERMUTATIONS = 399
+#: Part (1) below which a change is not reported: machines change that much by themselves.
+LEAST_CHANGE = 0.02
+SEED = 2014
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A change of a series for good.
+
+    Attributes
+    ----------
+    at
+        Position of the first value that is other.
+    before, after
+        Medians of the parts that meet there: from the change before it, and up to the one behind it.
+    p_value
+        Of the permutation test that found it.
+    """
+
+    at: int
+    before: float
+    after: float
+    p_value: float
+
+    @property
+    def ratio(self) -> float:
+        """The median behind over the median before."""
+        return self.after / self.before
+
+
+def divergence(values: Floats, least: int = LEAST_RUNS) -> tuple[int, float]:
+    """Return the division of a series into two parts that differ most, and by how much.
+
+    Parameters
+    ----------
+    values : float64 array, shape (n,)
+        At least ``2 * least`` of them.
+    least
+        Values that a part has at least.
+
+    Returns
+    -------
+    at, statistic
+        Where the second part begins, and Q of equation (7) of Matteson and James with α = 1: the energy distance of
+        both parts times n·m / (n + m).
+    """
+    return _best(np.abs(values[:, None] - values[None, :]), least)
+
+
+def _best(distances: Floats, least: int) -> tuple[int, float]:
+    n = len(distances)
+    # Sums of the distances of each value to those before it: with them, those within the first t are a running sum.
+    before = np.tril(distances).sum(axis=1)
+    within_first = np.cumsum(before)
+    whole = float(within_first[-1])
+    to_all = distances.sum(axis=1)
+    first = np.arange(least, n - least + 1)  # how many are in the first part
+    inside = within_first[first - 1]
+    crossing = np.cumsum(to_all)[first - 1] - 2 * inside
+    second = n - first
+    behind = whole - inside - crossing
+    energy = (
+        2 * crossing / (first * second)
+        - 2 * inside / (first * np.maximum(first - 1, 1))
+        - 2 * behind / (second * np.maximum(second - 1, 1))
+    )
+    scaled = energy * first * second / n
+    best = int(np.argmax(scaled))
+    return int(first[best]), float(scaled[best])
+
+
+def change_points(
+    values: Sequence[float],
+    *,
+    least_change: float = LEAST_CHANGE,
+    significance: float = SIGNIFICANCE,
+    least_runs: int = LEAST_RUNS,
+) -> tuple[ChangePoint, ...]:
+    """Find the changes of a series for good.
+
+    Parameters
+    ----------
+    values
+        Positive, in the order of time. They are compared as logarithms: noise of run times is a factor.
+    least_change
+        Part (1) below which a change is not reported.
+    significance
+        Greatest p-value of a change.
+    least_runs
+        Values that either side of a change has at least.
+
+    Returns
+    -------
+    tuple of ChangePoint
+        In the order of time. The same values give the same changes: draws have a fixed seed.
+    """
+    logs = np.log(np.asarray(values, np.float64))
+    random = np.random.default_rng(SEED)
+    found: dict[int, float] = {}
+    parts = [(0, len(logs))]
+    while parts:
+        begin, end = parts.pop()
+        if end - begin < 2 * least_runs:
+            continue
+        distances = np.abs(logs[begin:end, None] - logs[None, begin:end])
+        at, statistic = _best(distances, least_runs)
+        p_value = _permuted(distances, statistic, least_runs, significance, random)
+        if p_value <= significance:
+            found[begin + at] = p_value
+            parts += [(begin, begin + at), (begin + at, end)]
+    kept = _great_enough(logs, sorted(found), np.log1p(least_change))
+    edges = [0, *kept, len(logs)]
+    medians = [float(np.exp(np.median(logs[a:b]))) for a, b in itertools.pairwise(edges)]
+    return tuple(ChangePoint(at, medians[i], medians[i + 1], found[at]) for i, at in enumerate(kept))
+
+
+def _permuted(
+    distances: Floats, statistic: float, least: int, significance: float, random: np.random.Generator
+) -> float:
+    """Return the p-value of a division; the draws end when it can no longer be significant.
+
+    Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991: what is not significant is seen after
+    a few draws, and only what is needs all of them.
+    """
+    most = int(significance * (PERMUTATIONS + 1)) - 1
+    greater = 0
+    for drawn in range(1, PERMUTATIONS + 1):
+        order = random.permutation(len(distances))
+        if _best(distances[np.ix_(order, order)], least)[1] >= statistic:
+            greater += 1
+            if greater > most:
+                return (greater + 1) / (drawn + 1)
+    return (greater + 1) / (PERMUTATIONS + 1)
+
+
+def _great_enough(logs: Floats, places: list[int], least: float) -> list[int]:
+    """Leave out changes of the median that are too small, the smallest first: its parts become one."""
+    kept = list(places)
+    while kept:
+        edges = [0, *kept, len(logs)]
+        medians = [float(np.median(logs[a:b])) for a, b in itertools.pairwise(edges)]
+        sizes = [abs(b - a) for a, b in itertools.pairwise(medians)]
+        smallest = min(range(len(sizes)), key=sizes.__getitem__)
+        if sizes[smallest] >= least:
+            break
+        del kept[smallest]
+    return kept

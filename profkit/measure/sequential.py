@@ -1,0 +1,134 @@
+"""Whether one of two programs is slower, decided while pairs of their timings arrive: a group sequential test.
+
+After each pair one looks at the mean of the logarithms of the pairs' ratios, over its own standard error, and stops
+as soon as that is beyond what chance does to *any* of the looks (Pocock, Biometrika 64, 1977; the risk is spent over
+the looks as by Kim and DeMets, Biometrika 74, 1987, with ρ = 3). The mean is trimmed, and the error is that of a
+trimmed mean (Tukey and McLaughlin, Sankhyā A 25, 1963): now and then a hypervisor takes half of a run. What chance
+does depends on the number of pairs alone, not on the noise, and is simulated with a fixed seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LEAST_PAIRS", "MOST_PAIRS", "Decision", "decide"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Pairs before the first look, and after the last.
+LEAST_PAIRS, MOST_PAIRS = 5, 10
+#: Risk of calling a program slower that is not, over all looks: half of the 1 % that is promised, since real noise is
+#: not normal.
+ALPHA = 0.0075
+#: Risk that a program which is slower by what is looked for is called no slower before the last look.
+BETA = 0.02
+#: Pairs that are left out on either side of the mean.
+TRIMMED = 1
+#: Exponent by which the risks are spent over the looks: little at first, when a mean of few pairs is a poor one.
+SPENT = 3
+DRAWS = 200_000
+SEED = 1977
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What some pairs show.
+
+    Attributes
+    ----------
+    outcome
+        ``slower``, ``no-slower``, ``undecided`` (all pairs are there and do not show it), or empty: more pairs are
+        needed.
+    pairs
+        How many there are.
+    ratio
+        Candidate over baseline.
+    low, high
+        Interval of 95 % of it, as of a test with this number of pairs; NaN before `LEAST_PAIRS`.
+    """
+
+    outcome: str
+    pairs: int
+    ratio: float
+    low: float
+    high: float
+
+
+def decide(log_ratios: Sequence[float], least: float) -> Decision:
+    """Decide whether a candidate is slower.
+
+    Parameters
+    ----------
+    log_ratios
+        ln(candidate's time / baseline's) of each pair so far, in their order.
+    least
+        The slow-down (1) that is to be found: 0.05 for 5 %.
+
+    Notes
+    -----
+    A candidate is called slower if the ratio cannot be 1 or less, and is nearer to that of `least` than to 1; no
+    slower, if a slow-down of `least` can be excluded, and the ratio is nearer to 1. So a slow-down of `least` or more
+    is found, none is not, and one in between may be decided either way.
+    """
+    n = len(log_ratios)
+    values = np.array(log_ratios[:MOST_PAIRS], np.float64)
+    if n < LEAST_PAIRS:
+        ratio = float(np.exp(np.median(values))) if n else math.nan
+        return Decision("", n, ratio, math.nan, math.nan)
+    mean, error = (float(found[0]) for found in _trimmed(values[None, :]))
+    fail, clear, width = _boundaries()
+    look = len(values) - LEAST_PAIRS
+    wanted = math.log1p(least)
+    outcome = ""
+    if mean >= wanted / 2:
+        if mean >= fail[look] * error:
+            outcome = "slower"
+    elif wanted - mean >= clear[look] * error:
+        outcome = "no-slower"
+    if not outcome and len(values) == MOST_PAIRS:
+        outcome = "undecided"
+    half = width[look] * error
+    return Decision(outcome, n, math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
+def _trimmed(values: Floats) -> tuple[Floats, Floats]:
+    """Trimmed mean of each row and its standard error, from the winsorised variance."""
+    n = values.shape[1]
+    ordered = np.sort(values, axis=1)
+    kept = n - 2 * TRIMMED
+    mean = ordered[:, TRIMMED : n - TRIMMED].mean(axis=1)
+    ordered[:, :TRIMMED] = ordered[:, TRIMMED : TRIMMED + 1]
+    ordered[:, n - TRIMMED :] = ordered[:, n - TRIMMED - 1 : n - TRIMMED]
+    deviation = ordered.std(axis=1, ddof=1)
+    return mean, deviation * math.sqrt(n) / kept
+
+
+@lru_cache(maxsize=1)
+def _boundaries() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+    """Standard errors that the mean must be away at each look: to fail, to clear, and for an interval of 95 %."""
+    random = np.random.default_rng(SEED)
+    drawn = random.standard_normal((DRAWS, MOST_PAIRS))
+    looks = range(LEAST_PAIRS, MOST_PAIRS + 1)
+    statistics = []
+    for n in looks:
+        mean, error = _trimmed(drawn[:, :n])
+        statistics.append(mean / error)
+    found = []
+    for risk in (ALPHA, BETA):
+        left = np.ones(DRAWS, np.bool_)
+        bounds = []
+        for look, values in enumerate(statistics, 1):
+            # So many draws have crossed by the end of this look as its part of the risk.
+            crossed = round(DRAWS * risk * (look / len(statistics)) ** SPENT) - int((~left).sum())
+            bound = float(np.sort(values[left])[-max(1, crossed)])
+            bounds.append(bound)
+            left &= values < bound
+        found.append(tuple(bounds))
+    widths = tuple(float(np.quantile(np.abs(values), 0.95)) for values in statistics)
+    return found[0], found[1], widths

@@ -1,0 +1,154 @@
+"""A `Trend` as characters and as a drawing: what the renderers of text and those of pictures share.
+
+Takes the block, returns text or SVG fragments that name classes instead of colours; where they stand is decided by
+the renderers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from profkit.report import units
+from profkit.report.document import Trend, TrendLine
+from profkit.report.markup import element, escape
+
+__all__ = ["TREND_WIDTH", "Spark", "sparks", "trend_drawing", "trend_height", "trend_text"]
+
+#: Columns of the drawing in its own units: where the lines begin, and how far they reach.
+TREND_WIDTH = 1000.0
+_LEFT, _RIGHT = 110.0, 890.0
+#: Heights of the first line, which the trend is about, of each other one, and of the words above and below.
+_FIRST, _OTHER, _GAP, _HEAD, _FOOT = 150.0, 44.0, 14.0, 22.0, 24.0
+#: Signs of a line of text, from its least value to its greatest.
+_SIGNS = "▁▂▃▄▅▆▇█"
+#: Ratio of the greatest to the least value that fills the height, at least: noise shall not look like much.
+_LEAST_RATIO = 1.1
+#: Points up to which each is a dot of its own.
+_DOTS = 400
+
+
+class Spark(NamedTuple):
+    """One line of text: its title, a sign for each column, and what it reaches from and to."""
+
+    title: str
+    signs: str
+    reach: str
+
+
+def _limits(line: TrendLine) -> tuple[float, float]:
+    known = [value for value in line.values if value is not None]
+    low, high = min(known), max(known)
+    return low, max(high, low * _LEAST_RATIO, low + 1e-12)
+
+
+def _columns(count: int, width: int) -> list[tuple[int, int]]:
+    """Divide points into at most `width` columns of about as many each."""
+    edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
+    return list(itertools.pairwise(edges))
+
+
+def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
+    """Return a trend as lines of signs, and a line that points at its changes.
+
+    Parameters
+    ----------
+    trend
+        Of at least one point.
+    width
+        Most columns; where there are more points, a column is the median of several.
+    """
+    columns = _columns(len(trend.labels), width)
+    found = []
+    for line in trend.lines:
+        low, high = _limits(line)
+        signs = []
+        for begin, end in columns:
+            known = [value for value in line.values[begin:end] if value is not None]
+            if not known:
+                signs.append(" ")
+                continue
+            height = (float(np.median(known)) - low) / (high - low)
+            signs.append(_SIGNS[min(len(_SIGNS) - 1, int(height * len(_SIGNS)))])
+        known = [value for value in line.values if value is not None]
+        reach = f"{units.seconds(min(known))} – {units.seconds(max(known))}"
+        found.append(Spark(line.title, "".join(signs), reach))
+    pointers = [" "] * len(columns)
+    for mark in trend.marks:
+        pointers[next(i for i, (begin, end) in enumerate(columns) if begin <= mark.at < end)] = "▲"
+    return found, "".join(pointers).rstrip()
+
+
+def trend_height(trend: Trend) -> float:
+    """Height of the drawing in its own units, whose width is `TREND_WIDTH`."""
+    return _HEAD + _FIRST + (_OTHER + _GAP) * (len(trend.lines) - 1) + _FOOT
+
+
+def trend_text(trend: Trend) -> str:
+    """What the drawing shows, in words."""
+    lines = "; ".join(f"{spark.title} {spark.reach}" for spark in sparks(trend, 1)[0])
+    marks = "; ".join(f"{trend.labels[mark.at]}: {mark.text}" for mark in trend.marks)
+    return f"{len(trend.labels)} runs: {lines}. " + (f"Changes: {marks}." if marks else "No change.")
+
+
+def trend_drawing(trend: Trend) -> str:
+    """Draw a trend: a line for each quantity on an axis of its own, and where they changed."""
+    count = len(trend.labels)
+    step = (_RIGHT - _LEFT) / max(1, count - 1)
+    parts = []
+    height = trend_height(trend)
+    for mark in trend.marks:
+        x = _LEFT + step * (mark.at - 0.5)
+        end = x > (_LEFT + _RIGHT) / 2
+        parts.append(
+            element("line", x1=x, x2=x, y1=_HEAD - 6, y2=height - _FOOT, class_=f"trend-mark {mark.tone}")
+        )
+        words = element(
+            "text",
+            escape(mark.text),
+            x=x,
+            y=_HEAD - 9,
+            class_=f"trend-words {mark.tone}{' end' if end else ''}",
+        )
+        parts.append(words)
+    top = _HEAD
+    for number, line in enumerate(trend.lines):
+        tall = _OTHER if number else _FIRST
+        parts.append(_drawn(trend, line, top, tall, step))
+        top += tall + _GAP
+    base = height - 7
+    parts.append(element("text", escape(trend.labels[0]), x=_LEFT, y=base, class_="trend-axis"))
+    if count > 1:
+        parts.append(element("text", escape(trend.labels[-1]), x=_RIGHT, y=base, class_="trend-axis end"))
+    return "".join(parts)
+
+
+def _drawn(trend: Trend, line: TrendLine, top: float, tall: float, step: float) -> str:
+    low, high = _limits(line)
+    points: list[tuple[float, float, str]] = []
+    for at, value in enumerate(line.values):
+        if value is not None:
+            y = top + tall * (1 - (value - low) / (high - low))
+            points.append((_LEFT + step * at, y, f"{trend.labels[at]}: {line.title} {units.seconds(value)}"))
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
+    dots = []
+    if len(points) <= _DOTS:
+        dots = [
+            element(
+                "circle",
+                element("title", escape(text)),
+                cx=f"{x:.1f}",
+                cy=f"{y:.1f}",
+                r=3,
+                class_="trend-dot",
+            )
+            for x, y, text in points
+        ]
+    words = [
+        element("text", escape(line.title), x=_LEFT - 12, y=top + tall / 2 + 5, class_="trend-title end"),
+        element("text", escape(units.seconds(high)), x=_RIGHT + 12, y=top + 10, class_="trend-axis"),
+        element("text", escape(units.seconds(low)), x=_RIGHT + 12, y=top + tall, class_="trend-axis"),
+    ]
+    return "".join([element("path", d=path, class_="trend-line"), *dots, *words])

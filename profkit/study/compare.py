@@ -1,0 +1,360 @@
+"""Several runs or configurations against one of them: one row each, with its wall, its account and its verdict.
+
+Runs of one configuration are repeats of it: the command, the thread variables, the CPUs and the revision that were
+recorded are the same. Why a row is slower than the reference is what a comparison of the two says.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from profkit.errors import UsageError
+from profkit.measure.intervals import Estimate
+from profkit.measure.iterations import iteration_model
+from profkit.measure.settings import set_by_hand
+from profkit.model import Notice, Run, RunSet
+from profkit.study.cells import median_quantiles, pooled_spread
+from profkit.verdict.account import RUN_BUCKETS
+from profkit.verdict.alone import judge_run
+from profkit.verdict.comparison import diff
+
+__all__ = ["GROUPINGS", "Compared", "Comparisons", "Configuration", "compare_runs", "configurations"]
+
+#: What runs can be grouped by.
+GROUPINGS = ("auto", "settings", "argument", "run", "command", "revision", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What tells one row from the others; what all rows share is left out.
+
+    Attributes
+    ----------
+    argument
+        What the user named; empty where runs of several arguments are one row.
+    words
+        Of the command.
+    environment
+        Thread variables.
+    cpus
+        CPUs that it could use; ``None`` where all rows have the same, or it is not known.
+    revision, host
+        Where it was run.
+    """
+
+    argument: str = ""
+    words: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cpus: float | None = None
+    revision: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One row.
+
+    Attributes
+    ----------
+    configuration
+        What it is.
+    files, named
+        Of its runs; what names them in a command: what the user named where that is no more than they are, else the
+        first file.
+    runs, failed
+        How many; how many of them ended with another exit status than 0. If some did not, only those are measured.
+    median_s, low_s, high_s
+        Wall, seconds, with an interval of 95 %; NaN where it is not known.
+    buckets
+        Medians of the accounts, seconds, in the order of `profkit.verdict.account.RUN_BUCKETS`.
+    iteration_s
+        Median of the iterations, seconds; ``None`` without NVTX ranges that are iterations.
+    slowdown
+        Its wall over that of the reference.
+    cause, kind, confidence
+        Verdict against the reference; empty and ``None`` for the reference itself.
+    fastest
+        Whether it may be the fastest: these runs cannot tell it apart from the fastest.
+    """
+
+    configuration: Configuration
+    files: tuple[str, ...]
+    named: str
+    runs: int
+    failed: int
+    median_s: float
+    low_s: float
+    high_s: float
+    buckets: tuple[float, ...]
+    iteration_s: float | None
+    slowdown: Estimate
+    cause: str
+    kind: str
+    confidence: float | None
+    fastest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """All rows.
+
+    Attributes
+    ----------
+    rows
+        In the order in which the user named them.
+    reference, best
+        Positions in `rows`: what the verdicts compare with, and the least median.
+    spread
+        Standard deviation of ln(time) within a row; NaN where nothing ran twice.
+    notices
+        Files that were left out.
+    """
+
+    rows: tuple[Compared, ...]
+    reference: int
+    best: int
+    spread: float
+    notices: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    configuration: Configuration
+    argument: str
+    runs: list[Run]
+
+
+def configurations(sides: Sequence[RunSet], by: str = "auto") -> list[tuple[Configuration, str, list[Run]]]:
+    """Divide runs into rows.
+
+    Parameters
+    ----------
+    sides
+        The runs of each argument, labelled with it.
+    by
+        One of `GROUPINGS`. ``auto``: arguments stay apart, and the runs of an argument are repeats where their
+        settings are the same; ``settings``: the same over all arguments.
+
+    Returns
+    -------
+    list of (configuration, argument, runs)
+        In the order in which they occur; `argument` is that of its first run.
+
+    Raises
+    ------
+    UsageError
+        There is no such grouping.
+    """
+    if by not in GROUPINGS:
+        raise UsageError(f"is not known, use {', '.join(GROUPINGS)}", parameter="group_by", value=by)
+    groups: dict[object, list[tuple[str, Run]]] = {}
+    for number, side in enumerate(sides):
+        for run in side.runs:
+            groups.setdefault(_key(by, number, run), []).append((side.label, run))
+    members = list(groups.values())
+    facts = [_facts(group[0][1]) for group in members]
+    labels = [tuple(dict.fromkeys(label for label, _ in group)) for group in members]
+    found = []
+    for own, group, named in zip(facts, members, labels, strict=True):
+        label = named[0] if len(named) == 1 else ""
+        # Rows of one argument are told apart by what differs between them; the argument alone does for the others.
+        rivals = [other for other, names in zip(facts, labels, strict=True) if label == "" or names == named]
+        found.append((_told_apart(label, own, rivals), named[0], [run for _, run in group]))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    cpus: float | None
+    revision: str
+    dirty: bool
+    host: str
+    path: str
+
+    def settings(self) -> object:
+        return (
+            self.command,
+            tuple(sorted(self.environment.items())),
+            self.cpus,
+            self.revision,
+            self.dirty,
+            self.host,
+        )
+
+
+def _facts(run: Run) -> _Facts:
+    manifest = run.manifest
+    if manifest is None:
+        return _Facts((), {}, None, "", False, "", run.path)
+    git = manifest.git or {}
+    return _Facts(
+        manifest.command,
+        set_by_hand(manifest.environment),
+        manifest.host.available_cpus,
+        git.get("revision", ""),
+        git.get("dirty", False),
+        manifest.host.name,
+        run.path,
+    )
+
+
+def _key(by: str, number: int, run: Run) -> object:
+    facts = _facts(run)
+    if by == "auto":
+        return (number, facts.settings())
+    if by == "argument":
+        return number
+    if by == "run":
+        return (number, run.path)
+    return facts.settings() if by == "settings" else getattr(facts, by)
+
+
+def _told_apart(label: str, own: _Facts, rivals: Sequence[_Facts]) -> Configuration:
+    def differs(name: str) -> bool:
+        return len({getattr(facts, name) for facts in rivals}) > 1
+
+    names = sorted({name for facts in rivals for name in facts.environment})
+    varied = [name for name in names if len({facts.environment.get(name) for facts in rivals}) > 1]
+    found = Configuration(
+        argument=label,
+        words=_words(own.command, [facts.command for facts in rivals]),
+        environment={name: own.environment.get(name, "unset") for name in varied},
+        cpus=own.cpus if differs("cpus") else None,
+        revision=own.revision if differs("revision") else "",
+        host=own.host if differs("host") else "",
+    )
+    alike = len(rivals) > 1 and found == Configuration(argument=label)
+    return Configuration(argument=own.path) if alike or found == Configuration() else found
+
+
+def _words(command: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the words of a command that are not the same in all, an option's value with its name."""
+    if len({len(other) for other in others}) > 1:
+        return command
+    found: list[str] = []
+    for at, word in enumerate(command):
+        if len({other[at] for other in others}) > 1:
+            option = command[at - 1] if at and not word.startswith("-") else ""
+            found += [option, word] if option.startswith("-") else [word]
+    return tuple(found)
+
+
+def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "first") -> Comparisons:
+    """Compare several runs or configurations.
+
+    Parameters
+    ----------
+    sides
+        The runs of each argument, labelled with it.
+    by
+        As for `configurations`.
+    against
+        ``first``, ``best``, or an argument as the user named it or without its directory.
+
+    Raises
+    ------
+    UsageError
+        There are less than two rows, or no such reference.
+    """
+    groups = [_Group(*group) for group in configurations(sides, by)]
+    if len(groups) < 2:
+        raise UsageError(
+            f"all {len(groups[0].runs)} runs are one row; name runs of another configuration"
+            + ("" if by == "run" else ", or use --group-by run")
+        )
+    measured = [_measured(group) for group in groups]
+    times = [np.array([_wall(run) for run in runs]) for runs, _ in measured]
+    medians = np.array([float(np.median(found)) for found in times])
+    spread = pooled_spread(times)
+    half, apart = median_quantiles(tuple(map(len, times)))
+    best = int(np.argmin(medians))
+    reference = _reference(groups, against, best)
+    basis = RunSet(groups[reference].argument, tuple(measured[reference][0]))
+    rows = []
+    for i, (group, (runs, failed)) in enumerate(zip(groups, measured, strict=True)):
+        slowdown, cause, kind, confidence = Estimate(1.0), "", "", None
+        if i != reference:
+            found = diff(basis, RunSet(group.argument, tuple(runs)))
+            slowdown, verdict = found.slowdown, found.verdict
+            cause, kind, confidence = verdict.cause, verdict.kind or "", verdict.confidence
+        width = spread * float(half[i])
+        rows.append(
+            Compared(
+                configuration=group.configuration,
+                files=tuple(run.path for run in group.runs),
+                named=_named(group, sides),
+                runs=len(runs),
+                failed=failed,
+                median_s=float(medians[i]),
+                low_s=float(medians[i]) * math.exp(-width),
+                high_s=float(medians[i]) * math.exp(width),
+                buckets=_account(runs),
+                iteration_s=_iteration(runs),
+                slowdown=slowdown,
+                cause=cause,
+                kind=kind,
+                confidence=confidence,
+                fastest=i == best or bool(math.log(medians[i] / medians[best]) <= spread * apart),
+            )
+        )
+    notices = tuple(notice for side in sides for notice in side.skipped)
+    return Comparisons(tuple(rows), reference, best, spread, notices)
+
+
+def _measured(group: _Group) -> tuple[list[Run], int]:
+    """Return the runs that ended well, all where none did, and how many did not."""
+    well = [run for run in group.runs if run.manifest is None or not run.manifest.exit_status]
+    return well or group.runs, len(group.runs) - len(well)
+
+
+def _named(group: _Group, sides: Sequence[RunSet]) -> str:
+    side = next(side for side in sides if side.label == group.argument)
+    return group.argument if len(side.runs) == len(group.runs) else group.runs[0].path
+
+
+def _wall(run: Run) -> float:
+    """Return the wall of a run; its self time where the file has none. Above 0, since logarithms are taken."""
+    if run.manifest is not None and run.manifest.wall_s > 0:
+        return run.manifest.wall_s
+    total = sum(thread.profile.total for process in run.processes for thread in process.threads)
+    return max(total, 1e-12)
+
+
+def _account(runs: Sequence[Run]) -> tuple[float, ...]:
+    accounts = [judge_run(run, run.processes).account for run in runs]
+    return tuple(
+        float(np.median([account.bucket(name).seconds for account in accounts])) for name in RUN_BUCKETS
+    )
+
+
+def _iteration(runs: Iterable[Run]) -> float | None:
+    models = [iteration_model(run) for run in runs if any(p.ranges is not None for p in run.processes)]
+    known = [m.duration.median_s for m in models if m is not None and m.duration.median_s is not None]
+    return float(np.median(known)) if known else None
+
+
+def _reference(groups: Sequence[_Group], against: str, best: int) -> int:
+    if against in ("first", "best"):
+        return 0 if against == "first" else best
+    for named in (str, os.path.basename):
+        places = [
+            i
+            for i, group in enumerate(groups)
+            if against in {named(group.argument), *map(named, (r.path for r in group.runs))}
+        ]
+        if len(places) == 1:
+            return places[0]
+        if places:
+            raise UsageError(
+                f"names {len(places)} rows, give a file of one of them", parameter="against", value=against
+            )
+    raise UsageError(
+        "is none of the rows; use first, best or what you named", parameter="against", value=against
+    )

@@ -1,0 +1,304 @@
+"""One job run again and again: its times in the order of their starts, and where they changed for good.
+
+Each file is read once and one row of it is kept. A change is found in the series (`measure.changepoints`); why it
+came is what a comparison of a typical run before it with a typical one behind it says.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from profkit.errors import FormatError, UsageError
+from profkit.formats.load import join_ranks, load_run, rank_groups
+from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, change_points
+from profkit.measure.iterations import iteration_model
+from profkit.model import Notice, Run, RunSet
+from profkit.study.cells import pooled_spread
+from profkit.study.workers import Crew
+from profkit.verdict.account import RUN_BUCKETS
+from profkit.verdict.alone import judge_run
+from profkit.verdict.comparison import diff
+
+__all__ = ["METRICS", "Change", "History", "HistoryRun", "history", "read_history"]
+
+#: What a series can be made of: the wall, the wall without queueing for CPUs, the time of one iteration.
+METRICS = ("wall", "own", "iteration")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRun:
+    """One run of the job.
+
+    Attributes
+    ----------
+    files
+        Its files: one, or those of its ranks.
+    started
+        UTC, ISO 8601.
+    command
+        What was run.
+    revision
+        Of the working directory; empty where it is not known.
+    dirty
+        Whether files were changed since that revision.
+    failed
+        Whether it ended with another exit status than 0.
+    wall_s
+        Its wall, seconds.
+    iteration_s
+        Median of its iterations, seconds; ``None`` without NVTX ranges that are iterations.
+    buckets
+        Seconds of its account, in the order of `profkit.verdict.account.RUN_BUCKETS`.
+    cause, kind
+        What it lacked by itself; empty where it lacked nothing.
+    """
+
+    files: tuple[str, ...]
+    started: str
+    command: tuple[str, ...]
+    revision: str
+    dirty: bool
+    failed: bool
+    wall_s: float
+    iteration_s: float | None
+    buckets: tuple[float, ...]
+    cause: str = ""
+    kind: str = ""
+
+    def seconds(self, metric: str) -> float | None:
+        """One of `METRICS`, or a bucket of the account; ``None`` where it is not known."""
+        if metric == "wall":
+            return self.wall_s
+        if metric == "iteration":
+            return self.iteration_s
+        if metric == "own":
+            return self.wall_s - self.buckets[RUN_BUCKETS.index("queue")]
+        return self.buckets[RUN_BUCKETS.index(metric)]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Where the job changed for good.
+
+    Attributes
+    ----------
+    at
+        Position of the first run that is other.
+    before_s, after_s
+        Medians of what the series is made of, from the change before to the change behind.
+    p_value
+        Of the permutation test.
+    before_file, after_file
+        The run of either part that is nearest to its median; one of its files.
+    cause, kind
+        Verdict of the comparison of those two.
+    confidence
+        Of that verdict; ``None`` where none is known.
+    """
+
+    at: int
+    before_s: float
+    after_s: float
+    p_value: float
+    before_file: str
+    after_file: str
+    cause: str
+    kind: str
+    confidence: float | None
+
+    @property
+    def ratio(self) -> float:
+        """The median behind over the median before."""
+        return self.after_s / self.before_s
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A repeated job.
+
+    Attributes
+    ----------
+    runs
+        In the order of their starts; those that failed or ran another command are left out.
+    metric
+        One of `METRICS`: in what changes were looked for.
+    changes
+        In the order of time.
+    least_change
+        Part (1) below which a change is not reported.
+    spread
+        Standard deviation of ln(time) between two changes; NaN with less than two runs there.
+    failed, others
+        How many runs were left out: they failed, or ran another command.
+    notices
+        Files that were left out.
+    """
+
+    runs: tuple[HistoryRun, ...]
+    metric: str
+    changes: tuple[Change, ...]
+    least_change: float
+    spread: float
+    failed: int
+    others: int
+    notices: tuple[Notice, ...]
+
+
+def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun], list[Notice]]:
+    """Read the runs of a job, ranks of one run together.
+
+    Parameters
+    ----------
+    paths
+        Files, from `profkit.study.rank_table.expand`.
+    workers
+        Who reads them.
+
+    Returns
+    -------
+    runs, notices
+        In the order of their starts, and what a reader must know of files that were left out.
+    """
+    heads, notices = [], []
+    for path in paths:
+        try:
+            head = load_run(path, edges=False, processes=False)
+        except FormatError as error:
+            notices.append(_skipped(error))
+            continue
+        if head.manifest is None:
+            notices.append(
+                Notice("file-skipped", path, {"problem": "does not say when it ran: no capture of profkit"})
+            )
+        else:
+            heads.append(head)
+    groups = {group[0].path: tuple(run.path for run in group) for group in rank_groups(heads)}
+    runs = []
+    for read in workers.each(partial(_row, groups=groups), list(groups)):
+        if isinstance(read, Notice):
+            notices.append(read)
+        else:
+            runs.append(read)
+    return sorted(runs, key=lambda run: (run.started, run.files)), notices
+
+
+def _skipped(error: FormatError) -> Notice:
+    return Notice("file-skipped", error.path, {"problem": error.problem})
+
+
+def _row(path: str, groups: dict[str, tuple[str, ...]]) -> HistoryRun | Notice:
+    files = groups[path]
+    try:
+        runs = [load_run(file) for file in files]
+        run = runs[0] if len(runs) == 1 else join_ranks(runs)
+    except FormatError as error:
+        return _skipped(error)
+    assert run.manifest is not None
+    manifest = run.manifest
+    judged = judge_run(run, run.processes)
+    model = iteration_model(run) if any(p.ranges is not None for p in run.processes) else None
+    git = manifest.git or {}
+    return HistoryRun(
+        files=files,
+        started=manifest.started,
+        command=manifest.command,
+        revision=git.get("revision", ""),
+        dirty=git.get("dirty", False),
+        failed=bool(manifest.exit_status),
+        wall_s=manifest.wall_s,
+        iteration_s=None if model is None else model.duration.median_s,
+        buckets=tuple(judged.account.bucket(name).seconds for name in RUN_BUCKETS),
+        cause="" if judged.verdict is None else judged.verdict.cause,
+        kind="" if judged.verdict is None else judged.verdict.kind or "",
+    )
+
+
+def history(
+    runs: Sequence[HistoryRun],
+    *,
+    metric: str = "wall",
+    least_change: float = LEAST_CHANGE,
+    notices: Sequence[Notice] = (),
+    read: Callable[[HistoryRun], Run] | None = None,
+) -> History:
+    """Find where a job changed for good, and why.
+
+    Parameters
+    ----------
+    runs
+        In the order of their starts.
+    metric
+        One of `METRICS`.
+    least_change
+        Part (1) below which a change is not reported.
+    notices
+        What a reader must know of the files.
+    read
+        Reads a run again, for the verdict of a change; by default from its files.
+
+    Raises
+    ------
+    UsageError
+        There are not enough runs to say anything, or the metric is not known of them.
+    """
+    if metric not in METRICS:
+        raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)
+    commands = Counter(run.command for run in runs if not run.failed)
+    if not commands:
+        raise UsageError("no run ended well: there is no history to show")
+    command = commands.most_common(1)[0][0]
+    failed = sum(run.failed for run in runs)
+    kept = [run for run in runs if not run.failed and run.command == command]
+    others = len(runs) - failed - len(kept)
+    values = [value for run in kept if (value := run.seconds(metric)) is not None and value > 0]
+    if len(values) < len(kept):
+        raise UsageError(
+            f"{len(kept) - len(values)} of {len(kept)} runs do not know it: is every run captured with it?",
+            parameter="metric",
+            value=metric,
+        )
+    if len(kept) < 2:
+        raise UsageError(
+            f"is one run of the command; a history needs several, and a change at least {2 * LEAST_RUNS}",
+            parameter="runs",
+            value=kept[0].files[0],
+        )
+    found = change_points(values, least_change=least_change)
+    edges = [0, *(change.at for change in found), len(values)]
+    changes = []
+    for place, change in enumerate(found):
+        typical = [_nearest(kept, values, edges[part], edges[part + 1]) for part in (place, place + 1)]
+        sides = [(read or _read)(run) for run in typical]
+        verdict = diff(*(RunSet(side.path, (side,)) for side in sides)).verdict
+        changes.append(
+            Change(
+                at=change.at,
+                before_s=change.before,
+                after_s=change.after,
+                p_value=change.p_value,
+                before_file=typical[0].files[0],
+                after_file=typical[1].files[0],
+                cause=verdict.cause,
+                kind=verdict.kind or "",
+                confidence=verdict.confidence,
+            )
+        )
+    spread = pooled_spread([np.array(values[a:b]) for a, b in itertools.pairwise(edges)])
+    return History(tuple(kept), metric, tuple(changes), least_change, spread, failed, others, tuple(notices))
+
+
+def _nearest(runs: Sequence[HistoryRun], values: Sequence[float], begin: int, end: int) -> HistoryRun:
+    """Return the run of a part whose value is nearest to the median."""
+    part = np.array(values[begin:end])
+    return runs[begin + int(np.argmin(np.abs(part - np.median(part))))]
+
+
+def _read(run: HistoryRun) -> Run:
+    found = [load_run(file) for file in run.files]
+    return found[0] if len(found) == 1 else join_ranks(found)
