@@ -142,6 +142,7 @@ CODES: Mapping[str, Meaning] = {
     # How far two sides can be compared. A side is ``baseline`` or ``candidate``.
     "same-capture": Meaning(),
     "one-side-sampled": Meaning("the sampled side"),
+    "both-sides-sampled": Meaning(),
     "one-side-mixes-threads": Meaning("the side with all threads in one stack"),
     "cumulative-times-only": Meaning("the side"),
     "one-process-compared": Meaning("the side that holds more than one", {"processes": "count"}),

@@ -292,8 +292,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "rank-repeated": _rank_repeated,
     "rank-file-missing": _rank_file_missing,
     "sampled-profile": (
-        "written by a sampling profiler: counts are samples, not calls, and rows are executed lines, so that one "
-        "function can be several rows"
+        "written by a sampling profiler: counts are samples, not calls, and times are samples times their interval"
     ),
     "pure-python-profile": (
         "written by the pure-Python profiler: caller–callee rows have counts but no times, and the profiler's own "
@@ -301,7 +300,14 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "trailing-bytes": "ignored {bytes:byte|bytes} behind the profile",
     "same-capture": "one capture is on both sides, to the last bit: this compares a file with itself",
-    "one-side-sampled": "the {subject} was sampled, the other side traced: profile both in the same way",
+    "one-side-sampled": (
+        "the {subject} was sampled, the other side traced: functions are compared by their share of the time, given in "
+        "seconds of the baseline's total; calls, time per call and how much longer a side took are not compared"
+    ),
+    "both-sides-sampled": (
+        "both sides were sampled: functions are compared by their share of the time, given in seconds of the baseline's "
+        "total; calls, time per call and how much longer a side took are not compared"
+    ),
     "one-side-mixes-threads": (
         "the {subject} has all threads in one stack, the other side does not: capture both with profkit"
     ),

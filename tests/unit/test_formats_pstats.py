@@ -19,7 +19,7 @@ from profkit.formats import read_pstats, write_pstats
 from profkit.formats.pstats_columns import parse_columns
 from profkit.formats.pstats_file import PstatsFile, read_padded
 from profkit.model import Notice, Profile
-from tests.interpreters import find, interpreter
+from tests.interpreters import interpreter
 from tests.requirements import imported
 
 PROGRAM = """
@@ -98,8 +98,6 @@ ENTRY = (1, 1, 0.25, 0.5, {})
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["2.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_every_interpreter(version: str, tmp_path: Path) -> None:
-    if version in ("3.14", "3.15") and find(version) is None:
-        pytest.skip(f"no CPython {version} yet")  # too new to be promised anywhere
     read = profiled_by(interpreter(version), tmp_path)
     by_name = {key[2]: (key, value) for key, value in rows(read.profile).items()}
     key, (ncalls, primitive, tottime, cumtime) = by_name["fib"]
@@ -114,7 +112,7 @@ def test_every_interpreter(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_threads_mixed_from_312_on(version: str, tmp_path: Path) -> None:
     read = profiled_by(interpreter(version), tmp_path, "--threads")
     assert read.python == tuple(int(part) for part in version.split("."))
@@ -402,7 +400,7 @@ outer()()()
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.11", "3.12", "3.13", "3.15"])
 def test_profile_of_a_script_names_a_row_by_its_code(version: str, tmp_path: Path) -> None:
     """``python -m profile script.py`` has a code object in a key, laid out as that Python lays out code."""
     (tmp_path / "nested.py").write_text(NESTED, encoding="utf-8")
