@@ -102,6 +102,7 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
             if diff.ranking.displacement is None
             else _estimate(diff.ranking.displacement),
         },
+        "by_share": table.by_share,
         "slowdown": _estimate(diff.slowdown),
         "functions_total": len(table),
         "functions": [_diff_row(table, row) for row in range(shown)],
@@ -275,20 +276,20 @@ def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:
         "same_source": table.same_source[row],
         "anomalous": bool(table.anomalous[row]),
         "reason": json_text(moved_text(table, row)) if table.anomalous[row] else "",
-        "baseline": _diff_side(table.baseline, row, by_share=table.by_share),
-        "candidate": _diff_side(table.candidate, row, by_share=table.by_share),
+        "baseline": _diff_side(table.baseline, row),
+        "candidate": _diff_side(table.candidate, row),
         "per_call_ratio": json_number(table.per_call_ratio[row]),
         "p_value": json_number(table.p_value[row]),
     }
 
 
-def _diff_side(side: SideTable, row: int, *, by_share: bool) -> dict[str, Any] | None:
+def _diff_side(side: SideTable, row: int) -> dict[str, Any] | None:
     if not side.present[row]:
         return None
     return {
         "rank": int(side.rank[row]),
-        "ncalls": None if by_share else int(side.ncalls[row]),
-        "primitive_calls": None if by_share else int(side.primitive_calls[row]),
+        "ncalls": int(side.ncalls[row]),
+        "primitive_calls": int(side.primitive_calls[row]),
         "tottime": json_number(side.tottime[row]),
         "active": json_number(side.active[row]),
         "cumtime": json_number(side.cumtime[row]),

@@ -40,7 +40,7 @@ from profkit.measure.critical_path import (
     reads_files,
     waits_for_ranks,
 )
-from profkit.measure.intervals import Estimate, ratio_estimate
+from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
@@ -275,7 +275,7 @@ def compare(
         ranking=ranking,
         residue=residue,
         summaries=(_summary(baseline, a, facts_a), _summary(candidate, b, facts_b)),
-        slowdown=ratio_estimate(totals_a, totals_b),
+        slowdown=UNKNOWN if by_share else ratio_estimate(totals_a, totals_b),
         calls=pairs,
         warnings=tuple(dict.fromkeys(said)),
         settings=differences(baseline, candidate),
