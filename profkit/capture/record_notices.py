@@ -92,7 +92,7 @@ def of_launch(
     yield from facts.warnings
     if facts.wall_s is None:
         yield Notice("capture-running") if launcher_alive else Notice("capture-unfinished")
-    if not (records or unrecorded or damaged):
+    if not (records or unrecorded or damaged or facts.attached):
         yield Notice("no-record")
     yield from grouped((process.pid, Notice("process-unrecorded", process.error)) for process in unrecorded)
     expected = {r.world_size for r in records if r.world_size is not None and r.of_job}

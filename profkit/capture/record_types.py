@@ -233,7 +233,7 @@ class Record:
     boot: str
     version: str
     stdlib: str
-    state: Literal["snapshot", "exited", "replaced"]
+    state: Literal["snapshot", "exited", "replaced", "detached"]
     tracer: Literal["native", "cprofile"]
     begin_time: Seconds
     begin_perf: Seconds
@@ -429,6 +429,7 @@ class Launch:
     job: Job | None = None
     launcher: Launcher | None = None
     target: TargetEnd | None = None
+    attached: bool = False
 
     @property
     def status(self) -> int | None:

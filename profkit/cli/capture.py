@@ -15,7 +15,7 @@ from profkit.cli.progress import Progress, say_directly
 if TYPE_CHECKING:
     from profkit.model import Run
 
-__all__ = ["capture"]
+__all__ = ["capture", "say_written"]
 
 
 # From the first word of the target's command on, everything is the target's.
@@ -48,7 +48,7 @@ def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: b
     from profkit.capture.signal_forwarding import end_like
 
     # Ends as the target ended: with its exit code, or by the signal that ended it.
-    written = None if quiet else _say_written
+    written = None if quiet else say_written
     progress = Progress("packing")
     try:
         status = launch(
@@ -66,7 +66,7 @@ def capture(command: tuple[str, ...], output: Path | None, repeat: int, quiet: b
     end_like(status)
 
 
-def _say_written(path: Path, run: Run) -> None:
+def say_written(path: Path, run: Run) -> None:
     """Print where the run is, and what a reader of it must know."""
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"

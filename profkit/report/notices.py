@@ -274,6 +274,20 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "what was sampled from outside could not be saved at the end ({subject}): counters of the last seconds, or "
         "all of them, are missing"
     ),
+    "attached": (
+        "taken of a running program: what it did before and after these {seconds} is not in this run, and its wall is "
+        "that time"
+    ),
+    "attach-not-python": "it is no Python program: counters only",
+    "attach-not-traced": "functions were not traced: Python {python}: {subject}",
+    "attach-not-reached": (
+        "functions were not traced: the main thread of the process came to no Python code in that time"
+    ),
+    "attach-sampled": "functions were sampled {rate} times a second by py-spy: times are shares of the time, calls unknown",
+    "attach-no-sampler": (
+        "functions were not sampled: py-spy is not installed (pip install 'profkit[attach]'): counters only"
+    ),
+    "attach-not-sampled": "functions were not sampled: py-spy said: {subject}: counters only",
     "sampler-no-proc": "there is no /proc on this system: threads, pressure and load were not sampled",
     "sampler-not-started": "nothing was sampled from outside: {subject}",
     "sampler-stopped": "sampling from outside ended early: {subject}",
