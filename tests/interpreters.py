@@ -48,7 +48,9 @@ def interpreter(version: str) -> str:
     """Return an interpreter of this version, or skip the calling test."""
     found = find(version)
     newer = [int(part) for part in version.split(".")] >= NEWER
-    require("newer-interpreters" if newer else "interpreters", found is not None, f"no CPython {version} here")
+    require(
+        "newer-interpreters" if newer else "interpreters", found is not None, f"no CPython {version} here"
+    )
     assert found is not None
     return found
 
@@ -57,7 +59,9 @@ def interpreter(version: str) -> str:
 def version_of(python: str) -> str:
     """Return an interpreter's version, such as ``3.12``."""
     code = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
-    return subprocess.run([python, "-E", "-c", code], capture_output=True, text=True, check=True, timeout=20).stdout
+    return subprocess.run(
+        [python, "-E", "-c", code], capture_output=True, text=True, check=True, timeout=20
+    ).stdout
 
 
 @functools.cache

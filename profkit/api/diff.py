@@ -172,10 +172,9 @@ class Diff(Reported):
         Columns
             ``name, file, line, root, path, match, same_source, anomalous, reason, per_call_ratio, p_value``, and of
             each side ``rank, ncalls, primitive_calls, tottime, active, cumtime, share, wait, cumwait`` behind
-            ``baseline_`` and ``candidate_``, null where the side has no such function; calls are null where a side was
-            sampled. `match` says how both were
-            found to be one (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise,
-            and `reason` how.
+            ``baseline_`` and ``candidate_``, null where the side has no such function; calls are null where a side
+            was sampled. `match` says how both were found to be one (docs/identity.md), or ``new`` or ``gone``;
+            `anomalous` those that moved beyond the noise, and `reason` how.
         """
         from profkit.report.wording import moved_text
 

@@ -106,7 +106,7 @@ def _named(output: Path) -> Iterator[Path]:
 def _interrupted() -> Iterator[threading.Event]:
     """Give an event that interrupts set, while the context lasts; a second one is what it always is."""
     stop = threading.Event()
-    before = {}
+    before: dict[int, Any] = {}
 
     def handle(number: int, frame: object) -> None:
         stop.set()
@@ -118,8 +118,8 @@ def _interrupted() -> Iterator[threading.Event]:
     try:
         yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,13 @@ class _Target:
     @classmethod
     def found(cls, pid: int) -> _Target:
         if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
-            raise UsageError("a running process can be looked at where there is a /proc, and there is none here")
+            raise UsageError(
+                "a running process can be looked at where there is a /proc, and there is none here"
+            )
         if pid == os.getpid():
-            raise UsageError("that is profkit itself; name the process to look at", parameter="pid", value=pid)
+            raise UsageError(
+                "that is profkit itself; name the process to look at", parameter="pid", value=pid
+            )
         try:
             name, fields = read_stat(f"/proc/{pid}/stat")
         except (OSError, ValueError):
@@ -153,7 +157,11 @@ class _Target:
         except OSError:
             cwd = ""
         return cls(
-            pid, int(fields[19]), _words(pid, "cmdline") or [name], cwd, settings.thread_environment(environment)
+            pid,
+            int(fields[19]),
+            _words(pid, "cmdline") or [name],
+            cwd,
+            settings.thread_environment(environment),
         )
 
     def lives(self) -> bool:
@@ -184,7 +192,7 @@ class _Attachment:
         self._scripts: dict[int, remote.Script] = {}
         self._asked: set[int] = set()
         self._refused: dict[tuple[str, str], list[int]] = {}
-        self._not_python = False
+        self._pythons = 0
         own = process_facts.identity()
         self._facts: dict[str, Any] = {
             "command": target.command,
@@ -214,7 +222,11 @@ class _Attachment:
         try:
             self._trace(until)
             sampling = self._sample() if not self._asked else None
-            while (left := until - time.monotonic()) > 0 and self._target.lives() and not stop.wait(min(left, _LOOK_S)):
+            while (
+                (left := until - time.monotonic()) > 0
+                and self._target.lives()
+                and not stop.wait(min(left, _LOOK_S))
+            ):
                 if self._asked:
                     self._trace(until)
         finally:
@@ -241,18 +253,19 @@ class _Attachment:
 
     def _trace(self, until: float) -> None:
         """Have every Python of the tree that can run the agent do so, once."""
-        if self._functions not in ("auto", "trace"):
-            return
         for pid in _tree(self._target.pid):
             if pid in self._asked or any(pid in pids for pids in self._refused.values()):
                 continue
             try:
                 python = remote.python_of(pid)
             except PermissionError:
-                self._refused.setdefault(("", "it is another user's process"), []).append(pid)
+                self._pythons += 1  # as far as is known
+                self._refused.setdefault(("", "it may not be looked at: another user's process, or a protected one"), []).append(pid)
                 continue
             if python is None:
-                self._not_python = self._not_python or pid == self._target.pid
+                continue
+            self._pythons += 1
+            if self._functions not in ("auto", "trace"):
                 continue
             version = ".".join(map(str, python.version)) + "t" * python.free_threaded
             problem = python.refusal(pid)
@@ -284,7 +297,7 @@ class _Attachment:
     # Functions by py-spy
 
     def _sample(self) -> Any:
-        if self._functions not in ("auto", "sample"):
+        if self._functions not in ("auto", "sample") or not self._pythons:
             return None
         from profkit.capture import stacks
 
@@ -331,15 +344,20 @@ class _Attachment:
         from profkit.model import Notice
 
         found: list[Notice] = []
-        if self._not_python:
+        if self._functions != "none" and not self._pythons:
             found.append(Notice("attach-not-python"))
         for (version, problem), pids in self._refused.items():
-            found.append(Notice("attach-not-traced", problem, {"python": version}).at(pids=pids))
+            python = {"python": version} if version else {}
+            found.append(Notice("attach-not-traced", problem, python).at(pids=pids))
         for path in sorted(self._spool.glob(f"*{settings.REFUSED_SUFFIX}")):
             with contextlib.suppress(OSError, ValueError):
                 problem = path.read_text(encoding="utf-8", errors="replace")[:500]
-                found.append(Notice("attach-not-traced", problem, {"python": ""}).at(pids=[int(path.stem)]))
-        late = [pid for pid, script in self._scripts.items() if not script.empty() and os.path.exists(f"/proc/{pid}")]
+                found.append(Notice("attach-not-traced", problem).at(pids=[int(path.stem)]))
+        late = [
+            pid
+            for pid, script in self._scripts.items()
+            if not script.empty() and os.path.exists(f"/proc/{pid}")
+        ]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
         return found

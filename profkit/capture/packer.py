@@ -78,14 +78,14 @@ def pack_spool(
     # The clock of the day may be set back between two records; there is another only across machines.
     one_clock = len({record.kernel for record in found}) == 1
     found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
-    if launch.attached and launch.target is not None:  # its processes began in any order to be traced
-        found.sort(key=lambda record: record.pid != launch.target.pid)
+    root = launch.target.pid if launch.attached and launch.target is not None else None
+    if root is not None:  # the tracing of its processes began in any order
+        found.sort(key=lambda record: record.pid != root)
     machine_host = launch.host or host_facts.read_host()
     tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
     alive = [_alive(record, numbers) for record in found]
     left = remains.left_ends(spool)
-    root = launch.target.pid if launch.attached and launch.target is not None else None
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
     ends = endings.of_records(found, alive, launch, sampled, left, now_s)
     if root is not None:  # of those that go on nothing is lost: what they do later is not of this run

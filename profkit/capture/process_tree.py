@@ -233,7 +233,9 @@ class ProcessTree:
         if run >= 0:
             if self._before:
                 thread.before = run, wait, slices
-            run, wait, slices = (now - then for now, then in zip((run, wait, slices), thread.before, strict=True))
+            run, wait, slices = (
+                now - then for now, then in zip((run, wait, slices), thread.before, strict=True)
+            )
             if run < thread.run:  # another thread with this number
                 self._end_thread(process, thread)
                 process.threads[thread.tid] = WatchedThread(thread.tid)

@@ -155,9 +155,12 @@ class Script:
         """Leave nothing in it, should the process not have read it yet; return whether it has."""
         if not self.path.exists():
             return True
-        with contextlib.suppress(OSError), tempfile.NamedTemporaryFile(
-            "w", dir=self.path.parent, prefix=self.path.name, delete=False
-        ) as file:
+        with (
+            contextlib.suppress(OSError),
+            tempfile.NamedTemporaryFile(
+                "w", dir=self.path.parent, prefix=self.path.name, delete=False
+            ) as file,
+        ):
             file.write(_NOTHING.format(path=str(self.path)))
             with contextlib.suppress(OSError):
                 os.chmod(file.name, self.path.stat().st_mode & 0o777)
@@ -174,7 +177,12 @@ def run_in(pid: int, python: Python, script: Script) -> str:
     command = [python.executable, "-I", "-S", "-c", _ASK, str(pid), str(script.path)]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)

@@ -48,7 +48,17 @@ class Sampling:
 
     def __init__(self, command: str, pid: int, output: Path) -> None:
         self._output = output
-        words = ["record", "--pid", str(pid), "--rate", str(RATE_HZ), "--format", "speedscope", "--output", str(output)]
+        words = [
+            "record",
+            "--pid",
+            str(pid),
+            "--rate",
+            str(RATE_HZ),
+            "--format",
+            "speedscope",
+            "--output",
+            str(output),
+        ]
         words += ["--subprocesses", "--threads", "--idle", "--function", "--full-filenames"]
         # A session of its own: Ctrl-C is the launcher's, which then asks it to end.
         self._process = subprocess.Popen(
@@ -74,7 +84,9 @@ class Sampling:
         if self._output.is_file() and self._output.stat().st_size:
             return ""
         lines = [line for line in said.splitlines() if line.strip() and not line.startswith("py-spy>")]
-        return lines[0].removeprefix("Error: ").strip() if lines else f"it ended with {self._process.returncode}"
+        return (
+            lines[0].removeprefix("Error: ").strip() if lines else f"it ended with {self._process.returncode}"
+        )
 
 
 def read_stacks(path: Path) -> dict[int, dict[int | None, tuple[str, Profile]]]:
@@ -89,7 +101,9 @@ def read_stacks(path: Path) -> dict[int, dict[int | None, tuple[str, Profile]]]:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
-        frames = [(str(f["file"] or "~"), int(f["line"] or 0), str(f["name"])) for f in data["shared"]["frames"]]
+        frames = [
+            (str(f["file"] or "~"), int(f["line"] or 0), str(f["name"])) for f in data["shared"]["frames"]
+        ]
         found: dict[int, dict[int | None, tuple[str, Profile]]] = {}
         for profile in data["profiles"]:
             named = _THREAD.fullmatch(profile["name"])
@@ -106,7 +120,7 @@ def read_stacks(path: Path) -> dict[int, dict[int | None, tuple[str, Profile]]]:
 def _profile(
     frames: Sequence[tuple[str, int, str]], samples: Sequence[Sequence[int]], weights: Sequence[float]
 ) -> Profile:
-    """Sum the samples of one thread by function, and by pairs of caller and callee; stacks begin with the outermost."""
+    """Sum the samples of one thread by function and by caller and callee; stacks begin with the outermost."""
     counts: dict[int, list[float]] = {}
     pairs: dict[tuple[int, int], list[float]] = {}
     for stack, weight in zip(samples, weights, strict=True):

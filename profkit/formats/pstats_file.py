@@ -47,9 +47,10 @@ class PstatsFile:
     Attributes
     ----------
     profile : Profile
-        Rows in the file's order; of a sampled one, in the order of each function's first row. With edges, callers that have no entry of their own (their entry was cut, or
-        they had not returned when the dump was made) follow as rows of zero calls and zero seconds, so that
-        what they called is not orphaned; rows of both readings are otherwise the same.
+        Rows in the file's order; of a sampled one, in the order of each function's first row. With edges, callers
+        that have no entry of their own (their entry was cut, or they had not returned when the dump was made)
+        follow as rows of zero calls and zero seconds, so that what they called is not orphaned; rows of both
+        readings are otherwise the same.
     python : tuple of int, or None
         Version of the profiled interpreter, from its library paths: ``(3, 12)``.
     sampled : bool

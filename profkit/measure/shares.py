@@ -182,9 +182,6 @@ def _without_natives(profile: Profile) -> Profile:
         edges=Edges(
             place[edges.caller[stays]],
             place[edges.callee[stays]],
-            *(
-                getattr(edges, name)[stays]
-                for name in ("ncalls", "primitive_calls", "tottime", "cumtime")
-            ),
+            *(getattr(edges, name)[stays] for name in ("ncalls", "primitive_calls", "tottime", "cumtime")),
         ),
     )

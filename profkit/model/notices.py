@@ -104,7 +104,7 @@ CODES: Mapping[str, Meaning] = {
     # Said of a run that ``profkit attach`` has taken of a running program, and of why it lacks functions.
     "attached": Meaning("", {"seconds": "s"}),
     "attach-not-python": Meaning(),
-    "attach-not-traced": Meaning("why functions cannot be traced", {"python": "text"}),
+    "attach-not-traced": Meaning("why functions cannot be traced", {"python": "text?"}),
     "attach-not-reached": Meaning(),
     "attach-sampled": Meaning("", {"rate": "Hz"}),
     "attach-no-sampler": Meaning(),

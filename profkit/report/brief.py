@@ -180,7 +180,9 @@ def _changed(diff: Diff) -> list[Section]:
         )
         rows.append(Row(cells, False, "bad" if table.anomalous[i] and change[i] > 0 else ""))
     title = "self time" if by == "tottime" else "cumtime"
-    return _functions(rows, Column(title, "change"), Column("per call", "factor", 1), Column("share", "share", 1))
+    return _functions(
+        rows, Column(title, "change"), Column("per call", "factor", 1), Column("share", "share", 1)
+    )
 
 
 def _ranked(functions: Ranked, by: str) -> list[Section]:

@@ -175,6 +175,11 @@ def _nvtx_names_unreadable(said: Mapping[str, Any]) -> str:
     return f"the file with the names of the NVTX ranges {why}: the names are lost"
 
 
+def _attach_not_traced(said: Mapping[str, Any]) -> str:
+    python = f"Python {said['python']}: " if "python" in said else ""
+    return f"functions were not traced: {python}{said['subject']}"
+
+
 def _file_skipped(said: Mapping[str, Any]) -> str:
     return f"{said['subject']}: {said['problem']}" + (f" ({said['hint']})" if "hint" in said else "")
 
@@ -275,15 +280,15 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "all of them, are missing"
     ),
     "attached": (
-        "taken of a running program: what it did before and after these {seconds} is not in this run, and its wall is "
+        "taken of a running program: what it did before and after these {seconds} is not in this run, whose wall is "
         "that time"
     ),
     "attach-not-python": "it is no Python program: counters only",
-    "attach-not-traced": "functions were not traced: Python {python}: {subject}",
+    "attach-not-traced": _attach_not_traced,
     "attach-not-reached": (
         "functions were not traced: the main thread of the process came to no Python code in that time"
     ),
-    "attach-sampled": "functions were sampled {rate} times a second by py-spy: times are shares of the time, calls unknown",
+    "attach-sampled": "functions were sampled by py-spy, {rate} times a second",
     "attach-no-sampler": (
         "functions were not sampled: py-spy is not installed (pip install 'profkit[attach]'): counters only"
     ),
@@ -315,12 +320,12 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "trailing-bytes": "ignored {bytes:byte|bytes} behind the profile",
     "same-capture": "one capture is on both sides, to the last bit: this compares a file with itself",
     "one-side-sampled": (
-        "the {subject} was sampled, the other side traced: functions are compared by their share of the time, given in "
-        "seconds of the baseline's total; calls, time per call and how much longer a side took are not compared"
+        "the {subject} was sampled, the other side traced: functions are compared by their share of the time, shown "
+        "in seconds of the baseline's total; calls, time per call and how much longer a side took are not compared"
     ),
     "both-sides-sampled": (
-        "both sides were sampled: functions are compared by their share of the time, given in seconds of the baseline's "
-        "total; calls, time per call and how much longer a side took are not compared"
+        "both sides were sampled: functions are compared by their share of the time, shown in seconds of the "
+        "baseline's total; calls, time per call and how much longer a side took are not compared"
     ),
     "one-side-mixes-threads": (
         "the {subject} has all threads in one stack, the other side does not: capture both with profkit"

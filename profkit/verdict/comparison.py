@@ -184,9 +184,7 @@ def compare(
     selectors = select_pair(baseline.runs[0], candidate.runs[0], process)
     by_share = sampled(baseline) or sampled(candidate)
     # What the runs say of themselves stays; what is measured of functions is of these.
-    before, after = (
-        in_shares(baseline, candidate, selectors[:2]) if by_share else (baseline, candidate)
-    )
+    before, after = in_shares(baseline, candidate, selectors[:2]) if by_share else (baseline, candidate)
     first, second = _sides(before, after, *((None, None) if by_share else selectors[:2]))
     a, b = first.side, second.side
 
@@ -432,7 +430,10 @@ def _folded(selected: list[Selected]) -> _Gathered:
 
 def _total(side: RunSet, chosen: Callable[[Run], Sequence[Process]]) -> float:
     """Seconds of self time of the chosen processes of one run, median over the runs."""
-    totals = [sum(thread.profile.total for process in chosen(run) for thread in process.threads) for run in side.runs]
+    totals = [
+        sum(thread.profile.total for process in chosen(run) for thread in process.threads)
+        for run in side.runs
+    ]
     return float(np.median(totals))
 
 

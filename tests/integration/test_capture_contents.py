@@ -105,7 +105,8 @@ def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "compiled"), [("3.8", False), ("3.11", False), ("3.11", True), ("3.12", True), ("3.13", True), ("3.15", True)]
+    ("version", "compiled"),
+    [("3.8", False), ("3.11", False), ("3.11", True), ("3.12", True), ("3.13", True), ("3.15", True)],
 )
 def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None:
     env = tracer_environment(compiled)

@@ -56,15 +56,32 @@ def test_a_capture_against_a_sampled_file(tmp_path: Path) -> None:
     python = interpreter("3.15")
     (tmp_path / "program.py").write_text(PROGRAM)
     run = captured(tmp_path, python, "program.py")
-    sampling = ["-m", "profiling.sampling", "run", "--pstats", "-r", "2khz", "-o", "sampled.pstats", "program.py"]
+    sampling = [
+        "-m",
+        "profiling.sampling",
+        "run",
+        "--pstats",
+        "-r",
+        "2khz",
+        "-o",
+        "sampled.pstats",
+        "program.py",
+    ]
     subprocess.run([python, *sampling], cwd=tmp_path, env=environment(), check=True, capture_output=True)
     (thread,) = load_run(tmp_path / "sampled.pstats").processes[0].threads
     names = [thread.profile.strings[i] for i in thread.profile.qualname]
-    assert all(names.count(name) == 1 for name in ("Layer.forward", "Layer.back", "nap", "main")), "lines are folded"
+    assert all(names.count(name) == 1 for name in ("Layer.forward", "Layer.back", "nap", "main")), (
+        "lines are folded"
+    )
 
     def profkit(*words: str) -> str:
         done = subprocess.run(
-            profkit_command(*words), cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+            profkit_command(*words),
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout
 

@@ -1,8 +1,8 @@
 """A process that was running before, traced for a while: ``profkit attach``.
 
-The counterpart of ``session`` and ``block_record``. `begin` is what runs in the target, by ``sys.remote_exec``, so only
-from Python 3.14 on, with the compiled tracer, and with its tables in a mapped file: whoever reads that file needs
-nothing of the process. Nothing of the target is wrapped or replaced.
+The counterpart of ``session`` and ``block_record``. `begin` is what runs in the target, by ``sys.remote_exec``: only
+from Python 3.14 on, with the compiled tracer, and with its tables in a mapped file. Who reads that file needs nothing
+of the process. Nothing of the target is wrapped or replaced.
 
 It ends itself: a call that any thread makes when the time is over, or when the file that says "go on" is gone, takes
 everything back. A thread that is in one call for longer makes no event, and costs nothing, until it returns.
@@ -25,7 +25,7 @@ from .tracer import thread_name
 
 TYPE_CHECKING = False  # the module `typing` would cost the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Any, Dict
 
 #: Seconds between two looks whether to go on.
 _LOOK_S = 0.2
@@ -66,19 +66,28 @@ class _Attached:
         self._worker = ""
 
     def start(self) -> None:
+        """Begin, or say in the spool why not."""
+        problem = self._problem()
+        if problem:
+            _leave_word(self._spool, problem)
+            return
+        if self._trace(forked=False):
+            self._watch_ends()
+
+    def _problem(self) -> str:
         if os.path.isdir(os.environ.get(settings.SPOOL_VARIABLE, "")):
-            return _leave_word(self._spool, "profkit capture traces it already")
+            return "profkit capture traces it already"
         holder = sys.monitoring.get_tool(sys.monitoring.PROFILER_ID)  # type: ignore[attr-defined,unused-ignore]
         if holder:
-            return _leave_word(self._spool, "%s traces it already" % holder)
+            return "%s traces it already" % holder
         self._module = native.load()
-        if self._module is None:
-            return _leave_word(self._spool, "profkit has no compiled tracer for it")
-        self._trace(forked=False)
+        return "profkit has no compiled tracer for it" if self._module is None else ""
+
+    def _watch_ends(self) -> None:
         atexit.register(self._end, "exited")
         os.register_at_fork(after_in_child=self._after_fork_in_child)
 
-    def _trace(self, forked: bool) -> None:
+    def _trace(self, forked: bool) -> bool:
         self._identity = process_facts.identity()
         self._identity["forked"] = forked
         self._identity["environment_at_start"] = settings.thread_environment(os.environ)
@@ -88,14 +97,16 @@ class _Attached:
         name = "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6))
         self._path = os.path.join(self._spool, name)
         if not native.map_tables(self._module, self._path + RESERVE_SUFFIX, -1):
-            return _leave_word(self._spool, "its tables cannot be kept in %s" % self._spool)
+            _leave_word(self._spool, "its tables cannot be kept in %s" % self._spool)
+            self._over = True
+            return False
         self._tracer: Any = native.tracer(self._module, True)
         self._mark = os.path.join(self._spool, "%d%s" % (self._identity["pid"], settings.TRACED_SUFFIX))
         open(self._mark, "wb").close()
         self._write("snapshot")
         self._tracer.start(0)
         self._module.serve(thread_name, self._look, _LOOK_S)
-        return None
+        return True
 
     def _look(self) -> float:
         """Go on or end; in the middle of a call of the target's, by the tracer."""
@@ -154,8 +165,9 @@ class _Attached:
         os.replace(self._path + ".writing", self._path + settings.RECORD_SUFFIX)
 
     def _pools(self) -> Any:
+        """Sizes of thread pools, where the target uses ctypes itself: loading it opens a file for good."""
         try:
-            return Pools().read(True)
+            return Pools().read(True) if "_ctypes" in sys.modules else None
         except Exception:
             return None  # the libraries are the target's, in any version
 
@@ -173,8 +185,7 @@ class _Attached:
                 child._worker = process_facts.name_of_worker(frame) or child._worker
                 frame = frame.f_back
             if perf_counter() < self._until and os.path.exists(self._go_on):
-                child._trace(forked=True)
-                atexit.register(child._end, "exited")
-                os.register_at_fork(after_in_child=child._after_fork_in_child)
+                if child._trace(forked=True):
+                    child._watch_ends()
         except Exception as error:
             _leave_word(self._spool, repr(error))

@@ -31,8 +31,8 @@ SAMPLES_FORMAT = 2
 #: What record files end with; a file that is being written ends otherwise.
 RECORD_SUFFIX = ".record"
 
-#: In the spool of ``profkit attach``: the file that agents go on for, and what the names of files end with that say of
-#: a process, by its number, that it is traced now, and why it is not.
+#: In the spool of ``profkit attach``: the file that agents go on for, and what the names of files end with that say
+#: of a process, by its number, that it is traced now, and why it is not.
 ATTACHED_NAME = "attached"
 TRACED_SUFFIX = ".traced"
 REFUSED_SUFFIX = ".refused"
