@@ -166,11 +166,16 @@ class _Target:
 
     def lives(self) -> bool:
         """Whether it is still there, as itself."""
-        try:
-            _, fields = read_stat(f"/proc/{self.pid}/stat")
-        except (OSError, ValueError):
-            return False
-        return int(fields[19]) == self.born and fields[0] not in (b"Z", b"X")
+        return _lives(self.pid, self.born)
+
+
+def _lives(pid: int, born: int | None = None) -> bool:
+    """Whether a process is there and runs, as the one that was born then."""
+    try:
+        _, fields = read_stat(f"/proc/{pid}/stat")
+    except (OSError, ValueError):
+        return False
+    return born in (None, int(fields[19])) and fields[0] not in (b"Z", b"X")
 
 
 def _words(pid: int, name: str) -> list[str]:
@@ -260,7 +265,8 @@ class _Attachment:
                 python = remote.python_of(pid)
             except PermissionError:
                 self._pythons += 1  # as far as is known
-                self._refused.setdefault(("", "it may not be looked at: another user's process, or a protected one"), []).append(pid)
+                problem = "it may not be looked at: another user's process, or a protected one"
+                self._refused.setdefault(("", problem), []).append(pid)
                 continue
             if python is None:
                 continue
@@ -283,14 +289,14 @@ class _Attachment:
                     else:
                         self._scripts[pid] = script
                         self._asked.add(pid)
-            if problem and os.path.exists(f"/proc/{pid}"):
+            if problem and _lives(pid):
                 self._refused.setdefault((version, problem), []).append(pid)
 
     def _wait_for_leaving(self) -> None:
         """Wait for processes that are traced; those that make no call in this time take the agent back later."""
         deadline = time.monotonic() + _LEAVING_S
         while time.monotonic() < deadline and any(
-            os.path.exists(f"/proc/{path.stem}") for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
+            _lives(int(path.stem)) for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
         ):
             time.sleep(0.02)
 
@@ -353,11 +359,7 @@ class _Attachment:
             with contextlib.suppress(OSError, ValueError):
                 problem = path.read_text(encoding="utf-8", errors="replace")[:500]
                 found.append(Notice("attach-not-traced", problem).at(pids=[int(path.stem)]))
-        late = [
-            pid
-            for pid, script in self._scripts.items()
-            if not script.empty() and os.path.exists(f"/proc/{pid}")
-        ]
+        late = [pid for pid, script in self._scripts.items() if not script.empty() and _lives(pid)]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
         return found

@@ -89,7 +89,7 @@ def pack_spool(
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
     ends = endings.of_records(found, alive, launch, sampled, left, now_s)
     if root is not None:  # of those that go on nothing is lost: what they do later is not of this run
-        ends = [replace(end, complete=True) if end.state == "running" else end for end in ends]
+        ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
     seen_by = {(p.ns_pid, p.born): p for p in seen}
     packed: list[tuple[Record, endings.Ending, Process]] = []
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):

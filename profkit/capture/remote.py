@@ -38,6 +38,8 @@ def _profkit():
     name = "_profkit_agent"
     if name in sys.modules:
         return
+    # What the agent imports, and only its own modules keep.
+    new = [m for m in ("__future__", "_lsprof", "_types", "atexit", "resource", "types") if m not in sys.modules]
     try:
         package = type(sys)(name)
         package.__path__ = [{agent!r}]
@@ -46,8 +48,8 @@ def _profkit():
     except Exception:
         begin = None
     finally:
-        for module in [m for m in sys.modules if m.partition(".")[0] == name]:
-            del sys.modules[module]
+        for module in [m for m in sys.modules if m.partition(".")[0] == name] + new:
+            sys.modules.pop(module, None)
     if begin is not None:
         begin({spool!r}, {until!r})
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ import pytest
 from profkit.capture.stacks import sampler_command
 from profkit.formats import load_run
 from profkit.model import Process, Run
-from tests.integration.capturing import calls, captured, environment, profkit_command
+from tests.integration.capturing import ROOT, calls, captured, environment, profkit_command
 from tests.interpreters import interpreter
 from tests.requirements import require
 
@@ -63,7 +63,7 @@ if __name__ == "__main__":
 
 #: Works a little, and says what can be seen of a tool in it when it is asked.
 QUIET = """
-import atexit, os, signal, sys, threading, time
+import atexit, json, os, signal, sys, threading, time
 
 def step():
     return sum(range(200))
@@ -75,11 +75,17 @@ def look():
             files[number] = os.readlink("/proc/self/fd/" + number)
         except OSError:
             pass
-    tools = [sys.monitoring.get_tool(place) for place in range(6)]
-    seen = [files, tools, threading.active_count(), len(os.listdir("/proc/self/task")), atexit._ncallbacks()]
-    seen += [sorted(sys.modules), sorted(os.environ), sys.path, sys.getprofile(), sys.gettrace()]
-    seen += [signal.getsignal(signal.SIGINT) is signal.default_int_handler]
-    print(seen, flush=True)
+    print(json.dumps({
+        "files": files,
+        "tools": [sys.monitoring.get_tool(place) for place in range(6)],
+        "threads": [threading.active_count(), len(os.listdir("/proc/self/task"))],
+        "at exit": atexit._ncallbacks(),
+        "modules": sorted(sys.modules),
+        "variables": sorted(os.environ),
+        "path": sys.path,
+        "functions": [sys.getprofile(), sys.gettrace()],
+        "interrupts": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+    }), flush=True)
 
 asked = []
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
@@ -112,7 +118,8 @@ def running(directory: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
         assert process.stdout.readline() == "ready\n"
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
@@ -191,12 +198,12 @@ def test_nothing_is_left_in_the_target(tmp_path: Path, version: str) -> None:
     with running(tmp_path, interpreter(version), script(tmp_path, QUIET)) as process:
         assert process.stdout is not None
 
-        def seen() -> str:
+        def seen() -> dict[str, object]:
             process.send_signal(signal.SIGUSR1)
             assert process.stdout is not None
-            return process.stdout.readline()
+            found: dict[str, object] = json.loads(process.stdout.readline())
+            return found
 
-        seen()  # the first look imports what it needs
         before = seen()
         for _ in range(2):
             run = attached(tmp_path, process.pid)
@@ -339,7 +346,7 @@ def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> 
     """py-spy is looked for beside the interpreter and on the path; here it is in neither."""
     with running(tmp_path, sys.executable, script(tmp_path, POOL)) as process:
         start = (
-            f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); sys.executable = '/nowhere/python'; "
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.executable = '/nowhere/python'; "
             "from profkit.cli import main; main()"
         )
         words = ["attach", str(process.pid), "--duration", "1", "-o", "attached.prof"]

@@ -37,10 +37,15 @@ def begin(spool: str, until: float) -> None:
     Nothing is raised, and nothing happens where the launcher is gone already.
     """
     try:
-        if perf_counter() < until and os.path.exists(os.path.join(spool, settings.ATTACHED_NAME)):
+        goes_on = perf_counter() < until and os.path.exists(os.path.join(spool, settings.ATTACHED_NAME))
+        if goes_on and not os.path.exists(_mark(spool)):  # else it was forked by one that is traced
             _Attached(spool, until).start()
     except Exception as error:
         _leave_word(spool, repr(error))
+
+
+def _mark(spool: str) -> str:
+    return os.path.join(spool, "%d%s" % (os.getpid(), settings.TRACED_SUFFIX))
 
 
 def _leave_word(spool: str, problem: str) -> None:
@@ -101,7 +106,7 @@ class _Attached:
             self._over = True
             return False
         self._tracer: Any = native.tracer(self._module, True)
-        self._mark = os.path.join(self._spool, "%d%s" % (self._identity["pid"], settings.TRACED_SUFFIX))
+        self._mark = _mark(self._spool)
         open(self._mark, "wb").close()
         self._write("snapshot")
         self._tracer.start(0)
@@ -184,8 +189,8 @@ class _Attached:
             while frame is not None:
                 child._worker = process_facts.name_of_worker(frame) or child._worker
                 frame = frame.f_back
-            if perf_counter() < self._until and os.path.exists(self._go_on):
-                if child._trace(forked=True):
-                    child._watch_ends()
+            goes_on = perf_counter() < self._until and os.path.exists(self._go_on)
+            if goes_on and child._trace(forked=True):
+                child._watch_ends()
         except Exception as error:
             _leave_word(self._spool, repr(error))
