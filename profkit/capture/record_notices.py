@@ -28,6 +28,8 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("agent-failed", said.agent_failed))
     if said.not_cpython:
         found.append(Notice("not-cpython", said.not_cpython))
+    if said.free_threaded:
+        found.append(Notice("free-threaded", "", {"python": record.version}))
     if said.write_failed:
         found.append(Notice("snapshots-not-written", said.write_failed))
     if said.displaced:

@@ -205,6 +205,7 @@ class Notes:
 
     agent_failed: str = ""
     not_cpython: str = ""
+    free_threaded: bool = False
     write_failed: str = ""
     displaced: bool = False
     no_snapshots: bool = False

@@ -72,6 +72,7 @@ CODES: Mapping[str, Meaning] = {
     # Said of single processes by their agents.
     "agent-failed": Meaning("the exception"),
     "not-cpython": Meaning("the interpreter's name"),
+    "free-threaded": Meaning("", {"python": "text"}),
     "snapshots-not-written": Meaning("the system's error"),
     "no-snapshots": Meaning(),
     "tables-full": Meaning(),

@@ -143,6 +143,8 @@ class Session:
     def _trace(self, base_depth: int) -> None:
         if sys.implementation.name != "cpython":
             self._notes["not_cpython"] = sys.implementation.name
+        elif "t" in getattr(sys, "abiflags", ""):
+            self._notes["free_threaded"] = True
         elif self._own_profilers:
             self._notes["own_profiler"] = [[perf_counter(), None]]
         else:
