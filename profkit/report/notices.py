@@ -201,7 +201,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
     "free-threaded": (
-        "functions are not profiled: this is a free-threaded build of Python {python}, and profkit's tracer relies on "
+        "functions are not profiled: this is a free-threaded build of Python {python}, and the tracer relies on "
         "the GIL; use the usual build"
     ),
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
