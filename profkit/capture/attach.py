@@ -89,7 +89,13 @@ def attach(
                 run = _Attachment(target, spool, duration_s, functions).record(stop)
                 from profkit.formats.runfile import write_run
 
-                write_run(path, run)
+                try:
+                    write_run(path, run)
+                except OSError as error:
+                    problem = (
+                        f"cannot be written ({error.strerror or error}); free some space, and attach again"
+                    )
+                    raise UsageError(problem, parameter="output", value=path) from None
         finally:
             remove_spool(spool)
         if written is not None:
@@ -147,6 +153,9 @@ class _Target:
         except (OSError, ValueError):
             problem = "there is no such process; ps -ef lists those that run"
             raise UsageError(problem, parameter="pid", value=pid) from None
+        whole = _process_of(pid)
+        if whole != pid:
+            raise UsageError(f"it is a thread; name its process, {whole}", parameter="pid", value=pid)
         if fields[0] in (b"Z", b"X"):
             raise UsageError("it has ended, and waits for its parent only", parameter="pid", value=pid)
         if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not _words(pid, "cmdline"):
@@ -176,6 +185,15 @@ def _lives(pid: int, born: int | None = None) -> bool:
     except (OSError, ValueError):
         return False
     return born in (None, int(fields[19])) and fields[0] not in (b"Z", b"X")
+
+
+def _process_of(pid: int) -> int:
+    """Return the process of a thread; the kernel lists threads by no name, but finds them."""
+    with contextlib.suppress(OSError, ValueError):
+        status = Path(f"/proc/{pid}/status").read_bytes()
+        at = status.index(b"\nTgid:")
+        return int(status[at + 6 :].split(None, 1)[0])
+    return pid
 
 
 def _words(pid: int, name: str) -> list[str]:
@@ -220,6 +238,7 @@ class _Attachment:
         (self._spool / settings.sampled_mark(process_facts.boot_id())).touch()
         (self._spool / settings.ATTACHED_NAME).touch()
         self._open_to_target()
+        write_facts(self._spool, self._facts)  # should profkit be killed, its records can be merged
         before = host.take_reading()
         begin = time.monotonic()
         until = begin + self._duration_s
@@ -359,6 +378,9 @@ class _Attachment:
             with contextlib.suppress(OSError, ValueError):
                 problem = path.read_text(encoding="utf-8", errors="replace")[:500]
                 found.append(Notice("attach-not-traced", problem).at(pids=[int(path.stem)]))
+        for pid, script in self._scripts.items():
+            if not _lives(pid):
+                script.remove()
         late = [pid for pid, script in self._scripts.items() if not script.empty() and _lives(pid)]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
@@ -374,5 +396,5 @@ def _tree(root: int) -> list[int]:
                 children.setdefault(int(read_stat(f"/proc/{name}/stat")[1][1]), []).append(int(name))
     found = [root]
     for pid in found:
-        found += sorted(children.get(pid, ()))
+        found += sorted(child for child in children.get(pid, ()) if child != os.getpid())
     return found

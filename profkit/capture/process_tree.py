@@ -146,6 +146,8 @@ class ProcessTree:
         """Take a process in if it belongs to the tree."""
         first = pid not in self._known
         self._known.add(pid)
+        if pid == os.getpid():
+            return False  # who attaches to a shell may have been started by it
         try:
             name, fields = read_stat(f"{_PROC}/{pid}/stat")
             parent, group, session, born = int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -399,6 +400,38 @@ def test_what_may_not_be_looked_at_has_counters(tmp_path: Path) -> None:
     assert "attach-not-traced" in codes(run)
     assert "may not be looked at" in done.stderr
     assert (run.processes[0].cpu_s or 0.0) > 0.1
+
+
+def test_whose_shell_it_is_is_not_looked_at(tmp_path: Path) -> None:
+    """profkit is a child of the process that it looks at."""
+    words = " ".join(
+        map(shlex.quote, profkit_command("attach", "$$", "--duration", "1", "-o", "attached.prof", "-q"))
+    )
+    program = f"(while :; do :; done) >&- 2>&- & {words.replace(shlex.quote('$$'), '$$')}; kill $!"
+    done = subprocess.run(
+        ["bash", "-c", program], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    run = load_run(tmp_path / "attached.prof")
+    shell, busy = run.processes
+    assert (shell.role, busy.parent) == ("main", shell.pid)
+
+
+def test_a_thread_is_no_process(tmp_path: Path) -> None:
+    program = (
+        "import threading, time\n"
+        "thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)\n"
+        "thread.start()\n"
+        "print('ready', flush=True)\n"
+        "print(thread.native_id, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with running(tmp_path, sys.executable, script(tmp_path, program)) as process:
+        assert process.stdout is not None
+        done = attach(tmp_path, int(process.stdout.readline()))
+    assert done.returncode == 2
+    assert f"it is a thread; name its process, {process.pid}" in done.stderr
 
 
 @pytest.mark.parametrize("which", ["gone", "zombie", "own place"])
