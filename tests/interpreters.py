@@ -6,6 +6,7 @@ index that pip is configured for.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -22,6 +23,9 @@ __all__ = ["VARIABLE", "find", "having", "interpreter", "packages"]
 #: Interpreters, separated as in ``PATH``, in whose environments the libraries of some tests are.
 VARIABLE = "PROFKIT_TEST_PYTHONS"
 
+#: From this version on, interpreters are those that .ci/newer-pythons installs.
+NEWER = [3, 14]
+
 
 @functools.cache
 def find(version: str) -> str | None:
@@ -34,22 +38,30 @@ def find(version: str) -> str | None:
     on_path = shutil.which(f"python{version}")
     for candidate in [*map(str, reversed(candidates)), *([on_path] if on_path else [])]:
         # A version manager's shim is on PATH even where the version is not selected.
-        code = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
-        try:
-            said = subprocess.run([candidate, "-E", "-c", code], capture_output=True, text=True, timeout=20)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if said.stdout == version:
-            return candidate
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            if version_of(candidate) == version:
+                return candidate
     return None
 
 
 def interpreter(version: str) -> str:
     """Return an interpreter of this version, or skip the calling test."""
     found = find(version)
-    require("interpreters", found is not None, f"no CPython {version} on this machine")
+    newer = [int(part) for part in version.split(".")] >= NEWER
+    require(
+        "newer-interpreters" if newer else "interpreters", found is not None, f"no CPython {version} here"
+    )
     assert found is not None
     return found
+
+
+@functools.cache
+def version_of(python: str) -> str:
+    """Return an interpreter's version, such as ``3.12``."""
+    code = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
+    return subprocess.run(
+        [python, "-E", "-c", code], capture_output=True, text=True, check=True, timeout=20
+    ).stdout
 
 
 @functools.cache
@@ -78,7 +90,9 @@ def packages(python: str, requirement: str) -> Path:
     """
 
     def install(directory: Path) -> None:
-        words = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        # This interpreter's pip: those of .ci/newer-pythons have none.
+        words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        words += ["--python-version", version_of(python), "--implementation", "cp"]
         done = subprocess.run([*words, "--target", directory, requirement], capture_output=True, text=True)
         why = f"{requirement} cannot be installed for {python}: {done.stderr.strip()[-200:]}"
         require("index", done.returncode == 0, why)

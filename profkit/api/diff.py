@@ -172,9 +172,9 @@ class Diff(Reported):
         Columns
             ``name, file, line, root, path, match, same_source, anomalous, reason, per_call_ratio, p_value``, and of
             each side ``rank, ncalls, primitive_calls, tottime, active, cumtime, share, wait, cumwait`` behind
-            ``baseline_`` and ``candidate_``, null where the side has no such function. `match` says how both were
-            found to be one (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise,
-            and `reason` how.
+            ``baseline_`` and ``candidate_``, null where the side has no such function; calls are null where a side
+            was sampled. `match` says how both were found to be one (docs/identity.md), or ``new`` or ``gone``;
+            `anomalous` those that moved beyond the noise, and `reason` how.
         """
         from profkit.report.wording import moved_text
 
@@ -195,8 +195,8 @@ class Diff(Reported):
                 "reason": texts(reasons),
                 "per_call_ratio": numbers(table.per_call_ratio),
                 "p_value": numbers(table.p_value),
-                **_side_columns("baseline_", table.baseline),
-                **_side_columns("candidate_", table.candidate),
+                **_side_columns("baseline_", table.baseline, by_share=table.by_share),
+                **_side_columns("candidate_", table.candidate, by_share=table.by_share),
             }
         )
 
@@ -303,9 +303,11 @@ def _members(name: str, runs: Sequence[model.Run]) -> dict[str, model.Run]:
     return {f"{name}/{number:0{width}}.prof": run for number, run in enumerate(runs, 1)}
 
 
-def _side_columns(prefix: str, side: SideTable) -> dict[str, Column]:
+def _side_columns(prefix: str, side: SideTable, *, by_share: bool) -> dict[str, Column]:
     known = side.present
-    columns = {name: wholes(getattr(side, name), known) for name in ("rank", "ncalls", "primitive_calls")}
+    columns = {"rank": wholes(side.rank, known)}
+    for name in ("ncalls", "primitive_calls"):
+        columns[name] = wholes(getattr(side, name), known & (not by_share))
     for name in ("tottime", "active", "cumtime", "share", "wait", "cumwait"):
         values = getattr(side, name)
         columns[name] = numbers(np.where(known, np.nan if values is None else values, np.nan))

@@ -114,6 +114,11 @@ class Block:
         return captured
 
     def __enter__(self) -> Block:
+        if "t" in getattr(sys, "abiflags", ""):
+            problem = (
+                "a free-threaded build of Python cannot be traced, since profkit's tracer relies on the GIL"
+            )
+            raise CaptureError(f"{self._path}: {problem}; use the usual build")
         other = agent.taken_by()
         if other:
             raise CaptureError(

@@ -166,7 +166,8 @@ def ending(record: LastRecord, known: Known, now_s: float) -> Ending:
     if status is not None:
         state, end_s, cpu_s = "killed" if status < 0 else "exited", known.ended_s, known.cpu_s
     elif record.state != "snapshot":
-        state, end_s, cpu_s = record.state, None, None
+        state = "running" if record.state == "detached" else record.state
+        end_s, cpu_s = None, None
     elif left is not None:
         state, end_s, cpu_s = left.state, left.at_s, left.cpu_s
     elif known.replaced_s is not None:

@@ -84,12 +84,18 @@ def pack_spool(
     # The clock of the day may be set back between two records; there is another only across machines.
     one_clock = len({record.kernel for record in found}) == 1
     found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
+    root = launch.target.pid if launch.attached and launch.target is not None else None
+    if root is not None:  # the tracing of its processes began in any order
+        found.sort(key=lambda record: record.pid != root)
     machine_host = launch.host or host_facts.read_host()
     tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
     alive = [_alive(record, numbers) for record in found]
     left = remains.left_ends(spool)
-    ends = endings.of_records(found, alive, launch, sampled, left, time.perf_counter())
+    now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
+    ends = endings.of_records(found, alive, launch, sampled, left, now_s)
+    if root is not None:  # of those that go on nothing is lost: what they do later is not of this run
+        ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
     seen_by = {(p.ns_pid, p.born): p for p in seen}
     packed: list[tuple[Record, endings.Ending, Process]] = []
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
@@ -102,7 +108,7 @@ def pack_spool(
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
     processes = tables.sharing_strings([process for _, _, process in packed])
     found = with_lightning_ranks(found)
-    processes = _with_roles(processes, found)
+    processes = _with_roles(processes, found, root)
     unrecorded = remains.unrecorded(spool, reader.files)
     whole_s = launch.wall_s or _so_far(launch, found, launcher_alive)
     warnings = [
@@ -432,8 +438,8 @@ def _is_within(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def _with_roles(processes: Sequence[Process], found: Sequence[Record]) -> list[Process]:
-    """Name what each process is: the first of each rank is that rank, the first of all is main."""
+def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int | None) -> list[Process]:
+    """Name what each process is: the first of each rank is that rank, the first of all is main, or the `root`."""
     by_pid: dict[int | None, int] = {}
     has_ranks = any(record.of_job and record.rank is not None for record in found)
     result: list[Process] = []
@@ -445,7 +451,11 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record]) -> list[P
         elif of_rank and (parent is None or result[parent].rank != record.rank):
             role = "rank"
         elif (
-            parent is None and by_pid.get(process.pid) is None and index == 0 and not (has_ranks and of_rank)
+            parent is None
+            and by_pid.get(process.pid) is None
+            and index == 0
+            and not (has_ranks and of_rank)
+            and root in (None, process.pid)
         ):
             role = "main"
         else:

@@ -47,10 +47,13 @@ class ProcessTree:
         Number of the first process.
     marker
         ``NAME=value`` that stands in the environment of processes of this tree and of no others.
+    running
+        The tree was running before: what the kernel had counted at the first reading is left out.
     """
 
-    def __init__(self, root: int, marker: str) -> None:
+    def __init__(self, root: int, marker: str, *, running: bool = False) -> None:
         self._root = root
+        self._before = running  # until the first reading is done
         self._marker = os.fsencode(marker) + b"\0"
         self._members: dict[int, WatchedProcess] = {}
         self._gone: list[WatchedProcess] = []
@@ -96,6 +99,7 @@ class ProcessTree:
         self._details_s = 0.0
         for process in list(self._members.values()):
             self._read_process(process, details)
+        self._before = False
         if details:
             self._next_details = now + max(DETAIL_INTERVAL, self._details_s / DETAIL_SHARE)
         while self._rows > MOST_ROWS:
@@ -147,6 +151,8 @@ class ProcessTree:
         """Take a process in if it belongs to the tree."""
         first = pid not in self._known
         self._known.add(pid)
+        if pid == os.getpid():
+            return False  # who attaches to a shell may have been started by it
         try:
             name, fields = read_stat(f"{_PROC}/{pid}/stat")
             parent, group, session, born = int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
@@ -232,6 +238,11 @@ class ProcessTree:
         except (OSError, ValueError):
             return False  # ESRCH: it ended
         if run >= 0:
+            if self._before:
+                thread.before = run, wait, slices
+            run, wait, slices = (
+                now - then for now, then in zip((run, wait, slices), thread.before, strict=True)
+            )
             if run < thread.run:  # another thread with this number
                 self._end_thread(process, thread)
                 process.threads[thread.tid] = WatchedThread(thread.tid)
@@ -263,9 +274,14 @@ class ProcessTree:
         base = f"{_PROC}/{process.pid}/task/{thread.tid}/"
         try:
             thread.name, fields = read_stat(base + "stat")
-            thread.user, thread.system, thread.born = int(fields[11]), int(fields[12]), int(fields[19])
+            user, system, thread.born = int(fields[11]), int(fields[12]), int(fields[19])
+            counts = switches(read_file(base + "status")) if everything else (None, None)
+            if self._before:
+                thread.details_before = user, system, *counts
+            thread.user, thread.system = user - thread.details_before[0], system - thread.details_before[1]
             if everything:
-                thread.voluntary, thread.involuntary = switches(read_file(base + "status"))
+                thread.voluntary = _rise(counts[0], thread.details_before[2])
+                thread.involuntary = _rise(counts[1], thread.details_before[3])
         except (OSError, ValueError, IndexError):
             return
         thread.details_run = thread.run if everything else -1
@@ -276,7 +292,10 @@ class ProcessTree:
         process.zombie = fields[0] in (b"Z", b"X")
         if process.zombie:
             process.gone_ns = process.gone_ns or time.monotonic_ns()
-        process.cpu_ticks = max(process.cpu_ticks, int(fields[11]) + int(fields[12]))
+        ticks = int(fields[11]) + int(fields[12])
+        if self._before:
+            process.cpu_ticks_before = ticks
+        process.cpu_ticks = max(process.cpu_ticks, ticks - process.cpu_ticks_before)
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"{_PROC}/{process.pid}/cmdline", "rb") as file:
                 words = file.read(1 << 16).decode("utf-8", "surrogateescape").split("\0")
@@ -349,3 +368,7 @@ class ProcessTree:
         """Return everything as values that `marshal` writes, processes in the order in which they were seen."""
         seen = (process for process in self._all() if process.first_ns)
         return [process_record(process) for process in sorted(seen, key=lambda p: p.first_ns)]
+
+
+def _rise(now: int | None, before: int | None) -> int | None:
+    return None if now is None or before is None else now - before

@@ -28,6 +28,8 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("agent-failed", said.agent_failed))
     if said.not_cpython:
         found.append(Notice("not-cpython", said.not_cpython))
+    if said.free_threaded:
+        found.append(Notice("free-threaded", "", {"python": record.version}))
     if said.write_failed:
         found.append(Notice("snapshots-not-written", said.write_failed))
     if said.displaced:
@@ -103,7 +105,7 @@ def of_launch(
     if facts.ranks:
         traced = any(not record.notes.not_traced for record in records)
         yield Notice("ranks-selected" if traced or not records else "ranks-absent", facts.ranks)
-    if not facts.counters_only and not (records or unrecorded or damaged):
+    if not facts.counters_only and not (records or unrecorded or damaged or facts.attached):
         yield Notice("no-record")
     yield from grouped((process.pid, Notice("process-unrecorded", process.error)) for process in unrecorded)
     expected = {r.world_size for r in records if r.world_size is not None and r.of_job}

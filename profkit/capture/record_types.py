@@ -218,6 +218,7 @@ class Notes:
 
     agent_failed: str = ""
     not_cpython: str = ""
+    free_threaded: bool = False
     write_failed: str = ""
     displaced: bool = False
     no_snapshots: bool = False
@@ -248,7 +249,7 @@ class Record:
     boot: str
     version: str
     stdlib: str
-    state: Literal["snapshot", "exited", "replaced"]
+    state: Literal["snapshot", "exited", "replaced", "detached"]
     tracer: Literal["native", "cprofile"]
     begin_time: Seconds
     begin_perf: Seconds
@@ -459,6 +460,7 @@ class Launch:
     window_steps: Count = 0
     ranks: str = ""
     counters_only: bool = False
+    attached: bool = False
 
     @property
     def status(self) -> int | None:

@@ -55,9 +55,14 @@ class Sampler:
         The capture's spool directory: written to, and what marks the target's processes.
     edges
         Times at which to look in any case, seconds of ``CLOCK_MONOTONIC``: a window opens or closes.
+    running
+        The target was running before: what the kernel had counted by now is left out.
     """
 
-    def __init__(self, target: int, spool: Path, edges: Sequence[float] = ()) -> None:
+    def __init__(
+        self, target: int, spool: Path, edges: Sequence[float] = (), *, running: bool = False
+    ) -> None:
+        self._running = running
         self._target = target
         self._spool = spool
         self._edges = edges
@@ -102,7 +107,7 @@ class Sampler:
     def _run(self) -> None:
         watch = None
         try:
-            watch = _Watch(self._target, self._spool)
+            watch = _Watch(self._target, self._spool, self._running)
             self._watch(watch)
         except Exception as error:  # the target's run and its profile must not be lost for this
             self._notes.append({"code": "sampler-stopped", "subject": repr(error)})
@@ -202,8 +207,8 @@ class _Bell:
 class _Watch:
     """What is looked at, and the one order of looking."""
 
-    def __init__(self, target: int, spool: Path) -> None:
-        self.tree = ProcessTree(target, f"{settings.SPOOL_VARIABLE}={spool}")
+    def __init__(self, target: int, spool: Path, running: bool) -> None:
+        self.tree = ProcessTree(target, f"{settings.SPOOL_VARIABLE}={spool}", running=running)
         self.meters = Meters(target)
         self.neighbours = Neighbours()
 

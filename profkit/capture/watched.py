@@ -16,10 +16,16 @@ __all__ = ["WatchedProcess", "WatchedThread", "every_thread", "process_record"]
 
 
 class WatchedThread:
-    """One thread's counters so far; ``rows`` are time, run and wait, one after the other."""
+    """One thread's counters so far; ``rows`` are time, run and wait, one after the other.
+
+    ``before`` and ``details_before`` are what the kernel had counted when the tree was first looked at, which the
+    counters do not hold: run, wait and slices; user, system, voluntary and involuntary switches.
+    """
 
     __slots__ = (
+        "before",
         "born",
+        "details_before",
         "details_run",
         "fd",
         "involuntary",
@@ -48,6 +54,8 @@ class WatchedThread:
         self.voluntary: int | None = None
         self.involuntary: int | None = None
         self.rows = array("q")
+        self.before = (0, 0, 0)
+        self.details_before: tuple[int, int, int | None, int | None] = (0, 0, 0, 0)
 
     def note(self, now_ns: int, run: int, wait: int, slices: int) -> int:
         """Take a reading; return how many rows it took. An unchanged one is only written when a change follows."""
@@ -90,6 +98,7 @@ class WatchedProcess:
         "born",
         "command",
         "cpu_ticks",
+        "cpu_ticks_before",
         "ended",
         "first_ns",
         "folded_run",
@@ -110,7 +119,7 @@ class WatchedProcess:
         self.pid = self.ns_pid = pid
         self.parent, self.born, self.name = parent, born, name
         self.command: list[str] = []
-        self.cpu_ticks = 0
+        self.cpu_ticks = self.cpu_ticks_before = 0
         self.first_ns = self.last_ns = 0
         self.gone_ns = 0  # when it was first seen to have ended
         self.peak_threads = 0

@@ -34,6 +34,7 @@ class Entry(NamedTuple):
 #: In the order in which they are listed.
 COMMANDS = {
     "capture": Entry("profkit.cli.capture", "capture", "Run a command and record it in one run file."),
+    "attach": Entry("profkit.cli.attach", "attach", "Record a program that is running already."),
     "show": Entry("profkit.cli.show", "show", "Show one run: processes, waiting, top functions."),
     "diff": Entry("profkit.cli.diff", "diff", "Explain why one run is slower than another."),
     "verify": Entry(

@@ -16,7 +16,7 @@ from profkit.cli.window_options import selection_of, window_options
 if TYPE_CHECKING:
     from profkit.model import Run
 
-__all__ = ["capture"]
+__all__ = ["capture", "say_written"]
 
 
 # From the first word of the target's command on, everything is the target's.
@@ -57,7 +57,7 @@ def capture(
     from profkit.capture.signal_forwarding import end_like
 
     # Ends as the target ended: with its exit code, or by the signal that ended it.
-    written = None if quiet else _say_written
+    written = None if quiet else say_written
     progress = Progress("packing")
     try:
         status = launch(
@@ -76,7 +76,7 @@ def capture(
     end_like(status)
 
 
-def _say_written(path: Path, run: Run) -> None:
+def say_written(path: Path, run: Run) -> None:
     """Print where the run is, and what a reader of it must know."""
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"

@@ -22,6 +22,7 @@ from profkit.errors import FormatError
 from profkit.formats.limits import Budget, LimitError
 from profkit.formats.marshal_scan import PADDING, Bytes
 from profkit.formats.pstats_columns import Columns, parse_columns
+from profkit.formats.pstats_lines import fold_lines
 from profkit.formats.pstats_objects import MalformedError, decode_columns
 from profkit.formats.run_columns import names_of, spend_names, text_sizes
 from profkit.model import Edges, Notice, Profile, ProfileError
@@ -46,13 +47,14 @@ class PstatsFile:
     Attributes
     ----------
     profile : Profile
-        Rows in the file's order. With edges, callers that have no entry of their own (their entry was cut, or
-        they had not returned when the dump was made) follow as rows of zero calls and zero seconds, so that
-        what they called is not orphaned; rows of both readings are otherwise the same.
+        Rows in the file's order; of a sampled one, in the order of each function's first row. With edges, callers
+        that have no entry of their own (their entry was cut, or they had not returned when the dump was made)
+        follow as rows of zero calls and zero seconds, so that what they called is not orphaned; rows of both
+        readings are otherwise the same.
     python : tuple of int, or None
         Version of the profiled interpreter, from its library paths: ``(3, 12)``.
     sampled : bool
-        Counts are samples, and rows are executed lines instead of functions.
+        Counts are samples. The file's rows are executed lines, those of the profile are functions.
     warnings : tuple of Notice
         What limits the use of this file.
     """
@@ -162,6 +164,8 @@ def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = T
         )
     try:
         profile = _profile(columns, edges).validate()
+        if columns.sampled:
+            profile = fold_lines(profile).validate()
         spend_names(budget, text_sizes(profile.strings), names_of(profile))
     except (ProfileError, LimitError) as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None

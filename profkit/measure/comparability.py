@@ -101,6 +101,8 @@ def comparability(
     sampled_a, sampled_b = sampled(baseline), sampled(candidate)
     if sampled_a != sampled_b:
         differs(SAMPLED, Notice("one-side-sampled", "baseline" if sampled_a else "candidate"))
+    if sampled_a and sampled_b:
+        said.append(Notice("both-sides-sampled"))
     mixed_a, mixed_b = threads_mixed(baseline), threads_mixed(candidate)
     if mixed_a != mixed_b:
         differs(THREADS, Notice("one-side-mixes-threads", "baseline" if mixed_a else "candidate"))

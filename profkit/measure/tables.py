@@ -76,6 +76,8 @@ class DiffTable:
         Moved beyond the noise that the rows themselves show.
     p_value : float64 array, shape (n,)
         NaN where the number of runs permits none.
+    by_share
+        A side was sampled: times are shares of the baseline's total, and calls (0 here) are not known.
     """
 
     keys: tuple[FunctionKey, ...]
@@ -89,6 +91,7 @@ class DiffTable:
     same_source: tuple[bool | None, ...]
     anomalous: npt.NDArray[np.bool_]
     p_value: Floats
+    by_share: bool = False
 
     def __len__(self) -> int:
         return len(self.keys)

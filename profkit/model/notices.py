@@ -72,6 +72,7 @@ CODES: Mapping[str, Meaning] = {
     # Said of single processes by their agents.
     "agent-failed": Meaning("the exception"),
     "not-cpython": Meaning("the interpreter's name"),
+    "free-threaded": Meaning("", {"python": "text"}),
     "snapshots-not-written": Meaning("the system's error"),
     "no-snapshots": Meaning(),
     "tables-full": Meaning(),
@@ -113,6 +114,14 @@ CODES: Mapping[str, Meaning] = {
     "ranks-selected": Meaning("the ranks, as they were given"),
     "ranks-absent": Meaning("the ranks, as they were given"),
     "counters-only": Meaning(),
+    # Said of a run that ``profkit attach`` has taken of a running program, and of why it lacks functions.
+    "attached": Meaning("", {"seconds": "s"}),
+    "attach-not-python": Meaning(),
+    "attach-not-traced": Meaning("why functions cannot be traced", {"python": "text?"}),
+    "attach-not-reached": Meaning(),
+    "attach-sampled": Meaning("", {"rate": "Hz"}),
+    "attach-no-sampler": Meaning(),
+    "attach-not-sampled": Meaning("what the sampler said"),
     "record-unreadable": Meaning("the record's file", {"problem": "text"}),
     "rank-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
     "ranks-of-steps": Meaning("", {"steps": "count"}),
@@ -154,6 +163,7 @@ CODES: Mapping[str, Meaning] = {
     # How far two sides can be compared. A side is ``baseline`` or ``candidate``.
     "same-capture": Meaning(),
     "one-side-sampled": Meaning("the sampled side"),
+    "both-sides-sampled": Meaning(),
     "one-side-mixes-threads": Meaning("the side with all threads in one stack"),
     "cumulative-times-only": Meaning("the side"),
     "one-process-compared": Meaning("the side that holds more than one", {"processes": "count"}),

@@ -66,7 +66,7 @@ def brief_diff(diff: Diff) -> Document:
     verdict = diff.verdict
     head = replace(comparison_block(diff), cause="")
     sections = [Section("", (head, *_doubts(diff)))]
-    if verdict.rule != "identical":
+    if verdict.rule != "identical" and not diff.table.by_share:
         sections.append(Section("", (_steps(diff.account),)))
     sections += _evidence(verdict.evidence, alone=False)
     if verdict.cause != "no-change":
@@ -166,13 +166,16 @@ def _changed(diff: Diff) -> list[Section]:
         cells: tuple[Cell, ...] = (
             display_name(table.name[i]),
             Pair(float(before[i]), float(after[i])),
-            float(table.per_call_ratio[i]),
+            None if table.by_share else float(table.per_call_ratio[i]),
+            Pair(float(table.baseline.share[i]), float(table.candidate.share[i])) if table.by_share else None,
             queued,
             location(table.keys[i], table.file[i], table.line[i]),
         )
         rows.append(Row(cells, False, "bad" if table.anomalous[i] and change[i] > 0 else ""))
     title = "self time" if by == "tottime" else "cumtime"
-    return _functions(rows, Column(title, "change"), Column("per call", "factor", 1))
+    return _functions(
+        rows, Column(title, "change"), Column("per call", "factor", 1), Column("share", "share", 1)
+    )
 
 
 def _ranked(functions: Ranked, by: str) -> list[Section]:

@@ -157,8 +157,8 @@ def _ratio(before: float | None, after: float | None) -> str:
 
 
 def _account(diff: Diff) -> list[Section]:
-    """Where the difference of the walls went; a capture against itself has none."""
-    if diff.verdict.rule == "identical":
+    """Where the difference of the walls went; a capture against itself has none, and shares are of one total."""
+    if diff.verdict.rule == "identical" or diff.table.by_share:
         return []
     title = "Where the added time went" if diff.account.added_s >= 0 else "Where the saved time went"
     return [Section(title, (waterfall(diff.account),), role="account")]
@@ -289,9 +289,9 @@ def _moved_row(table: DiffTable, index: int, by: str) -> Row:
         seconds.before,
         seconds.after,
         Pair(float(before.share[index]), float(after.share[index])),
-        float(table.per_call_ratio[index]),
+        None if table.by_share else float(table.per_call_ratio[index]),
         seconds,
-        Pair(int(before.ncalls[index]), int(after.ncalls[index])),
+        None if table.by_share else Pair(int(before.ncalls[index]), int(after.ncalls[index])),
         location(table.keys[index], table.file[index], table.line[index]),
         "" if match in _PLAIN_MATCHES else match,
         float(after.share[index]),
@@ -345,7 +345,7 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
             Column("where", "path", 3),
         )
         note = f"{text} {left}".strip()
-        sections.append(Section(title, (Table(columns, rows, note),), detail=True, role="functions"))
+        sections.append(Section(title, (Table(columns, rows, note).without_empty(),), detail=True, role="functions"))
     return sections
 
 
@@ -361,7 +361,7 @@ def _one_sided_rows(
                 display_name(table.name[i]),
                 float(_measure(side, by)[i]),
                 float(side.share[i]),
-                int(side.ncalls[i]),
+                None if table.by_share else int(side.ncalls[i]),
                 location(table.keys[i], table.file[i], table.line[i]),
             )
         )

@@ -102,6 +102,8 @@ class FunctionTable:
         Baseline (``None`` for one run) and candidate.
     start
         Row where a reader begins: what moved most, functions that wait by design left out; −1 without any.
+    uncounted
+        Calls are not known: a side was sampled.
     """
 
     names: tuple[str, ...]
@@ -116,6 +118,7 @@ class FunctionTable:
     match: Mapping[int, str] = field(default_factory=dict)
     reason: Mapping[int, str] = field(default_factory=dict)
     start: int = -1
+    uncounted: bool = False
 
     def __len__(self) -> int:
         return len(self.names)

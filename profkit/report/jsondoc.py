@@ -102,6 +102,7 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
             if diff.ranking.displacement is None
             else _estimate(diff.ranking.displacement),
         },
+        "by_share": table.by_share,
         "slowdown": _estimate(diff.slowdown),
         "functions_total": len(table),
         "functions": [_diff_row(table, row) for row in range(shown)],

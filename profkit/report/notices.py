@@ -212,6 +212,11 @@ def _nvtx_names_unreadable(said: Mapping[str, Any]) -> str:
     return f"the file with the names of the NVTX ranges {why}: the names are lost"
 
 
+def _attach_not_traced(said: Mapping[str, Any]) -> str:
+    python = f"Python {said['python']}: " if "python" in said else ""
+    return f"functions were not traced: {python}{said['subject']}"
+
+
 def _file_skipped(said: Mapping[str, Any]) -> str:
     return f"{said['subject']}: {said['problem']}" + (f" ({said['hint']})" if "hint" in said else "")
 
@@ -232,6 +237,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "text": "{subject}",
     "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
+    "free-threaded": (
+        "functions are not profiled: this is a free-threaded build of Python {python}, and the tracer relies on "
+        "the GIL; use the usual build"
+    ),
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
     "tables-full": "there was no room for all of its functions in the spool directory: some are missing",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
@@ -331,6 +340,20 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "what was sampled from outside could not be saved at the end ({subject}): counters of the last seconds, or "
         "all of them, are missing"
     ),
+    "attached": (
+        "taken of a running program: what it did before and after these {seconds} is not in this run, whose wall is "
+        "that time"
+    ),
+    "attach-not-python": "it is no Python program: counters only",
+    "attach-not-traced": _attach_not_traced,
+    "attach-not-reached": (
+        "functions were not traced: the main thread of the process came to no Python code in that time"
+    ),
+    "attach-sampled": "functions were sampled by py-spy, {rate} times a second",
+    "attach-no-sampler": (
+        "functions were not sampled: py-spy is not installed (pip install 'profkit[attach]'): counters only"
+    ),
+    "attach-not-sampled": "functions were not sampled: py-spy said: {subject}: counters only",
     "sampler-no-proc": "there is no /proc on this system: threads, pressure and load were not sampled",
     "sampler-not-started": "nothing was sampled from outside: {subject}",
     "sampler-stopped": "sampling from outside ended early: {subject}",
@@ -349,8 +372,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "rank-repeated": _rank_repeated,
     "rank-file-missing": _rank_file_missing,
     "sampled-profile": (
-        "written by a sampling profiler: counts are samples, not calls, and rows are executed lines, so that one "
-        "function can be several rows"
+        "written by a sampling profiler: counts are samples, not calls, and times are samples times their interval"
     ),
     "pure-python-profile": (
         "written by the pure-Python profiler: caller–callee rows have counts but no times, and the profiler's own "
@@ -358,7 +380,14 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "trailing-bytes": "ignored {bytes:byte|bytes} behind the profile",
     "same-capture": "one capture is on both sides, to the last bit: this compares a file with itself",
-    "one-side-sampled": "the {subject} was sampled, the other side traced: profile both in the same way",
+    "one-side-sampled": (
+        "the {subject} was sampled, the other side traced: functions are compared by their share of the time, shown "
+        "in seconds of the baseline's total; calls, time per call and how much longer a side took are not compared"
+    ),
+    "both-sides-sampled": (
+        "both sides were sampled: functions are compared by their share of the time, shown in seconds of the "
+        "baseline's total; calls, time per call and how much longer a side took are not compared"
+    ),
     "one-side-mixes-threads": (
         "the {subject} has all threads in one stack, the other side does not: capture both with profkit"
     ),

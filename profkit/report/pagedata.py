@@ -122,6 +122,8 @@ def _functions(table: FunctionTable, order: Ints, place: Ints) -> str:
         "after": _columns(table.after, order, fine, None),
         "before": "null" if table.before is None else _columns(table.before, order, fine, table.after),
     }
+    if table.uncounted:
+        members["uncounted"] = "true"
     return _object(members)
 
 

@@ -45,6 +45,7 @@ def diff_functions(diff: Diff) -> FunctionTable:
         match={row: match for row, match in enumerate(table.match) if match not in plain},
         reason={row: clean(moved_text(table, row)) for row in np.flatnonzero(table.anomalous).tolist()},
         start=next((i for i in moved if not is_wait(table.name[i], table.keys[i].root)), -1),
+        uncounted=table.by_share,
     )
 
 

@@ -7,7 +7,7 @@ nothing; every step of it is a module of `identity`, `measure` or this room.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ from profkit.measure.critical_path import (
     reads_files,
     waits_for_ranks,
 )
-from profkit.measure.intervals import Estimate, ratio_estimate
+from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
@@ -49,6 +49,7 @@ from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
 from profkit.measure.select import Selected, check_ranked_by, select, select_pair, select_processes
 from profkit.measure.settings import Setting, differences
+from profkit.measure.shares import calls_unknown, in_shares
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
 from profkit.measure.signs import lump_size, matched, noisier, signs
@@ -57,7 +58,7 @@ from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows
-from profkit.model import PROJECT, Notice, Profile, Ranges, RunSet
+from profkit.model import PROJECT, Notice, Process, Profile, Ranges, Run, RunSet
 from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning
@@ -188,7 +189,10 @@ def compare(
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
     selectors = select_pair(baseline.runs[0], candidate.runs[0], process)
-    first, second = _sides(baseline, candidate, selectors[0], selectors[1])
+    by_share = sampled(baseline) or sampled(candidate)
+    # What the runs say of themselves stays; what is measured of functions is of these.
+    before, after = in_shares(baseline, candidate, selectors[:2]) if by_share else (baseline, candidate)
+    first, second = _sides(before, after, *((None, None) if by_share else selectors[:2]))
     a, b = first.side, second.side
 
     joined = join(a.profile, b.profile, a.roots, b.roots)
@@ -210,13 +214,18 @@ def compare(
         within=within,
         stopped=stopped_seconds(a.profile, b.profile, rows),
     )
-    facts_a = side_facts(baseline, _total(a), partial(select_processes, process=selectors[0]))
-    facts_b = side_facts(candidate, _total(b), partial(select_processes, process=selectors[1]))
+    chosen_a, chosen_b = (partial(select_processes, process=selector) for selector in selectors[:2])
+    facts_a = side_facts(baseline, _total(baseline, chosen_a), chosen_a)
+    facts_b = side_facts(candidate, _total(candidate, chosen_b), chosen_b)
     ranking = ranking_of(table, rows, a, b, by)
-    totals_a, totals_b = _totals(baseline, a), _totals(candidate, b)
+    totals_a, totals_b = _totals(before, a), _totals(after, b)
     both = matched(joined, found, a, b)
     shown = signs(both)
     waits = waiting_rows(table, pairs)
+    origins = find_origins(table, pairs, busy, within, waits, of_processes, python_differs=other_python)
+    another = _another_program(table)
+    if by_share:
+        table, pairs = calls_unknown(table, pairs)
     known = Signals(
         baseline=facts_a,
         candidate=facts_b,
@@ -235,8 +244,8 @@ def compare(
         starved=starvation(shown),
         noisier=noisier(both),
         lump_s=lump_size(both),
-        origins=find_origins(table, pairs, busy, within, waits, of_processes, python_differs=other_python),
-        another_program=_another_program(table),
+        origins=origins,
+        another_program=another,
         lost_throughout=noise.lost_throughout(totals_a, totals_b),
         exits=(_exit(baseline), _exit(candidate)),
         ranges=_compared_ranges(baseline, candidate, selectors[0], selectors[1]),
@@ -255,8 +264,8 @@ def compare(
     rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(baseline, first, rows[0], rank, masks),
-        _compositions(candidate, second, rows[1], rank, masks),
+        _compositions(before, first, rows[0], rank, masks),
+        _compositions(after, second, rows[1], rank, masks),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
@@ -272,7 +281,7 @@ def compare(
         ranking=ranking,
         residue=residue,
         summaries=(_summary(baseline, a, facts_a), _summary(candidate, b, facts_b)),
-        slowdown=ratio_estimate(totals_a, totals_b),
+        slowdown=UNKNOWN if by_share else ratio_estimate(totals_a, totals_b),
         calls=pairs,
         stacks=_stacks((first, second), rows) if stacks else None,
         warnings=tuple(dict.fromkeys(said)),
@@ -453,9 +462,13 @@ def _folded(selected: list[Selected]) -> _Gathered:
     return _Gathered(whole, np.array(sorted(taken_in), np.int32), profiles, selected, rows)
 
 
-def _total(side: Side) -> float:
-    """Seconds of self time of one run, median over the runs."""
-    return float(np.median(side.tottime.sum(axis=1)))
+def _total(side: RunSet, chosen: Callable[[Run], Sequence[Process]]) -> float:
+    """Seconds of self time of the chosen processes of one run, median over the runs."""
+    totals = [
+        sum(thread.profile.total for process in chosen(run) for thread in process.threads)
+        for run in side.runs
+    ]
+    return float(np.median(totals))
 
 
 def _totals(runs: RunSet, side: Side) -> npt.NDArray[np.float64]:

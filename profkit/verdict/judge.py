@@ -62,6 +62,8 @@ def judge(case: Case) -> Verdict:
     residue = case.read("pair.residue")
     if case.signals.another_program or (isinstance(residue, float) and residue > value("programs.residue")):
         return _inconclusive(case, "another-program", (), checks)
+    if case.signals.table.by_share:
+        return _inconclusive(case, "sampled", (), checks)
     best = best_of(findings)
     if best is None:
         return _inconclusive(case, "nothing-decides", findings, checks)
@@ -220,7 +222,8 @@ def _inconclusive(
         "main.wait": waited,
         "main.wait-before": case.read("main.wait-before"),
     }
-    evidence: tuple[Evidence, ...] = produce(("wall", "distance", "elsewhere"), case)
+    shown = ("distance", "elsewhere") if reason == "sampled" else ("wall", "distance", "elsewhere")
+    evidence: tuple[Evidence, ...] = produce(shown, case)
     advice: tuple[Advice, ...] = ()
     if reason == "nothing-decides":
         advice = advise(("same-settings", "capture-both", "more-runs"), case, "", math.nan)

@@ -228,7 +228,8 @@ class Verdict:
     cause, kind
         Of the finding; ``inconclusive`` where none decides.
     rule
-        Of the finding; for ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``nothing-decides``.
+        Of the finding; for ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``sampled``,
+        ``nothing-decides``.
     confidence
         0 to 1; ``None`` where nothing is claimed or it was not calibrated.
     findings

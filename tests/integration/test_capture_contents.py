@@ -25,7 +25,8 @@ from tests.integration.capturing import (
     profkit_command,
     run_capture,
 )
-from tests.integration.test_capture_transparency import VERSIONS, interpreter
+from tests.integration.test_capture_transparency import VERSIONS
+from tests.interpreters import interpreter
 from tests.requirements import require
 
 
@@ -86,7 +87,7 @@ def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
     )
     (tmp_path / "train.py").write_text("import lib\nlib.Layer().forward(1)\n")
     hashes = []
-    for version in ("3.8", "3.11", "3.13"):
+    for version in ("3.8", "3.11", "3.13", "3.15"):
         process = captured(tmp_path, interpreter(version), "train.py").processes[0]
         profile = process.threads[0].profile
         (row,) = np.flatnonzero([profile.strings[n] == "forward" for n in profile.name])
@@ -104,7 +105,8 @@ def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "compiled"), [("3.8", False), ("3.11", False), ("3.11", True), ("3.12", True), ("3.13", True)]
+    ("version", "compiled"),
+    [("3.8", False), ("3.11", False), ("3.11", True), ("3.12", True), ("3.13", True), ("3.15", True)],
 )
 def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None:
     env = tracer_environment(compiled)
@@ -125,7 +127,7 @@ def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None
     assert not run.warnings
 
 
-@pytest.mark.parametrize("version", ["3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.15"])
 def test_threads_are_said_to_be_mixed_from_312_on_without_the_tracer(tmp_path: Path, version: str) -> None:
     env = tracer_environment(compiled=False)
     run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"), env=env)
@@ -135,11 +137,31 @@ def test_threads_are_said_to_be_mixed_from_312_on_without_the_tracer(tmp_path: P
     assert not alone.warnings
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("version", ["3.13", "3.14"])
+def test_a_free_threaded_build_is_refused_with_one_line(tmp_path: Path, version: str, compiled: bool) -> None:
+    """An interpreter that says of itself what such a build says, from its start on."""
+    directory = tmp_path / "venv"
+    subprocess.run([interpreter(version), "-m", "venv", "--without-pip", str(directory)], check=True)
+    (packages,) = directory.glob("lib/python*/site-packages")
+    (packages / "free.pth").write_text("import sys; sys.abiflags += 't'\n")
+    program = tmp_path / "program.py"
+    program.write_text("def f(): return 1\nprint([f() for _ in range(9)][0])\n")
+    python = str(directory / "bin" / "python")
+    done = run_capture(tmp_path, python, str(program), env=tracer_environment(compiled))
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert done.stderr.count("free-threaded build of Python " + version) == 1
+    run = load_run(tmp_path / "run.prof")
+    assert [notice.code for notice in run.warnings] == ["free-threaded"]
+    assert not calls(run.processes[0])
+    assert (run.processes[0].cpu_s or 0.0) > 0
+
+
 @pytest.mark.parametrize(
     ("version", "how", "compiled"),
     [
         *((version, how, False) for version in VERSIONS for how in ("SIGKILL", "segfault")),
-        *((version, how, True) for version in ("3.11", "3.12", "3.13") for how in ("SIGKILL", "segfault")),
+        *((version, how, True) for version in ("3.11", "3.12", "3.15") for how in ("SIGKILL", "segfault")),
     ],
 )
 def test_a_killed_process_loses_at_most_two_seconds_and_nothing_with_the_tracer(

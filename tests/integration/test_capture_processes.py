@@ -183,7 +183,7 @@ def test_disk_full_loses_nothing_of_the_target(tmp_path: Path) -> None:
     assert all(path.is_symlink() or path.stat().st_size == 0 for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     """The agent's thread is stopped and started around each fork; here several threads do so at once."""
     program = tmp_path / "forks.py"

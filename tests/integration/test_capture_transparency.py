@@ -22,8 +22,7 @@ from tests.integration.capturing import (
     profkit_command,
     run_capture,
 )
-from tests.interpreters import find
-from tests.requirements import require
+from tests.interpreters import interpreter
 
 #: Starts a command that may use the first so many CPUs only.
 PINNED = (
@@ -31,14 +30,7 @@ PINNED = (
     "os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])\n"
     "os.execvp(sys.argv[2], sys.argv[2:])\n"
 )
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
-
-
-def interpreter(version: str) -> str:
-    """Another CPython of this machine."""
-    path = find(version)
-    require("interpreters", path is not None, f"no CPython {version} found")
-    return str(path)
+VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -88,7 +80,7 @@ def test_profile_functions_of_the_target_s_see_what_they_see_alone(
     run = load_run(tmp_path / "run.prof")
     found = calls(run.processes[0])
     assert (found["before"], found["between"], found["after"]) == (1, 1, 1)
-    meanwhile = version in ("3.12", "3.13")
+    meanwhile = version not in VERSIONS[: VERSIONS.index("3.12")]
     assert found.get("meanwhile", 0) == (4 if meanwhile else 0)
     codes = [notice.code for notice in run.warnings]
     assert ("own-cprofile" in codes, "profile-function-replaced" in codes) == (not meanwhile, False)
@@ -184,7 +176,7 @@ def test_a_profiler_in_c_that_takes_the_place_ends_the_records(
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("version", ["3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.15"])
 @pytest.mark.parametrize(
     ("done_to_it", "goes_on"),
     [
@@ -299,7 +291,7 @@ def test_signal_to_the_group_in_the_first_moment_reaches_the_target_once(tmp_pat
     assert done.stdout == "1\n", done.stderr
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_signal_that_the_target_blocks_and_waits_for(tmp_path: Path, version: str) -> None:
     """A thread of the agent that did not block it would be given the signal, and the process die of it."""
     program = (

@@ -144,7 +144,7 @@ def test_a_library_that_is_only_there_is_not_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.9", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_a_program_without_libraries_has_no_pools(tmp_path: Path, version: str) -> None:
     run = captured(tmp_path, interpreter(version), script(tmp_path, "print('nothing')\n"))
     assert run.processes[0].pools == ()

@@ -34,7 +34,7 @@ def test_calls_and_edges_equal_cprofiles(version: str, program: str) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.13", "3.14"])
 def test_calls_and_edges_equal_cprofiles_in_numpy(version: str) -> None:
     found = check(version, "parity", "numeric", packages=packages(interpreter(version), "numpy"))
     assert found["different"] == []

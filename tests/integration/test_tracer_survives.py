@@ -12,7 +12,7 @@ from tests.interpreters import interpreter, packages
 
 pytestmark = pytest.mark.interpreters
 
-SOME = ("3.8", "3.11", "3.12", "3.13")
+SOME = ("3.8", "3.11", "3.12", "3.13", "3.15")
 
 
 @pytest.mark.parametrize("version", SOME)

@@ -24,7 +24,7 @@ def test_cumulative_time_of_each_thread_is_its_wall_time(version: str) -> None:
         assert not apart, "cProfile tells threads apart by now: say so in the docs"
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_open_calls_are_exact_when_read_from_another_thread(version: str) -> None:
     seen = check(version, "read_while_running")["seen"]
     assert len(seen) == 40
@@ -52,7 +52,7 @@ def test_threads_can_be_left_while_they_run(version: str) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
     found = check(version, "waiting", "2", "2")
     assert found["measured"]
@@ -70,7 +70,7 @@ def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
     assert found["impossible"] == []
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_a_thousand_short_threads(version: str) -> None:
     found = check(version, "short_threads", "1000")
     assert found["calls"] == 1000

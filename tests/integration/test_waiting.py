@@ -44,7 +44,12 @@ def capture(
 @pytest.mark.interpreters
 @pytest.mark.parametrize(
     ("version", "compiled"),
-    [*((version, False) for version in ("3.8", "3.11", "3.12", "3.13")), ("3.11", True), ("3.12", True)],
+    [
+        *((version, False) for version in ("3.8", "3.11", "3.12", "3.13")),
+        ("3.11", True),
+        ("3.12", True),
+        ("3.15", True),
+    ],
 )
 def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version: str, compiled: bool) -> None:
     process, said = capture(tmp_path, version, compiled)

@@ -55,7 +55,7 @@ def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[i
     return load_run(directory / "run.prof"), [count for count in slots(path)[:-1] if count]
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     moments = random.Random(version)
@@ -72,7 +72,7 @@ def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, v
         assert (notice.code, notice.numbers.keys()) == ("killed-by-signal", {"kept", "pids"})
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 @pytest.mark.parametrize(
     "end",
     [
@@ -91,7 +91,7 @@ def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str
     assert calls(process)["step"] == 12345
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.13", "3.14", "3.15"])
 def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: str) -> None:
     """Spawned workers that worked for a tenth of a second; they are terminated when the last result is there."""
     path = page(tmp_path)
@@ -103,7 +103,7 @@ def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: st
     assert not run.warnings
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) -> None:
     """What a child does is in no table of its parent's, which it shares memory with, nor the other way round."""
     program = tmp_path / "program.py"
@@ -129,7 +129,7 @@ def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) 
     assert (calls(child)["of_child"], "outer" in calls(child)) == (1000, False)
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(
@@ -151,7 +151,7 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
     assert sum("more ended threads" in thread.name for thread in process.threads) == 1
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, version: str) -> None:
     """Its code objects are neither kept nor mixed up with others that get their addresses."""
     program = tmp_path / "program.py"
@@ -197,7 +197,7 @@ print(threads, len(elsewhere), len(here), gc.get_threshold() == before)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(
     tmp_path: Path, version: str, compiled: bool
 ) -> None:

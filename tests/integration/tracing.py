@@ -22,7 +22,7 @@ FLAGS = ("-std=c11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wex
 
 #: Those that have a binary each, and those that share one.
 OLD = ("3.8", "3.9", "3.10", "3.11")
-NEW = ("3.12", "3.13")
+NEW = ("3.12", "3.13", "3.14", "3.15")
 
 
 @functools.cache

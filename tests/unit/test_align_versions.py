@@ -84,7 +84,7 @@ def basename_matches(a: Profile, b: Profile) -> int:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("newer", ["3.12", "3.13"])
+@pytest.mark.parametrize("newer", ["3.12", "3.13", "3.14"])
 def test_same_script_under_two_versions(tmp_path: Path, newer: str) -> None:
     a = recorded(interpreter("3.11"), tmp_path / "old")
     b = recorded(interpreter(newer), tmp_path / "new")

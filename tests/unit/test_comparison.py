@@ -307,6 +307,43 @@ def test_sampled_against_traced_is_warned_of() -> None:
     assert found.warnings == (Notice("sampled-profile").at(file=noted.path),)
 
 
+def test_a_sampled_side_is_compared_by_share() -> None:
+    """Of one program, sampled for half of its time without its built-in functions; one function grew."""
+    rows = [Row("a.py", 5, "f", 10, 2.0), Row("a.py", 9, "g", 3, 1.0)]
+    rows.append(Row("~", 0, "<built-in method time.sleep>", 3, 1.0))
+    traced = profile(rows, [(1, 2, 3, 1.0)])
+    less = profile([replace(rows[0], ncalls=120, tottime=1.2), replace(rows[1], ncalls=80, tottime=0.8)])
+    noted = replace(foreign(less).runs[0], warnings=(Notice("sampled-profile"),))
+    for turned in (False, True):
+        one, other = foreign(traced), RunSet("s", (noted,))
+        found = diff(other, one) if turned else diff(one, other)
+        table = found.table
+        assert table.by_share
+        assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "sampled")
+        assert set(table.name) == {"f", "g"}, "the built-in function is in its caller"
+        at = {name: i for i, name in enumerate(table.name)}
+        sides = table.baseline, table.candidate
+        by_trace, by_sample = reversed(sides) if turned else sides
+        assert by_sample.share[at["f"]] == pytest.approx(0.6)
+        assert by_trace.share[at["f"]] == by_trace.share[at["g"]] == pytest.approx(0.5)
+        # Seconds of the baseline's total.
+        assert [side.tottime.sum() for side in sides] == pytest.approx([2.0 if turned else 4.0] * 2)
+        assert (found.baseline.total_s, found.candidate.total_s) == ((2.0, 4.0) if turned else (4.0, 2.0))
+        assert not any(side.ncalls.any() for side in sides)
+        assert np.isnan(table.per_call_ratio).all()
+
+
+def test_two_sampled_sides_are_compared_by_share_too() -> None:
+    runs = [
+        replace(foreign(profile(rows)).runs[0], warnings=(Notice("sampled-profile"),))
+        for rows in (FILLER, FILLER[:-1])
+    ]
+    found = diff(RunSet("a", runs[:1]), RunSet("b", runs[1:]))
+    assert found.table.by_share
+    assert found.verdict.rule == "sampled"
+    assert "both-sides-sampled" in codes(found.comparability.warnings)
+
+
 def test_sampled_waiting_is_no_sampled_profile() -> None:
     """What concerns the sampling of waiting, or of the machine, says nothing of the profile's times."""
     side = foreign(profile(FILLER))

@@ -19,7 +19,7 @@ from profkit.formats import read_pstats, write_pstats
 from profkit.formats.pstats_columns import parse_columns
 from profkit.formats.pstats_file import PstatsFile, read_padded
 from profkit.model import Notice, Profile
-from tests.interpreters import find, interpreter
+from tests.interpreters import interpreter
 from tests.requirements import imported
 
 PROGRAM = """
@@ -98,8 +98,6 @@ ENTRY = (1, 1, 0.25, 0.5, {})
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["2.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_every_interpreter(version: str, tmp_path: Path) -> None:
-    if version in ("3.14", "3.15") and find(version) is None:
-        pytest.skip(f"no CPython {version} yet")  # too new to be promised anywhere
     read = profiled_by(interpreter(version), tmp_path)
     by_name = {key[2]: (key, value) for key, value in rows(read.profile).items()}
     key, (ncalls, primitive, tottime, cumtime) = by_name["fib"]
@@ -114,7 +112,7 @@ def test_every_interpreter(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_threads_mixed_from_312_on(version: str, tmp_path: Path) -> None:
     read = profiled_by(interpreter(version), tmp_path, "--threads")
     assert read.python == tuple(int(part) for part in version.split("."))
@@ -165,19 +163,44 @@ def test_pure_python_profile(tmp_path: Path) -> None:
     assert {key[2]: value[:2] for key, value in rows(read.profile).items()}["fib"] == (15, 1)
 
 
-def test_sampled_profile(tmp_path: Path) -> None:
-    # The form that Lib/profiling/sampling of Python 3.15 writes: a mark, and callers as bare counts.
-    caller = ("/p/main.py", 9, "main")
+@pytest.mark.parametrize("with_edges", [True, False])
+def test_sampled_profile(tmp_path: Path, with_edges: bool) -> None:
+    # The form that Lib/profiling/sampling of Python 3.15 writes: a mark, callers as bare counts, and a row for each
+    # executed line, under the function's qualified name.
+    caller, module = ("/p/main.py", 9, "main"), ("/p/main.py", 20, "<module>")
     stats = {
-        ("/p/main.py", 4, "work"): (3, 7, 0.3, 0.7, {caller: 7}),
-        ("/p/main.py", 5, "work"): (2, 2, 0.2, 0.2, {caller: 2}),
-        caller: (0, 9, 0.0, 0.9, {}),
+        ("/p/main.py", 5, "Layer.work"): (2, 2, 0.2, 0.2, {caller: 2}),
+        ("/p/main.py", 4, "Layer.work"): (3, 7, 0.3, 0.7, {caller: 7, ("/p/main.py", 5, "Layer.work"): 1}),
+        # A function on two of its lines in one sample counts for each.
+        ("/p/main.py", 6, "Layer.work"): (0, 9, 0.0, 0.9, {caller: 9}),
+        ("/p/main.py", 12, "main.<locals>.<lambda>"): (1, 1, 0.1, 0.1, {caller: 1}),
+        ("/p/main.py", 13, "main.<locals>.<lambda>"): (4, 4, 0.4, 0.4, {caller: 4}),
+        ("/p/other.py", 4, "Layer.work"): (1, 1, 0.1, 0.1, {}),
+        caller: (0, 9, 0.0, 0.9, {module: 9}),
+        module: (0, 11, 0.0, 1.1, {}),
         ("__sampled__",): True,
     }
-    read = read_pstats(dump(tmp_path / "sampled.prof", stats))
+    read = read_pstats(dump(tmp_path / "sampled.prof", stats), edges=with_edges)
     assert read.sampled
-    assert len(read.profile) == 3
-    assert rows(read.profile)["/p/main.py", 4, "work"] == (7, 3, 0.3, 0.7)
+    assert rows(read.profile) == {
+        ("/p/main.py", 4, "work"): (11, 5, 0.5, pytest.approx(1.1)),
+        ("/p/main.py", 12, "<lambda>"): (1, 1, 0.1, 0.1),
+        ("/p/main.py", 13, "<lambda>"): (4, 4, 0.4, 0.4),
+        ("/p/other.py", 4, "work"): (1, 1, 0.1, 0.1),
+        ("/p/main.py", 9, "main"): (9, 0, 0.0, 0.9),
+        ("/p/main.py", 20, "<module>"): (11, 0, 0.0, pytest.approx(1.1)),
+    }
+    qualified = [read.profile.strings[i] for i in read.profile.qualname.tolist()]
+    assert qualified == [
+        "Layer.work",
+        *["main.<locals>.<lambda>"] * 2,
+        "Layer.work",
+        "main",
+        "<module>",
+    ]
+    if with_edges:
+        assert links(read.profile)["work", "work"] == (1, 1, 0.0, 0.0)
+        assert links(read.profile)["main", "work"] == (18, 18, 0.0, 0.0)
     assert read.warnings == (Notice("sampled-profile"),)
 
 
@@ -402,7 +425,7 @@ outer()()()
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.11", "3.12", "3.13", "3.15"])
 def test_profile_of_a_script_names_a_row_by_its_code(version: str, tmp_path: Path) -> None:
     """``python -m profile script.py`` has a code object in a key, laid out as that Python lays out code."""
     (tmp_path / "nested.py").write_text(NESTED, encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.interpreters import interpreter
 from tests.requirements import VARIABLE, imported, require
 
 Failed = pytest.fail.Exception
@@ -36,3 +37,15 @@ def test_a_library_is_promised_by_its_packages_name(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(VARIABLE, "")
     with pytest.raises(Skipped, match="no_such_package is not installed"):
         imported("no_such_package")
+
+
+@pytest.mark.parametrize(("version", "promise"), [("3.2", "interpreters"), ("3.99", "newer-interpreters")])
+def test_interpreters_are_promised_by_where_they_come_from(
+    monkeypatch: pytest.MonkeyPatch, version: str, promise: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, promise)
+    with pytest.raises(Failed, match=f"promises {promise}, but: no CPython {version} here"):
+        interpreter(version)
+    monkeypatch.setenv(VARIABLE, "interpreters" if version == "3.99" else "newer-interpreters")
+    with pytest.raises(Skipped):
+        interpreter(version)

@@ -120,7 +120,7 @@ class Recording:
         state = process_facts.state(True)
         state["perf"] = end
         own = _thread.get_native_id()
-        _subtract(state, self._begin)
+        subtract(state, self._begin)
         state["tasks"] = [task for task in state["tasks"] if task[0] not in self._ticker.tids]
         record.update(state)
         tables = self._tracer.read()
@@ -250,7 +250,7 @@ def write(record: Dict[str, Any], spool: str) -> None:
             file.write(part)
 
 
-def _subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:
+def subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:
     """Take out of the kernel's counters, in place, what they were at the begin."""
     for name in _COUNTED:
         if state.get(name) is not None and begin.get(name) is not None:

@@ -171,6 +171,8 @@ class Session:
             self._notes["not_cpython"] = sys.implementation.name
         elif not self._profiled:
             self._notes["not_traced"] = True
+        elif "t" in getattr(sys, "abiflags", ""):
+            self._notes["free_threaded"] = True
         elif self._own_profilers:
             self._notes["own_profiler"] = [[perf_counter(), None]]
         else:

@@ -45,6 +45,12 @@ SAMPLES_FORMAT = 2
 #: What record files end with; a file that is being written ends otherwise.
 RECORD_SUFFIX = ".record"
 
+#: In the spool of ``profkit attach``: the file that agents go on for, and what the names of files end with that say
+#: of a process, by its number, that it is traced now, and why it is not.
+ATTACHED_NAME = "attached"
+TRACED_SUFFIX = ".traced"
+REFUSED_SUFFIX = ".refused"
+
 #: What the name ends with of a file in the spool directory that names a machine which a sampler watches.
 SAMPLED_SUFFIX = ".sampled"
 

@@ -5,7 +5,7 @@ function startCalls() {
   const m = graph.caller.length;
   const sums = (side, other) =>
     side && {
-      ncalls: Float64Array.from(side.ncalls, (value, edge) => (other ? value + other.ncalls[edge] : value)),
+      ncalls: Float64Array.from(side.ncalls, (value, edge) => (functions.uncounted ? NaN : other ? value + other.ncalls[edge] : value)),
       cumtime: Float64Array.from(side.cumtime, (value) => value * 1e-9),
     };
   const edgesAfter = sums(graph.after, null), edgesBefore = sums(graph.before, graph.after);

@@ -34,6 +34,7 @@ function share(value) {
 }
 
 function count(value) {
+  if (Number.isNaN(value)) return UNKNOWN;
   for (const [limit, scale, suffix] of [[1e13, 1e12, " T"], [1e10, 1e9, " G"], [1e7, 1e6, " M"]]) {
     if (value >= limit) {
       const [whole, part] = (value / scale).toFixed(1).split(".");

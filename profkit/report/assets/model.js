@@ -19,13 +19,13 @@ function draw(tag, attributes = {}, text = null) {
   return element;
 }
 
-function columns(side, n, ranks, other) {
+function columns(side, n, ranks, other, uncounted) {
   if (!side) return null;
   const nanoseconds = (values) => Float64Array.from(values, (value) => value * 1e-9);
   return {
     rank: Int32Array.from(side.rank ?? ranks),
     // The baseline's counts are stored as differences to the candidate's.
-    ncalls: Float64Array.from(side.ncalls, (value, row) => (other ? value + other.ncalls[row] : value)),
+    ncalls: Float64Array.from(side.ncalls, (value, row) => (uncounted ? NaN : other ? value + other.ncalls[row] : value)),
     tottime: nanoseconds(side.tottime),
     cumtime: nanoseconds(side.cumtime),
     wait: side.wait ? nanoseconds(side.wait) : null,
@@ -39,8 +39,8 @@ const functions = (() => {
   if (!table) return null;
   const n = table.names.length;
   const ranks = Int32Array.from({ length: n }, (_, row) => (row < table.present ? row + 1 : 0));
-  const after = columns(table.after, n, ranks, null);
-  const before = columns(table.before, n, null, after);
+  const after = columns(table.after, n, ranks, null, table.uncounted);
+  const before = columns(table.before, n, null, after, table.uncounted);
   const marked = new Uint8Array(n);
   for (const row of table.marked) marked[row] = 1;
   const where = (row) => {

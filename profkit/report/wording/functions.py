@@ -66,7 +66,9 @@ def moved_text(table: DiffTable, row: int) -> str:
     if same is not None:
         said.append("same source" if same else "source changed")
     calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
-    if calls_a == calls_b:
+    if table.by_share:
+        said.append(f"{units.share(float(a.share[row]))} → {units.share(float(b.share[row]))} of the time")
+    elif calls_a == calls_b:
         said.append("same calls")
     elif abs(calls_b - calls_a) <= CALLS_CHANGED * calls_a:
         said.append("nearly the same calls")

@@ -39,6 +39,7 @@ _KINDS = {
 _UNDECIDED = {
     "another-program": "Two different programs",
     "unfinished": "A target failed",
+    "sampled": "Compared by share of time",
 }
 
 #: What a summary is made from: the kind, the subject, the numbers, and whether it is of one run alone.
@@ -337,5 +338,9 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         "program."
     ),
     "unfinished": _ended,
+    "sampled": lambda p: (
+        "A sampling profiler does not count calls, so that the cause is not judged: this shows which functions take "
+        "another part of the time."
+    ),
     "nothing-decides": _undecided,
 }

@@ -38,7 +38,11 @@ struct os_thread {
     dev_t device;   /* what the descriptor is known by: the target may close it and reuse its number */
     ino_t inode;
     struct table *tables; /* linked by `next_of_thread` */
+    struct os_thread *next, **place; /* of all threads */
 };
+
+static struct os_thread *all_threads;
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 
 unsigned kernel_generation = 0;
 
@@ -66,7 +70,12 @@ static void thread_ends(void *value) {
     struct os_thread *thread = value;
     here = NULL;
     kernel_last_table = NULL;
+    pthread_mutex_lock(&threads_lock);
+    *thread->place = thread->next;
+    if (thread->next)
+        thread->next->place = thread->place;
     close_descriptor(thread);
+    pthread_mutex_unlock(&threads_lock);
     for (struct table *table = thread->tables, *next; table; table = next) {
         next = table->next_of_thread;
         atomic_store(&table->ended, true);
@@ -75,13 +84,32 @@ static void thread_ends(void *value) {
     free(thread);
 }
 
-/* Runs in a forked child, in its only thread. The descriptor is of the parent's thread, and so are tables in a file. */
-static void in_forked_child(void) {
-    bool in_file = store_header != NULL;
+static void forget_tables(void) {
     kernel_generation++;
     agent_forget();
     store_forget();
     tables_forget();
+}
+
+void kernel_let_go(void) {
+    forget_tables();
+    kernel_last_table = NULL; /* those of other threads are known by their owner */
+    pthread_mutex_lock(&threads_lock);
+    for (struct os_thread *thread = all_threads; thread; thread = thread->next)
+        close_descriptor(thread);
+    pthread_mutex_unlock(&threads_lock);
+}
+
+/* Runs in a forked child, in its only thread. The descriptor is of the parent's thread, and so are tables in a file. */
+static void in_forked_child(void) {
+    bool in_file = store_header != NULL;
+    forget_tables();
+    pthread_mutex_init(&threads_lock, NULL); /* another thread of the parent may have held it */
+    all_threads = here;
+    if (here) {
+        here->next = NULL;
+        here->place = &all_threads;
+    }
     if (in_file)
         kernel_last_table = NULL;
     if (!here)
@@ -113,6 +141,13 @@ static struct os_thread *this_thread(void) {
             free(thread);
             return NULL;
         }
+        pthread_mutex_lock(&threads_lock);
+        thread->next = all_threads;
+        thread->place = &all_threads;
+        if (all_threads)
+            all_threads->place = &thread->next;
+        all_threads = thread;
+        pthread_mutex_unlock(&threads_lock);
         here = thread;
     }
     return here;

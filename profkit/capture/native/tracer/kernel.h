@@ -40,4 +40,8 @@ bool kernel_read_other(pid_t thread, struct reading *reading);
 /* Have `table` marked as ended when the calling thread ends. False when memory is exhausted. */
 bool kernel_follow(struct table *table);
 
+/* The process goes on without the tracer, which is off: let go of the file of the tables, and close all descriptors. The
+ * memory of the tables stays, since threads that go on refer to it. With the GIL. */
+void kernel_let_go(void);
+
 #endif

@@ -112,6 +112,12 @@ static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {
     return PyBool_FromLong(block != NULL);
 }
 
+static PyObject *let_go(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    agent_serve(NULL, NULL, 0.0);
+    kernel_let_go();
+    Py_RETURN_NONE;
+}
+
 static PyObject *sync_tables(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     store_sync();
     Py_RETURN_NONE;
@@ -132,6 +138,9 @@ static PyMethodDef functions[] = {
      "range_reported()\n--\n\nWhether such a range began or ended in a thread that could not call the function; None for neither."},
     {"sync_tables", sync_tables, METH_NOARGS,
      "sync_tables()\n--\n\nThe process ends: have a network file system write the file of map_tables()."},
+    {"let_go", let_go, METH_NOARGS,
+     "let_go()\n--\n\nThe process goes on without the tracer, which is off: let go of the file of map_tables(), of the\n"
+     "functions of serve(), and close all descriptors."},
     {"keep", keep, METH_O, "keep(data)\n--\n\nPut a record into the file of map_tables(); whether that is possible."},
     {"follow_ranges", follow_ranges, METH_O,
      "follow_ranges(path)\n--\n\nHave the NVTX collector at this path report ranges; whether it does."},

@@ -1,0 +1,196 @@
+"""A process that was running before, traced for a while: ``profkit attach``.
+
+The counterpart of ``session`` and ``block_record``. `begin` is what runs in the target, by ``sys.remote_exec``: only
+from Python 3.14 on, with the compiled tracer, and with its tables in a mapped file. Who reads that file needs nothing
+of the process. Nothing of the target is wrapped or replaced.
+
+It ends itself: a call that any thread makes when the time is over, or when the file that says "go on" is gone, takes
+everything back. A thread that is in one call for longer makes no event, and costs nothing, until it returns.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import os
+import sys
+from time import perf_counter
+from time import time as wall_time
+
+from . import native, process_facts, record_file, settings
+from .block_record import subtract
+from .reserve import RESERVE_SUFFIX
+from .thread_pools import Pools
+from .tracer import thread_name
+
+TYPE_CHECKING = False  # the module `typing` would cost the target several milliseconds
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+#: Seconds between two looks whether to go on.
+_LOOK_S = 0.2
+
+
+def begin(spool: str, until: float) -> None:
+    """Trace this process, and those that it forks, until a moment by `perf_counter` or a word of the launcher.
+
+    Nothing is raised, and nothing happens where the launcher is gone already.
+    """
+    try:
+        goes_on = perf_counter() < until and os.path.exists(os.path.join(spool, settings.ATTACHED_NAME))
+        if goes_on and not os.path.exists(_mark(spool)):  # else it was forked by one that is traced
+            _Attached(spool, until).start()
+    except Exception as error:
+        _leave_word(spool, repr(error))
+
+
+def _mark(spool: str) -> str:
+    return os.path.join(spool, "%d%s" % (os.getpid(), settings.TRACED_SUFFIX))
+
+
+def _leave_word(spool: str, problem: str) -> None:
+    """Say in the spool why this process is not traced."""
+    try:
+        path = os.path.join(spool, "%d%s" % (os.getpid(), settings.REFUSED_SUFFIX))
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.write(problem)
+    except OSError:
+        pass
+
+
+class _Attached:
+    """One process; a forked child gets one of its own."""
+
+    def __init__(self, spool: str, until: float) -> None:
+        self._spool = spool
+        self._until = until
+        self._go_on = os.path.join(spool, settings.ATTACHED_NAME)
+        self._ending = _thread.allocate_lock()
+        self._over = False
+        self._notes: Dict[str, Any] = {}
+        self._worker = ""
+
+    def start(self) -> None:
+        """Begin, or say in the spool why not."""
+        problem = self._problem()
+        if problem:
+            _leave_word(self._spool, problem)
+            return
+        if self._trace(forked=False):
+            self._watch_ends()
+
+    def _problem(self) -> str:
+        if os.path.isdir(os.environ.get(settings.SPOOL_VARIABLE, "")):
+            return "profkit capture traces it already"
+        holder = sys.monitoring.get_tool(sys.monitoring.PROFILER_ID)  # type: ignore[attr-defined,unused-ignore]
+        if holder:
+            return "%s traces it already" % holder
+        self._module = native.load()
+        return "profkit has no compiled tracer for it" if self._module is None else ""
+
+    def _watch_ends(self) -> None:
+        atexit.register(self._end, "exited")
+        os.register_at_fork(after_in_child=self._after_fork_in_child)
+
+    def _trace(self, forked: bool) -> bool:
+        self._identity = process_facts.identity()
+        self._identity["forked"] = forked
+        self._identity["environment_at_start"] = settings.thread_environment(os.environ)
+        self._identity["begin_time"] = wall_time()
+        self._identity["begin_perf"] = perf_counter()
+        self._before = process_facts.state(True)
+        name = "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6))
+        self._path = os.path.join(self._spool, name)
+        if not native.map_tables(self._module, self._path + RESERVE_SUFFIX, -1):
+            _leave_word(self._spool, "its tables cannot be kept in %s" % self._spool)
+            self._over = True
+            return False
+        self._tracer: Any = native.tracer(self._module, True)
+        self._mark = _mark(self._spool)
+        open(self._mark, "wb").close()
+        self._write("snapshot")
+        self._tracer.start(0)
+        self._module.serve(thread_name, self._look, _LOOK_S)
+        return True
+
+    def _look(self) -> float:
+        """Go on or end; in the middle of a call of the target's, by the tracer."""
+        if self._over:
+            return 0.0
+        left = self._until - perf_counter()
+        if left > 0 and os.path.exists(self._go_on):
+            return min(left, _LOOK_S)
+        try:
+            # Not here: the tracer is in the event that has called this.
+            _thread.start_new_thread(self._end, ("detached",))
+        except RuntimeError:  # the user's limit on threads; later, then
+            return _LOOK_S
+        return 0.0
+
+    def _end(self, state: str) -> None:
+        """Take everything back, and write the last record if there is still somebody to read it."""
+        with self._ending:
+            if self._over:
+                return
+            self._over = True
+        try:
+            if self._tracer.displaced():
+                self._notes["displaced"] = True
+            self._tracer.finish()
+        except Exception as error:
+            self._notes["agent_failed"] = repr(error)
+        try:
+            if os.path.isdir(self._spool):
+                self._write(state)
+                os.unlink(self._mark)
+        except Exception:
+            pass  # the file of the tables has what matters
+        self._module.let_go()
+        atexit.unregister(self._end)
+
+    def _write(self, state: str) -> None:
+        record: Dict[str, Any] = dict(self._identity)
+        now = process_facts.state(state != "snapshot")
+        subtract(now, self._before)
+        record.update(now)
+        record["worker"] = record["worker"] or self._worker
+        record["state"] = state
+        record["agent_tids"] = [_thread.get_native_id()] if state == "detached" else []
+        record["tracer"] = self._tracer.kind
+        record["mapped"] = True
+        record["threads"] = []
+        record["thread_names"] = [list(item) for item in native.thread_names().items()]
+        record["codes"] = self._tracer.codes.packed()
+        record["pools"] = self._pools() if state != "exited" else None
+        record["notes"] = self._notes
+        parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
+        with open(self._path + ".writing", "wb") as file:
+            for part in parts:
+                file.write(part)
+        os.replace(self._path + ".writing", self._path + settings.RECORD_SUFFIX)
+
+    def _pools(self) -> Any:
+        """Sizes of thread pools, where the target uses ctypes itself: loading it opens a file for good."""
+        try:
+            return Pools().read(True) if "_ctypes" in sys.modules else None
+        except Exception:
+            return None  # the libraries are the target's, in any version
+
+    def _after_fork_in_child(self) -> None:
+        if self._over:
+            return
+        try:
+            atexit.unregister(self._end)
+            self._tracer.finish()  # what it has is the parent's
+            child = _Attached(self._spool, self._until)
+            child._module = self._module
+            self._over = True
+            frame: Any = sys._getframe().f_back
+            while frame is not None:
+                child._worker = process_facts.name_of_worker(frame) or child._worker
+                frame = frame.f_back
+            goes_on = perf_counter() < self._until and os.path.exists(self._go_on)
+            if goes_on and child._trace(forked=True):
+                child._watch_ends()
+        except Exception as error:
+            _leave_word(self._spool, repr(error))

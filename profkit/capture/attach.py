@@ -1,0 +1,400 @@
+"""``profkit attach``: what a running program does for a while, with no more rights than the user has.
+
+What the kernel counts is read of the whole tree of processes, as for a capture. Functions come from one of two:
+the agent, which each Python from 3.14 on is asked to run (`remote`), or py-spy, which reads stacks from outside
+(`stacks`). Where neither may, there are counters alone. The program goes on as if nothing had been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from profkit.capture import host, remote
+from profkit.capture.agent import process_facts, settings
+from profkit.capture.proc_files import read_stat
+from profkit.capture.provenance import git_state
+from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
+from profkit.capture.sampler import Sampler
+from profkit.capture.spool import remove_spool, write_facts
+from profkit.errors import UsageError
+
+if TYPE_CHECKING:  # numpy, which looking at a process does not need
+    from profkit.model import Notice, Run
+
+__all__ = ["FUNCTIONS", "attach"]
+
+#: Where functions come from: what is possible, the agent alone, py-spy alone, nowhere.
+FUNCTIONS = ("auto", "trace", "sample", "none")
+#: Seconds that processes which run have to take the agent back.
+_LEAVING_S = 2.0
+#: Seconds between two looks for new processes of the tree, and whether the target is still there.
+_LOOK_S = 0.2
+
+
+def attach(
+    pid: int,
+    output: Path | None = None,
+    *,
+    duration_s: float = 30.0,
+    functions: str = "auto",
+    written: Callable[[Path, Run], None] | None = None,
+) -> None:
+    """Record a running process and all that descend from it, and write one run file.
+
+    An interrupt (Ctrl-C, or SIGTERM) ends it early, and what was seen is written.
+
+    Parameters
+    ----------
+    pid
+        The process.
+    output
+        Where to write; ``None`` picks ``run.prof``, or ``run-2.prof`` and so on where that is taken.
+    duration_s
+        Seconds; less where the process ends.
+    functions
+        One of `FUNCTIONS`.
+    written
+        Called with the run file and what is in it.
+
+    Raises
+    ------
+    UsageError
+        There is no such process, or none that can be looked at, or the output cannot be written there.
+    """
+    target = _Target.found(pid)
+    if output is None:
+        place: contextlib.AbstractContextManager[Path] = free_name(Path("run.prof"))
+    else:
+        check_output(output)
+        place = _named(output)
+    with place as path:
+        try:
+            spool = Path(tempfile.mkdtemp(prefix=spool_prefix(path), dir=path.parent)).absolute()
+        except OSError as error:
+            problem = f"cannot write there ({error.strerror}); choose another place"
+            raise UsageError(problem, parameter="output", value=path) from None
+        try:
+            with _interrupted() as stop:
+                run = _Attachment(target, spool, duration_s, functions).record(stop)
+                from profkit.formats.runfile import write_run
+
+                try:
+                    write_run(path, run)
+                except OSError as error:
+                    problem = (
+                        f"cannot be written ({error.strerror or error}); free some space, and attach again"
+                    )
+                    raise UsageError(problem, parameter="output", value=path) from None
+        finally:
+            remove_spool(spool)
+        if written is not None:
+            written(path, run)
+
+
+@contextlib.contextmanager
+def _named(output: Path) -> Iterator[Path]:
+    with reserved(output):
+        yield output
+
+
+@contextlib.contextmanager
+def _interrupted() -> Iterator[threading.Event]:
+    """Give an event that interrupts set, while the context lasts; a second one is what it always is."""
+    stop = threading.Event()
+    before: dict[int, Any] = {}
+
+    def handle(number: int, frame: object) -> None:
+        stop.set()
+        signal.signal(number, before[number])
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.getsignal(number)
+        signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The process, as it was found."""
+
+    pid: int
+    born: int
+    command: list[str]
+    cwd: str
+    environment: dict[str, str]
+
+    @classmethod
+    def found(cls, pid: int) -> _Target:
+        if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
+            raise UsageError(
+                "a running process can be looked at where there is a /proc, and there is none here"
+            )
+        if pid == os.getpid():
+            raise UsageError(
+                "that is profkit itself; name the process to look at", parameter="pid", value=pid
+            )
+        try:
+            name, fields = read_stat(f"/proc/{pid}/stat")
+        except (OSError, ValueError):
+            problem = "there is no such process; ps -ef lists those that run"
+            raise UsageError(problem, parameter="pid", value=pid) from None
+        whole = _process_of(pid)
+        if whole != pid:
+            raise UsageError(f"it is a thread; name its process, {whole}", parameter="pid", value=pid)
+        if fields[0] in (b"Z", b"X"):
+            raise UsageError("it has ended, and waits for its parent only", parameter="pid", value=pid)
+        if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not _words(pid, "cmdline"):
+            raise UsageError("it is a thread of the kernel; name a program", parameter="pid", value=pid)
+        environment = dict(word.partition("=")[::2] for word in _words(pid, "environ"))
+        try:
+            cwd = os.readlink(f"/proc/{pid}/cwd")
+        except OSError:
+            cwd = ""
+        return cls(
+            pid,
+            int(fields[19]),
+            _words(pid, "cmdline") or [name],
+            cwd,
+            settings.thread_environment(environment),
+        )
+
+    def lives(self) -> bool:
+        """Whether it is still there, as itself."""
+        return _lives(self.pid, self.born)
+
+
+def _lives(pid: int, born: int | None = None) -> bool:
+    """Whether a process is there and runs, as the one that was born then."""
+    try:
+        _, fields = read_stat(f"/proc/{pid}/stat")
+    except (OSError, ValueError):
+        return False
+    return born in (None, int(fields[19])) and fields[0] not in (b"Z", b"X")
+
+
+def _process_of(pid: int) -> int:
+    """Return the process of a thread; the kernel lists threads by no name, but finds them."""
+    with contextlib.suppress(OSError, ValueError):
+        status = Path(f"/proc/{pid}/status").read_bytes()
+        at = status.index(b"\nTgid:")
+        return int(status[at + 6 :].split(None, 1)[0])
+    return pid
+
+
+def _words(pid: int, name: str) -> list[str]:
+    try:
+        data = Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return []  # another user's
+    return [os.fsdecode(word) for word in data.split(b"\0") if word]
+
+
+class _Attachment:
+    """One attachment, from its begin to the run."""
+
+    def __init__(self, target: _Target, spool: Path, duration_s: float, functions: str) -> None:
+        self._target = target
+        self._spool = spool
+        self._duration_s = duration_s
+        self._functions = functions
+        self._scripts: dict[int, remote.Script] = {}
+        self._asked: set[int] = set()
+        self._refused: dict[tuple[str, str], list[int]] = {}
+        self._pythons = 0
+        own = process_facts.identity()
+        self._facts: dict[str, Any] = {
+            "command": target.command,
+            "cwd": target.cwd,
+            "environment": target.environment,
+            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
+            "clocks": {
+                "time": time.time(),
+                "perf_counter": time.perf_counter(),
+                "monotonic": time.monotonic(),
+            },
+            "exit_status": None,
+            "warnings": [],
+            "launcher": {key: own[key] for key in ("boot", "host", "pid", "born")},
+            "attached": True,
+        }
+
+    def record(self, stop: threading.Event) -> Run:
+        """Look until the time is over, the target has ended, or `stop` is set; return the run."""
+        (self._spool / settings.sampled_mark(process_facts.boot_id())).touch()
+        (self._spool / settings.ATTACHED_NAME).touch()
+        self._open_to_target()
+        write_facts(self._spool, self._facts)  # should profkit be killed, its records can be merged
+        before = host.take_reading()
+        begin = time.monotonic()
+        until = begin + self._duration_s
+        sampler = Sampler(self._target.pid, self._spool, running=True)
+        try:
+            self._trace(until)
+            sampling = self._sample() if not self._asked else None
+            while (
+                (left := until - time.monotonic()) > 0
+                and self._target.lives()
+                and not stop.wait(min(left, _LOOK_S))
+            ):
+                if self._asked:
+                    self._trace(until)
+        finally:
+            (self._spool / settings.ATTACHED_NAME).unlink(missing_ok=True)
+        ended_ns = time.monotonic_ns()
+        self._facts["warnings"] += sampler.finish()
+        problem = sampling.finish() if sampling is not None else ""
+        self._facts["wall_s"] = (ended_ns / 1e9) - begin
+        self._facts["readings"] = [asdict(before), asdict(host.take_reading())]
+        self._facts["target"] = {"pid": self._target.pid, "ended_ns": ended_ns}
+        self._facts["host"] = asdict(host.read_host())
+        self._facts["git"] = git_state()
+        self._wait_for_leaving()
+        write_facts(self._spool, self._facts)
+        return self._packed(sampling is not None, problem)
+
+    # Functions by the agent
+
+    def _open_to_target(self) -> None:
+        """Let the target write to the spool, should root look at another user's process."""
+        owner = os.stat(f"/proc/{self._target.pid}") if self._target.lives() else None
+        if owner is not None and os.geteuid() == 0 and owner.st_uid != 0:
+            os.chown(self._spool, owner.st_uid, owner.st_gid)
+
+    def _trace(self, until: float) -> None:
+        """Have every Python of the tree that can run the agent do so, once."""
+        for pid in _tree(self._target.pid):
+            if pid in self._asked or any(pid in pids for pids in self._refused.values()):
+                continue
+            try:
+                python = remote.python_of(pid)
+            except PermissionError:
+                self._pythons += 1  # as far as is known
+                problem = "it may not be looked at: another user's process, or a protected one"
+                self._refused.setdefault(("", problem), []).append(pid)
+                continue
+            if python is None:
+                continue
+            self._pythons += 1
+            if self._functions not in ("auto", "trace"):
+                continue
+            version = ".".join(map(str, python.version)) + "t" * python.free_threaded
+            problem = python.refusal(pid)
+            if not problem and (self._spool / f"{pid}{settings.TRACED_SUFFIX}").exists():
+                continue  # forked by one that is traced
+            if not problem:
+                try:
+                    script = remote.Script(pid, self._spool, until)
+                except OSError as error:
+                    problem = error.strerror or str(error)
+                else:
+                    problem = remote.run_in(pid, python, script)
+                    if problem:
+                        script.remove()
+                    else:
+                        self._scripts[pid] = script
+                        self._asked.add(pid)
+            if problem and _lives(pid):
+                self._refused.setdefault((version, problem), []).append(pid)
+
+    def _wait_for_leaving(self) -> None:
+        """Wait for processes that are traced; those that make no call in this time take the agent back later."""
+        deadline = time.monotonic() + _LEAVING_S
+        while time.monotonic() < deadline and any(
+            _lives(int(path.stem)) for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
+        ):
+            time.sleep(0.02)
+
+    # Functions by py-spy
+
+    def _sample(self) -> Any:
+        if self._functions not in ("auto", "sample") or not self._pythons:
+            return None
+        from profkit.capture import stacks
+
+        command = stacks.sampler_command()
+        if command is None:
+            self._facts["warnings"].append({"code": "attach-no-sampler"})
+            return None
+        return stacks.Sampling(command, self._target.pid, self._spool / "stacks.json")
+
+    # The run
+
+    def _packed(self, sampled: bool, problem: str) -> Run:
+        from profkit.capture.packer import pack_spool
+        from profkit.capture.source_cache import Sources, cache_file
+        from profkit.model import Notice
+
+        sources = Sources(cache_file(os.environ))
+        run = pack_spool(self._spool, sources=sources)
+        sources.save()
+        assert run.manifest is not None
+        said = [Notice("attached", "", {"seconds": run.manifest.wall_s})]
+        said += self._said_of_tracing()
+        if sampled:
+            run, of_sampling = self._with_stacks(run, problem)
+            said += of_sampling
+        return replace(run, warnings=(*said, *run.warnings)).validate()
+
+    def _with_stacks(self, run: Run, problem: str) -> tuple[Run, list[Notice]]:
+        from profkit.capture import stacks
+        from profkit.model import Notice
+
+        if not problem:
+            try:
+                found = stacks.read_stacks(self._spool / "stacks.json")
+            except (OSError, ValueError) as error:
+                problem = str(error)
+        if problem:
+            return run, [Notice("attach-not-sampled", problem)]
+        said = [Notice("attach-sampled", "", {"rate": stacks.RATE_HZ}), Notice("sampled-profile")]
+        return replace(run, processes=stacks.with_stacks(run.processes, found)), said
+
+    def _said_of_tracing(self) -> list[Notice]:
+        """What kept processes from being traced: once for all of which it is true."""
+        from profkit.model import Notice
+
+        found: list[Notice] = []
+        if self._functions != "none" and not self._pythons:
+            found.append(Notice("attach-not-python"))
+        for (version, problem), pids in self._refused.items():
+            python = {"python": version} if version else {}
+            found.append(Notice("attach-not-traced", problem, python).at(pids=pids))
+        for path in sorted(self._spool.glob(f"*{settings.REFUSED_SUFFIX}")):
+            with contextlib.suppress(OSError, ValueError):
+                problem = path.read_text(encoding="utf-8", errors="replace")[:500]
+                found.append(Notice("attach-not-traced", problem).at(pids=[int(path.stem)]))
+        for pid, script in self._scripts.items():
+            if not _lives(pid):
+                script.remove()
+        late = [pid for pid, script in self._scripts.items() if not script.empty() and _lives(pid)]
+        if late:
+            found.append(Notice("attach-not-reached").at(pids=late))
+        return found
+
+
+def _tree(root: int) -> list[int]:
+    """Return a process and all that descend from it, parents first."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                children.setdefault(int(read_stat(f"/proc/{name}/stat")[1][1]), []).append(int(name))
+    found = [root]
+    for pid in found:
+        found += sorted(child for child in children.get(pid, ()) if child != os.getpid())
+    return found

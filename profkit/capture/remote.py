@@ -1,0 +1,194 @@
+"""Having a running Python execute the agent: ``sys.remote_exec``, which Python has from 3.14 on.
+
+Only the interpreter that a process runs, or one of the same version, can do it, so that one is started for it. It
+makes the main thread of the process read a file as soon as it is between two instructions; there is no way to take
+that back. So the file stays until then, with nothing in it once its time is over, and removes itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Script", "python_of", "run_in"]
+
+#: The first version with ``sys.remote_exec``.
+REMOTE_SINCE = (3, 14)
+#: How the files of an interpreter are called: its own, and its library.
+_INTERPRETER = re.compile(r"/(?:lib)?python(\d+)\.(\d+)(t?)d?(?:\.so[.\d]*)?$")
+#: A module of the standard library that is a file of its own, in the directory that says the version.
+_LIBRARY = re.compile(r"/python(\d+)\.(\d+)(t?)/lib-dynload/")
+#: Seconds for an interpreter that does nothing but ask another one.
+_PATIENCE_S = 20.0
+
+_ASK = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
+
+_SCRIPT = """\
+def _profkit():
+    import os, sys
+    try:
+        os.unlink({path!r})
+    except OSError:
+        pass
+    name = "_profkit_agent"
+    if name in sys.modules:
+        return
+    # What the agent imports, and only its own modules keep.
+    new = [m for m in ("__future__", "_lsprof", "_types", "atexit", "resource", "types") if m not in sys.modules]
+    try:
+        package = type(sys)(name)
+        package.__path__ = [{agent!r}]
+        sys.modules[name] = package
+        begin = __import__(name + ".attached", fromlist=["begin"]).begin
+    except Exception:
+        begin = None
+    finally:
+        for module in [m for m in sys.modules if m.partition(".")[0] == name] + new:
+            sys.modules.pop(module, None)
+    if begin is not None:
+        begin({spool!r}, {until!r})
+
+
+_profkit()
+"""
+#: What a file does whose time is over.
+_NOTHING = "import os\ntry:\n    os.unlink({path!r})\nexcept OSError:\n    pass\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """The interpreter of a process.
+
+    Attributes
+    ----------
+    executable
+        Its file; empty where that was removed.
+    version
+        ``(3, 14)``.
+    free_threaded
+        Whether it is a build without the GIL.
+    """
+
+    executable: str
+    version: tuple[int, int]
+    free_threaded: bool
+
+    def refusal(self, pid: int) -> str:
+        """Return why the agent cannot run in this process; empty where it can."""
+        if self.version < REMOTE_SINCE:
+            return "a running process can be traced from Python 3.14 on"
+        if self.free_threaded:
+            return "a free-threaded build cannot be traced, since the tracer relies on the GIL"
+        if not self.executable:
+            return "the file of its interpreter is gone"
+        if _namespace(pid) != _namespace("self"):
+            return "it runs in another container"
+        return ""
+
+
+def python_of(pid: int) -> Python | None:
+    """Return the interpreter that a process runs, ``None`` where it is no Python or cannot be looked at.
+
+    Raises
+    ------
+    PermissionError
+        It is another user's.
+    """
+    try:
+        executable = os.readlink(f"/proc/{pid}/exe")
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
+            files = dict.fromkeys(line.split(None, 5)[5].rstrip("\n") for line in file if line.count("/"))
+    except PermissionError:
+        raise
+    except (OSError, IndexError):
+        return None
+    usable = executable if os.path.exists(executable) else ""
+    named = [_INTERPRETER.search(name) for name in (executable, *files)]
+    inside = [_LIBRARY.search(name) for name in files]
+    if not any(named) and not (os.path.basename(executable).startswith("python") and any(inside)):
+        return None
+    for found in (*named, *inside):
+        if found is not None:
+            return Python(usable, (int(found[1]), int(found[2])), bool(found[3]))
+    return None
+
+
+def _namespace(pid: int | str) -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/mnt")
+    return ""
+
+
+class Script:
+    """The file that a process is to execute.
+
+    Parameters
+    ----------
+    pid
+        The process.
+    spool
+        Where its agent writes.
+    until_s
+        When its agent ends at the latest, by `time.perf_counter`.
+    """
+
+    def __init__(self, pid: int, spool: Path, until_s: float) -> None:
+        handle, name = tempfile.mkstemp(prefix=f"profkit-attach-{pid}-", suffix=".py")
+        self.path = Path(name)
+        agent = str(Path(__file__).parent / "agent")
+        text = _SCRIPT.format(path=name, agent=agent, spool=str(spool), until=until_s)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        owner = os.stat(f"/proc/{pid}")
+        if os.geteuid() == 0 and owner.st_uid != 0:
+            os.chown(name, owner.st_uid, owner.st_gid)
+
+    def remove(self) -> None:
+        """Remove it: the process was not asked to read it."""
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def empty(self) -> bool:
+        """Leave nothing in it, should the process not have read it yet; return whether it has."""
+        if not self.path.exists():
+            return True
+        with (
+            contextlib.suppress(OSError),
+            tempfile.NamedTemporaryFile(
+                "w", dir=self.path.parent, prefix=self.path.name, delete=False
+            ) as file,
+        ):
+            file.write(_NOTHING.format(path=str(self.path)))
+            with contextlib.suppress(OSError):
+                os.chmod(file.name, self.path.stat().st_mode & 0o777)
+                os.chown(file.name, self.path.stat().st_uid, self.path.stat().st_gid)
+            if self.path.exists():
+                os.replace(file.name, self.path)
+                return False
+            os.unlink(file.name)
+        return True
+
+
+def run_in(pid: int, python: Python, script: Script) -> str:
+    """Have a process read a script; return why it will not, empty where it will."""
+    command = [python.executable, "-I", "-S", "-c", _ASK, str(pid), str(script.path)]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.strip().splitlines()
+    return said[-1].partition(": ")[2] or said[-1] if said else f"it ended with {done.returncode}"

@@ -1,0 +1,58 @@
+"""Rows of executed lines, as the sampling profiler of Python 3.15 writes them, summed to functions.
+
+`pstats_file` calls it. A row there is a line that was executed, and its name the function's qualified name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from profkit.model import Profile
+from profkit.model.merge import collapse
+
+__all__ = ["fold_lines"]
+
+
+def fold_lines(profile: Profile) -> Profile:
+    """Sum the rows of each function.
+
+    Parameters
+    ----------
+    profile
+        Rows are executed lines, names are qualified; with or without edges.
+
+    Returns
+    -------
+    Profile
+        One row per function, with the first of its lines that was seen, its name and its qualified name. Functions
+        without a name of their own (``<lambda>``, ``<genexpr>``) stay apart by their lines: several of them may have
+        one qualified name. A recursive function counts in a sample for each of its lines on the stack, so its
+        cumulative time is at most the true one times its lines there; it is no more than all samples.
+    """
+    numbers, of_row = np.unique(profile.name, return_inverse=True)
+    names = [profile.strings[i] for i in numbers.tolist()]
+    own = [text.rpartition(".")[2] or text for text in names]
+    strings = [*profile.strings, *own]
+    short = np.arange(len(profile.strings), len(strings), dtype=np.int32)
+    anonymous = np.array([text.startswith("<") and text != "<module>" for text in own], np.bool_)
+    of_row = of_row.reshape(-1)
+    _, group = np.unique(profile.file.astype(np.int64) * len(names) + of_row, return_inverse=True)
+    first = np.full(len(profile), np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(first, group.reshape(-1), profile.line)
+    folded = collapse(
+        replace(
+            profile,
+            strings=tuple(strings),
+            name=short[of_row],
+            qualname=profile.name if own != names else profile.qualname,
+            line=np.where(anonymous[of_row], profile.line, first[group.reshape(-1)]),
+        )
+    )
+    samples = max(0, int(folded.primitive_calls.sum()))
+    return replace(
+        folded,
+        ncalls=np.maximum(np.minimum(folded.ncalls, samples), folded.primitive_calls),
+        cumtime=np.maximum(np.minimum(folded.cumtime, folded.total), folded.tottime),
+    )

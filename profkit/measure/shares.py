@@ -1,0 +1,187 @@
+"""Two sides of which one was sampled, made alike: the same functions, the same total, no calls.
+
+A sampling profiler counts how often it saw a function. So calls are not known, built-in functions may be in the
+Python functions that called them, and what it covered need not be the whole program. What can be compared is how the
+time was divided: each run is scaled to one total, and every function has one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.measure.calls import CallSide, CallTable
+from profkit.measure.select import select_processes
+from profkit.measure.tables import DiffTable, SideTable
+from profkit.model import Edges, Profile, Run, RunSet, Thread
+
+__all__ = ["calls_unknown", "in_shares"]
+
+Floats = npt.NDArray[np.float64]
+
+#: What the file of built-in functions is in a profile.
+_NATIVE = "~"
+#: Built-in functions that call each other, one in another, at most so deep.
+_DEPTH = 16
+
+
+def in_shares(
+    baseline: RunSet, candidate: RunSet, selectors: tuple[str | None, str | None]
+) -> tuple[RunSet, RunSet]:
+    """Return both sides with the selected processes alone, as they can be compared by shares of time.
+
+    Parameters
+    ----------
+    baseline, candidate
+        The sides, of which at least one was sampled.
+    selectors
+        Which processes of each are compared, see `select_processes`.
+
+    Returns
+    -------
+    baseline, candidate : RunSet
+        Their runs have one total of self time, the baseline's median; each function has one call. Built-in functions
+        are in their callers where one side has none. Nothing is left of counters and manifests.
+    """
+    sides = [
+        [replace(run, processes=select_processes(run, selector)) for run in side.runs]
+        for side, selector in zip((baseline, candidate), selectors, strict=True)
+    ]
+    with_natives = [any(map(_has_natives, runs)) for runs in sides]
+    if with_natives[0] != with_natives[1]:
+        sides = [[_each(run, _without_natives) for run in runs] for runs in sides]
+    whole = float(np.median([_total(run) for run in sides[0]]))
+    made = [[_scaled(run, whole) for run in runs] for runs in sides]
+    return replace(baseline, runs=tuple(made[0])), replace(candidate, runs=tuple(made[1]))
+
+
+def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable, CallTable | None]:
+    """Return what was measured of such sides as it is shown: without calls and times per call."""
+
+    def rows(side: SideTable) -> SideTable:
+        none = np.zeros_like(side.ncalls)
+        return replace(side, ncalls=none, primitive_calls=none)
+
+    def pairs(side: CallSide) -> CallSide:
+        return replace(side, ncalls=np.zeros_like(side.ncalls))
+
+    return (
+        replace(
+            table,
+            baseline=rows(table.baseline),
+            candidate=rows(table.candidate),
+            per_call_ratio=np.full(len(table), np.nan),
+            by_share=True,
+        ),
+        None
+        if calls is None
+        else replace(calls, baseline=pairs(calls.baseline), candidate=pairs(calls.candidate)),
+    )
+
+
+def _each(run: Run, change: object) -> Run:
+    """Change the profile of every thread, and drop what the kernel counted."""
+    assert callable(change)
+    return replace(
+        run,
+        processes=tuple(
+            replace(
+                process,
+                wall_s=None,
+                cpu_s=None,
+                run_queue_wait_s=None,
+                threads=tuple(
+                    Thread(change(thread.profile), thread.tid, thread.name) for thread in process.threads
+                ),
+            )
+            for process in run.processes
+        ),
+    )
+
+
+def _total(run: Run) -> float:
+    return sum(thread.profile.total for process in run.processes for thread in process.threads)
+
+
+def _scaled(run: Run, whole: float) -> Run:
+    total = _total(run)
+    factor = whole / total if total > 0 else 1.0
+
+    def change(profile: Profile) -> Profile:
+        edges = profile.edges
+        if edges is not None:
+            one = np.ones(len(edges), np.int64)
+            edges = replace(
+                edges,
+                ncalls=one,
+                primitive_calls=one,
+                tottime=edges.tottime * factor,
+                cumtime=edges.cumtime * factor,
+            )
+        one = np.ones(len(profile), np.int64)
+        return replace(
+            profile,
+            ncalls=one,
+            primitive_calls=one,
+            tottime=profile.tottime * factor,
+            cumtime=profile.cumtime * factor,
+            edges=edges,
+            wait=None,
+            blocked=None,
+            cumwait=None,
+            cumblocked=None,
+        )
+
+    return replace(_each(run, change), manifest=None, machine=None, machines={}, series=None)
+
+
+def _native_rows(profile: Profile) -> npt.NDArray[np.bool_]:
+    is_native = np.array([text == _NATIVE for text in profile.strings], np.bool_)
+    rows: npt.NDArray[np.bool_] = is_native[profile.file]
+    return rows
+
+
+def _has_natives(run: Run) -> bool:
+    return any(_native_rows(thread.profile).any() for process in run.processes for thread in process.threads)
+
+
+def _without_natives(profile: Profile) -> Profile:
+    """Add the self time of built-in functions to the Python functions that called them.
+
+    A built-in function's own time is known by caller. What it got from others that it called is divided among its
+    callers as its cumulative time is. One that nothing has called stays.
+    """
+    edges, native = profile.edges, _native_rows(profile)
+    if edges is None or not native.any():
+        return profile
+    n = len(profile)
+    into = native[edges.callee] & (edges.caller != edges.callee)
+    caller, callee = edges.caller[into], edges.callee[into]
+    own = profile.tottime.copy()
+    for weights in (edges.tottime[into], *(edges.cumtime[into] for _ in range(_DEPTH))):
+        whole = np.bincount(callee, weights, n)
+        part = np.divide(weights, whole[callee], out=np.zeros(len(weights)), where=whole[callee] > 0)
+        handed = native & (whole > 0)
+        moved = np.bincount(caller, part * own[callee], n)
+        own = np.where(handed, 0.0, own) + moved
+    kept = ~native | (own > 0)
+    place = np.cumsum(kept).astype(np.int32) - 1
+    stays = kept[edges.caller] & kept[edges.callee]
+    columns = ("file", "line", "name", "qualname", "module", "source_hash", "ncalls", "primitive_calls")
+    return replace(
+        profile,
+        **{name: getattr(profile, name)[kept] for name in columns},
+        tottime=own[kept],
+        cumtime=profile.cumtime[kept],
+        wait=None,
+        blocked=None,
+        cumwait=None,
+        cumblocked=None,
+        edges=Edges(
+            place[edges.caller[stays]],
+            place[edges.callee[stays]],
+            *(getattr(edges, name)[stays] for name in ("ncalls", "primitive_calls", "tottime", "cumtime")),
+        ),
+    )

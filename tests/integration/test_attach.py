@@ -1,0 +1,457 @@
+"""``profkit attach``: running programs, looked at for a while and then left as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from profkit.capture.stacks import sampler_command
+from profkit.formats import load_run
+from profkit.model import Process, Run
+from tests.integration.capturing import ROOT, calls, captured, environment, profkit_command
+from tests.interpreters import interpreter
+from tests.requirements import require
+
+NEW = ("3.14", "3.15")
+
+#: Two workers count their calls of `leaf`; one more is started in every round.
+POOL = """
+import multiprocessing, os, sys, time
+
+def leaf(n):
+    return sum(range(n))
+
+def task(n):
+    for _ in range(50):
+        leaf(400)
+
+def one_more():
+    leaf(10)
+    os._exit(0)
+
+def feed(pool):
+    for number, _ in enumerate(pool.imap_unordered(task, range(10**9))):
+        if number % 500 == 0:
+            child = os.fork()
+            if child == 0:
+                one_more()
+            os.waitpid(child, 0)
+
+def before():
+    until = time.process_time() + 1.5
+    while time.process_time() < until:
+        leaf(1000)
+
+if __name__ == "__main__":
+    before()
+    context = multiprocessing.get_context("fork")
+    with context.Pool(2) as pool:
+        print("ready", flush=True)
+        feed(pool)
+"""
+
+#: Works a little, and says what can be seen of a tool in it when it is asked.
+QUIET = """
+import atexit, json, os, signal, sys, threading, time
+
+def step():
+    return sum(range(200))
+
+def look():
+    files = {}
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            files[number] = os.readlink("/proc/self/fd/" + number)
+        except OSError:
+            pass
+    print(json.dumps({
+        "files": files,
+        "tools": [sys.monitoring.get_tool(place) for place in range(6)],
+        "threads": [threading.active_count(), len(os.listdir("/proc/self/task"))],
+        "at exit": atexit._ncallbacks(),
+        "modules": sorted(sys.modules),
+        "variables": sorted(os.environ),
+        "path": sys.path,
+        "functions": [sys.getprofile(), sys.gettrace()],
+        "interrupts": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+    }), flush=True)
+
+asked = []
+signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
+print("ready", flush=True)
+while True:
+    for _ in range(200):
+        step()
+    time.sleep(0.002)
+    if asked:
+        asked.clear()
+        look()
+"""
+
+
+@contextmanager
+def running(directory: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a program, wait until it says that it is ready, and end it with all that it has started."""
+    with (directory / "stderr").open("w") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def attach(
+    directory: Path, pid: int, *options: str, seconds: float = 1.0
+) -> subprocess.CompletedProcess[str]:
+    words = ["attach", str(pid), "--duration", str(seconds), "-o", "attached.prof", *options]
+    return subprocess.run(
+        profkit_command(*words), cwd=directory, env=environment(), capture_output=True, text=True, timeout=60
+    )
+
+
+def attached(directory: Path, pid: int, *options: str, seconds: float = 1.0) -> Run:
+    done = attach(directory, pid, *options, seconds=seconds)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert not list(directory.glob(".attached*")), "the spool directory, or the lock, was left behind"
+    return load_run(directory / "attached.prof")
+
+
+def script(directory: Path, text: str) -> str:
+    path = directory / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
+def workers(run: Run) -> list[Process]:
+    return [process for process in run.processes if calls(process).get("task")]
+
+
+def codes(run: Run) -> list[str]:
+    return [notice.code for notice in run.warnings]
+
+
+def left_scripts(pid: int) -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"profkit-attach-{pid}-*"))
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", NEW)
+def test_a_tree_with_pool_workers_is_traced(tmp_path: Path, version: str) -> None:
+    with running(tmp_path, interpreter(version), script(tmp_path, POOL)) as process:
+        run = attached(tmp_path, process.pid)
+        assert process.poll() is None, "the target has ended"
+        # Again, and it is no other program to profkit.
+        again = attached(tmp_path, process.pid)
+    main = run.processes[0]
+    assert (main.pid, main.role, main.exit) == (process.pid, "main", "running")
+    assert main.python.startswith(version)
+    for one in (run, again):
+        both = workers(one)
+        assert [worker.role for worker in both] == ["worker"] * 2
+        for worker in both:
+            found = calls(worker)
+            # Up to the call that was in progress at either end.
+            assert 50 * (found["task"] - 2) <= found["leaf"] <= 50 * (found["task"] + 2)
+            assert found["<built-in method builtins.sum>"] >= found["leaf"] - 1
+    assert run.manifest is not None
+    assert run.manifest.command[-1].endswith("program.py")
+    assert codes(run) == ["attached"]
+    # Of the counters nothing is from before: the main process had used 1.5 s of CPU by then.
+    assert main.cpu_s is not None
+    assert main.cpu_s < run.manifest.wall_s * len(main.threads)
+    assert main.threads[0].run_s is not None
+    assert main.threads[0].run_s <= run.manifest.wall_s
+    assert main.run_queue_wait_s is not None
+    # Who was forked meanwhile is in it, and has what it did.
+    forked = [p for p in run.processes if calls(p).get("one_more")]
+    assert forked
+    assert all(calls(p)["leaf"] == 1 for p in forked)
+    assert not left_scripts(process.pid)
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", NEW)
+def test_nothing_is_left_in_the_target(tmp_path: Path, version: str) -> None:
+    with running(tmp_path, interpreter(version), script(tmp_path, QUIET)) as process:
+        assert process.stdout is not None
+
+        def seen() -> dict[str, object]:
+            process.send_signal(signal.SIGUSR1)
+            assert process.stdout is not None
+            found: dict[str, object] = json.loads(process.stdout.readline())
+            return found
+
+        before = seen()
+        for _ in range(2):
+            run = attached(tmp_path, process.pid)
+            assert calls(run.processes[0])["step"] > 100
+            assert seen() == before
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+@pytest.mark.interpreters
+def test_an_attached_run_is_compared_with_a_capture(tmp_path: Path) -> None:
+    program = script(tmp_path, QUIET)
+    with running(tmp_path, interpreter("3.15"), program) as process:
+        attached(tmp_path, process.pid)
+    whole = QUIET.replace("while True:", "for _ in range(200):")
+    (tmp_path / "program.py").write_text(whole)
+    captured(tmp_path, interpreter("3.15"), program)
+    done = subprocess.run(
+        profkit_command("diff", "run.prof", "attached.prof", "--format", "json"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    (row,) = (row for row in found["functions"] if row["name"] == "step")
+    assert (row["match"], row["same_source"]) == ("exact", True)
+    assert not found["by_share"]
+    assert "attached" in {notice["code"] for notice in found["warnings"]}
+
+
+@pytest.mark.interpreters
+def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path: Path) -> None:
+    program = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: None)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with running(tmp_path, interpreter("3.14"), script(tmp_path, program)) as process:
+        time.sleep(0.2)
+        run = attached(tmp_path, process.pid, seconds=0.5)
+        assert codes(run) == ["attached", "attach-not-reached"]
+        assert run.processes[0].pid == process.pid
+        assert len(left_scripts(process.pid)) == 1
+        process.send_signal(signal.SIGUSR1)  # a handler in Python: the process comes to the script
+        deadline = time.monotonic() + 20
+        while left_scripts(process.pid):
+            assert time.monotonic() < deadline, "what was left behind is not removed"
+            time.sleep(0.01)
+        assert process.poll() is None
+        assert "_tracer" not in Path(f"/proc/{process.pid}/maps").read_text(), "it was traced afterwards"
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+@pytest.mark.interpreters
+def test_a_target_that_ends_meanwhile_keeps_its_functions(tmp_path: Path) -> None:
+    program = QUIET.replace("while True:", "for _ in range(400):")
+    with running(tmp_path, interpreter("3.15"), script(tmp_path, program)) as process:
+        run = attached(tmp_path, process.pid, seconds=60)
+        assert process.wait(10) == 0
+    (main,) = run.processes
+    assert calls(main)["step"] > 100
+    assert main.exit == "exited"
+    assert run.manifest is not None
+    assert run.manifest.wall_s < 60
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_it_and_what_was_seen_is_written(tmp_path: Path, number: signal.Signals) -> None:
+    with running(tmp_path, interpreter("3.14"), script(tmp_path, QUIET)) as process:
+        command = profkit_command("attach", str(process.pid), "--duration", "600", "-o", "attached.prof")
+        look = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.glob(".attached.prof.spool-*/*.traced")):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(0.3)
+        os.killpg(look.pid, number)
+        _, said = look.communicate(timeout=60)
+        assert look.returncode == 0, said
+        assert process.poll() is None
+        assert "_tracer" in Path(f"/proc/{process.pid}/maps").read_text()
+    run = load_run(tmp_path / "attached.prof")
+    assert calls(run.processes[0])["step"] > 10
+
+
+@pytest.mark.alone
+def test_where_tracing_is_not_possible_stacks_are_sampled(tmp_path: Path) -> None:
+    require("py-spy", sampler_command() is not None, "py-spy is not installed")
+    with running(tmp_path, sys.executable, script(tmp_path, POOL)) as process:
+        run = attached(tmp_path, process.pid, seconds=2.0)
+        assert process.poll() is None
+    if sys.version_info >= (3, 14):
+        pytest.skip("this interpreter can be traced")
+    assert codes(run)[:4] == ["attached", "attach-not-traced", "attach-sampled", "sampled-profile"]
+    both = workers(run)
+    assert len(both) == 2
+    for worker in both:
+        thread = next(thread for thread in worker.threads if thread.tid == worker.pid)
+        assert thread.name == "MainThread"
+        profile = thread.profile
+        names = [profile.strings[i] for i in profile.name]
+        assert {"leaf", "task"} <= set(names)
+        assert names.count("leaf") == 1, "lines are folded"
+        leaf = names.index("leaf")
+        assert int(profile.line[leaf]) == POOL[: POOL.index("def leaf")].count("\n") + 1
+        assert profile.cumtime[names.index("task")] >= profile.cumtime[leaf] > 0
+        # The kernel's counters are of the same thread.
+        assert thread.run_s is not None
+        assert thread.run_s > 0
+    # Against a capture of the same program: by share, and only so.
+    short = POOL.replace("10**9", "600")
+    (tmp_path / "program.py").write_text(short)
+    captured(tmp_path, sys.executable, "program.py")
+    done = subprocess.run(
+        profkit_command("diff", "run.prof", "attached.prof", "--format", "json"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert found["by_share"]
+    (row,) = (row for row in found["functions"] if row["name"] == "leaf")
+    assert row["baseline"] is not None
+    assert row["candidate"] is not None
+
+
+def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> None:
+    """py-spy is looked for beside the interpreter and on the path; here it is in neither."""
+    with running(tmp_path, sys.executable, script(tmp_path, POOL)) as process:
+        start = (
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.executable = '/nowhere/python'; "
+            "from profkit.cli import main; main()"
+        )
+        words = ["attach", str(process.pid), "--duration", "1", "-o", "attached.prof"]
+        done = subprocess.run(
+            [sys.executable, "-c", start, *words],
+            cwd=tmp_path,
+            env=environment(PATH="/usr/sbin"),
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("py-spy is not installed (pip install 'profkit[attach]'): counters only") == 1
+    run = load_run(tmp_path / "attached.prof")
+    assert len(run.processes) >= 3
+    assert not any(process.profiled for process in run.processes)
+    assert sum(process.cpu_s or 0.0 for process in run.processes) > 0.1
+    assert run.machine is not None
+
+
+def test_a_program_that_is_no_python_has_counters(tmp_path: Path) -> None:
+    with running(tmp_path, "bash", "-c", "(while :; do :; done) & echo ready; wait") as process:
+        run = attached(tmp_path, process.pid)
+    assert codes(run) == ["attached", "attach-not-python"]
+    root, busy = run.processes
+    assert (root.pid, busy.parent) == (process.pid, process.pid)
+    assert busy.cpu_s is not None
+    assert busy.cpu_s > 0.1
+
+
+def test_functions_can_be_left_out(tmp_path: Path) -> None:
+    with running(tmp_path, sys.executable, script(tmp_path, POOL)) as process:
+        run = attached(tmp_path, process.pid, "--functions", "none", seconds=0.5)
+    assert codes(run) == ["attached"]
+    assert not any(len(thread.profile) for process in run.processes for thread in process.threads)
+
+
+def test_what_may_not_be_looked_at_has_counters(tmp_path: Path) -> None:
+    """Another user's process, by a profkit that has lost root's right to look at all."""
+    setpriv = shutil.which("setpriv")
+    require("root", os.geteuid() == 0 and setpriv is not None, "only root can be two users")
+    as_nobody = [str(setpriv), "--reuid", "65534", "--clear-groups", "--"]
+    without = [str(setpriv), "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace", "--"]
+    with running(tmp_path, *as_nobody, "bash", "-c", "echo ready; while :; do :; done") as process:
+        words = profkit_command("attach", str(process.pid), "--duration", "0.5", "-o", "attached.prof")
+        done = subprocess.run(
+            [*without, *words], cwd=tmp_path, env=environment(), capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    run = load_run(tmp_path / "attached.prof")
+    assert "attach-not-traced" in codes(run)
+    assert "may not be looked at" in done.stderr
+    assert (run.processes[0].cpu_s or 0.0) > 0.1
+
+
+def test_whose_shell_it_is_is_not_looked_at(tmp_path: Path) -> None:
+    """profkit is a child of the process that it looks at."""
+    words = " ".join(
+        map(shlex.quote, profkit_command("attach", "$$", "--duration", "1", "-o", "attached.prof", "-q"))
+    )
+    program = f"(while :; do :; done) >&- 2>&- & {words.replace(shlex.quote('$$'), '$$')}; kill $!"
+    done = subprocess.run(
+        ["bash", "-c", program], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    run = load_run(tmp_path / "attached.prof")
+    shell, busy = run.processes
+    assert (shell.role, busy.parent) == ("main", shell.pid)
+
+
+def test_a_thread_is_no_process(tmp_path: Path) -> None:
+    program = (
+        "import threading, time\n"
+        "thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)\n"
+        "thread.start()\n"
+        "print('ready', flush=True)\n"
+        "print(thread.native_id, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with running(tmp_path, sys.executable, script(tmp_path, program)) as process:
+        assert process.stdout is not None
+        done = attach(tmp_path, int(process.stdout.readline()))
+    assert done.returncode == 2
+    assert f"it is a thread; name its process, {process.pid}" in done.stderr
+
+
+@pytest.mark.parametrize("which", ["gone", "zombie", "own place"])
+def test_what_cannot_be_attached_to_is_one_line(tmp_path: Path, which: str) -> None:
+    ended = subprocess.Popen(["true"])
+    if which == "gone":
+        ended.wait()
+    else:
+        while Path(f"/proc/{ended.pid}/stat").read_text().split()[2] != "Z":
+            time.sleep(0.01)
+    if which == "own place":
+        with running(tmp_path, "bash", "-c", "echo ready; sleep 60") as process:
+            done = attach(tmp_path / "..", process.pid, "-o", str(tmp_path / "no" / "run.prof"))
+    else:
+        done = attach(tmp_path, ended.pid)
+    ended.wait()
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error") or "profkit" in line][
+        -1:
+    ]
+    assert {"gone": "no such process", "zombie": "has ended", "own place": "no such directory"}[which] in line
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("*.prof"))
