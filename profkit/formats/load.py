@@ -13,7 +13,19 @@ from dataclasses import replace
 
 from profkit.errors import FormatError
 from profkit.formats.pstats_file import read_pstats
-from profkit.model import Host, Job, Machine, Manifest, Notice, Process, ProfileError, Run, RunSet, Sampler, Thread
+from profkit.model import (
+    Host,
+    Job,
+    Machine,
+    Manifest,
+    Notice,
+    Process,
+    ProfileError,
+    Run,
+    RunSet,
+    Sampler,
+    Thread,
+)
 from profkit.model.notices import missing_ranks
 
 __all__ = ["files_of", "join_files", "join_ranks", "load_run", "load_side", "ranks_joined"]
