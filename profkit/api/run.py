@@ -303,8 +303,9 @@ class Run(Reported):
     def laid_out(
         self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> RunReport:
-        """See `Reported`; a run's report names no attachment."""
-        return replace(self._report_of(self._selected) if full_paths else self._masked, explain=explain)
+        """See `Reported`."""
+        report = self._report_of(self._selected) if full_paths else self._masked
+        return replace(report, explain=explain, attachment=attachment)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`."""

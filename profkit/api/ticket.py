@@ -1,5 +1,7 @@
 """A ticket: the Markdown to paste, and one archive to attach, which holds the runs and the report for a reader.
 
+The archive has one folder, named like the archive, with a README that says what is in it.
+
 The runs in it are copies through the same mask as the report (`report.safety`), so that the archive may be posted
 where the report may; with `full_paths` they are what was read. Nothing is sent anywhere, and nothing is written here.
 """
@@ -11,11 +13,12 @@ import os
 import tempfile
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from profkit.api.reported import rows_of
 from profkit.report.renderers import Html, Json, Markdown
+from profkit.report.reports import Ticketed
 
 if TYPE_CHECKING:
     from profkit.api.reported import Reported
@@ -34,7 +37,7 @@ class Ticket:
     Attributes
     ----------
     archive
-        A ZIP of the report as JSON and as a page, and of the runs.
+        A ZIP of one folder: README, the Markdown, the report as JSON and as a page, and the runs.
     runs
         How many run files are in it.
     """
@@ -63,24 +66,37 @@ def ticket(
     limit, full_paths, explain
         As for `Reported.report`.
     """
+    from profkit import __version__
+    from profkit.report import markdown
+    from profkit.report.ticketdoc import archive_readme
+
     rows = rows_of(limit, Markdown())
     report = result.laid_out(full_paths, True, attachment=attachment, explain=explain)
-    texts = {"report.json": Json().render(report, rows), "report.html": Html().render(report, rows)}
+    if not isinstance(report, Ticketed):
+        raise TypeError(f"there is no ticket of a {type(result).__name__}")
+    pasted = markdown.render(report.ticket(rows))
+    texts = {
+        "ticket.md": pasted,
+        "report.html": Html().render(report, rows),
+        "report.json": Json().render(report, rows),
+    }
     runs = result.runs(full_paths)
+    readme = archive_readme((*texts, *runs), report.again(), masked=not full_paths, version=__version__)
+    folder = PurePath(attachment).stem
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
 
         def add(member: str, data: bytes) -> None:
-            info = zipfile.ZipInfo(member, _NO_TIME)
+            info = zipfile.ZipInfo(f"{folder}/{member}", _NO_TIME)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = 0o644 << 16
             packed.writestr(info, data)
 
-        for member, text in texts.items():
+        for member, text in {"README.md": readme, **texts}.items():
             add(member, text.encode("utf-8", "backslashreplace"))
         for member, run in runs.items():
             add(member, _file_of(run))
-    return Ticket(Markdown().render(report, rows), buffer.getvalue(), len(runs))
+    return Ticket(pasted, buffer.getvalue(), len(runs))
 
 
 def _file_of(run: Run) -> bytes:

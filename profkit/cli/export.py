@@ -9,11 +9,12 @@ import click
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, full_paths_option, process_option, run_argument
+from profkit.cli.progress import Progress
 
 __all__ = ["export"]
 
 #: What ``--to`` takes; Perfetto reads what chrome://tracing does.
-_TARGETS = ("perfetto", "chrome", "speedscope")
+_TARGETS = ("perfetto", "chrome", "speedscope", "pstats")
 
 
 @click.command(context_settings=CONTEXT)
@@ -23,7 +24,7 @@ _TARGETS = ("perfetto", "chrome", "speedscope")
     metavar="|".join(_TARGETS),
     required=True,
     help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and "
-    "self times of functions.",
+    "self times of functions. pstats: functions, summed over the processes, for viewers of cProfile.",
 )
 @click.option(
     "-o",
@@ -35,7 +36,7 @@ _TARGETS = ("perfetto", "chrome", "speedscope")
 @process_option
 @full_paths_option
 def export(run: Path, to: str, output: Path | None, process: str | None, full_paths: bool) -> None:
-    """Write a run for Perfetto, chrome://tracing or speedscope.
+    """Write a run for Perfetto, chrome://tracing, speedscope or viewers of cProfile.
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
     """
@@ -45,17 +46,21 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
     from profkit.api.reported import masker
     from profkit.cli.output import emit_chunks
     from profkit.errors import UsageError
-    from profkit.formats import chrome_trace, load_run, speedscope_file
-    from profkit.measure.select import select_processes
+    from profkit.formats import chrome_trace, load_run, speedscope_file, write_pstats
+    from profkit.measure.select import select_processes, select_profile
 
     if to not in _TARGETS:
         names = f"{', '.join(_TARGETS[:-1])} or {_TARGETS[-1]}"
         raise UsageError(f"not a format, use {names}", parameter="to", value=to)
-    loaded = load_run(run, edges=False)
-    keep_inputs((loaded.path,), output)
-    selected = replace(loaded, processes=select_processes(loaded, process))
-    if not full_paths:
-        selected = masker([loaded]).run(selected)
+    with Progress("exporting"):
+        loaded = load_run(run, edges=to == "pstats")
+        keep_inputs((loaded.path,), output)
+        selected = replace(loaded, processes=select_processes(loaded, process))
+        if not full_paths:
+            selected = masker([loaded]).run(selected)
+        if to == "pstats":
+            emit_chunks((write_pstats(select_profile(selected)[0]),), output)
+            return
     made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
     emit_chunks(made.chunks, output)
     for sentence in made.left_out:

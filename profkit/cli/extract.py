@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, process_option, run_argument
+from profkit.cli.chosen import chosen_profile
+from profkit.cli.options import FILE, one_process_option, run_argument
+from profkit.cli.progress import Progress
 
 __all__ = ["extract"]
 
@@ -15,21 +17,17 @@ __all__ = ["extract"]
 @click.command(context_settings=CONTEXT)
 @run_argument
 @click.option("-o", "--output", metavar="OUT.prof", required=True, type=FILE, help="File to write.")
-@process_option
+@one_process_option
 def extract(run: Path, output: Path, process: str | None) -> None:
     """Write one process as a plain pstats file.
 
     Nothing in it is masked: paths and names are as they were recorded. To post a run, use --ticket or export.
     """
     from profkit.api.files import keep_inputs, write_file
-    from profkit.errors import UsageError
     from profkit.formats import load_run, write_pstats
-    from profkit.measure.select import select_profile
 
-    # The default is what viewers see of the run file itself; all processes have to be asked for.
-    loaded = load_run(run)
-    keep_inputs((loaded.path,), output)
-    profile, _ = select_profile(loaded, process or "main")
-    if not len(profile):
-        raise UsageError(f"{run}: this process has no function to write; profkit show lists the others")
-    write_file((write_pstats(profile),), output)
+    with Progress("extracting"):
+        loaded = load_run(run)
+        keep_inputs((loaded.path,), output)
+        data = write_pstats(chosen_profile(loaded, process))
+    write_file((data,), output)

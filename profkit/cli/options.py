@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from profkit.errors import UsageError
 from profkit.report.renderers import RENDERERS
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "full_paths_option",
     "many_runs_options",
     "percent",
+    "one_process_option",
     "process_option",
     "report_options",
     "run_argument",
@@ -29,6 +31,9 @@ _Decorator = Callable[[_Command], _Command]
 
 #: A file or directory, which may not exist; shells complete its name.
 FILE = click.Path(path_type=Path)
+
+#: Where ``--rank`` is kept until ``--process`` is read.
+_RANK = "profkit.rank"
 
 _FORMATS = tuple(renderer.name for renderer in RENDERERS)
 
@@ -43,12 +48,53 @@ def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list
 
 
 run_argument = click.argument("run", metavar="RUN", type=FILE)
-process_option = click.option(
-    "--process",
-    metavar="P",
-    help="Only this process: main, rank:N or pid:N.  [default: all]",
-    shell_complete=_one_of("main", "rank:", "pid:"),
+
+
+def _process(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Return the selector of the processes, which ``--rank`` may have given."""
+    rank = ctx.meta.get(_RANK)
+    if rank is None:
+        return value
+    if value is not None:
+        raise UsageError("--rank names one too: leave one of them out", parameter="process", value=value)
+    return f"rank:{rank}"
+
+
+def _keep_rank(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    ctx.meta[_RANK] = value
+
+
+def _choice(default: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        "--process",
+        metavar="P",
+        callback=_process,
+        help=f"Only this process: main, rank:N or pid:N; or all.  [default: {default}]",
+        shell_complete=_one_of("all", "main", "rank:", "pid:"),
+    )
+
+
+_process_option = _choice("all")
+_rank_option = click.option(
+    "--rank",
+    metavar="N",
+    type=click.IntRange(min=0),
+    is_eager=True,
+    expose_value=False,
+    callback=_keep_rank,
+    help="The same as --process rank:N.",
 )
+
+
+def process_option(command: _Command) -> _Command:
+    """Give a command that takes all processes the options that choose one."""
+    return _process_option(_rank_option(command))
+
+
+def one_process_option(command: _Command) -> _Command:
+    """Give a command that takes one process the options that choose it."""
+    return _choice("main")(_rank_option(command))
+
 
 full_paths_option = click.option(
     "--full-paths",
@@ -80,7 +126,7 @@ _REPORT_OPTIONS = (
         help="Rank by self time, or by time including callees.  [default: tottime]",
         shell_complete=_one_of("tottime", "cumtime"),
     ),
-    process_option,
+    _process_option,
     click.option(
         "--limit",
         metavar="N",
@@ -129,6 +175,7 @@ _REPORT_OPTIONS = (
         is_flag=True,
         help="Write the page (to -o, else a temporary file) and open it in the browser.",
     ),
+    _rank_option,
 )
 
 

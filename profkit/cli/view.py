@@ -16,7 +16,9 @@ import click
 
 from profkit.cli import printable
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import process_option, run_argument
+from profkit.cli.chosen import chosen_profile
+from profkit.cli.options import one_process_option, run_argument
+from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _MISSING = "snakeviz is not installed here, run: pip install 'profkit[view]'  (o
 
 @click.command(context_settings=CONTEXT)
 @run_argument
-@process_option
+@one_process_option
 @click.option("--no-browser", is_flag=True, help="Only print the address; open it yourself.")
 @click.option(
     "--port",
@@ -41,13 +43,10 @@ _MISSING = "snakeviz is not installed here, run: pip install 'profkit[view]'  (o
 def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
     """Open one process of a run in snakeviz."""
     from profkit.formats import load_run
-    from profkit.measure.select import select_profile
 
-    # As in ``profkit extract``: what viewers see of the run file itself.
-    loaded = load_run(run)
-    profile, _ = select_profile(loaded, process or "main")
-    if not len(profile):
-        raise UsageError(f"{run}: this process has no function to show; profkit show lists the others")
+    with Progress("opening"):
+        loaded = load_run(run)
+    profile = chosen_profile(loaded, process)
     serve(page_of(profile, run.name), port, browser=not no_browser)
 
 

@@ -14,7 +14,20 @@ from dataclasses import replace
 from profkit.errors import FormatError
 from profkit.formats.baselines import named_baseline
 from profkit.formats.pstats_file import read_pstats
-from profkit.model import Job, Machine, Manifest, Neighbours, Notice, Process, ProfileError, Run, RunSet, Sampler, Thread
+from profkit.model import (
+    Host,
+    Job,
+    Machine,
+    Manifest,
+    Neighbours,
+    Notice,
+    Process,
+    ProfileError,
+    Run,
+    RunSet,
+    Sampler,
+    Thread,
+)
 from profkit.model.notices import MOST_RANKS, missing_ranks
 
 __all__ = ["files_of", "join_files", "join_ranks", "load_run", "load_side", "rank_groups", "ranks_joined"]
@@ -213,16 +226,17 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     -------
     Run
         Processes of all, lowest rank first. Manifest and machine counters are the lowest rank's, the wall
-        time is the longest of all, the exit status the first that is not 0. Each process gets its own host.
-        ``warnings`` also hold which ranks are missing or occur twice, and that hosts differ: the machine
-        counters then stand for one host only.
+        time is the longest of all, the exit status the first that is not 0. The CPUs of the manifest's host are
+        those that any of its files may use. Each process gets its own host.
+        ``warnings`` also hold which ranks are missing, and that hosts differ: the machine counters then stand for
+        one host only.
 
     Raises
     ------
     ValueError
         There is no run.
     FormatError
-        Their calls add up to more than a run can make.
+        They are of two jobs, or two of them are the same rank; or their calls add up to more than a run can make.
     """
     order = _rank_order(runs)
     ordered = [runs[i] for i in order]
@@ -255,7 +269,7 @@ def join_files(
     ValueError
         There is no file.
     FormatError
-        A file cannot be read.
+        A file cannot be read, they are of two jobs, or two of them are the same rank.
     """
     heads = [file if isinstance(file, Run) else load_run(file, processes=False) for file in files]
     order = _rank_order(heads)
@@ -270,12 +284,50 @@ def join_files(
 
 
 def _rank_order(runs: Sequence[Run]) -> list[int]:
-    """Return the numbers of the runs, lowest rank first."""
+    """Check that they are of one job, and return the numbers of the runs, lowest rank first."""
     if not runs:
         raise ValueError("no runs to join")
-    ranks = [_rank_of(run) for run in runs]
+    _check_one_job(runs)
+    ranks = [min(_ranks_of(run), default=None) for run in runs]
     last = max((rank for rank in ranks if rank is not None), default=0) + 1
     return sorted(range(len(runs)), key=lambda i: last if (rank := ranks[i]) is None else rank)
+
+
+def _check_one_job(runs: Sequence[Run]) -> None:
+    """Refuse files of two jobs, as far as launchers name the job, and a rank that occurs twice.
+
+    Raises
+    ------
+    FormatError
+        It names the second of two files that cannot be of one run.
+    """
+    named: Run | None = None
+    sized: Run | None = None
+    seen: dict[int, Run] = {}
+    for run in runs:
+        job = _job_of(run)
+        if job.get("id"):
+            named = named or run
+            if job["id"] != _job_of(named)["id"]:
+                problem = f"is of another job or job step than {named.path}"
+                raise FormatError(run.path, problem, "name the files of one job")
+        if job.get("world_size"):
+            sized = sized or run
+            if job["world_size"] != _job_of(sized)["world_size"]:
+                problem = f"is of a job with {job['world_size']} ranks, {sized.path} of one with"
+                problem += f" {_job_of(sized)['world_size']}"
+                raise FormatError(run.path, problem, "name the files of one job")
+        for rank in _ranks_of(run):
+            if rank in seen:
+                problem = f"is rank {rank}, and so is {seen[rank].path}"
+                raise FormatError(run.path, problem, "name one file for each rank of one run")
+            seen[rank] = run
+
+
+def _ranks_of(run: Run) -> tuple[int, ...]:
+    """Return the rank of a file, or those that were joined to it."""
+    rank = _rank_of(run)
+    return tuple(_job_of(run).get("ranks") or ()) if rank is None else (rank,)
 
 
 def _joined(ordered: Sequence[Run]) -> Run:
@@ -287,7 +339,7 @@ def _joined(ordered: Sequence[Run]) -> Run:
     if manifest is not None:
         known = [run.manifest for run in ordered if run.manifest is not None]
         statuses = [m.exit_status for m in known]
-        ranks = [rank for run in ordered if (rank := _rank_of(run)) is not None]
+        ranks = [rank for run in ordered for rank in _ranks_of(run)]
         job = _job_of(first).copy()
         job.pop("rank", None)
         manifest = replace(
@@ -297,6 +349,7 @@ def _joined(ordered: Sequence[Run]) -> Run:
             # Without a rank of its own, the joined file is not taken for rank 0 when it is read again.
             job={**job, "ranks": tuple(ranks)} if job or ranks else None,
             sampler=_samplers(known),
+            host=_host(manifest.host, [m.host for m in known]),
         )
     path = first.path if len(ordered) == 1 else f"{first.path} and {len(ordered) - 1} more"
     return Run(
@@ -309,6 +362,15 @@ def _joined(ordered: Sequence[Run]) -> Run:
         first.series,
         _machines(ordered),
     )
+
+
+def _host(first: Host, hosts: Sequence[Host]) -> Host:
+    """Return the first file's host with the CPUs that all files of that host together may use."""
+    here = [host for host in hosts if host.name == first.name]
+    if not all(host.affinity_cpus for host in here):
+        return first
+    cpus = tuple(sorted({cpu for host in here for cpu in host.affinity_cpus}))
+    return replace(first, affinity=len(cpus), affinity_cpus=cpus)
 
 
 def _machine(run: Run, runs: Sequence[Run]) -> Machine | None:
@@ -387,14 +449,7 @@ def _doubts(runs: Sequence[Run]) -> list[Notice]:
     hosts = {run.manifest.host.name for run in runs if run.manifest is not None}
     if len(hosts) > 1:
         doubts.append(Notice("ranks-on-hosts", "", {"hosts": len(hosts)}))
-    jobs = {identity for run in runs if (identity := _job_of(run).get("id"))}
-    if len(jobs) > 1:
-        doubts.append(Notice("ranks-of-jobs", "", {"jobs": len(jobs)}))
-    ranks = [rank for run in runs if (rank := _rank_of(run)) is not None]
-    repeated = sorted({rank for rank in ranks if ranks.count(rank) > 1})
-    if repeated:
-        listed = tuple(repeated[:MOST_RANKS])
-        doubts.append(Notice("rank-repeated", "", {"ranks": listed, "repeated": len(repeated)}))
+    ranks = [rank for run in runs for rank in _ranks_of(run)]
     size = max((_job_of(run).get("world_size") or 0 for run in runs), default=0)
     missing = missing_ranks("rank-file-missing", ranks, size) if ranks else None
     return doubts if missing is None else [*doubts, missing]

@@ -16,6 +16,7 @@ from profkit.model import Notice, Process, Profile, Roots, Run
 from profkit.model.merge import merge_with_rows
 
 __all__ = [
+    "ALL",
     "FIRST",
     "RANKED_BY",
     "Selected",
@@ -31,6 +32,8 @@ __all__ = [
 RANKED_BY = ("tottime", "cumtime")
 #: Selector of the first process of a run: the main process, or rank 0.
 FIRST = "first"
+#: Selector of every process, where the default is one of them.
+ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +78,7 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
     run
         Any run.
     process
-        ``None`` for all, ``main``, ``rank:N``, ``pid:N``, or `FIRST` for the one that viewers see.
+        ``None`` or ``all`` for all, ``main``, ``rank:N``, ``pid:N``, or `FIRST` for the one that viewers see.
 
     Returns
     -------
@@ -86,10 +89,11 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
     UsageError
         Nothing in the run is called so, or the selector cannot be understood.
     """
-    if process is None:
+    if process in (None, ALL):
         return run.processes
     if process == FIRST:
         return run.processes[:1]
+    assert process is not None
     kind, _, number = process.partition(":")
     found: Sequence[Process] = ()
     if process == "main":
@@ -97,7 +101,7 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
     elif kind in ("rank", "pid") and number.isdecimal():
         found = [p for p in run.processes if (p.rank if kind == "rank" else p.pid) == int(number)]
     else:
-        raise UsageError("not understood, use main, rank:N or pid:N", parameter="process", value=process)
+        raise UsageError("not understood, use all, main, rank:N or pid:N", parameter="process", value=process)
     if not found:
         raise UsageError(
             f"{run.path} has no such process, it has {_existing(run)}", parameter="process", value=process

@@ -153,8 +153,6 @@ CODES: Mapping[str, Meaning] = {
     # Files that are read together.
     "file-skipped": Meaning("the file", {"problem": "text", "hint": "text?"}),
     "ranks-on-hosts": Meaning("", {"hosts": "count"}),
-    "ranks-of-jobs": Meaning("", {"jobs": "count"}),
-    "rank-repeated": Meaning("", {"ranks": "ids", "repeated": "count"}),
     "rank-file-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
     # Profiles of other tools.
     "sampled-profile": Meaning(),

@@ -100,6 +100,8 @@ class CommandMask:
         Parts of the names of modules that are shown anyway.
     place
         Returns a directory as it is shown.
+    is_own
+        Whether a directory is one of the user's own, which is not shown however common its name is.
     is_private
         Whether a text holds what is known to be private: a user's name, a secret.
     """
@@ -111,6 +113,7 @@ class CommandMask:
         files: Collection[str],
         modules: Collection[str],
         place: Callable[[str], str],
+        is_own: Callable[[str], bool],
         is_private: Callable[[str], bool],
     ) -> None:
         self._placeholders = placeholders
@@ -118,6 +121,7 @@ class CommandMask:
         self._files = files
         self._modules = modules
         self._place = place
+        self._is_own = is_own
         self._is_private = is_private
         self._lines: dict[tuple[str, ...], tuple[str, ...]] = {}
 
@@ -285,7 +289,7 @@ class CommandMask:
     def directory(self, directory: str) -> str:
         """Return a directory as it may be shown; empty is the root of the file system."""
         parts = directory.split("/")
-        if all(
+        if not self._is_own(directory.rstrip("/")) and all(
             part in ("", ".", "..", "~") or PLACEHOLDER.fullmatch(part) or is_known(part) for part in parts
         ):
             return directory

@@ -200,13 +200,6 @@ def _rank_file_missing(said: Mapping[str, Any]) -> str:
     )
 
 
-def _rank_repeated(said: Mapping[str, Any]) -> str:
-    ranks = _listed(said["ranks"], said["repeated"])
-    return (
-        f"{said['repeated']:rank is|ranks are} in more than one file ({ranks}); merge one file of each rank"
-    )
-
-
 def _nvtx_names_unreadable(said: Mapping[str, Any]) -> str:
     why = f"cannot be read ({said['subject']})" if said["subject"] else "is damaged"
     return f"the file with the names of the NVTX ranges {why}: the names are lost"
@@ -368,8 +361,6 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
     "file-skipped": _file_skipped,
     "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
-    "ranks-of-jobs": "the files are of {jobs} jobs or steps: merge those of one",
-    "rank-repeated": _rank_repeated,
     "rank-file-missing": _rank_file_missing,
     "sampled-profile": (
         "written by a sampling profiler: counts are samples, not calls, and times are samples times their interval"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from profkit.report.document import Document
     from profkit.verdict.types import Diff, RunVerdict
 
-__all__ = ["Brief", "DiffReport", "Report", "RunReport"]
+__all__ = ["Brief", "DiffReport", "Report", "RunReport", "Ticketed"]
 
 
 class Report(Protocol):
@@ -39,6 +39,19 @@ class Brief(Protocol):
 
     def brief(self) -> Document:
         """Lay out the answer alone."""
+        ...
+
+
+@runtime_checkable
+class Ticketed(Protocol):
+    """A result that is laid out for a ticket too."""
+
+    def ticket(self, rows: int) -> Document:
+        """Lay it out with the answer first, then machines and versions, the rest folded away."""
+        ...
+
+    def again(self) -> str:
+        """Return the command that makes the report again in the folder of the archive."""
         ...
 
 
@@ -80,6 +93,19 @@ class DiffReport:
 
         return brief_diff(self.diff)
 
+    def ticket(self, rows: int) -> Document:
+        """See `Ticketed`."""
+        from profkit.report.ticketdoc import ticket_document
+
+        sides = zip(("baseline", "candidate"), self.pictured, strict=True)
+        return ticket_document(self.document(rows), dict(sides))
+
+    def again(self) -> str:
+        """See `Ticketed`."""
+        from profkit.report.surroundings import again
+
+        return again(self.diff.baseline.runs, self.diff.candidate.runs)
+
     def json(self, rows: int) -> str:
         """See `Report`."""
         from profkit.report.jsondoc import diff_json
@@ -103,6 +129,8 @@ class RunReport:
         What the user specified about the NVTX ranges, if anything.
     explain
         Whether every condition of every rule is listed.
+    attachment
+        File that goes with the report and holds the run; empty without one.
     """
 
     run: Run
@@ -110,6 +138,7 @@ class RunReport:
     judged: RunVerdict | None = None
     names: IterationNames | None = None
     explain: bool = False
+    attachment: str = ""
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `Report`."""
@@ -123,6 +152,10 @@ class RunReport:
             judged=self.judged,
             explain=self.explain,
         )
+        if self.attachment:
+            from profkit.report.surroundings import reproduce_run
+
+            laid = replace(laid, sections=(*laid.sections, reproduce_run(self.run, self.attachment)))
         if not figures:
             return laid
         from profkit.report.pictures import run_figures
@@ -134,6 +167,18 @@ class RunReport:
         from profkit.report.brief import brief_run
 
         return brief_run(self.run, self.judged, self.by)
+
+    def ticket(self, rows: int) -> Document:
+        """See `Ticketed`."""
+        from profkit.report.ticketdoc import ticket_document
+
+        return ticket_document(self.document(rows), {"": self.run})
+
+    def again(self) -> str:
+        """See `Ticketed`."""
+        from profkit.report.surroundings import again
+
+        return again()
 
     def json(self, rows: int) -> str:
         """See `Report`."""

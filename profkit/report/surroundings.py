@@ -6,15 +6,17 @@ Sections of the document that `diffdoc` lays out; what differs is found by `meas
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 
 from profkit.measure.settings import set_by_hand
+from profkit.model import Run
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Note, Row, Section, Table
 from profkit.report.text import clean
 from profkit.report.wording import cut_note
 from profkit.verdict.types import Diff
 
-__all__ = ["reproduce_section", "setting_sections"]
+__all__ = ["again", "reproduce_run", "reproduce_section", "setting_sections"]
 
 
 def setting_sections(diff: Diff, limit: int) -> list[Section]:
@@ -48,18 +50,51 @@ def reproduce_section(diff: Diff, attachment: str) -> Section:
         if not side.command:
             notes.append(f"The {name} is a profile that does not say what was run.")
             continue
-        words = [f"{n}={shlex.quote(v)}" for n, v in set_by_hand(side.environment).items()]
-        repeat = [f"--repeat {side.runs}"] if side.runs > 1 else []
-        words += ["profkit capture", "-o", f"{name}.prof", *repeat, "--", shlex.join(side.command)]
-        commands.append(clean(" ".join(words)))
+        commands.append(_captured(name, side.command, side.environment, side.runs))
     if attachment:
-        notes.append(
-            f"{clean(attachment)} holds the runs of both sides; unpacked, the last command makes this report again."
-        )
+        notes.append(_attached(attachment, "the runs of both sides"))
+    commands.append(again(diff.baseline.runs, diff.candidate.runs, packed=bool(attachment)))
+    return _reproduced(notes, commands)
+
+
+def reproduce_run(run: Run, attachment: str) -> Section:
+    """Say how to reproduce one run, and where it is."""
+    manifest = run.manifest
+    commands = [_captured("run", manifest.command, manifest.environment, 1)] if manifest is not None else []
+    return _reproduced([_attached(attachment, "the run")], [*commands, again()])
+
+
+def again(*runs: int, packed: bool = True) -> str:
+    """Return the command that makes a report again.
+
+    Parameters
+    ----------
+    runs
+        How many each side has; nothing for a report on one run.
+    packed
+        Whether the runs are as an archive has them: replicates in a folder.
+    """
+    if not runs:
+        return "profkit show run.prof"
     sides = []
-    for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):
-        several = name if attachment else f"'{name}-*.prof'"
-        sides.append(f"{name}.prof" if side.runs == 1 else several)
-    commands.append(f"profkit diff {' '.join(sides)}")
+    for name, count in zip(("baseline", "candidate"), runs, strict=True):
+        several = name if packed else f"'{name}-*.prof'"
+        sides.append(f"{name}.prof" if count == 1 else several)
+    return f"profkit diff {' '.join(sides)}"
+
+
+def _captured(name: str, command: Sequence[str], environment: Mapping[str, str], runs: int) -> str:
+    """Return the command that captures a run as `name`."""
+    words = [f"{n}={shlex.quote(v)}" for n, v in set_by_hand(environment).items()]
+    repeat = [f"--repeat {runs}"] if runs > 1 else []
+    words += ["profkit capture", "-o", f"{name}.prof", *repeat, "--", shlex.join(command)]
+    return clean(" ".join(words))
+
+
+def _attached(attachment: str, what: str) -> str:
+    return f"{clean(attachment)} holds {what}; in the folder in it, the last command makes this report again."
+
+
+def _reproduced(notes: Sequence[str], commands: Sequence[str]) -> Section:
     blocks: list[Block] = [Note(" ".join(notes))] if notes else []
     return Section("How to reproduce", (*blocks, Bullets(tuple(commands), commands=True)), role="reproduce")

@@ -113,6 +113,8 @@ class TextMask:
         self._jobs: dict[str, str] = {}
         self._homes: list[str] = []
         self._prefixes: dict[tuple[str, str], str] = {}
+        #: Directories of the programs and those that they were started in: private, however common their names are.
+        self._places: dict[str, None] = {}
         #: Masked words of commands, and whole commands by the text that joins their words.
         self._words: dict[str, str] = {}
         self._joined: dict[str, str] = {}
@@ -134,6 +136,7 @@ class TextMask:
             self._learn_user(re.split(_SEPARATOR, owner.home.rstrip("/\\"))[-1])
         self._compile_homes()
         for run in gathered:
+            self._learn_places(run)
             self._learn_files(run)
         self._lost -= self._parts
         self._lost = {part for part in self._lost if not is_known(part)}
@@ -145,6 +148,7 @@ class TextMask:
             self._files,
             self._parts,
             self._place,
+            lambda directory: self._own_place(directory) is not None,
             lambda text: self._private.replaced(text) != text,
         )
         for command in dict.fromkeys(command for run in gathered for command in commands_of(run)):
@@ -235,6 +239,19 @@ class TextMask:
         self._home = (
             re.compile("|".join(rf"{re.escape(home)}(?![\w.-])" for home in homes)) if homes else None
         )
+
+    def _learn_places(self, run: Run) -> None:
+        """Find the directories that are the user's own: no part of them is shown."""
+        started = [run.manifest.cwd] if run.manifest is not None else []
+        for directory in (*roots_of(run).project, *started):
+            place = normalise(directory).rstrip("/")
+            if is_absolute(place) and place.strip("/"):
+                self._places[place] = None
+
+    def _own_place(self, directory: str) -> str | None:
+        """Return the user's directory that a directory is, or is in."""
+        found = [place for place in self._places if f"{directory}/".startswith(f"{place}/")]
+        return max(found, key=len, default=None)
 
     def _learn_files(self, run: Run) -> None:
         """Find which names of files and modules are shown with the functions, and what of their paths is not."""
@@ -437,6 +454,9 @@ class TextMask:
 
     def outside(self, path: str) -> str:
         """Mask a path below no known root: every directory by itself, so that what two paths share stays shared."""
+        directory, _, name = normalise(path).rpartition("/")
+        if self._own_place(directory) is not None:
+            return f"{self._place(directory)}/{self.name(name)}"
         parts = normalise(self._without_homes(self._private.replaced(path))).split("/")
         shown = [self._part(part) for part in parts[:-1]]
         return "/".join((*shown, self.name(parts[-1])))
@@ -453,6 +473,10 @@ class TextMask:
             if root == PROJECT and prefix and f"{directory}/".startswith(prefix):
                 inside = directory[len(prefix) :].split("/") if len(directory) > len(prefix) else []
                 return "/".join((known, *map(self._part, inside)))
+        own = self._own_place(directory)
+        if own is not None:
+            inside = directory[len(own) + 1 :].split("/") if len(directory) > len(own) else []
+            return "/".join((f"/{self._placeholders.of('dir', own)}", *map(self._part, inside)))
         # An absolute path remains one: what a machine puts in front of a file is not compared.
         return ("/" if directory.startswith("/") else "") + self._placeholders.of("dir", directory)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import profkit
 from profkit.formats.load import load_side
 from profkit.measure.counters import side_facts
 from profkit.verdict.alone import judge_run
@@ -282,6 +283,29 @@ main()
 """
 
 
+@pytest.mark.parametrize("ranked", [True, False])
+def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_path: Path) -> None:
+    """Two captures, each on a CPU of its own, with and without a launcher that names their ranks."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    require("cpus", len(cpus) == 2, "only one CPU may be used here")
+    (tmp_path / "work.py").write_text("import time\nwhile time.process_time() < 0.5: sum(range(1000))\n")
+    captured = []
+    for rank, cpu in enumerate(cpus):
+        job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"} if ranked else {}
+        command = profkit_command("capture", "-o", f"run{cpu}.prof", "--", sys.executable, "work.py")
+        bound = ["taskset", "-c", str(cpu), *command]
+        captured.append(subprocess.Popen(bound, cwd=tmp_path, env=environment(**job)))
+    assert [process.wait(timeout=120) for process in captured] == [0, 0]
+    merge = profkit_command("merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
+    subprocess.run(merge, cwd=tmp_path, env=environment(), check=True, timeout=60)
+    found = profkit.read(tmp_path / "job.prof")
+    assert found.whole.manifest is not None
+    assert found.whole.manifest.host.affinity_cpus == tuple(cpus)
+    shown = json.loads(found.report("json"))
+    assert shown["inventory"]["available_cpus"] == 2.0
+    assert "share 1 CPUs" not in found.report("terminal")
+
+
 @pytest.mark.mpi
 @pytest.mark.alone
 def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> None:
@@ -311,7 +335,7 @@ def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> N
     assert len(allowed) == 2
     assert len(set(allowed)) == 2  # each on a core of its own
     assert run.manifest is not None
-    assert run.manifest.host.affinity == len(allowed[0])  # the launcher's, which was bound like its rank
+    assert run.manifest.host.affinity == len({cpu for cpus in allowed for cpu in cpus})
     facts = side_facts(side, 1.0, lambda one: one.processes)
     assert facts.available_cpus == len({cpu for cpus in allowed for cpu in cpus})
     found = judge_run(run, run.processes)

@@ -28,7 +28,10 @@ from profkit.cli import main
 from profkit.cli.app import COMMANDS
 from profkit.cli.destination import destination
 from profkit.errors import UsageError
+from profkit.formats import write_run
+from profkit.model import Process, Run, Thread
 from profkit.verdict.types import CAUSES
+from tests import report_builders as build
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -270,6 +273,32 @@ def test_extract_writes_what_pstats_reads(cli: Cli, profiles: Path, tmp_path: Pa
     assert cli("extract", profiles / "a.prof", "-o", target) == (0, "", "")
     before, after = (pstats.Stats(str(p)).stats for p in (profiles / "a.prof", target))  # type: ignore[attr-defined]
     assert before == after
+
+
+def test_extract_says_which_process_it_took(cli: Cli, tmp_path: Path) -> None:
+    rows = [("a.py", name, 1, 1, 1.0, 1.0) for name in ("of_the_first", "of_the_second")]
+    processes = tuple(
+        Process(pid=pid, role="rank", rank=pid - 7, threads=(Thread(build.profile([row])),))
+        for pid, row in zip((7, 8), rows, strict=True)
+    )
+    write_run(tmp_path / "two.prof", Run("two.prof", processes))
+    target = tmp_path / "out.prof"
+
+    def extracted(*options: str) -> tuple[set[str], str]:
+        done = cli("extract", tmp_path / "two.prof", "-o", target, *options)
+        assert done.code == 0
+        functions = pstats.Stats(str(target)).stats  # type: ignore[attr-defined]
+        return {name for _, _, name in functions}, done.err
+
+    names, said = extracted()
+    assert names == {"of_the_first"}
+    assert said == (
+        "profkit: took the rank process (rank 0, pid 7) of 2 processes; --process all takes all of them\n"
+    )
+    assert extracted("--rank", "1") == ({"of_the_second"}, "")
+    assert extracted("--process", "all") == ({"of_the_first", "of_the_second"}, "")
+    done = cli("extract", tmp_path / "two.prof", "-o", target, "--rank", "1", "--process", "pid:7")
+    assert "--rank names one too" in one_line(done)
 
 
 #: Of the environment that the tests run in, what would change the outputs that they look at.

@@ -6,7 +6,7 @@ import marshal
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from profkit.cli import main
 from profkit.errors import FormatError
 from profkit.formats import join_ranks, load_run, load_side, write_run
 from profkit.formats.load import join_files
 from profkit.formats.runfile import SCHEMA
+from profkit.measure.inventory import inventory
 from profkit.model import Edges, Host, Machine, Manifest, Notice, Process, Profile, Run, Thread
 from tests.rank_files import Did
 from tests.rank_files import rank_run as job_rank
@@ -193,19 +195,55 @@ def test_joined_file_is_not_joined_again(tmp_path: Path) -> None:
 
 
 def test_join_says_what_is_odd() -> None:
-    run = join_ranks([rank_run(2, size=4, host="node2"), rank_run(0, size=4), rank_run(2, size=4)])
+    run = join_ranks([rank_run(2, size=4, host="node2"), rank_run(0, size=4)])
     assert run.warnings == (
         LOST,
         Notice("ranks-on-hosts", "", {"hosts": 2}),
-        Notice("rank-repeated", "", {"ranks": (2,), "repeated": 1}),
         Notice("rank-file-missing", "", {"ranks": (1, 3), "missing": 2, "size": 4}),
     )
-    assert [p.host.name for p in run.processes if p.host] == ["node1", "node2", "node1"]
+    assert [p.host.name for p in run.processes if p.host] == ["node1", "node2"]
 
 
-def test_files_of_two_steps_are_not_joined_in_silence() -> None:
-    run = join_ranks([rank_run(0, job="SLURM_JOB_ID_7.0"), rank_run(1, job="SLURM_JOB_ID_7.1")])
-    assert Notice("ranks-of-jobs", "", {"jobs": 2}) in run.warnings
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (lambda: rank_run(0), "is rank 0, and so is"),
+        (lambda: rank_run(1, job="SLURM_JOB_ID_7.1"), "is of another job or job step than"),
+        (lambda: rank_run(1, size=4), "is of a job with 4 ranks,"),
+        (lambda: join_ranks([rank_run(0), rank_run(1)]), "is rank 0, and so is"),
+    ],
+)
+def test_files_that_cannot_be_of_one_run_are_not_joined(
+    second: Callable[[], Run], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, run in (("a.prof", rank_run(0)), ("b.prof", second())):
+        write_run(tmp_path / name, run)
+    with pytest.raises(SystemExit) as ended:
+        main(["merge", str(tmp_path / "a.prof"), str(tmp_path / "b.prof"), "-o", str(tmp_path / "job.prof")])
+    assert ended.value.code == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert f"b.prof: {said}" in line
+    assert "a.prof" in line
+    assert not (tmp_path / "job.prof").exists()
+
+
+def test_a_joined_run_may_use_the_cpus_of_all_its_files() -> None:
+    """Files without ranks too: each was started on a CPU of its own."""
+
+    def on(cpu: int, host: str = "node1") -> Run:
+        run = rank_run(None)
+        assert run.manifest is not None
+        bound = Host(host, cpus=4, affinity=1, affinity_cpus=(cpu,))
+        process = replace(run.processes[0], wall_s=1.0, cpu_s=1.0, run_queue_wait_s=0.0, pools=())
+        return replace(run, processes=(process,), manifest=replace(run.manifest, host=bound))
+
+    apart = join_ranks([on(1), on(0), on(3, "node2")])
+    assert apart.manifest is not None
+    assert (apart.manifest.host.affinity, apart.manifest.host.affinity_cpus) == (2, (0, 1))
+    assert [p.host.affinity_cpus for p in apart.processes if p.host] == [(1,), (0,), (3,)]
+    assert [host.available_cpus for host in inventory(apart).hosts] == [2.0, 1.0]
+    assert not inventory(apart).oversubscribed
+    assert inventory(join_ranks([on(1), on(1)])).oversubscribed
 
 
 def numbered(rank: int, *, waits: bool = False, steps: bool = False, calls: int = 100) -> Run:

@@ -205,10 +205,6 @@ def test_a_notice_says_where_it_holds() -> None:
         (Notice("nvtx-events-damaged", "", {"events": 1}), "1 NVTX event is damaged and left out"),
         (Notice("nvtx-events-damaged", "", {"events": 2000}), "2,000 NVTX events are damaged and left out"),
         (
-            Notice("rank-repeated", "", {"ranks": (2,), "repeated": 1}),
-            "1 rank is in more than one file (2); merge one file of each rank",
-        ),
-        (
             Notice("file-skipped", "a.prof", {"problem": "is empty", "hint": "look"}),
             "a.prof: is empty (look)",
         ),

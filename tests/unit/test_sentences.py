@@ -59,6 +59,7 @@ FOREIGN: Mapping[str, str] = {
     "report/recorded_texts.py": "paths and commands in whatever was recorded",
     "report/safety.py": "settings of variables, thread pools and codes of later versions",
     "report/secrets.py": "secrets in whatever was recorded",
+    "report/ticketdoc.py": "dates, members of archives and paths of source files",
     "report/text_mask.py": "paths, hosts and users in whatever was recorded",
     "report/text.py": "control characters in foreign names",
     "verdict/advice/limits.py": "commands, their options and environment variables",

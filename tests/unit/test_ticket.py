@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -39,12 +40,32 @@ def test_the_attachment_makes_the_same_report(
     )
     assert len(text.encode()) <= MAX_BYTES
     assert "slow.zip holds the runs of both sides" in text
+    # What a reader meets first: the answer, where the time went, what to do, how to see it again, on which machine.
+    opened = text.partition("<details>")[0]
+    headings = re.findall(r"^### (.+)$", opened, re.MULTILINE)
+    assert headings == [
+        "Where the added time went",
+        "What to do next",
+        "How to reproduce",
+        "Machines and versions",
+    ]
+    for fact in ("| CPU |", "| CPUs |", "| system |", "| python |", "| profkit |", "| date |"):
+        assert fact in opened, fact
+    folded = re.findall(r"<details><summary>(.+?)</summary>", text)
+    assert {"Overview", "All packages", "Evidence"} <= set(folded)
+    assert "###" not in text.partition("<details>")[2]
     assert "profkit capture -o baseline.prof -- python tokenize&#" not in text
     assert "profkit capture -o baseline.prof -- python tokenize_corpus.py" in text
     assert "attach it to the ticket" in capsys.readouterr().err
     names = unpacked(tmp_path / "slow.zip", tmp_path / "there")
-    assert names == ["baseline.prof", "candidate.prof", "report.html", "report.json"]
-    monkeypatch.chdir(tmp_path / "there")
+    members = ["README.md", "baseline.prof", "candidate.prof", "report.html", "report.json", "ticket.md"]
+    assert names == [f"slow/{member}" for member in members]
+    monkeypatch.chdir(tmp_path / "there" / "slow")
+    assert Path("ticket.md").read_text(encoding="utf-8") == text
+    readme = Path("README.md").read_text(encoding="utf-8")
+    assert all(f"| `{member}` |" in readme for member in members[1:])
+    assert "\nprofkit diff baseline.prof candidate.prof\n" in readme
+    assert "<project>" in readme
     # The command that the report gives.
     assert "\nprofkit diff baseline.prof candidate.prof\n" in text
     run("diff", "baseline.prof", "candidate.prof", "--format", "json", "-o", "again.json")
@@ -69,16 +90,19 @@ def test_replicates_are_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     run("diff", "a", "b", "--ticket", "-o", "t.md")
     names = unpacked(tmp_path / "t.zip", tmp_path / "there")
     assert names == [
-        "baseline/1.prof",
-        "baseline/2.prof",
-        "candidate/1.prof",
-        "candidate/2.prof",
-        "report.html",
-        "report.json",
+        "t/README.md",
+        "t/baseline/1.prof",
+        "t/baseline/2.prof",
+        "t/candidate/1.prof",
+        "t/candidate/2.prof",
+        "t/report.html",
+        "t/report.json",
+        "t/ticket.md",
     ]
     assert "\nprofkit diff baseline candidate\n" in Path("t.md").read_text(encoding="utf-8")
     assert "--repeat 2 -- python" in Path("t.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path / "there")
+    monkeypatch.chdir(tmp_path / "there" / "t")
+    assert "\nprofkit diff baseline candidate\n" in Path("README.md").read_text(encoding="utf-8")
     run("diff", "baseline", "candidate", "--fail-on", "code-change", code=1)
 
 
@@ -87,9 +111,20 @@ def test_without_a_name_the_markdown_is_printed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run("show", SIDES[0], "--ticket")
-    assert "### Functions by self time" in capsys.readouterr().out
-    assert unpacked(archive_of(None), tmp_path / "there") == ["report.html", "report.json", "run.prof"]
-    run("show", tmp_path / "there" / "run.prof")
+    text = capsys.readouterr().out
+    assert "<summary>Functions by self time</summary>" in text
+    assert " profkit capture -o run.prof -- python tokenize_corpus.py" in text
+    assert unpacked(archive_of(None), tmp_path / "there") == [
+        f"profkit-ticket/{name}"
+        for name in ("README.md", "report.html", "report.json", "run.prof", "ticket.md")
+    ]
+    run("show", tmp_path / "there" / "profkit-ticket" / "run.prof")
+
+
+def test_full_paths_of_a_ticket_are_said(tmp_path: Path) -> None:
+    run("show", SIDES[0], "--ticket", "--full-paths", "-o", tmp_path / "t.md")
+    unpacked(tmp_path / "t.zip", tmp_path)
+    assert "Nothing was masked" in (tmp_path / "t" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

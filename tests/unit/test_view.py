@@ -83,6 +83,8 @@ def test_a_process_can_be_chosen(tmp_path: Path) -> None:
         assert "of_the_second" in page
         assert "of_the_first" not in page
         assert "<b>of_the_second" not in page
+    with viewing(tmp_path / "two.prof", "--process", "all") as address:
+        assert all(name in fetched(address)[1] for name in ("of_the_first", "of_the_second"))
 
 
 def test_without_snakeviz_it_says_what_to_install(
@@ -99,6 +101,6 @@ def test_a_port_that_is_taken_is_one_line(capsys: pytest.CaptureFixture[str]) ->
     with viewing(SAMPLE) as address:
         port = address.rstrip("/").rpartition(":")[2]
         with pytest.raises(SystemExit) as ended:
-            main(["view", str(SAMPLE), "--no-browser", "--port", port])
+            main(["view", str(SAMPLE), "--process", "main", "--no-browser", "--port", port])
         assert ended.value.code == 2
         assert capsys.readouterr().err.count("\n") == 1

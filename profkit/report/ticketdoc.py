@@ -1,0 +1,177 @@
+"""What a ticket is laid out as: the answer on the first screen, then machines and versions, the rest folded away.
+
+Takes a report's own document and puts its sections into the order of a reader who was not there: the verdict, the
+account, what to do, how to reproduce it. Also writes the README of the archive. Masks nothing: it takes masked runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from profkit.identity.paths import rooted
+from profkit.model import SITE, Git, Host, Process, Run
+from profkit.report import units
+from profkit.report.document import Column, Document, Note, Row, Section, Table, VerdictBlock
+from profkit.report.recorded_texts import files_of, roots_of
+from profkit.report.text import clean
+
+__all__ = ["archive_readme", "ticket_document"]
+
+#: What stands open, in this order.
+_OPEN = ("account", "advice", "reproduce")
+
+
+def ticket_document(document: Document, runs: Mapping[str, Run]) -> Document:
+    """Lay out a report as a ticket.
+
+    Parameters
+    ----------
+    document
+        The report.
+    runs
+        The first run of each side by the side's name, or the one run under an empty name.
+    """
+    answer, *others = document.sections
+    verdicts = tuple(block for block in answer.blocks if isinstance(block, VerdictBlock))
+    facts = tuple(block for block in answer.blocks if not isinstance(block, VerdictBlock))
+    opened = [section for role in _OPEN for section in others if section.role == role]
+    folded = [replace(section, detail=True) for section in others if section.role not in _OPEN]
+    overview = Section("Overview", facts, detail=bool(verdicts)) if facts else None
+    sections = [
+        Section("", verdicts),
+        # Where nothing is judged, what the run was is the answer.
+        *([overview] if overview is not None and not overview.detail else []),
+        *opened,
+        *_origin(runs),
+        *([overview] if overview is not None and overview.detail else []),
+        *folded,
+    ]
+    return replace(document, sections=tuple(section for section in sections if section.blocks))
+
+
+def _origin(runs: Mapping[str, Run]) -> list[Section]:
+    """Machines and versions, and all packages; nothing of profiles that do not say where they are from."""
+    known = {name: run for name, run in runs.items() if run.manifest is not None}
+    if not known:
+        return []
+    facts = {name: _facts(run) for name, run in known.items()}
+    labels = list(dict.fromkeys(label for each in facts.values() for label in each))
+    columns = (Column("", "text"), *(Column(name or "this run", "prose") for name in known))
+    rows = tuple(
+        Row((label, *(each.get(label, units.UNKNOWN) for each in facts.values()))) for label in labels
+    )
+    sections = [Section("Machines and versions", (Table(columns, rows),))]
+    listed = {name: _listed(_packages(run)) for name, run in known.items()}
+    if len(set(listed.values())) == 1:
+        listed = {"": next(iter(listed.values()))}
+    notes = tuple(Note(f"{name}: {text}" if name else text) for name, text in listed.items() if text)
+    return [*sections, Section("All packages", notes, detail=True)]
+
+
+def _listed(packages: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {packages[name]}" for name in sorted(packages, key=str.casefold))
+
+
+def _facts(run: Run) -> dict[str, str]:
+    """Machine, system and versions of a run, by what they are."""
+    manifest = run.manifest
+    assert manifest is not None
+    main = run.processes[0] if run.processes else Process()
+    packages = _packages(run)
+    git = manifest.git or Git()
+    revision = git.get("revision", "")
+    found = {
+        "machine": clean(manifest.host.name),
+        "CPU": clean(manifest.host.cpu_model),
+        "CPUs": _cpus(manifest.host),
+        "system": clean(manifest.host.system),
+        "python": clean(main.python),
+        "packages that it used": _listed(_used(run, packages)),
+        "profkit": clean(manifest.profkit),
+        "date": _date(manifest.started),
+        "revision": f"{clean(revision)[:12]}{', with local changes' if git.get('dirty') else ''}"
+        if revision
+        else "",
+    }
+    return {label: text for label, text in found.items() if text}
+
+
+def _date(started: str) -> str:
+    """Return ``2026-11-22 12:01 UTC``; what has another form as it is."""
+    day, sign, time = clean(started).partition("T")
+    return f"{day} {time[:5]} UTC" if sign and started.endswith(("+00:00", "Z")) else clean(started)
+
+
+def _cpus(host: Host) -> str:
+    parts = [str(host.cpus)] if host.cpus else []
+    if host.affinity and host.affinity != host.cpus:
+        parts.append(f"{host.affinity} of them usable")
+    if host.quota_cpus:
+        parts.append(f"quota of {host.quota_cpus:g}")
+    return ", ".join(parts)
+
+
+def _packages(run: Run) -> dict[str, str]:
+    packages = run.manifest.packages if run.manifest is not None else {}
+    return {clean(name): clean(version) for name, version in packages.items()}
+
+
+def _used(run: Run, packages: Mapping[str, str]) -> dict[str, str]:
+    """Return the packages of which a function ran, as far as they are called like their modules."""
+    roots = roots_of(run)
+    profiles = [thread.profile for process in run.processes for thread in process.threads]
+    modules = set()
+    for file in files_of(profiles):
+        root, inside = rooted(file, roots)
+        if root == SITE:
+            modules.add(re.sub(r"\..*", "", inside.partition("/")[0]).lower())
+    return {name: packages[name] for name in packages if re.sub(r"[-.]+", "_", name).lower() in modules}
+
+
+# The archive ------------------------------------------------------------------------------------------------
+
+#: What the members of an archive are, by their suffix, and how they are opened.
+_MEMBERS: Mapping[str, tuple[str, str]] = {
+    ".md": ("the text of the ticket", "any editor"),
+    ".html": ("the whole report with figures", "a browser; it needs no network"),
+    ".json": ("the same for scripts (docs/json.md of profkit)", "`jq`, or any program that reads JSON"),
+    ".prof": (
+        "a run: functions, processes, counters",
+        "`profkit show FILE`; `python -m pstats FILE`, snakeviz and others show its first process",
+    ),
+}
+_MASKED = """\
+Taken out of every file here are homes, users, names of machines, the working directory and the directory of the
+program, secrets, and of command lines all that is not known to be harmless. In their place stand `~`, `host-a`,
+`<project>`, `<site>`, `<dir>`, `<text 8>` and the like; equal ones stand for equal texts. Names of functions, of NVTX
+ranges, of threads, of packages and of profiled files are as they were.
+"""
+_UNMASKED = (
+    "Nothing was masked: paths, users, names of machines and command lines are as they were recorded.\n"
+)
+
+
+def archive_readme(members: Sequence[str], again: str, *, masked: bool, version: str) -> str:
+    """Return the README of an archive, as Markdown.
+
+    Parameters
+    ----------
+    members
+        Names of the other files in it, relative to the README.
+    again
+        The command that makes the report again where it is run beside the README.
+    masked
+        Whether the files are masked.
+    version
+        Of the profkit that made it.
+    """
+    lines = ["# A ticket of profkit", "", f"Made by profkit {version}.", ""]
+    lines += ["| file | what it is | open it with |", "|---|---|---|"]
+    for member in members:
+        what, opened = _MEMBERS["." + member.rpartition(".")[2]]
+        lines.append(f"| `{member}` | {what} | {opened.replace('FILE', member)} |")
+    lines += ["", "## What was masked", "", _MASKED if masked else _UNMASKED]
+    lines += ["## The report again", "", "```sh", again, "```", ""]
+    return "\n".join(lines)
