@@ -142,6 +142,8 @@ class Composition:
         The functions in which `loading_s` and `imbalance_s` were spent.
     counters
         Whether running and queueing are known apart.
+    untraced_run_s, untraced_blocked_s
+        On a CPU, and off it without queueing, on the path of a run whose functions were not captured; else 0.
     """
 
     startup_s: float
@@ -157,12 +159,15 @@ class Composition:
     delivering: Floats
     waiting_for_ranks: Floats
     counters: bool
+    untraced_run_s: float = 0.0
+    untraced_blocked_s: float = 0.0
 
     @property
     def wall_s(self) -> float:
         """Sum of all parts."""
         arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum())
-        return self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays
+        untraced = self.untraced_run_s + self.untraced_blocked_s
+        return self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
 
     def scaled(self, factor: float) -> Composition:
         """Every part times a factor."""
@@ -180,6 +185,8 @@ class Composition:
             self.delivering * factor,
             self.waiting_for_ranks * factor,
             self.counters,
+            self.untraced_run_s * factor,
+            self.untraced_blocked_s * factor,
         )
 
     @staticmethod
@@ -200,6 +207,8 @@ class Composition:
             np.mean([p.delivering for p in parts], axis=0),
             np.mean([p.waiting_for_ranks for p in parts], axis=0),
             all(p.counters for p in parts),
+            sum(p.untraced_run_s for p in parts) / n,
+            sum(p.untraced_blocked_s for p in parts) / n,
         )
 
 
@@ -347,6 +356,8 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     assert reading.run_s is not None
     assert reading.queue_s is not None
     off_s = max(0.0, reading.life_s - reading.run_s - reading.queue_s)
+    if not len(reading.own):
+        return _composed_of_counters(reading, reading.life_s, reading.run_s, off_s)
     busy, off = _busy_and_off(reading, waits, off_s)
     # The clock of functions and the kernel's differ by a little: neither may exceed what the kernel counted.
     busy = _at_most(busy, reading.run_s)
@@ -390,6 +401,30 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
         delivering=delivering,
         waiting_for_ranks=of_ranks,
         counters=True,
+    )
+
+
+def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off_s: float) -> Composition:
+    """Without functions: the kernel's counters are all that is known of the path's thread and of its helpers."""
+    active = reading.helpers_run_s + reading.helpers_queue_s
+    part = min(1.0, off_s / active) if active > 0 else 0.0
+    none = np.zeros(0)
+    return Composition(
+        startup_s=reading.wall_s - life_s,
+        run=none,
+        own_run_s=run_s,
+        queue_s=life_s - run_s - off_s + part * reading.helpers_queue_s,
+        helpers_queue_s=part * reading.helpers_queue_s,
+        loading_s=0.0,
+        imbalance_s=0.0,
+        blocked=none,
+        waits=none,
+        queued=none,
+        delivering=none,
+        waiting_for_ranks=none,
+        counters=True,
+        untraced_run_s=run_s + part * reading.helpers_run_s,
+        untraced_blocked_s=off_s - part * active,
     )
 
 

@@ -227,10 +227,10 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     wall = c.wall_s
     booked = {
         "startup": (c.startup_s, None),
-        "running": (float(c.run.sum() + c.waits.sum()), c.run + c.waits),
+        "running": (_cpu_seconds(c), c.run + c.waits),
         "queue": (c.queue_s, c.queued),
         "loading": (c.loading_s, c.delivering),
-        "blocked": (float(c.blocked.sum()), c.blocked),
+        "blocked": (_blocked_seconds(c), c.blocked),
         "imbalance": (c.imbalance_s, c.waiting_for_ranks),
     }
     buckets = tuple(
@@ -263,7 +263,11 @@ def _more_of_helpers(a: Composition, b: Composition) -> float:
 
 def _cpu_seconds(c: Composition) -> float:
     """CPU time on the path, polling included: all of it may queue."""
-    return float(c.run.sum() + c.waits.sum())
+    return float(c.run.sum() + c.waits.sum()) + c.untraced_run_s
+
+
+def _blocked_seconds(c: Composition) -> float:
+    return float(c.blocked.sum()) + c.untraced_blocked_s
 
 
 def _queued_per_second(queue_s: float, cpu_s: float) -> float:
@@ -302,7 +306,7 @@ def _book(
     with_queue = 1.0 + ratio_a
     queue = b.queue_s - a.queue_s - ratio_a * (cpu_b - cpu_a)
     spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
-    speed = float(shared.sum()) - spinning
+    speed = float(shared.sum()) - spinning + b.untraced_run_s - a.untraced_run_s
     polled = with_queue * (b.waits - a.waits)
     parts: _Booked = {
         "startup": (
@@ -313,7 +317,7 @@ def _book(
         "code": (with_queue * float(code_rows.sum()), with_queue * code_rows),
         "speed": (with_queue * speed, with_queue * shared),
         "queue": (queue + with_queue * spinning, b.queued - a.queued),
-        "blocked": (float(b.blocked.sum() - a.blocked.sum()), b.blocked - a.blocked),
+        "blocked": (_blocked_seconds(b) - _blocked_seconds(a), b.blocked - a.blocked),
         "loading": (b.loading_s - a.loading_s, b.delivering - a.delivering),
         "imbalance": (b.imbalance_s - a.imbalance_s, b.waiting_for_ranks - a.waiting_for_ranks),
     }
@@ -394,6 +398,8 @@ def _taken(c: Composition, rows: npt.NDArray[np.intp]) -> Composition:
         c.delivering[rows],
         c.waiting_for_ranks[rows],
         c.counters,
+        c.untraced_run_s,
+        c.untraced_blocked_s,
     )
 
 
