@@ -46,7 +46,8 @@ void calls_adopt(struct table *table, PyObject *code, int64_t now) {
                           .wait_at_start = table->wait,
                           .blocked_at_start = table->blocked,
                           .key = code,
-                          .function = edge->callee};
+                          .function = edge->callee,
+                          .path = path_of(table, table->top->path, edge->callee)};
     edge->callee->open++;
     edge->open++;
     table->top = call;

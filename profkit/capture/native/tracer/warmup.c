@@ -1,4 +1,4 @@
-/* See warmup.h. Functions, their edges, contexts and rows are only ever added at the ends of their lists: what is remembered
+/* See warmup.h. Functions, their edges, paths, contexts and rows are only ever added at the ends of their lists: what is remembered
  * of one is a sequence of numbers in that order.
  */
 #include "warmup.h"
@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "paths.h"
 #include "ranges.h"
 
 struct numbers {
@@ -66,6 +67,13 @@ static void keep_table(struct numbers *numbers, const struct table *table) {
         keep(numbers, function->cumulative_wait);
         keep(numbers, function->cumulative_blocked);
         keep_edges(numbers, function->first_callee);
+    }
+    keep(numbers, table->paths.n);
+    for (const struct path *path = table->paths.first; path; path = path->next) {
+        keep(numbers, path->calls);
+        keep(numbers, path->own);
+        keep(numbers, path->wait);
+        keep(numbers, path->blocked);
     }
     keep(numbers, table->ranges ? (int64_t)table->ranges->n_contexts : 0);
     for (const struct context *context = table->ranges ? table->ranges->first : NULL; context; context = context->next) {
@@ -127,6 +135,14 @@ void memory_restore(const struct memory *memory, struct table *table) {
         function->cumulative_blocked = next(&values, &left);
         restore_edges(&values, function->first_callee, known);
         left -= known;
+    }
+    left = values ? *values++ : 0;
+    for (struct path *path = table->paths.first; path; path = path->next) {
+        path->calls = next(&values, &left);
+        path->own = next(&values, &left);
+        path->wait = next(&values, &left);
+        path->blocked = next(&values, &left);
+        left -= left > 0;
     }
     left = values ? *values++ : 0;
     for (struct context *context = table->ranges ? table->ranges->first : NULL; context; context = context->next) {
