@@ -399,7 +399,7 @@ def _waterfall(block: Waterfall) -> str:
                 element("span", escape(title), class_="step"),
                 element("svg", bar, class_="bar", aria_hidden="true"),
                 element("span", escape(seconds), class_="took"),
-                element("span", escape(about), class_="about"),
+                element("span", escape(about), class_="about", title=about or None),
                 class_=f"{kind}{faint}",
             )
         )
