@@ -40,7 +40,15 @@ def check(data: bytes, thorough: bool) -> None:
         check_text(clean(str(error)))
         return
     for table in tables:
-        parts = (table.functions, table.edges, table.waiting, table.open, table.contexts, table.inside, table.paths)
+        parts = (
+            table.functions,
+            table.edges,
+            table.waiting,
+            table.open,
+            table.contexts,
+            table.inside,
+            table.paths,
+        )
         for part in parts:
             if part is None:
                 raise Wrong("a table has no paths")

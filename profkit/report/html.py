@@ -288,7 +288,11 @@ def _evidence(blocks: Sequence[Block]) -> str:
     items = [_signal(first, row, sides) for row in first.rows]
     shown, rest = items[:_FIRST_SIGNALS], items[_FIRST_SIGNALS:]
     below = (element("ul", *rest, class_="signals") if rest else "") + "".join(map(_block, others))
-    about = f"{len(rest)} more, and the order of functions" if rest and others else "More" if below else ""
+    words = (
+        *([f"{len(rest)} more"] if rest else []),
+        *(["how the order of functions changed"] if others else []),
+    )
+    about = " and ".join(words)
     return element("ul", *shown, class_="signals") + (
         element("details", element("summary", about), below) if below else ""
     )
@@ -385,6 +389,8 @@ def _waterfall(block: Waterfall) -> str:
     ):
         step = None if kind == "wall" else block.steps[at - offset]
         faint = " noise" if step is not None and not step.beyond else ""
+        if step is not None and block.before_s is None:
+            kind = "part"  # of one run: no more and no less than of another
         bar = element(
             "rect",
             x=f"{100 * left:.2f}%",
