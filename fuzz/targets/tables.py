@@ -10,6 +10,8 @@ from fuzz.mutate import Mutation
 from fuzz.oracles import check_text
 from fuzz.target import Target, Wrong
 from profkit.capture.mapped_tables import MAGIC, ThreadEnd, decode_tables
+from profkit.capture.path_tables import paths_of
+from profkit.capture.record_types import ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.report.text import clean
 
@@ -38,16 +40,41 @@ def check(data: bytes, thorough: bool) -> None:
         check_text(clean(str(error)))
         return
     for table in tables:
-        for part in (table.functions, table.edges, table.waiting, table.open, table.contexts, table.inside):
+        parts = (
+            table.functions,
+            table.edges,
+            table.waiting,
+            table.open,
+            table.contexts,
+            table.inside,
+            table.paths,
+        )
+        for part in parts:
+            if part is None:
+                raise Wrong("a table has no paths")
             columns = {name: getattr(part, name) for name in type(part).__slots__}
             if len({len(column) for column in columns.values()}) > 1:
                 raise Wrong("the columns of a table have different lengths")
             for name in ("function", "caller", "callee"):
                 column = columns.get(name, np.zeros(0))
-                if len(column) and not 0 <= column.min() <= column.max() < len(file.codes):
+                least = -1 if part is table.paths else 0
+                if len(column) and not least <= column.min() <= column.max() < len(file.codes):
                     raise Wrong(f"{name} names a function that is not there")
             if any(column.dtype.kind == "f" and not (column >= 0).all() for column in columns.values()):
                 raise Wrong("a time is negative, or none")
+        _check_paths(table, len(file.codes))
+
+
+def _check_paths(table: ThreadTable, codes: int) -> None:
+    """What the packer makes of calling contexts has all of their calls and time."""
+    found, seen = paths_of(table, np.arange(codes, dtype=np.int32)), table.paths
+    if found is None or seen is None:
+        return
+    found.validate(codes)
+    if found.ncalls.sum() != seen.calls.sum():
+        raise Wrong("calls of a context are lost")
+    if not np.isclose(found.tottime.sum(), seen.tottime.sum(), rtol=1e-6, atol=1e-9):
+        raise Wrong("time of a context is lost")
 
 
 def mutate(data: bytes, mutation: Mutation) -> bytes:
@@ -56,6 +83,8 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
     if random.random() < 0.1 or len(data) < _PAGE:
         return mutation.bytes_of(data, TARGET.most_bytes)
     used = np.flatnonzero(np.frombuffer(data, "<u4", len(data) // 4))
+    if not len(used):
+        return mutation.bytes_of(data, TARGET.most_bytes)
     changed = bytearray(data)
     for _ in range(random.choice((1, 1, 2, 5, 20))):
         at = 4 * int(used[random.randrange(len(used))])

@@ -586,10 +586,12 @@ class _Reader:
             raise MemberError("damaged: its calling contexts are in no order")
         if not len(at):
             return _NO_PATHS
-        columns = [word(at, offset) for offset in (16, 24, 32, 40)]
-        for call, (_, *_, where) in zip(calls, self._stack(), strict=True):
-            found = np.flatnonzero(at == file.place_of(where))
-            for column, more in zip(columns, (1, call[2], call[3], call[5]), strict=True):
+        count = word(at, 16)
+        times = [word(at, offset).astype(np.float64) for offset in (24, 32, 40)]
+        for call, (*_, where) in zip(calls, self._stack(), strict=True):
+            found = at == file.place_of(where)
+            count[found] += 1
+            for column, more in zip(times, (call[2], call[3], call[5]), strict=True):
                 column[found] += more
         function = np.full(len(at), -1, np.int64)
         known = called > 0
@@ -604,10 +606,10 @@ class _Reader:
         return types.Paths(
             np.where(parents[kept] > 0, moved[parents[kept]], -1),
             function[kept],
-            self._counts(columns[0][kept]),
-            self._seconds(columns[1][kept]),
-            self._checked(columns[2][kept] / 1e9),
-            self._checked(columns[3][kept] / 1e9),
+            self._counts(count[kept]),
+            self._seconds(times[0][kept]),
+            self._checked(times[1][kept] / 1e9),
+            self._checked(times[2][kept] / 1e9),
         )
 
     def _shown(self, places: _Ints) -> _Ints:

@@ -1,14 +1,15 @@
-"""Writes a run for speedscope: ranges as they followed each other, functions as a flat profile of self times.
+"""Writes a run for speedscope: ranges as they followed each other, functions as stacks weighted by self time.
 
-The file format is speedscope's own (`file-format-schema.json` of its package). Every thread's pushed ranges of one
-domain are an evented profile, as they nest. Functions are caller–callee sums, of which no stacks can be had: each
-thread's are a sampled profile of stacks with one frame, weighted by self time; where a tracer separated waiting from
-running, what the function waited is a frame of its own above it. Ranges that may end in another thread, and marks,
-have no place in a stack: they are left out.
+The file format is speedscope's own (`file-format-schema.json` of its package). Every thread's pushed ranges of
+one domain are an evented profile, as they nest. Functions are a sampled profile a thread: of the stacks by
+which they were called where the tracer kept those, else of stacks with one frame, since sums of caller and
+callee determine none. Where a tracer separated waiting from running, what the function waited is a frame of its
+own above it. Ranges that may end in another thread, and marks, have no place in a stack: they are left out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -26,7 +27,7 @@ from profkit.formats.timeline import (
     thread_names,
     tracks,
 )
-from profkit.model import Process, Profile, Ranges, Run, Thread
+from profkit.model import Process, Ranges, Run, Thread
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 
 __all__ = ["evented", "speedscope_file"]
@@ -36,6 +37,8 @@ Ints = npt.NDArray[np.int64]
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 #: Frames above a function, for the parts of its self time in which it did not run.
 _QUEUED, _BLOCKED = "[queued for a CPU]", "[off the CPU]"
+#: Calls that took too little to have a stack of their own.
+_SHORT = "[short calls]"
 #: Added to the name of a range that was never ended; it is drawn to the end of its track.
 _UNENDED = " (never ended)"
 
@@ -122,8 +125,9 @@ def _chunks(
     for process, thread in flat:
         yield comma
         comma = b",\n"
-        title = f"{process_label(process)} | {thread.name or 'thread'} | self time of functions, not in time order"
-        yield _functions(title, thread.profile, frames)
+        what = "self time of functions" if thread.paths is None else "functions by their callers"
+        title = f"{process_label(process)} | {thread.name or 'thread'} | {what}, not in time order"
+        yield _functions(title, thread, frames)
     yield b'],\n"shared":{"frames":['
     yield ",\n".join(frames.texts()).encode()
     yield b"]}}\n"
@@ -214,27 +218,38 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
     yield b"]}"
 
 
-def _functions(title: str, profile: Profile, frames: _Frames) -> bytes:
+def _functions(title: str, thread: Thread, frames: _Frames) -> bytes:
     """A thread's self times, greatest first; each is one stack, or up to three where waiting was measured."""
-    order = np.argsort(-profile.tottime, kind="stable")
-    order = order[profile.tottime[order] > 0]
+    profile, paths = thread.profile, thread.paths
+    values = profile if paths is None else paths
     text = profile.strings
+
+    def numbered(row: int) -> int:
+        name = text[profile.qualname[row]] or text[profile.name[row]]
+        return frames.number(name, text[profile.file[row]], int(profile.line[row]))
+
+    stacks: list[list[int]] = []
+    if paths is not None:
+        # A path stands behind that of its caller.
+        for parent, row in zip(paths.parent.tolist(), paths.function.tolist(), strict=True):
+            around = stacks[parent] if parent >= 0 else []
+            stacks.append([*around, numbered(row) if row >= 0 else frames.number(_SHORT)])
+    order = np.argsort(-values.tottime, kind="stable")
     samples: list[list[int]] = []
     weights: list[float] = []
-    for row in order.tolist():
-        name = text[profile.qualname[row]] or text[profile.name[row]]
-        frame = frames.number(name, text[profile.file[row]], int(profile.line[row]))
-        left = float(profile.tottime[row])
-        for column, why in ((profile.wait, _QUEUED), (profile.blocked, _BLOCKED)):
-            part = 0.0 if column is None else min(left, float(column[row]))
+    for at in order[values.tottime[order] > 0].tolist():
+        stack = stacks[at] if paths is not None else [numbered(at)]
+        left = float(values.tottime[at])
+        for column, why in ((values.wait, _QUEUED), (values.blocked, _BLOCKED)):
+            part = 0.0 if column is None or math.isnan(column[at]) else min(left, float(column[at]))
             if part > 0:
-                samples.append([frame, frames.number(why)])
+                samples.append([*stack, frames.number(why)])
                 weights.append(part)
                 left -= part
         if left > 0:
-            samples.append([frame])
+            samples.append(stack)
             weights.append(left)
     head: dict[str, object] = {"type": "sampled", "name": title, "unit": "seconds", "startValue": 0}
     head["endValue"] = float(sum(weights))
-    stacks = ",".join(f"[{','.join(map(str, stack))}]" for stack in samples)
-    return f'{as_json(head)[:-1]},"samples":[{stacks}],"weights":[{",".join(map(repr, weights))}]}}'.encode()
+    written = ",".join(f"[{','.join(map(str, stack))}]" for stack in samples)
+    return f'{as_json(head)[:-1]},"samples":[{written}],"weights":[{",".join(map(repr, weights))}]}}'.encode()

@@ -40,7 +40,7 @@ def _scales(
     whole = evidence.whole or (None, None)
     if evidence.unit == "share":
         return (1.0, None), (1.0, None)
-    if evidence.unit == "cores" and None not in whole:
+    if evidence.unit == "cores" and whole[1] is not None:
         most = max(v for v in (*values, *whole) if v is not None)
         return tuple((most if most > 0 else None, limit) for limit in whole)
     if evidence.unit == "s":

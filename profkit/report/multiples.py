@@ -48,5 +48,6 @@ def _panel(process: Process) -> Panel:
 def label_of(process: Process) -> str:
     """Name a process in few words."""
     if process.rank is not None:
-        return f"rank {process.rank}"
+        rank = f"rank {process.rank}"
+        return rank if process.role in ("rank", "main") else f"{clean(process.role)} of {rank}"
     return f"{clean(process.role)} {process.pid}" if process.pid is not None else clean(process.role)

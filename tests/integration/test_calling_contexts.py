@@ -21,7 +21,7 @@ from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import decode_tables
 from profkit.model import Thread
 from profkit.model.paths import depths, with_callees
-from tests.integration.capturing import captured, environment, profkit_command
+from tests.integration.capturing import ROOT, captured, environment, profkit_command
 from tests.requirements import require
 
 INJECT = Path(records.__file__).parent / "agent" / "inject"
@@ -197,3 +197,36 @@ def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> 
         table.functions.tottime.sum() + table.open.own.sum(), rel=1e-9
     )
     assert depths(paths.parent).max() < 40
+
+
+WINDOW = """
+import profkit
+def leaf(): return sum(range(20_000))
+def before(): return [leaf() for _ in range(3)]
+def measured():
+    profkit.start()
+    for _ in range(7): leaf()
+    profkit.stop()
+def outer():
+    before()
+    measured()
+outer()
+"""
+
+
+def test_calls_that_were_open_when_tracing_began_are_around_what_they_called(tmp_path: Path) -> None:
+    run = captured(
+        tmp_path,
+        sys.executable,
+        "-c",
+        WINDOW,
+        options=("--start-paused",),
+        env=environment(PYTHONPATH=str(ROOT)),
+    )
+    thread = run.processes[0].threads[0]
+    found = chains(thread)
+    assert {chain for chain in found if chain[-1] == "leaf"} == {("<module>", "outer", "measured", "leaf")}
+    assert found[("<module>", "outer", "measured", "leaf")][0] == 7
+    assert thread.paths is not None
+    # But for what profkit's own functions called, which opened the window.
+    assert 0.9 * thread.profile.total < thread.paths.tottime.sum() <= thread.profile.total + 1e-9

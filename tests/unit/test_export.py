@@ -20,7 +20,7 @@ from profkit.errors import FormatError
 from profkit.formats import chrome_trace, speedscope_file, write_run
 from profkit.formats.chrome import OWN_NUMBERS
 from profkit.formats.speedscope import evented
-from profkit.model import Host, Manifest, Process, Run, Series, Thread, ThreadSamples
+from profkit.model import Host, Manifest, Paths, Process, Run, Series, Thread, ThreadSamples
 from profkit.model.ranges import MARK, PUSHED, STARTED
 from tests.builders import Row, Told, profile, ranges
 from tests.report_builders import HOSTILE, hostile_run
@@ -346,6 +346,33 @@ def test_speedscope_of_functions_is_flat_and_tells_waiting() -> None:
     assert {"name": "C.f", "file": "a.py", "line": 1} in frames
     with pytest.raises(FormatError, match="holds no function"):
         speedscope_file(run_of(Process(threads=(Thread(profile([]), 10, "MainThread"),))))
+
+
+def test_speedscope_of_traced_functions_has_their_stacks() -> None:
+    rows = [Row("a.py", 1, "main", 1, 1.0), Row("a.py", 5, "f", 2, 5.0), Row("a.py", 9, "g", 1, 2.0)]
+    own = np.array([1.0, 2.0, 2.0, 3.0, 0.25])
+    paths = Paths(
+        np.array([-1, 0, 0, 2, 2], np.int32),
+        np.array([0, 1, 2, 1, -1], np.int32),
+        np.ones(5, np.int64),
+        own,
+        np.array([np.nan, 0.5, 0.0, 0.0, 0.0]),
+        own * np.nan,
+    ).validate(len(rows))
+    document = speedscope(run_of(Process(threads=(Thread(profile(rows), 10, "MainThread", paths=paths),))))
+    (stacked,) = document["profiles"]
+    frames = document["shared"]["frames"]
+    assert {
+        tuple(frames[frame]["name"] for frame in stack): weight
+        for stack, weight in zip(stacked["samples"], stacked["weights"], strict=True)
+    } == {
+        ("main",): 1.0,
+        ("main", "f"): 1.5,
+        ("main", "f", "[queued for a CPU]"): 0.5,
+        ("main", "g"): 2.0,
+        ("main", "g", "f"): 3.0,
+        ("main", "g", "[short calls]"): 0.25,
+    }
 
 
 @st.composite

@@ -1,0 +1,261 @@
+"""One block of a `Document` as markup: verdict, waterfall, evidence, tables, lists.
+
+A step of the HTML renderer, which puts blocks into their places. All text is escaped here; nothing here draws
+what needs a script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.report import units
+from profkit.report.document import (
+    Block,
+    Bullets,
+    Column,
+    Facts,
+    HeatCell,
+    HeatMap,
+    Measured,
+    Note,
+    Pair,
+    Row,
+    Table,
+    Trend,
+    VerdictBlock,
+    Waterfall,
+    format_cell,
+    format_one,
+    is_numeric,
+)
+from profkit.report.drawing import evidence_bars, spans, waterfall_rows
+from profkit.report.markup import element, escape
+from profkit.report.text import unbroken
+from profkit.report.trends import TREND_WIDTH, trend_drawing, trend_height, trend_text
+
+__all__ = ["block_markup", "evidence_markup"]
+
+#: What stands before the headline, so that good and bad do not differ by colour alone.
+_SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
+#: Rows of evidence that are not folded.
+_FIRST_SIGNALS = 3
+#: Grounds of a heat map in ``heat.css``.
+_HEAT_LEVELS = 6
+
+
+def evidence_markup(blocks: Sequence[Block]) -> str:
+    """Evidence as bars, the rest of it folded; what is no such table is laid out as everywhere."""
+    first, *others = blocks
+    if not isinstance(first, Table) or not any(isinstance(c, Measured) for r in first.rows for c in r.cells):
+        return "".join(map(block_markup, blocks))
+    sides = [column.title for column in first.columns[1:-1]]
+    items = [_signal(first, row, sides) for row in first.rows]
+    shown, rest = items[:_FIRST_SIGNALS], items[_FIRST_SIGNALS:]
+    below = (element("ul", *rest, class_="signals") if rest else "") + "".join(map(block_markup, others))
+    words = (
+        *([f"{len(rest)} more"] if rest else []),
+        *(["how the order of functions changed"] if others else []),
+    )
+    about = " and ".join(words)
+    return element("ul", *shown, class_="signals") + (
+        element("details", element("summary", about), below) if below else ""
+    )
+
+
+def _signal(table: Table, row: Row, sides: Sequence[str]) -> str:
+    signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
+    drawn = "".join(
+        element(
+            "div",
+            element("dt", escape(side)),
+            element(
+                "dd",
+                _bar(share, "candidate" if at == len(sides) - 1 else "baseline", limit),
+                element("span", escape(text)),
+            ),
+        )
+        for at, (side, text, (share, limit)) in enumerate(
+            zip(sides, values, evidence_bars(row.cells[1:-1]), strict=True)
+        )
+    )
+    return element("li", element("h3", escape(signal)), element("dl", drawn), element("p", escape(says)))
+
+
+def _bar(share: float | None, side: str, limit: float | None = None) -> str:
+    if share is None:
+        return ""
+    bar = element("rect", width=f"{100 * max(share, 0.004):.1f}%", height="100%", rx=2)
+    if limit is not None:
+        bar += element("line", x1=f"{100 * limit:.1f}%", x2=f"{100 * limit:.1f}%", y1=0, y2="100%")
+    return element("svg", bar, class_=f"bar {side}", aria_hidden="true")
+
+
+def block_markup(block: Block) -> str:
+    """Write one block."""
+    if isinstance(block, VerdictBlock):
+        return _verdict(block)
+    if isinstance(block, Waterfall):
+        return _waterfall(block)
+    if isinstance(block, HeatMap):
+        return _heat_map(block)
+    if isinstance(block, Trend):
+        return _trend(block)
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, Facts):
+        items = (element("div", element("dt", escape(k)), element("dd", escape(v))) for k, v in block.items)
+        return element("dl", *items, class_="facts")
+    if isinstance(block, Bullets):
+        if block.commands:
+            return element(
+                "pre", "\n".join(element("code", escape(item)) for item in block.items), tabindex=0
+            )
+        return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
+    if isinstance(block, Note):
+        return element("p", escape(unbroken(block.text)), class_=f"note {block.tone}".strip())
+    raise AssertionError(f"no such block: {block!r}")
+
+
+def _verdict(block: VerdictBlock) -> str:
+    sure = ""
+    if block.confidence is not None:
+        share = min(1.0, max(0.0, block.confidence))
+        bar = element(
+            "svg",
+            element("rect", width=f"{100 * share:.0f}%", height="100%", rx=2),
+            class_="bar sure",
+            aria_hidden="true",
+        )
+        sure = element("p", f"Confidence {units.confidence(block.confidence)} ", bar, class_="confidence")
+    sign = element("span", _SIGNS.get(block.tone, "?"), class_="sign", aria_hidden="true")
+    return element(
+        "div",
+        sign,
+        element("h1", _headline(block)),
+        sure,
+        element("p", escape(unbroken(block.summary)), class_="summary"),
+        class_=f"verdict {block.tone}",
+    )
+
+
+def _headline(block: VerdictBlock) -> str:
+    """Set the name of the cause, which scripts match, smaller than the words before it."""
+    if not block.cause:
+        return escape(block.headline)
+    return f"{escape(block.headline)} {element('small', escape(f'({block.cause})'))}"
+
+
+def _waterfall(block: Waterfall) -> str:
+    """Draw one bar under the other; text flows around them, so that it reads on a phone too."""
+    rows = []
+    offset = int(block.before_s is not None)
+    for at, ((kind, left, right), (title, seconds, about)) in enumerate(
+        zip(spans(block), waterfall_rows(block), strict=True)
+    ):
+        step = None if kind == "wall" else block.steps[at - offset]
+        faint = " noise" if step is not None and not step.beyond else ""
+        if step is not None and block.before_s is None:
+            kind = "part"  # of one run: no more and no less than of another
+        bar = element(
+            "rect",
+            x=f"{100 * left:.2f}%",
+            width=f"{max(0.3, 100 * (right - left)):.2f}%",
+            height="100%",
+            rx=2,
+            class_=f"step-{kind}",
+        )
+        rows.append(
+            element(
+                "li",
+                element("span", escape(title), class_="step"),
+                element("svg", bar, class_="bar", aria_hidden="true"),
+                element("span", escape(seconds), class_="took"),
+                element("span", escape(about), class_="about", title=about or None),
+                class_=f"{kind}{faint}",
+            )
+        )
+    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
+    return element("ol", *rows, class_="waterfall") + note
+
+
+def _heat_map(block: HeatMap) -> str:
+    heads = [element("th", escape(name), scope="col") for name in block.columns]
+    head = element("tr", element("th", escape(block.corner), class_="corner"), *heads)
+    rows = [
+        element("tr", element("th", escape(title), scope="row"), *map(_heat_cell, cells))
+        for title, cells in block.rows
+    ]
+    body = element("table", element("thead", head), element("tbody", *rows), class_="heat")
+    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
+    return element("div", body, class_="wide", tabindex=0, role="region", aria_label="heat map") + note
+
+
+def _trend(block: Trend) -> str:
+    picture = element(
+        "svg",
+        trend_drawing(block),
+        viewBox=f"0 0 {TREND_WIDTH:g} {trend_height(block):g}",
+        role="img",
+        aria_label=trend_text(block),
+        class_="trend",
+    )
+    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
+    return element("div", picture, class_="wide", tabindex=0, role="region", aria_label="trend") + note
+
+
+def _heat_cell(cell: HeatCell) -> str:
+    level = "none" if cell.heat is None else str(min(_HEAT_LEVELS - 1, int(cell.heat * _HEAT_LEVELS)))
+    mark = '<span aria-hidden="true">●</span> <span class="hear">best</span>' if cell.marked else ""
+    return element("td", mark + escape(cell.text), class_=f"h{level}")
+
+
+def _table(table: Table) -> str:
+    if not table.rows:
+        return element("p", escape(unbroken(table.note)), class_="note") if table.note else ""
+    marks = any(row.marked for row in table.rows)
+    heads = (
+        [element("th", element("span", "moved", class_="hear"), class_="mark", scope="col")] if marks else []
+    )
+    heads += [
+        element(
+            "th", escape(column.title), scope="col", class_="number" if is_numeric(column) else column.kind
+        )
+        if column.title
+        else element("td")
+        for column in table.columns
+    ]
+    rows = "".join(_row(table.columns, row, marks) for row in table.rows)
+    body = element("table", element("thead", element("tr", *heads)), element("tbody", rows), class_="said")
+    note = element("p", escape(unbroken(table.note)), class_="note") if table.note else ""
+    # What is wider than the window can be moved by keyboard too.
+    return element("div", body, class_="wide", tabindex=0, role="region", aria_label="table") + note
+
+
+def _row(columns: tuple[Column, ...], row: Row, marks: bool) -> str:
+    cells = []
+    if marks:
+        dot = '<span aria-hidden="true">●</span><span class="hear">yes</span>' if row.marked else ""
+        cells.append(element("td", dot, class_="mark"))
+    for column, cell in zip(columns, row.cells, strict=True):
+        text = escape(format_cell(column, cell))
+        kind = "number" if is_numeric(column) else column.kind
+        if column.kind == "bar":
+            share = cell if isinstance(cell, float) else None
+            text = _bar(share, "candidate")
+        elif column.kind == "rank":
+            text = _ranks(cell) if isinstance(cell, Pair) else f"#{text}"
+        elif column.kind in ("name", "path"):
+            # A long path is broken where its parts end.
+            text = element("code", element("bdi", text.replace("/", "/<wbr>")))
+        elif column.kind == "change":
+            kind += " change"
+        if column.kind == "name":
+            cells.append(element("th", text, scope="row", class_=kind))
+        else:
+            cells.append(element("td", text, class_=kind))
+    return element("tr", *cells, class_=f"{row.tone} {'marked' if row.marked else ''}".strip() or None)
+
+
+def _ranks(cell: Pair) -> str:
+    before, after = (format_one("rank", side) for side in cell)
+    return f"#{after}" if before == after else f"#{before} → #{after}"
