@@ -1,4 +1,4 @@
-"""Whether the neighbour that takes most CPU is named first: ``python -m benchmarks.hogs [--runs 30]``.
+"""Whether the neighbour that takes most CPU is named first: ``python -m benchmarks hogs [--repeats 30]``.
 
 Four neighbours that want 1.0, 0.4, 0.2 and 0.1 of a core run beside a program with as many threads as there are CPUs,
 so that it queues. The sampler watches the program as in a capture. The first figure is the share of runs in which the
@@ -7,7 +7,6 @@ greatest neighbour stands first, the second the CPU time of looking at the neigh
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import statistics
@@ -122,16 +121,3 @@ def report(runs: int, seconds: float, seed: int = 7) -> str:
         f"looking took {100 * share:.3f} % of a core ({100 * min(shares):.3f}–{100 * max(shares):.3f})  "
         f"≥ {100 * BAR_NAMED:g} % and ≤ {100 * BAR_SHARE:g} % {met}"
     )
-
-
-def main() -> None:
-    """Measure."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.hogs", description=__doc__)
-    parser.add_argument("--runs", type=int, default=30, help="(default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of the program alone (default: %(default)s)")
-    options = parser.parse_args()
-    print(report(options.runs, options.seconds))
-
-
-if __name__ == "__main__":
-    main()

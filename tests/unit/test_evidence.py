@@ -130,7 +130,6 @@ class TestWaitingForACpu:
         assert (came.cause, came.kind) == ("contention", "external-load")
         assert came.numbers["contention.itself"] is True
 
-
     def test_the_programs_that_took_the_cpus(self) -> None:
         backup = Neighbour("nightly-backup", 1.0, 812, user="ann", group="docker 3fa9c1d2e4b5")
         listed = (backup, Neighbour("indexer", 0.4, 90), Neighbour("sh", 0.01, 91))
