@@ -134,7 +134,7 @@ def main() -> None:
                 print(memory(Path(directory)))
                 continue
             if name == "hogs":
-                print(hogs.report(max(30, options.repeats), 1.0), flush=True)
+                print(hogs.report(max(30, options.repeats), 3.0), flush=True)
                 continue
             for ratio in suites[name](Path(directory), options.repeats):
                 print(ratio.line(), flush=True)

@@ -1,7 +1,7 @@
 """Whether the neighbour that takes most CPU is named first: ``python -m benchmarks hogs [--repeats 30]``.
 
-Four neighbours that want 1.0, 0.4, 0.2 and 0.1 of a core run beside a program with as many threads as there are CPUs,
-so that it queues. The sampler watches the program as in a capture. The first figure is the share of runs in which the
+Four neighbours that want 1.0, 0.4, 0.2 and 0.1 of a core run beside a program that wants all CPUs but one, so that it
+queues: on two CPUs, 2.7 cores are wanted. The sampler watches the program as in a capture. The first figure is the share of runs in which the
 greatest neighbour stands first, the second the CPU time of looking at the neighbours over the run's wall time.
 """
 
@@ -83,10 +83,10 @@ def run(work: Path, seconds: float) -> tuple[list[str], float]:
     """Run the program once, watched; return the names of its neighbours in order, and what looking cost (1)."""
     program = work / "program.py"
     program.write_text(PROGRAM)
-    cpus = len(os.sched_getaffinity(0))
+    threads = max(1, len(os.sched_getaffinity(0)) - 1)
     begin = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, str(program), str(cpus), str(seconds)],
+        [sys.executable, str(program), str(threads), str(seconds)],
         env={**environment(), settings.SPOOL_VARIABLE: str(work / "none")},
     )
     sampler = Sampler(process.pid, work)
