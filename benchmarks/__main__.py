@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import big_profiles
+from benchmarks import big_profiles, hogs
 from benchmarks.measuring import Ratio, compare, peak_memory
 from benchmarks.pages import page
 
@@ -115,7 +115,10 @@ def main() -> None:
     suites = {"import": importing, "help": help_text, "diff": diff, "page": page, "capture": capture}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", choices=[*suites, "memory", []], help="what to measure; all by default"
+        "names",
+        nargs="*",
+        choices=[*suites, "memory", "hogs", []],
+        help="what to measure; all but hogs by default",
     )
     parser.add_argument(
         "--repeats", type=int, default=11, help="pairs of runs a figure (default: %(default)s)"
@@ -129,6 +132,9 @@ def main() -> None:
         for name in names:
             if name == "memory":
                 print(memory(Path(directory)))
+                continue
+            if name == "hogs":
+                print(hogs.report(max(30, options.repeats), 3.0), flush=True)
                 continue
             for ratio in suites[name](Path(directory), options.repeats):
                 print(ratio.line(), flush=True)

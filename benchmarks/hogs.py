@@ -1,13 +1,12 @@
-"""Whether the neighbour that takes most CPU is named first: ``python -m benchmarks.hogs [--runs 30]``.
+"""Whether the neighbour that takes most CPU is named first: ``python -m benchmarks hogs [--repeats 30]``.
 
-Four neighbours that want 1.0, 0.4, 0.2 and 0.1 of a core run beside a program with as many threads as there are CPUs,
-so that it queues. The sampler watches the program as in a capture. The first figure is the share of runs in which the
+Four neighbours that want 1.0, 0.4, 0.2 and 0.1 of a core run beside a program that wants all CPUs but one, so that it
+queues: on two CPUs, 2.7 cores are wanted. The sampler watches the program as in a capture. The first figure is the share of runs in which the
 greatest neighbour stands first, the second the CPU time of looking at the neighbours over the run's wall time.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import statistics
@@ -84,10 +83,10 @@ def run(work: Path, seconds: float) -> tuple[list[str], float]:
     """Run the program once, watched; return the names of its neighbours in order, and what looking cost (1)."""
     program = work / "program.py"
     program.write_text(PROGRAM)
-    cpus = len(os.sched_getaffinity(0))
+    threads = max(1, len(os.sched_getaffinity(0)) - 1)
     begin = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, str(program), str(cpus), str(seconds)],
+        [sys.executable, str(program), str(threads), str(seconds)],
         env={**environment(), settings.SPOOL_VARIABLE: str(work / "none")},
     )
     sampler = Sampler(process.pid, work)
@@ -102,41 +101,23 @@ def run(work: Path, seconds: float) -> tuple[list[str], float]:
 
 
 def report(runs: int, seconds: float, seed: int = 7) -> str:
-    """Return the figures of so many runs."""
+    """Return the figures of so many runs; whatever else runs on this machine is left out."""
     draw = random.Random(seed)
     right, whole, shares = 0, 0, []
-    others: list[str] = []
     expected = list(LOADS)
     with tempfile.TemporaryDirectory() as directory:
         for _ in range(runs):
             order = draw.sample(expected, len(expected))
             with neighbours(Path(directory), order):
                 names, share = run(Path(directory), seconds)
-            if names[:1] == expected[:1]:
-                right += 1
-            else:
-                others += names[:1] or ["nothing"]
-            whole += [name for name in names if name in LOADS] == expected
+            ranked = [name for name in names if name in LOADS]
+            right += ranked[:1] == expected[:1]
+            whole += ranked == expected
             shares.append(share)
     share = statistics.median(shares)
-    instead = f"; instead {', '.join(others)}" if others else ""
     met = "met" if right >= BAR_NAMED * runs and share <= BAR_SHARE else "MISSED"
     return (
-        f"greatest of {len(LOADS)} neighbours named first in {right} of {runs} runs (all in order in {whole}"
-        f"{instead}); "
+        f"greatest of {len(LOADS)} neighbours named first in {right} of {runs} runs (all in order in {whole}); "
         f"looking took {100 * share:.3f} % of a core ({100 * min(shares):.3f}–{100 * max(shares):.3f})  "
         f"≥ {100 * BAR_NAMED:g} % and ≤ {100 * BAR_SHARE:g} % {met}"
     )
-
-
-def main() -> None:
-    """Measure."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.hogs", description=__doc__)
-    parser.add_argument("--runs", type=int, default=30, help="(default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of the program alone (default: %(default)s)")
-    options = parser.parse_args()
-    print(report(options.runs, options.seconds))
-
-
-if __name__ == "__main__":
-    main()

@@ -10,12 +10,14 @@ queued meanwhile, and hardly where it did not. What all others used together is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from profkit.capture import host
 from profkit.capture.proc_files import TICKS, read_file
 
 __all__ = ["Neighbours", "group_of"]
@@ -36,6 +38,8 @@ MOST_LEFT_OUT = 7
 LISTED, LEAST_CORES, MANY = 8, 0.01, 5
 #: Processes that ended and are remembered.
 MOST_GONE = 1_000
+#: Cgroups that are read.
+MOST_GROUPS = 1_000
 #: Flag of the kernel's own threads in ``stat`` (``PF_KTHREAD``).
 _OF_KERNEL = 0x200000
 #: Number of the PID namespace that all processes are in (``PROC_PID_INIT_INO``).
@@ -114,8 +118,73 @@ class _Seen:
         self.ticks, self.child_ticks, self.reaped = ticks, child_ticks, 0
 
 
+class _Groups:
+    """Cgroups of which ``/proc`` hides the processes: their CPU time is readable where they are listed at all."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._used: dict[str, float] = {}
+        #: Cores × weight, by what the cgroup is.
+        self.weighed: dict[str, float] = {}
+
+    def read(self, last: _Moment | None, now: _Moment) -> None:
+        """Read all that have no cgroups below them, but those of the target and of this process."""
+        used = {}
+        own = {str(d) for pid in ("self", self._target) for d in host.cgroup_directories("cpuacct", pid)}
+        for directory in _leaves():
+            if directory not in own:
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    used[directory] = _used_s(directory)
+        if last is not None:
+            per_second = (now.weight - last.weight) / max(now.at - last.at, 1e-3)
+            for directory, seconds in used.items():
+                rise = seconds - self._used.get(directory, seconds)
+                if rise > 0:
+                    name = group_of(directory) or os.path.basename(directory)
+                    self.weighed[name] = self.weighed.get(name, 0.0) + rise * per_second
+        self._used = used
+
+
+def _leaves() -> list[str]:
+    """Cgroups without any below them; of version 1, those that count CPU time."""
+    found: list[str] = []
+    root = str(host.CGROUPS)
+    for place in ("cpu,cpuacct", "cpuacct"):
+        if os.path.isdir(f"{root}/{place}"):
+            root = f"{root}/{place}"
+            break
+    pending = [root]
+    while pending and len(found) + len(pending) < MOST_GROUPS:
+        directory = pending.pop()
+        try:
+            with os.scandir(directory) as entries:
+                below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        pending += below
+        if not below and directory != root:
+            found.append(directory)
+    return found
+
+
+def _used_s(directory: str) -> float:
+    """CPU seconds that a cgroup used, of version 1 or 2."""
+    try:
+        return int(read_file(f"{directory}/cpuacct.usage", 32)) / 1e9
+    except FileNotFoundError:
+        name, used = read_file(f"{directory}/cpu.stat", 512).split()[:2]
+        if name != b"usage_usec":
+            raise ValueError(directory) from None
+        return int(used) / 1e6
+
+
 class Neighbours:
     """Follows the other processes of this machine while the target queues, or they keep a CPU busy.
+
+    Parameters
+    ----------
+    target
+        Number of the target's first process.
 
     Attributes
     ----------
@@ -123,8 +192,10 @@ class Neighbours:
         CPU seconds that following them took.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, target: int) -> None:
         self._own = os.getpid()
+        self._sees_all = _sees_all()
+        self._groups = _Groups(target)
         self._seen: dict[int, _Seen] = {}
         self._gone: list[tuple[int, _Seen]] = []
         self._kernel: set[int] = set()
@@ -173,6 +244,8 @@ class Neighbours:
         begun = time.thread_time()
         last, self._last = self._last, now
         self._read(members, last, now, everything=last is None or final)
+        if not self._sees_all:
+            self._groups.read(last, now)
         if last is not None:
             self._weigh_all(last, now)
             if not now.crowded(last):
@@ -181,9 +254,7 @@ class Neighbours:
         self.cpu_s += took
         self._next = now.at + max(LEAST_INTERVAL, took / SHARE)
 
-    def _read(
-        self, members: Container[int], last: _Moment | None, now: _Moment, *, everything: bool
-    ) -> None:
+    def _read(self, members: Container[int], last: _Moment | None, now: _Moment, *, everything: bool) -> None:
         # In clock ticks since boot, as the start of a process is given.
         since = (time.clock_gettime(time.CLOCK_BOOTTIME) - (now.at - last.at if last else 0.0)) * TICKS
         self._readings += 1
@@ -273,29 +344,33 @@ class Neighbours:
         """Return what was found as values that `marshal` writes; ``None`` where there was nobody to follow."""
         if self._weight <= 0:
             return None
-        rows = _rows([*self._gone, *self._seen.items()], self._weight)
+        rows = _rows([*self._gone, *self._seen.items()], self._groups.weighed, self._weight)
         return {
             "queued_s": self._queued,
             "cores": self._others / self._weight if self._others_known else None,
-            "all_visible": _sees_all(),
+            "all_visible": self._sees_all,
             "cpu_s": self.cpu_s,
             "listed": rows,
         }
 
 
-def _rows(found: Iterable[tuple[int, _Seen]], weight: float) -> list[dict[str, Any]]:
-    """Return who used most, greatest first; many processes alike as one row."""
+def _rows(
+    found: Iterable[tuple[int, _Seen]], groups: Mapping[str, float], weight: float
+) -> list[dict[str, Any]]:
+    """Return who used most, greatest first; many processes alike as one row, hidden ones by their cgroup."""
     alike: dict[tuple[str, int, str], dict[int, list[float]]] = {}
     for pid, seen in found:
         one = alike.setdefault((seen.name, seen.uid, seen.group), {}).setdefault(pid, [0.0, 0.0])
         one[0] += seen.weighed / weight
         one[1] += seen.of_children / weight
     names = _user_names()
-    rows = []
+    rows: list[dict[str, Any]] = []
+    seen_of: dict[str, float] = {}
     for (name, uid, group), processes in alike.items():
         together = [list(processes.items())] if len(processes) >= MANY else [[p] for p in processes.items()]
         for part in together:
             cores = sum(own for _, (own, _) in part)
+            seen_of[group] = seen_of.get(group, 0.0) + cores
             rows.append(
                 {
                     "name": name,
@@ -307,6 +382,9 @@ def _rows(found: Iterable[tuple[int, _Seen]], weight: float) -> list[dict[str, A
                     "children": sum(ended for _, (_, ended) in part) > 0.5 * cores,
                 }
             )
+    for name, weighed in groups.items():
+        hidden = weighed / weight - seen_of.get(name, 0.0)
+        rows.append({"name": "", "pid": None, "user": "", "group": name, "cores": hidden, "children": False})
     rows.sort(key=lambda row: -row["cores"])
     return [row for row in rows[:LISTED] if row["cores"] >= LEAST_CORES]
 

@@ -78,7 +78,7 @@ class ProcessTree:
         #: Whether this kernel reports run time and run-queue wait per thread; ``None`` until a thread was read.
         self.has_schedstat: bool | None = None
 
-    def __contains__(self, pid: int) -> bool:
+    def __contains__(self, pid: object) -> bool:
         return pid in self._members
 
     def counts(self) -> tuple[int, int]:

@@ -210,7 +210,7 @@ class _Watch:
     def __init__(self, target: int, spool: Path, running: bool) -> None:
         self.tree = ProcessTree(target, f"{settings.SPOOL_VARIABLE}={spool}", running=running)
         self.meters = Meters(target)
-        self.neighbours = Neighbours()
+        self.neighbours = Neighbours(target)
 
     def look(self, *, final: bool) -> None:
         """Read everything once."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.measure.inventory import Inventory, inventory
 from profkit.measure.beside import neighbours_of
+from profkit.measure.inventory import Inventory, inventory
 from profkit.measure.settings import revision_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
 

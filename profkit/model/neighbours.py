@@ -11,12 +11,12 @@ __all__ = ["Neighbour", "Neighbours"]
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A process of another program, or several alike.
+    """A process of another program, several alike, or a cgroup whose processes are hidden.
 
     Attributes
     ----------
     name
-        As the kernel names it: at most 15 bytes.
+        As the kernel names it: at most 15 bytes; empty of a cgroup.
     cores
         CPU that it used per second, with children that ended, while the target queued: each moment counts by the
         number of threads that queued then.

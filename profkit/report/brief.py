@@ -133,9 +133,7 @@ def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
         return []
     rows = []
     for texts in map(evidence_texts, evidence[:EVIDENCE]):
-        if alone:
-            said = texts.candidate or texts.says
-        elif not texts.baseline or texts.baseline == texts.candidate:
+        if alone or not texts.baseline or texts.baseline == texts.candidate:
             said = texts.candidate or texts.says
         else:
             said = f"{texts.baseline} → {texts.candidate}"

@@ -12,6 +12,8 @@ from profkit.report.text import clean
 
 __all__ = ["neighbour_objects", "neighbour_sections"]
 
+#: What stands for processes that are known by their cgroup only.
+HIDDEN = "(hidden processes)"
 _Key = tuple[str, int | None, str, str]
 
 
@@ -48,7 +50,7 @@ def neighbour_sections(found: Neighbours | None, before: Neighbours | None = Non
 
 
 def _row(one: Neighbour, before: float | None) -> Row:
-    name = clean(one.name)
+    name = clean(one.name) or HIDDEN
     if one.processes > 1:
         name = f"{one.processes} × {name}"
     if one.children:

@@ -118,8 +118,8 @@ STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
             (1.587, 0.977),
         ),
         "within-noise": (
-            (-math.inf, 0.588),
-            (-0.08997, 0.988),
+            (-math.inf, 0.765),
+            (-0.07347, 0.988),
         ),
     },
 }

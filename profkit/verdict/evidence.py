@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profkit.identity.readable import readable_name
+from profkit.measure.beside import NOTICED
 from profkit.measure.counters import SideFacts
 from profkit.measure.inventory import Inventory
 from profkit.measure.movement import is_wait
-from profkit.measure.beside import NOTICED
 from profkit.measure.signs import SIGNS
 from profkit.verdict.readings import INSTRUCTION_SETS, Case, code_row, larger_inputs, slower_probe
 from profkit.verdict.rule import Judged

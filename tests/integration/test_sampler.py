@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -452,25 +453,25 @@ while time.process_time() < 1.2:
 
 
 @pytest.fixture
-def backup() -> Iterator[str]:
-    """A busy neighbour on one CPU, whose number this is."""
+def backup() -> Iterator[tuple[str, int]]:
+    """A busy neighbour on one CPU: the numbers of the CPU and of the process."""
     requires_schedstat()
     cpu = str(min(os.sched_getaffinity(0)))
     with subprocess.Popen([sys.executable, "-c", BACKUP, cpu], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        yield cpu
+        yield cpu, process.pid
         process.kill()
 
 
-def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: str) -> None:
+def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: tuple[str, int]) -> None:
     (tmp_path / "computes.py").write_text(COMPUTES)
-    run = captured(tmp_path, sys.executable, "computes.py", backup)
+    run = captured(tmp_path, sys.executable, "computes.py", backup[0])
     assert run.machine is not None
     found = run.machine.neighbours
     assert found is not None
     (neighbour,) = (one for one in found.listed if one.name == "nightly-backup")
-    assert neighbour.cores > 0.1
+    assert neighbour.cores > 0
     assert neighbour.user
     assert found.queued_s > 0.3
     assert found.cores is not None
@@ -481,19 +482,55 @@ def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: str) -> None:
     assert "nightly-backup" in show_run(tmp_path, "--full")
 
 
-def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup: str) -> None:
+def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup: tuple[str, int]) -> None:
     apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    allowed = shutil.which("unshare") is not None and not subprocess.run(
-        [*apart, "true"], capture_output=True, check=False
-    ).returncode
+    allowed = (
+        shutil.which("unshare") is not None
+        and not subprocess.run([*apart, "true"], capture_output=True, check=False).returncode
+    )
     require("unshare", allowed, "this machine does not allow to make a PID namespace")
     (tmp_path / "computes.py").write_text(COMPUTES)
-    command = profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, "computes.py", backup)
+    command = profkit_command(
+        "capture", "-q", "-o", "run.prof", "--", sys.executable, "computes.py", backup[0]
+    )
     subprocess.run([*apart, *command], cwd=tmp_path, env=environment(), check=True, timeout=60)
     machine = load_run(tmp_path / "run.prof").machine
     assert machine is not None
     assert machine.neighbours is not None
     assert machine.neighbours.all_visible is False
     assert "nightly-backup" not in {one.name for one in machine.neighbours.listed}
-    assert (machine.neighbours.unseen_cores or 0.0) > 0.1
+    assert (machine.neighbours.unseen_cores or 0.0) > 0
     assert "not visible from here" in " ".join(show_run(tmp_path, "--full").split())
+
+
+def test_hidden_neighbours_are_known_by_their_cgroup(tmp_path: Path, backup: tuple[str, int]) -> None:
+    """``hidepid``, or a container that sees the machine's cgroups: their CPU time is readable."""
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    places = [Path("/sys/fs/cgroup", name) for name in ("cpu,cpuacct", "cpuacct", ".")]
+    place = next(p for p in places if p.is_dir()) / f"profkit-test-{os.getpid()}.service"
+    try:
+        place.mkdir()
+        (place / "cgroup.procs").write_text(str(backup[1]))
+        subprocess.run([*apart, "true"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        require("cgroup", False, f"no cgroup and no PID namespace can be made here: {error}")
+    try:
+        (tmp_path / "computes.py").write_text(COMPUTES)
+        command = profkit_command(
+            "capture", "-q", "-o", "run.prof", "--", sys.executable, "computes.py", backup[0]
+        )
+        subprocess.run([*apart, *command], cwd=tmp_path, env=environment(), check=True, timeout=60)
+        machine = load_run(tmp_path / "run.prof").machine
+        assert machine is not None
+        assert machine.neighbours is not None
+        (hidden,) = (one for one in machine.neighbours.listed if one.group == place.name)
+        assert (hidden.name, hidden.pid, hidden.user) == ("", None, "")
+        assert hidden.cores > 0
+        assert "(hidden processes)" in show_run(tmp_path, "--full")
+    finally:
+        os.kill(backup[1], signal.SIGKILL)  # a cgroup is removed when it is empty
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                place.rmdir()
+                break
+            time.sleep(0.05)

@@ -113,7 +113,9 @@ def test_where_both_want_the_cpus_the_greater_is_named() -> None:
     assert verdict is not None
     assert (verdict.numbers["contention.itself"], verdict.numbers["contention.others"]) == (True, True)
     assert verdict.kind == "external-load"
-    more = said(replace(both, processes=(*both.processes, *[replace(both.processes[1], pid=p) for p in (7, 8)])))
+    more = said(
+        replace(both, processes=(*both.processes, *[replace(both.processes[1], pid=p) for p in (7, 8)]))
+    )
     assert more is not None
     assert more.kind == "self-oversubscription"
 
@@ -173,14 +175,14 @@ def contradictions(pairs: Iterable[tuple[RunSet, RunSet]]) -> list[str]:
                 continue
             both = {compared.kind, alone.kind} - {None}
             if not both <= named(compared) & named(alone):
-                found.append(f"{run.path}: {compared.kind} of {named(compared)}, {alone.kind} of {named(alone)}")
+                found.append(
+                    f"{run.path}: {compared.kind} of {named(compared)}, {alone.kind} of {named(alone)}"
+                )
     return found
 
 
 def test_a_run_alone_and_its_comparison_name_the_same() -> None:
-    sides = [
-        [load_side(str(file)) for file in sorted(directory.glob("*.prof"))] for directory in SAMPLES
-    ]
+    sides = [[load_side(str(file)) for file in sorted(directory.glob("*.prof"))] for directory in SAMPLES]
     pairs = [pair for files in sides for pair in permutations(files, 2)]
     assert len(pairs) > 20
     assert any(diff(*pair).verdict.cause == "contention" for pair in pairs)
@@ -190,7 +192,7 @@ def test_a_run_alone_and_its_comparison_name_the_same() -> None:
 @pytest.mark.parametrize("threads", [1, 3, 8])
 @pytest.mark.parametrize("neighbours", [0.0, 0.3, 0.6, 1.0, 1.8])
 def test_whatever_takes_the_cpus_both_name_it(threads: int, neighbours: float) -> None:
-    """Programs of so many threads on two CPUs beside such neighbours, against clean runs of one or as many threads."""
+    """Programs of so many threads on two CPUs beside such neighbours, against runs of one or as many threads."""
 
     def beside(threads: int, others: float) -> RunSet:
         share = min(1.0, 2.0 / (threads + others))

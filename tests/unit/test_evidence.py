@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.model import Host, Machine, Process, Run
+from profkit.model import Host, Machine, Neighbour, Neighbours, Process, Run
 from profkit.verdict.comparison import compare, diff
 from profkit.verdict.evidence import produce
 from profkit.verdict.types import Diff, Evidence
@@ -35,10 +35,11 @@ def side(extra: tuple[Fn, ...] = (), **more: object) -> Run:
     return program([*training(**more), *extra], **options)  # type: ignore[arg-type]
 
 
-def machine(run: Run, **fields: float) -> Run:
+def machine(run: Run, **fields: object) -> Run:
     """The run on a machine that counted this."""
     assert run.machine is not None
-    return replace(run, machine=replace(run.machine, **fields))
+    changed: Machine = replace(run.machine, **fields)  # type: ignore[arg-type]
+    return replace(run, machine=changed)
 
 
 def host(run: Run, **fields: object) -> Run:
@@ -128,6 +129,26 @@ class TestWaitingForACpu:
         ).verdict
         assert (came.cause, came.kind) == ("contention", "external-load")
         assert came.numbers["contention.itself"] is True
+
+    def test_the_programs_that_took_the_cpus(self) -> None:
+        backup = Neighbour("nightly-backup", 1.0, 812, user="ann", group="docker 3fa9c1d2e4b5")
+        listed = (backup, Neighbour("indexer", 0.4, 90), Neighbour("sh", 0.01, 91))
+        beside = Neighbours(6.0, listed, 1.5, True)
+        found = compared(side(), machine(side(ratio=2.0, others=1.9), neighbours=beside)).verdict
+        assert found.kind == "external-load"
+        named = found.evidence[1]
+        assert (named.signal, named.reading) == ("neighbours", "who-ran")
+        assert [named.numbers[f"name-{i}"] for i in range(2)] == ["nightly-backup", "indexer"]
+        assert (named.numbers["pid-0"], named.numbers["cores-0"]) == (812, 1.0)
+        # What hardly ran is not named, nor is a user.
+        assert "name-2" not in named.numbers
+        assert "ann" not in named.numbers.values()
+        hidden = machine(side(ratio=2.0, others=1.9), neighbours=Neighbours(6.0, (), 1.5, False))
+        assert compared(side(), hidden).verdict.evidence[1].numbers == {"named": 0, "hidden": 1.5}
+
+    def test_neighbours_are_no_evidence_where_others_took_nothing(self) -> None:
+        beside = Neighbours(6.0, (Neighbour("sh", 0.1, 5),), 0.1, True)
+        assert found_in(side(), machine(side(), neighbours=beside), "neighbours") == {}
 
 
 class TestLoaders:

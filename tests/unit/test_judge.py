@@ -339,6 +339,14 @@ def test_a_loss_that_every_repeat_shows_is_never_no_change(slower: float, runs: 
     assert neighbour.cause == found.cause
 
 
+def test_one_run_that_took_much_longer_hides_no_loss_that_all_show() -> None:
+    clean = repeats(1.66, 1.66, 1.67, busy=1.0)
+    found = diff(clean, repeats(1.82, 1.89, 3.77, busy=1.0)).verdict
+    assert found.cause != "no-change"
+    # Neither does one of the baseline make one.
+    assert diff(repeats(1.0, 1.3, 1.02), repeats(1.1, 1.12, 1.32)).verdict.cause == "no-change"
+
+
 def test_a_loss_within_the_scatter_of_the_repeats_is_no_change() -> None:
     wide = (1.0, 1.12, 0.9, 1.08, 0.93)
     assert diff(repeats(*wide), repeats(*(1.08 * factor for factor in wide))).verdict.cause == "no-change"
@@ -383,7 +391,10 @@ def test_the_changed_function_is_named_with_its_place_and_revisions() -> None:
     first, second = "3fa9c1d2e4b57a90", "9be01aa4c7d2e600"
     found = judged(at(run(profile(BASE)), first), at(run(profile(changed)), second))
     assert found.verdict.numbers["code.place"] == "m.py:30"
-    assert (found.verdict.numbers["revision-before"], found.verdict.numbers["revision"]) == (first[:12], second[:12])
+    assert (found.verdict.numbers["revision-before"], found.verdict.numbers["revision"]) == (
+        first[:12],
+        second[:12],
+    )
     assert advice(found, "git-log").argv == ("git", "diff", first[:12], second[:12], "--", "m.py")
     hostile = judged(at(run(profile(BASE)), "--output=x"), at(run(profile(changed)), second))
     assert advice(hostile, "git-log").argv == ("git", "log", "-p", "--", "m.py")

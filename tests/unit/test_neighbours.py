@@ -66,7 +66,7 @@ def running(*commands: tuple[str, ...]) -> Iterator[list[int]]:
 
 def watched(seconds: float, *, queues: float = 1.0) -> Neighbours:
     """Follow for so long a target that queues for that part of the time, and runs no processes that are there."""
-    watch = Neighbours()
+    watch = Neighbours(os.getpid())
     begin = time.monotonic()
     while (passed := time.monotonic() - begin) < seconds:
         watch.look((), queues * passed, 0.0, None)
@@ -127,7 +127,7 @@ def test_what_a_child_used_before_it_ended_is_counted_once(
     ended = tmp_path / "ended"
     waits = f"{runs.replace(repr(burn), repr(runs))}; open({str(ended)!r}, 'w'); import time; time.sleep(60)"
     with running((f"print(flush=True); {waits}",)) as (top,):
-        watch, begin = Neighbours(), time.monotonic()
+        watch, begin = Neighbours(os.getpid()), time.monotonic()
         while not ended.exists() and time.monotonic() < begin + 50:
             watch.look((), time.monotonic() - begin, 0.0, None)
             time.sleep(0.02)
@@ -142,7 +142,7 @@ def test_what_a_child_used_before_it_ended_is_counted_once(
 
 def test_the_targets_own_processes_are_no_neighbours() -> None:
     with running((BUSY, "own", "0.5")) as (own,):
-        watch = Neighbours()
+        watch = Neighbours(os.getpid())
         for step in range(8):
             watch.look({own}, 0.1 * step, 0.0, None, final=step == 7)
             time.sleep(0.1)

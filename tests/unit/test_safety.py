@@ -18,7 +18,20 @@ from hypothesis import strategies as st
 from profkit.cli import main
 from profkit.formats import load_run, load_side, write_run
 from profkit.measure import iterations, range_stats
-from profkit.model import Host, Manifest, Notice, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.model import (
+    Host,
+    Machine,
+    Manifest,
+    Neighbour,
+    Neighbours,
+    Notice,
+    Process,
+    Profile,
+    Roots,
+    Run,
+    RunSet,
+    Thread,
+)
 from profkit.report import secrets as secrets_module
 from profkit.report.command_mask import MOST_WORDS
 from profkit.report.declared import Kind, declared
@@ -259,6 +272,27 @@ def test_machines_stay_apart_and_one_machine_stays_one(planted: tuple[Path, Path
     assert hosts["text"] == "host host-a against host-b"
     one = json.loads(report(["diff", str(planted[0]), str(planted[0])], "json", tmp_path / "one.json"))
     assert one["baseline"]["host"] == one["candidate"]["host"] == "host-a"
+
+
+def test_users_of_neighbours_are_masked_and_known_elsewhere() -> None:
+    """Others who work on a machine are not for a ticket; what a service is called is."""
+    listed = (
+        Neighbour("alice-sweep", 1.0, 812, user="alice", group="user@alice"),
+        Neighbour("sweep", 0.5, 813, user="bertram"),
+        Neighbour("backupd", 0.2, 90, user="root", group="backup.service"),
+        Neighbour("again", 0.1, 91, user="alice"),
+    )
+    run = Run("x.prof", (), machine=Machine(neighbours=Neighbours(1.0, listed)))
+    masker = Masker([run])
+    masked = masker.run(run)
+    assert masked.machine is not None
+    assert masked.machine.neighbours is not None
+    shown = masked.machine.neighbours.listed
+    assert [one.user for one in shown] == ["<user>", "<user b>", "root", "<user>"]
+    assert [one.name for one in shown] == ["alice-sweep", "sweep", "backupd", "again"]
+    assert shown[0].group == "user@~"
+    assert shown[2].group == "backup.service"
+    assert Masker([masked]).run(masked) == masked
 
 
 def test_paths_are_named_by_their_root(planted: tuple[Path, Path], tmp_path: Path) -> None:

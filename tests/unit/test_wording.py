@@ -397,6 +397,48 @@ def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
             ("wall time", "3.21 s", "9.93 s", "3.09×"),
         ),
         (
+            Evidence(
+                "neighbours",
+                "text",
+                reading="who-ran",
+                numbers={
+                    "named": 4,
+                    "name-0": "python3",
+                    "pid-0": 812,
+                    "processes-0": 1,
+                    "cores-0": 1.0,
+                    "group-0": "docker 3fa9c1d2e4b5",
+                    "children-0": False,
+                    "name-1": "sh",
+                    "pid-1": 90,
+                    "cores-1": 0.42,
+                    "children-1": True,
+                    "name-2": "worker",
+                    "pid-2": None,
+                    "processes-2": 16,
+                    "cores-2": 0.3,
+                },
+            ),
+            (
+                "other programs while it queued",
+                "",
+                "",
+                (
+                    "python3 (pid 812, docker 3fa9c1d2e4b5) 1.00 cores, sh (pid 90, with what it started) 0.42, "
+                    "16 × worker 0.30"
+                ),
+            ),
+        ),
+        (
+            Evidence("neighbours", "text", reading="who-ran", numbers={"named": 0, "hidden": 1.5}),
+            (
+                "other programs while it queued",
+                "",
+                "",
+                "processes that are not visible from here 1.50 cores",
+            ),
+        ),
+        (
             Evidence("function.source", "text", reading="source-new", subject="f"),
             ("source of f", "", "", "new"),
         ),

@@ -104,12 +104,13 @@ def _pool(e: Evidence) -> str:
 
 def _who_ran(e: Evidence) -> str:
     """The programs that used most CPU: ``python3 (pid 812) 1.00 cores, nightly-backup (pid 90) 0.41``."""
-    said = []
+    said: list[str] = []
     for place in range(int(_number(e, "named") or 0)):
         cores = _number(e, f"cores-{place}")
         if cores is None:
             break
         name, pid = clean(str(e.numbers[f"name-{place}"])), e.numbers.get(f"pid-{place}")
+        name = name or "hidden processes"
         many, group = e.numbers.get(f"processes-{place}"), str(e.numbers.get(f"group-{place}") or "")
         if isinstance(many, int) and many > 1:
             name = f"{many} × {name}"

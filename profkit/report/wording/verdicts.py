@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from profkit.measure.signals import signal_number
 from profkit.report import units
-from profkit.report.notices import notice_text
 from profkit.report.document import VerdictBlock
+from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Diff, Finding, Value, Verdict
@@ -231,10 +231,12 @@ def _undecided(parts: _Parts) -> str:
         what = "Little moved"
     queued = "the candidate did not wait for CPUs"
     if n.get("queued"):
-        who, of = ("other threads and processes", "helpers.wait") if n.get("helpers") else ("main thread", "main.wait")
+        who, of = ("threads and processes beside its main thread", "helpers.wait")
+        if not n.get("helpers"):
+            who, of = "main thread", "main.wait"
         queued = (
-            f"its {who} queued for a CPU for {_share(n, of)} of {'their' if n.get('helpers') else 'its'} active time, "
-            f"against {_share(n, f'{of}-before')}"
+            f"its {who} queued for a CPU for {_share(n, of)} of the active time, against "
+            f"{_share(n, f'{of}-before')}"
         )
     why = (
         f"{queued}, and neither calls nor sources say why"
@@ -296,8 +298,9 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     "run-queue-wait": _queue,
     "shared-hardware": lambda p: (
         f"The same calls cost {_factor(p[2], 'per-call')} the CPU time, in functions that hold "
-        f"{_share(p[2], 'per-call.everywhere')} of it, on the same machine and without queueing, while other programs "
-        f"used {_number(p[2], 'others.added') or 0:.2f} cores more: they share its caches, memory, cores and clock."
+        f"{_share(p[2], 'per-call.everywhere')} of it, on the same machine and without queueing, while other "
+        f"programs used {_number(p[2], 'others.added') or 0:.2f} cores more: they share its caches, memory, cores "
+        "and clock."
     ),
     "starved": _starved,
     "starved-repeats": _starved,
