@@ -133,7 +133,9 @@ def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hogs", description=__doc__)
     parser.add_argument("--runs", type=int, default=30, help="(default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of the program alone (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="of the program alone (default: %(default)s)"
+    )
     options = parser.parse_args()
     print(report(options.runs, options.seconds))
 

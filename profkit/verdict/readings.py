@@ -597,7 +597,9 @@ READINGS: Mapping[str, Reading] = {
     "revision": Reading(
         "text", "revision of the candidate's source", lambda c: c.signals.candidate.revision or None
     ),
-    "revision-before": Reading("text", "the same of the baseline", lambda c: c.signals.baseline.revision or None),
+    "revision-before": Reading(
+        "text", "the same of the baseline", lambda c: c.signals.baseline.revision or None
+    ),
     "code.source-known": Reading(
         "bool",
         "the source of a function that matters is known to differ",
@@ -639,7 +641,9 @@ READINGS: Mapping[str, Reading] = {
         lambda c: math.exp(c.signals.movement.ratio) if math.isfinite(c.signals.movement.ratio) else None,
     ),
     "per-call.everywhere": Reading(
-        "share", "part of the active time in functions that both sides have and of which each call costs more", _dearer
+        "share",
+        "part of the active time in functions that both sides have and of which each call costs more",
+        _dearer,
     ),
     "spread": Reading(
         "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread

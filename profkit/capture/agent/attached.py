@@ -109,8 +109,8 @@ class _Attached:
         self._mark = _mark(self._spool)
         open(self._mark, "wb").close()
         self._write("snapshot")
-        self._tracer.start(0)
         self._module.serve(thread_name, self._look, _LOOK_S)
+        self._tracer.start(0)
         return True
 
     def _look(self) -> float:
@@ -156,6 +156,7 @@ class _Attached:
         record["worker"] = record["worker"] or self._worker
         record["state"] = state
         record["agent_tids"] = [_thread.get_native_id()] if state == "detached" else []
+        record["tasks"] = [task for task in record["tasks"] if task[0] not in record["agent_tids"]]
         record["tracer"] = self._tracer.kind
         record["mapped"] = True
         record["threads"] = []

@@ -231,7 +231,11 @@ def _undecided(parts: _Parts) -> str:
         what = "Little moved"
     queued = "the candidate did not wait for CPUs"
     if n.get("queued"):
-        who, of = ("other threads and processes", "helpers.wait") if n.get("helpers") else ("main thread", "main.wait")
+        who, of = (
+            ("other threads and processes", "helpers.wait")
+            if n.get("helpers")
+            else ("main thread", "main.wait")
+        )
         queued = (
             f"its {who} queued for a CPU for {_share(n, of)} of {'their' if n.get('helpers') else 'its'} active time, "
             f"against {_share(n, f'{of}-before')}"

@@ -256,7 +256,9 @@ def _git_log(case: Case, lost: float) -> Found:
         # With changes that are in no revision, the log says more than a difference of revisions.
         known = before.isalnum() and after.isalnum() and before != after
         words = ("diff", before, after) if known else ("log", "-p")
-        yield Advice("git-log", ("git", *words, "--", table.keys[row].path), subject=table.name[row], cures="code")
+        yield Advice(
+            "git-log", ("git", *words, "--", table.keys[row].path), subject=table.name[row], cures="code"
+        )
 
 
 def _show(kind: str, *options: str) -> Callable[[Judged, float], Found]:
