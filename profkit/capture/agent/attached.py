@@ -27,6 +27,9 @@ TYPE_CHECKING = False  # the module `typing` would cost the target several milli
 if TYPE_CHECKING:
     from typing import Any, Dict
 
+#: Frames of the script that calls `begin`: its function and its module.
+_FRAMES_OF_SCRIPT = 2
+
 #: Seconds between two looks whether to go on.
 _LOOK_S = 0.2
 
@@ -110,7 +113,9 @@ class _Attached:
         open(self._mark, "wb").close()
         self._write("snapshot")
         self._module.serve(thread_name, self._look, _LOOK_S)
-        self._tracer.start(0)
+        # What is open in each thread is taken for calls that begin now.
+        behind = 0 if forked else _FRAMES_OF_SCRIPT
+        self._tracer.open(native.threads_to_trace(_thread.get_ident()), False, False, behind)
         return True
 
     def _look(self) -> float:

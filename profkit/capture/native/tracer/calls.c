@@ -46,6 +46,7 @@ void calls_adopt(struct table *table, PyObject *code, int64_t now) {
                           .wait_at_start = table->wait,
                           .blocked_at_start = table->blocked,
                           .key = code,
+                          .path = path_of(table, table->top->path, edge->callee),
                           .function = edge->callee};
     edge->callee->open++;
     edge->open++;
