@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "calls.h"
+#include "agent.h"
 #include "clock.h"
 #include "hook.h"
 #include "ranges.h"
@@ -170,6 +171,10 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
             adopted += hook_adopt(collector, PyLong_AsUnsignedLong(ident), (pid_t)PyLong_AsLong(native), frame, (size_t)skip);
     }
     Py_DECREF(frames);
+    /* Of those only that are there now: naming runs Python code, in which other threads go on. */
+    for (size_t i = 0, n = collector->n_tables; i < n && i < collector->n_tables; i++)
+        if (collector->tables[i]->mapped)
+            agent_name_thread(collector->tables[i]);
     return PyErr_Occurred() ? NULL : PyLong_FromLong(adopted);
 }
 
