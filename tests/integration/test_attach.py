@@ -249,7 +249,10 @@ def test_calls_that_were_in_progress_are_there_in_every_thread(tmp_path: Path) -
     with running(tmp_path, interpreter("3.14"), script(tmp_path, LOOPS)) as process:
         run = attached(tmp_path, process.pid)
     threads = {thread.name: thread.profile for thread in run.processes[0].threads}
-    for name, functions in (("MainThread", ("<module>", "main", "inner", "leaf")), ("aside", ("run", "aside"))):
+    for name, functions in (
+        ("MainThread", ("<module>", "main", "inner", "leaf")),
+        ("aside", ("run", "aside")),
+    ):
         profile = threads[name]
         names = [profile.strings[i] for i in profile.name]
         for around, function in itertools.pairwise(functions):
