@@ -69,7 +69,9 @@ def read_running(spool: Path) -> Run:
     except (FormatError, OSError) as error:
         if spool.is_dir():
             raise
-        raise FormatError(spool, "is gone: the capture has ended", "show the run file that it wrote") from error
+        raise FormatError(
+            spool, "is gone: the capture has ended", "show the run file that it wrote"
+        ) from error
 
 
 def _spool_in_environment(pid: int) -> Path | None:
@@ -96,8 +98,10 @@ def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -
     """Return what the sampler saw with what the kernel has counted until now."""
     if launcher is None or launcher.kernel != process_facts.boot_id():
         return sampled
-    root = sampled.root if sampled is not None else next(
-        (pid for pid in _children(launcher.pid) if _spool_in_environment(pid) == spool), None
+    root = (
+        sampled.root
+        if sampled is not None
+        else next((pid for pid in _children(launcher.pid) if _spool_in_environment(pid) == spool), None)
     )
     if root is None:
         return sampled
@@ -131,7 +135,9 @@ def _newer(before: SeenProcess, now: SeenProcess | None) -> SeenProcess:
         return before  # it has ended
     newest = {thread.tid: thread for thread in now.threads}
     threads = [
-        thread if (newer := newest.pop(thread.tid, None)) is None else replace(newer, rows=_rows(thread, newer))
+        thread
+        if (newer := newest.pop(thread.tid, None)) is None
+        else replace(newer, rows=_rows(thread, newer))
         for thread in before.threads
     ]
     return replace(

@@ -345,7 +345,9 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
             Column("where", "path", 3),
         )
         note = f"{text} {left}".strip()
-        sections.append(Section(title, (Table(columns, rows, note).without_empty(),), detail=True, role="functions"))
+        sections.append(
+            Section(title, (Table(columns, rows, note).without_empty(),), detail=True, role="functions")
+        )
     return sections
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shlex
@@ -211,6 +212,54 @@ def test_nothing_is_left_in_the_target(tmp_path: Path, version: str) -> None:
             assert calls(run.processes[0])["step"] > 100
             assert seen() == before
     assert (tmp_path / "stderr").read_text() == ""
+
+
+#: Two threads that never come back to what called them.
+LOOPS = """
+import threading, time
+
+def aside():
+    total = 0
+    while True:
+        for number in range(20000):
+            total += number
+        time.sleep(0.001)
+
+def inner():
+    total = 0
+    while True:
+        for number in range(20000):
+            total += number
+        leaf()
+
+def leaf():
+    time.sleep(0.0005)
+
+def main():
+    threading.Thread(target=aside, name="aside", daemon=True).start()
+    print("ready", flush=True)
+    inner()
+
+main()
+"""
+
+
+@pytest.mark.interpreters
+def test_calls_that_were_in_progress_are_there_in_every_thread(tmp_path: Path) -> None:
+    with running(tmp_path, interpreter("3.14"), script(tmp_path, LOOPS)) as process:
+        run = attached(tmp_path, process.pid)
+    threads = {thread.name: thread.profile for thread in run.processes[0].threads}
+    for name, functions in (
+        ("MainThread", ("<module>", "main", "inner", "leaf")),
+        ("aside", ("run", "aside")),
+    ):
+        profile = threads[name]
+        names = [profile.strings[i] for i in profile.name]
+        for around, function in itertools.pairwise(functions):
+            assert profile.cumtime[names.index(around)] >= profile.cumtime[names.index(function)] > 0
+        assert profile.tottime[names.index(functions[-1] if name == "aside" else "inner")] > 0
+        # Nothing of ours is among them.
+        assert not {"_profkit", "begin", "_trace"} & set(names)
 
 
 @pytest.mark.interpreters

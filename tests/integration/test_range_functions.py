@@ -124,7 +124,7 @@ def test_functions_inside_ranges(tmp_path: Path) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.12", "3.13", "3.15"])
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
 def test_on_later_pythons(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     env = environment(PYTHONPATH=str(packages(python, "nvtx")))

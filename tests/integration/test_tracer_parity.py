@@ -15,7 +15,7 @@ PROGRAMS = {
     "objects": 70,
     "asynchronous": 140,
     "documents": 180,
-    "declarations": 90,
+    "declarations": 70,
     "numbers_and_text": 180,
     "containers": 90,
     "parsing_and_pickling": 180,
@@ -34,7 +34,7 @@ def test_calls_and_edges_equal_cprofiles(version: str, program: str) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.13", "3.14"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
 def test_calls_and_edges_equal_cprofiles_in_numpy(version: str) -> None:
     found = check(version, "parity", "numeric", packages=packages(interpreter(version), "numpy"))
     assert found["different"] == []

@@ -62,7 +62,9 @@ def test_a_deep_recursion(version: str) -> None:
 @pytest.mark.parametrize("version", NEW)
 def test_one_place_for_a_profiler(version: str) -> None:
     found = check(version, "busy_place")
-    assert found["said"] == ["Another profiling tool is already active"] * 2
+    ours, cprofiles = found["said"]
+    assert ours == "Another profiling tool is already active"
+    assert cprofiles in (ours, "tool 2 is already in use")  # from Python 3.14 on
     assert found["leaf"] == 1
 
 

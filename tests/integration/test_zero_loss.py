@@ -55,7 +55,7 @@ def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[i
     return load_run(directory / "run.prof"), [count for count in slots(path)[:-1] if count]
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14", "3.15"])
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
 def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     moments = random.Random(version)
@@ -91,7 +91,7 @@ def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str
     assert calls(process)["step"] == 12345
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13", "3.14", "3.15"])
+@pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: str) -> None:
     """Spawned workers that worked for a tenth of a second; they are terminated when the last result is there."""
     path = page(tmp_path)

@@ -27,6 +27,9 @@ TYPE_CHECKING = False  # the module `typing` would cost the target several milli
 if TYPE_CHECKING:
     from typing import Any, Dict
 
+#: Frames of the script that calls `begin`: its function and its module.
+_FRAMES_OF_SCRIPT = 2
+
 #: Seconds between two looks whether to go on.
 _LOOK_S = 0.2
 
@@ -109,8 +112,10 @@ class _Attached:
         self._mark = _mark(self._spool)
         open(self._mark, "wb").close()
         self._write("snapshot")
-        self._tracer.start(0)
         self._module.serve(thread_name, self._look, _LOOK_S)
+        # What is open in each thread is taken for calls that begin now.
+        behind = 0 if forked else _FRAMES_OF_SCRIPT
+        self._tracer.open(native.threads_to_trace(_thread.get_ident()), False, False, behind)
         return True
 
     def _look(self) -> float:
@@ -156,6 +161,7 @@ class _Attached:
         record["worker"] = record["worker"] or self._worker
         record["state"] = state
         record["agent_tids"] = [_thread.get_native_id()] if state == "detached" else []
+        record["tasks"] = [task for task in record["tasks"] if task[0] not in record["agent_tids"]]
         record["tracer"] = self._tracer.kind
         record["mapped"] = True
         record["threads"] = []

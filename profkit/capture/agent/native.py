@@ -198,12 +198,15 @@ class ProcessTracer(Tracer):
             except ValueError:
                 pass  # there is one place for a profiler, and another one holds it
 
-    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
+        """Begin, with what is in progress in threads; `behind` the agent's, so many frames are not the target's."""
         if warm:
             self._collector.remember()
-        self.resume()
-        if self._running:
-            self._collector.adopt(threads, own_depth(), fresh)
+        try:
+            self._collector.adopt(threads, own_depth() + behind, fresh)
+            self._running = True
+        except ValueError:
+            pass  # there is one place for a profiler, and another one holds it
 
     def close(self) -> None:
         if self._running:
@@ -247,7 +250,9 @@ def own_depth() -> int:
     """Return how many of the innermost frames of this thread are the agent's, the caller's the first of them."""
     frame: Any = sys._getframe(1)
     depth = 0
-    while frame is not None and (frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename.endswith(_CALLS)):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename.endswith(_CALLS)
+    ):
         depth += 1
         frame = frame.f_back
     return depth

@@ -43,7 +43,10 @@ class Windows:
         self._spool = spool
         self._native = native
         self._changed = changed
-        self._own: Tuple[int, int] = (0, 0)  # the number of the window that this process has opened, and its pid
+        self._own: Tuple[int, int] = (
+            0,
+            0,
+        )  # the number of the window that this process has opened, and its pid
         self._mapped = False
         self.kind, words = settings.window_asked(asked)
         self._times = _Times(words) if self.kind == "time" else None

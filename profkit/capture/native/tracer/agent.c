@@ -57,11 +57,7 @@ unsigned agent_name_later(struct table *table) {
     return tries;
 }
 
-void agent_name_now(struct table *table, unsigned tries) {
-    table->name_tries = tries;
-    if (table->mapped)
-        agent_name_thread(table);
-}
+void agent_name_again(struct table *table, unsigned tries) { table->name_tries = tries; }
 
 void agent_serve_ranges(PyObject *function) { exchange(&range_function, function); }
 

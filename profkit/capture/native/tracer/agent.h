@@ -24,9 +24,9 @@ void agent_forget(void);
 /* Ask for the name of the calling thread, whose table is new, until it has one. */
 void agent_name_thread(struct table *table);
 
-/* Do not ask for it until agent_name_now() is called, with what this returns. */
+/* Do not ask for it until agent_name_again() is called, with what this returns. */
 unsigned agent_name_later(struct table *table);
-void agent_name_now(struct table *table, unsigned tries);
+void agent_name_again(struct table *table, unsigned tries);
 
 /* Have `function(begins)` called when a range begins or ends that opens windows; NULL for none. */
 void agent_serve_ranges(PyObject *function);

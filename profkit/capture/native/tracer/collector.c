@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "calls.h"
+#include "agent.h"
 #include "clock.h"
 #include "hook.h"
 #include "ranges.h"
@@ -149,7 +150,15 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
     long adopted = 0;
     if (!PyArg_ParseTuple(arguments, "O!np", &PyDict_Type, &threads, &skip, &fresh))
         return NULL;
-    /* From here on no Python code runs, so that no thread goes on. */
+    /* From here on no Python code runs, so that no thread goes on: one that made a call between would seem to be traced
+     * already. */
+#ifdef PROFKIT_ABI3
+    if (!collector->enabled) {
+        Py_XDECREF(collector_enable(self, NULL));
+        if (PyErr_Occurred())
+            return NULL;
+    }
+#endif
     PyObject *frames = function ? PyObject_CallObject(function, NULL) : NULL;
     if (!frames)
         return NULL;
@@ -162,6 +171,10 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
             adopted += hook_adopt(collector, PyLong_AsUnsignedLong(ident), (pid_t)PyLong_AsLong(native), frame, (size_t)skip);
     }
     Py_DECREF(frames);
+    /* Of those only that are there now: naming runs Python code, in which other threads go on. */
+    for (size_t i = 0, n = collector->n_tables; i < n && i < collector->n_tables; i++)
+        if (collector->tables[i]->mapped)
+            agent_name_thread(collector->tables[i]);
     return PyErr_Occurred() ? NULL : PyLong_FromLong(adopted);
 }
 
@@ -270,8 +283,8 @@ static PyMethodDef methods[] = {
     {"adopt", collector_adopt, METH_VARARGS,
      "adopt(threads, skip, fresh)\n--\n\nTrace threads, a dict of ident to native id, with the calls that are in progress in\n"
      "them, as if they began now; those that are traced already go on. The skip innermost of the calling thread are not\n"
-     "the target's. With fresh, what was traced since remember() is forgotten. From Python 3.12 on the collector is enabled\n"
-     "already; before, it is one thread's. Returns how many threads are traced now."},
+     "the target's. With fresh, what was traced since remember() is forgotten. From Python 3.12 on it enables the\n"
+     "collector, as enable() does; before, the collector is one thread's. Returns how many threads are traced now."},
     {"remember", collector_remember, METH_NOARGS,
      "remember()\n--\n\nA warm-up begins: what is traced until adopt() is forgotten then. Nothing is being traced."},
     {"suspend", collector_suspend, METH_NOARGS,

@@ -42,7 +42,7 @@ void frames_begin(struct table *table, PyObject *frame, size_t skip) {
     PyObject *type, *value, *traceback, **codes;
     PyErr_Fetch(&type, &value, &traceback);
     size_t n = codes_of(frame, &codes);
-    /* A thread's name is asked of Python code, which is to wait until all is in place. */
+    /* A thread's name is asked of Python code, which is to wait until all threads are there. */
     unsigned tries = agent_name_later(table);
     int64_t now = clock_ticks();
     for (size_t i = n; i-- > 0;) {
@@ -52,6 +52,6 @@ void frames_begin(struct table *table, PyObject *frame, size_t skip) {
     }
     table->last = now;
     free(codes);
-    agent_name_now(table, tries);
+    agent_name_again(table, tries);
     PyErr_Restore(type, value, traceback);
 }
