@@ -120,7 +120,8 @@ def verify(
     mine = set_by_hand({n: v for n, v in os.environ.items() if n in THREAD_VARIABLES})
     environment = {n: v for n, v in os.environ.items() if n not in mine} | recorded.variables
     with tempfile.TemporaryDirectory(prefix="profkit-verify-") as temporary:
-        place = Path(temporary) if directory is None else Path(directory)
+        # Runs are made in another directory.
+        place = Path(temporary) if directory is None else Path(directory).absolute()
         with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
             tried = try_change(
                 journal,

@@ -23,24 +23,22 @@ CPUS = len(os.sched_getaffinity(0))
 #: Workers that compete with each other on any machine.
 MANY = 4 * CPUS
 
-#: Its workers compute for a second of CPU time each, and it waits for every one of them a while: that it takes longer
-#: with more workers does not depend on how busy the machine is.
+#: Every worker computes for a while when it begins: that more workers take longer does not depend on how busy the
+#: machine is.
 PROGRAM = textwrap.dedent(
     """
     import multiprocessing, os, sys, time
 
-    def compute(number):
-        end = time.process_time() + 0.25
+    def warm_up():
+        end = time.process_time() + 0.5
         while time.process_time() < end:
             sum(i * i for i in range(1000))
-        return number
 
     def work(workers):
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            pool.map(compute, range(4 * CPUS), chunksize=1)
+        with multiprocessing.get_context("fork").Pool(workers, warm_up) as pool:
+            pool.map(abs, range(1000))
             pool.close()
             pool.join()
-        time.sleep(0.3 * workers)
 
     def main():
         print("threads:", os.environ.get("OMP_NUM_THREADS"), "in", os.getcwd())
@@ -49,9 +47,9 @@ PROGRAM = textwrap.dedent(
     if __name__ == "__main__":
         main()
     """
-).replace("CPUS", str(CPUS))
+)
 BY_ARGUMENT = PROGRAM.replace("SIZE", 'int(sys.argv[sys.argv.index("--workers") + 1])')
-IN_CODE = PROGRAM.replace(".Pool(workers)", f".Pool({MANY})").replace("work(SIZE)", f"work({MANY})")
+IN_CODE = PROGRAM.replace(".Pool(workers", f".Pool({MANY}").replace("SIZE", str(MANY))
 
 
 def run_profkit(
@@ -118,7 +116,7 @@ def test_an_argument_is_edited_and_tried_where_the_run_was(tmp_path: Path) -> No
 
 
 def test_a_number_in_the_program_is_edited_where_it_is_compiled(tmp_path: Path) -> None:
-    run = captured(tmp_path, IN_CODE.replace("sleep(0.3 * workers)", "sleep(0.3 * pool._processes)"))
+    run = captured(tmp_path, IN_CODE)
     source = tmp_path / "home" / "train.py"
     line = next(i for i, text in enumerate(source.read_text().splitlines(), 1) if ".Pool(" in text)
     shown = run_profkit(tmp_path, "show", run.name)
@@ -192,7 +190,7 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
     masked = next(iter(profkit.read(run).runs(False).values()))
     from profkit.formats.runfile import write_run
 
-    write_run(masked, tmp_path / "masked.prof")
+    write_run(tmp_path / "masked.prof", masked)
     subprocess.run(
         [sys.executable, "-m", "cProfile", "-o", "plain.prof", "-c", "sum(range(10))"],
         cwd=tmp_path,
