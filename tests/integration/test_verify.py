@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 import os
 import subprocess
@@ -191,11 +192,7 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
     from profkit.formats.runfile import write_run
 
     write_run(tmp_path / "masked.prof", masked)
-    subprocess.run(
-        [sys.executable, "-m", "cProfile", "-o", "plain.prof", "-c", "sum(range(10))"],
-        cwd=tmp_path,
-        check=True,
-    )
+    cProfile.run("sum(range(10))", str(tmp_path / "plain.prof"))
     for words, said in REFUSED:
         done = run_profkit(tmp_path, "verify", *words)
         assert (done.returncode, done.stdout) == (2, "")
