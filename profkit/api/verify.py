@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from profkit.report.reports import Report
     from profkit.verdict.types import Advice
 
-__all__ = ["LIMIT_S", "Verified", "verify"]
+__all__ = ["Verified", "verify"]
 
 #: Seconds after which no further round of runs begins.
 LIMIT_S = 600.0
@@ -74,7 +74,7 @@ def verify(
     *,
     number: int | None = None,
     profiled: bool = True,
-    limit_s: float = LIMIT_S,
+    limit_s: float | None = None,
     timeout_s: float | None = None,
     directory: str | os.PathLike[str] | None = None,
     here: bool = False,
@@ -92,7 +92,7 @@ def verify(
     profiled
         Whether runs are captured.
     limit_s
-        Seconds after which no further round begins.
+        Seconds after which no further round begins, 600 by default.
     timeout_s
         Seconds after which a run is ended; by default several times what the recorded one took.
     directory
@@ -129,7 +129,7 @@ def verify(
                 environment,
                 cwd=recorded.cwd,
                 recorded_s=recorded.wall_s,
-                limit_s=limit_s,
+                limit_s=LIMIT_S if limit_s is None else limit_s,
                 timeout_s=timeout_s,
                 progress=progress,
             )

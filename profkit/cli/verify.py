@@ -22,7 +22,6 @@ __all__ = ["verify"]
     "limit_s",
     metavar="S",
     type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
     help="Begin no further round of runs after this many seconds.  [default: 600]",
 )
 @click.option(
@@ -33,7 +32,7 @@ __all__ = ["verify"]
 @run_options
 def verify(
     runs: tuple[str, ...],
-    limit_s: float,
+    limit_s: float | None,
     directory: Path | None,
     here: bool,
     format: str | None,
