@@ -241,10 +241,10 @@ def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
     UsageError
         They are not there, or this process may not use them.
     """
-    mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    if not cpus or set(cpus) == mine:
+    if not cpus or not hasattr(os, "sched_getaffinity") or os.sched_getaffinity(0) == set(cpus):
         yield
         return
+    mine = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, cpus)
         allowed = os.sched_getaffinity(0) == set(cpus)
