@@ -191,6 +191,10 @@ def _recorded(run: model.Run, here: bool) -> _Recorded:
         raise FormatError(
             run.path, "is of a job that other commands started too", "try the advice where you start the job"
         )
+    if any(notice.code == "attached" for notice in run.warnings):
+        raise FormatError(
+            run.path, "was taken of a program that ran already", "capture its command from the start"
+        )
     host = manifest.host.name
     if host and host != platform.node() and not here:
         raise FormatError(
@@ -214,7 +218,7 @@ def _recorded(run: model.Run, here: bool) -> _Recorded:
     return _Recorded(
         manifest.command,
         cwd,
-        manifest.wall_s,
+        manifest.wall_s if manifest.whole_s is None else manifest.whole_s,
         set_by_hand(manifest.environment),
         manifest.host.affinity_cpus,
         tuple(dict.fromkeys((*roots, cwd))),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import pytest
 
 import profkit
 from profkit.formats import load_run
+from profkit.formats.runfile import write_run
+from profkit.model import Notice
 from tests.integration.capturing import ROOT, environment, profkit_command
 from tests.requirements import imported
 
@@ -181,6 +184,9 @@ REFUSED: Sequence[tuple[tuple[str, ...], str]] = (
     (("slow.prof", "9"), "there is no advice 9: the report lists"),
     (("masked.prof",), "masked.prof: its command is masked"),
     (("plain.prof",), "plain.prof: holds no command"),
+    (("elsewhere.prof",), "elsewhere.prof: was captured on another machine (elsewhere)"),
+    (("rank.prof",), "rank.prof: is of a job that other commands started too"),
+    (("attached.prof",), "attached.prof: was taken of a program that ran already"),
     (("slow.prof", "slow.prof", "slow.prof"), "give a run, or a baseline and a run"),
     (("slow.prof", "slow.prof"), "there is no advice"),
 )
@@ -189,9 +195,19 @@ REFUSED: Sequence[tuple[tuple[str, ...], str]] = (
 def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
     run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--token", "hunter2secret")
     masked = next(iter(profkit.read(run).runs(False).values()))
-    from profkit.formats.runfile import write_run
-
     write_run(tmp_path / "masked.prof", masked)
+    whole = load_run(run)
+    assert whole.manifest is not None
+    host = replace(whole.manifest.host, name="elsewhere")
+    for name, changed in (
+        ("elsewhere", replace(whole, manifest=replace(whole.manifest, host=host))),
+        (
+            "rank",
+            replace(whole, manifest=replace(whole.manifest, job={"id": "7", "rank": 1, "world_size": 4})),
+        ),
+        ("attached", replace(whole, warnings=(*whole.warnings, Notice("attached", "", {"seconds": 2.0})))),
+    ):
+        write_run(tmp_path / f"{name}.prof", changed)
     cProfile.run("sum(range(10))", str(tmp_path / "plain.prof"))
     for words, said in REFUSED:
         done = run_profkit(tmp_path, "verify", *words)
