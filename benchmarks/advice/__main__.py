@@ -7,6 +7,9 @@ Runs that are not captured say what was lost and what came back. What is there i
 on.
 
 PYTHON has the programs' libraries (``python -m benchmarks.verdict setup``). Leave the machine alone meanwhile.
+
+``--corpus DIR`` runs nothing: of every pair of the verdict benchmark's corpus that lost time to the program itself,
+it looks whether the first advice undoes what was done, and what it promises.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -24,7 +28,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import profkit
 from benchmarks.verdict.catalogue import PROGRAMS, TOO_MANY_PER_CPU
+from benchmarks.verdict.corpus import read_corpus
+from benchmarks.verdict.pairs import make_pairs
+from profkit.verdict.types import Advice
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS_AT = ROOT / "benchmarks" / "verdict" / "programs"
@@ -109,11 +117,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("python", type=Path, help="interpreter of the programs")
-    parser.add_argument("directory", type=Path)
+    parser.add_argument("python", type=Path, nargs="?", help="interpreter of the programs")
+    parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--only", nargs="*", default=[case.name for case in CASES], help="cases")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further case after so long")
+    parser.add_argument("--corpus", type=Path, help="look at the pairs of this corpus instead")
     given = parser.parse_args()
+    if given.corpus is not None:
+        print(_of_corpus(given.corpus))
+        return
+    if given.python is None or given.directory is None:
+        parser.error("name the interpreter of the programs and a directory")
     begun = time.monotonic()
     found = []
     for case in (case for case in CASES if case.name in given.only):
@@ -125,6 +139,34 @@ def main() -> None:
         if file.exists():
             found.append(Result(**json.loads(file.read_text())))
     print("\n".join(_table(found)))
+
+
+def _of_corpus(directory: Path) -> str:
+    """Say of how many pairs the first advice is to go back to the number, or the CPUs, of the clean runs."""
+    pairs, _ = make_pairs(read_corpus(directory))
+    itself = frozenset(("self-oversubscription",))
+    undone, parts = 0, []
+    chosen = [
+        p
+        for p in pairs
+        if p.truth.contended and p.truth.kinds == itself and p.form == "forward" and p.runs == 1
+    ]
+    for pair in chosen:
+        before, after = pair.baseline[0], pair.candidate[0]
+        advice = profkit.diff(before.path, after.path).verdict.advice
+        first = advice[0] if advice else Advice("")
+        clean = round(before.measured.cpus)
+        if after.setup.cpu is not None:
+            undone += first.argv[:3] == ("taskset", "-c", f"0-{clean - 1}")
+        else:
+            numbers = re.findall(r"\d+", " ".join((first.subject, *first.env.values())))
+            undone += numbers == [str(clean)]
+        parts.append(first.predicted_gain_s / (after.measured.wall_s - before.measured.wall_s))
+    low, middle, high = statistics.quantiles(parts, n=4)
+    return (
+        f"In {undone} of {len(chosen)} pairs the first advice undoes what was done; it promises {middle:.2f} of what "
+        f"was lost (median; {low:.2f} to {high:.2f} in half of them)."
+    )
 
 
 def _measured(case: Case, python: Path, place: Path) -> Result:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from profkit.report.reports import Report
     from profkit.verdict.types import Advice
 
-__all__ = ["LIMIT_S", "Verified", "verify"]
+__all__ = ["Verified", "verify"]
 
 #: Seconds after which no further round of runs begins.
 LIMIT_S = 600.0
@@ -74,7 +74,7 @@ def verify(
     *,
     number: int | None = None,
     profiled: bool = True,
-    limit_s: float = LIMIT_S,
+    limit_s: float | None = None,
     timeout_s: float | None = None,
     directory: str | os.PathLike[str] | None = None,
     here: bool = False,
@@ -92,7 +92,7 @@ def verify(
     profiled
         Whether runs are captured.
     limit_s
-        Seconds after which no further round begins.
+        Seconds after which no further round begins, 600 by default.
     timeout_s
         Seconds after which a run is ended; by default several times what the recorded one took.
     directory
@@ -120,7 +120,8 @@ def verify(
     mine = set_by_hand({n: v for n, v in os.environ.items() if n in THREAD_VARIABLES})
     environment = {n: v for n, v in os.environ.items() if n not in mine} | recorded.variables
     with tempfile.TemporaryDirectory(prefix="profkit-verify-") as temporary:
-        place = Path(temporary) if directory is None else Path(directory)
+        # Runs are made in another directory.
+        place = Path(temporary) if directory is None else Path(directory).absolute()
         with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
             tried = try_change(
                 journal,
@@ -128,7 +129,7 @@ def verify(
                 environment,
                 cwd=recorded.cwd,
                 recorded_s=recorded.wall_s,
-                limit_s=limit_s,
+                limit_s=LIMIT_S if limit_s is None else limit_s,
                 timeout_s=timeout_s,
                 progress=progress,
             )
@@ -190,6 +191,10 @@ def _recorded(run: model.Run, here: bool) -> _Recorded:
         raise FormatError(
             run.path, "is of a job that other commands started too", "try the advice where you start the job"
         )
+    if any(notice.code == "attached" for notice in run.warnings):
+        raise FormatError(
+            run.path, "was taken of a program that ran already", "capture its command from the start"
+        )
     host = manifest.host.name
     if host and host != platform.node() and not here:
         raise FormatError(
@@ -213,7 +218,7 @@ def _recorded(run: model.Run, here: bool) -> _Recorded:
     return _Recorded(
         manifest.command,
         cwd,
-        manifest.wall_s,
+        manifest.wall_s if manifest.whole_s is None else manifest.whole_s,
         set_by_hand(manifest.environment),
         manifest.host.affinity_cpus,
         tuple(dict.fromkeys((*roots, cwd))),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from profkit.cli import say as say_line
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, format_option
 from profkit.cli.studies import run_options, say, stopped
@@ -22,7 +23,6 @@ __all__ = ["verify"]
     "limit_s",
     metavar="S",
     type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
     help="Begin no further round of runs after this many seconds.  [default: 600]",
 )
 @click.option(
@@ -33,7 +33,7 @@ __all__ = ["verify"]
 @run_options
 def verify(
     runs: tuple[str, ...],
-    limit_s: float,
+    limit_s: float | None,
     directory: Path | None,
     here: bool,
     format: str | None,
@@ -71,9 +71,10 @@ def verify(
             progress=(lambda _: None) if quiet else say,
         )
     except (Interrupted, KeyboardInterrupt):
-        if directory is None:
-            raise click.exceptions.Exit(130) from None
-        raise stopped(directory) from None
+        if directory is not None:
+            raise stopped(directory) from None
+        say_line("stopped; nothing is kept: --dir keeps the runs")
+        raise click.exceptions.Exit(130) from None
     goal.write(result, limit=None, full_paths=full_paths or output is None, explain=False)
 
 

@@ -49,7 +49,7 @@ __all__ = ["brief_diff", "brief_run"]
 #: Lines that each part gets.
 FUNCTIONS = 5
 EVIDENCE = 3
-ADVICE = 3
+ADVICE = 4
 WARNINGS = 2
 #: Part of the greatest step of the account below which a step gets no line.
 LEAST_STEP = 0.03
@@ -57,6 +57,8 @@ LEAST_STEP = 0.03
 LEAST_CHANGE = 0.01
 #: Score below which a reader must know first that the two sides can hardly be compared.
 HARDLY_COMPARABLE = 0.5
+#: Kinds of advice that always have a line.
+_LAST = ("not-the-code", "verify")
 #: Facts of a run that are shown; the whole report has all.
 _FACTS = ("command", "time", "exit status")
 
@@ -213,4 +215,7 @@ def _advice(verdict: Verdict | None) -> list[Section]:
     if verdict is None or not verdict.advice:
         return [Section("", (Note("--full prints the whole report."),))]
     title = "What to do next (--full prints the whole report)"
-    return [Section(title, advice_blocks(verdict.advice[:ADVICE]), role="advice")]
+    # How to try it stands last, and what not to do has a line of its own.
+    last = [advice for advice in verdict.advice if advice.kind in _LAST]
+    first = [advice for advice in verdict.advice if advice.kind not in _LAST]
+    return [Section(title, advice_blocks((*first[: ADVICE - len(last)], *last)), role="advice")]

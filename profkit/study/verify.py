@@ -24,6 +24,7 @@ from profkit.study.cells import LEVEL, Cell, Results, gain, results
 from profkit.study.journal import Journal
 from profkit.study.space import UNSET, Parameter, Space
 from profkit.study.sweep import Progress, sweep
+from profkit.verdict.advice import can_be_tried
 from profkit.verdict.types import Advice
 
 __all__ = [
@@ -240,10 +241,10 @@ def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
     UsageError
         They are not there, or this process may not use them.
     """
-    mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    if not cpus or set(cpus) == mine:
+    if not cpus or not hasattr(os, "sched_getaffinity") or os.sched_getaffinity(0) == set(cpus):
         yield
         return
+    mine = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, cpus)
         allowed = os.sched_getaffinity(0) == set(cpus)
@@ -259,10 +260,6 @@ def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
         os.sched_setaffinity(0, mine)
 
 
-#: Kinds of advice whose words are the recorded command, changed.
-_COMMANDS = frozenset(("limit-threads", "within-quota", "more-cpus", "same-settings"))
-#: Kinds that edit a line of the program.
-_EDITS = frozenset(("edit-code", "start-fewer"))
 _PYTHON = re.compile(r"python[\d.]*w?")
 #: Options of the interpreter whose value is the next word.
 _WITH_VALUE = ("-W", "-X")
@@ -281,10 +278,10 @@ def advised(advice: Advice, command: Sequence[str], roots: Sequence[Path]) -> Ch
         Directories in which the program's files are looked for.
     """
     words = tuple(command)
-    if advice.kind in _COMMANDS and advice.argv:
-        return Change(words, advice.argv, advice.env)
-    if advice.kind not in _EDITS or advice.where is None or not advice.subject:
+    if not can_be_tried(advice):
         return None
+    if advice.where is None:
+        return Change(words, advice.argv, advice.env)
     at = _program_at(words)
     file = next((root / advice.where.path for root in roots if (root / advice.where.path).is_file()), None)
     if at is None or file is None:

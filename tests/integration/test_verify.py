@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 import os
 import subprocess
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ import pytest
 
 import profkit
 from profkit.formats import load_run
+from profkit.formats.runfile import write_run
+from profkit.model import Notice
 from tests.integration.capturing import ROOT, environment, profkit_command
 from tests.requirements import imported
 
@@ -23,24 +27,22 @@ CPUS = len(os.sched_getaffinity(0))
 #: Workers that compete with each other on any machine.
 MANY = 4 * CPUS
 
-#: Its workers compute for a second of CPU time each, and it waits for every one of them a while: that it takes longer
-#: with more workers does not depend on how busy the machine is.
+#: Every worker computes for a while when it begins: that more workers take longer does not depend on how busy the
+#: machine is.
 PROGRAM = textwrap.dedent(
     """
     import multiprocessing, os, sys, time
 
-    def compute(number):
-        end = time.process_time() + 0.25
+    def warm_up():
+        end = time.process_time() + 0.5
         while time.process_time() < end:
             sum(i * i for i in range(1000))
-        return number
 
     def work(workers):
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            pool.map(compute, range(4 * CPUS), chunksize=1)
+        with multiprocessing.get_context("fork").Pool(workers, warm_up) as pool:
+            pool.map(abs, range(1000))
             pool.close()
             pool.join()
-        time.sleep(0.3 * workers)
 
     def main():
         print("threads:", os.environ.get("OMP_NUM_THREADS"), "in", os.getcwd())
@@ -49,9 +51,9 @@ PROGRAM = textwrap.dedent(
     if __name__ == "__main__":
         main()
     """
-).replace("CPUS", str(CPUS))
+)
 BY_ARGUMENT = PROGRAM.replace("SIZE", 'int(sys.argv[sys.argv.index("--workers") + 1])')
-IN_CODE = PROGRAM.replace(".Pool(workers)", f".Pool({MANY})").replace("work(SIZE)", f"work({MANY})")
+IN_CODE = PROGRAM.replace(".Pool(workers", f".Pool({MANY}").replace("SIZE", str(MANY))
 
 
 def run_profkit(
@@ -118,7 +120,7 @@ def test_an_argument_is_edited_and_tried_where_the_run_was(tmp_path: Path) -> No
 
 
 def test_a_number_in_the_program_is_edited_where_it_is_compiled(tmp_path: Path) -> None:
-    run = captured(tmp_path, IN_CODE.replace("sleep(0.3 * workers)", "sleep(0.3 * pool._processes)"))
+    run = captured(tmp_path, IN_CODE)
     source = tmp_path / "home" / "train.py"
     line = next(i for i, text in enumerate(source.read_text().splitlines(), 1) if ".Pool(" in text)
     shown = run_profkit(tmp_path, "show", run.name)
@@ -182,6 +184,9 @@ REFUSED: Sequence[tuple[tuple[str, ...], str]] = (
     (("slow.prof", "9"), "there is no advice 9: the report lists"),
     (("masked.prof",), "masked.prof: its command is masked"),
     (("plain.prof",), "plain.prof: holds no command"),
+    (("elsewhere.prof",), "elsewhere.prof: was captured on another machine (elsewhere)"),
+    (("rank.prof",), "rank.prof: is of a job that other commands started too"),
+    (("attached.prof",), "attached.prof: was taken of a program that ran already"),
     (("slow.prof", "slow.prof", "slow.prof"), "give a run, or a baseline and a run"),
     (("slow.prof", "slow.prof"), "there is no advice"),
 )
@@ -190,14 +195,20 @@ REFUSED: Sequence[tuple[tuple[str, ...], str]] = (
 def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
     run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--token", "hunter2secret")
     masked = next(iter(profkit.read(run).runs(False).values()))
-    from profkit.formats.runfile import write_run
-
-    write_run(masked, tmp_path / "masked.prof")
-    subprocess.run(
-        [sys.executable, "-m", "cProfile", "-o", "plain.prof", "-c", "sum(range(10))"],
-        cwd=tmp_path,
-        check=True,
-    )
+    write_run(tmp_path / "masked.prof", masked)
+    whole = load_run(run)
+    assert whole.manifest is not None
+    host = replace(whole.manifest.host, name="elsewhere")
+    for name, changed in (
+        ("elsewhere", replace(whole, manifest=replace(whole.manifest, host=host))),
+        (
+            "rank",
+            replace(whole, manifest=replace(whole.manifest, job={"id": "7", "rank": 1, "world_size": 4})),
+        ),
+        ("attached", replace(whole, warnings=(*whole.warnings, Notice("attached", "", {"seconds": 2.0})))),
+    ):
+        write_run(tmp_path / f"{name}.prof", changed)
+    cProfile.run("sum(range(10))", str(tmp_path / "plain.prof"))
     for words, said in REFUSED:
         done = run_profkit(tmp_path, "verify", *words)
         assert (done.returncode, done.stdout) == (2, "")

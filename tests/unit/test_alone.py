@@ -42,7 +42,7 @@ def test_own_processes_above_the_cpus() -> None:
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
     assert verdict.numbers["main.wait"] == pytest.approx(5.0 / 8.0)
     assert verdict.numbers["contention.who"] == "main"
-    assert [piece.kind for piece in verdict.advice] == ["limit-threads", "start-fewer"]
+    assert [piece.kind for piece in verdict.advice] == ["limit-threads", "start-fewer", "verify"]
 
 
 def test_others_above_the_cpus() -> None:

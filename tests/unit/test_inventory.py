@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -105,6 +106,14 @@ class TestAdvice:
         words = tuple(command.split())
         return limit_advice(inventory(run(processes, command=words, **kwargs)), words)  # type: ignore[arg-type]
 
+    def test_jobs_may_be_processes(self) -> None:
+        command = "python train.py -j 8"
+        # As many workers as CPUs, and as many threads in each: the option is about the workers.
+        assert self.limit(*[process(BLAS)] * 8, command=command) == (command, {"OPENBLAS_NUM_THREADS": "1"})
+        torch = Pool("torch", 8, "program")
+        (edit,) = self.advice(*[process(torch)] * 8, command=command)
+        assert edit.subject == "torch.set_num_threads(1)"
+
     def limit(self, *processes: Process, **kwargs: object) -> tuple[str, Mapping[str, str]]:
         """Command and variables of the one advice that limits threads, which is all the advice there is."""
         (one,) = self.advice(*processes, **kwargs)  # type: ignore[arg-type]
@@ -171,8 +180,6 @@ class TestAdvice:
             ("python train.py --threads 8 --epochs 8", "python train.py --threads 2 --epochs 8"),
             ("python train.py --num-threads=8", "python train.py --num-threads=2"),
             ("python train.py model.nthreads=8", "python train.py model.nthreads=2"),
-            ("python train.py -j8", "python train.py -j2"),
-            ("python train.py --cpus 8 --batch 8", "python train.py --cpus 2 --batch 8"),
             # An option that says threads decides before one that says jobs.
             ("python train.py -j 8 --intra_op_threads 8", "python train.py -j 8 --intra_op_threads 2"),
         ],
@@ -182,6 +189,18 @@ class TestAdvice:
         found = self.limit(*[process(torch)] * 4, command=command, environment={"OMP_NUM_THREADS": "1"})
         # The variable that was set did not decide: another value of it would not either.
         assert found == (expected, {})
+
+    @pytest.mark.parametrize(
+        ("command", "expected"),
+        [
+            ("python train.py -j8", "python train.py -j2"),
+            ("python train.py --cpus 8 --batch 8", "python train.py --cpus 2 --batch 8"),
+        ],
+    )
+    def test_jobs_of_one_process_are_threads(self, command: str, expected: str) -> None:
+        small = replace(HOST, affinity=2)
+        torch = process(Pool("torch", 8, "program"), role="main", host=small)
+        assert self.limit(torch, command=command, host=small) == (expected, {})
 
     @pytest.mark.parametrize("words", ["--threads 6", "--epochs 8", "--batch-size 8", "--seed=8", "-n 8"])
     def test_an_argument_of_another_size_or_meaning_is_left_alone(self, words: str) -> None:

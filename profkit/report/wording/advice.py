@@ -100,6 +100,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "lscpu": lambda a: (f"{_command(a)} | grep -E 'Model name|MHz'", "on both machines"),
     "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),
     "show-waiting": lambda a: (_command(a), "what it waited in"),
+    "verify": lambda a: (_command(a), "runs the first of these that can be tried, against the run as it was"),
     "more-loaders": lambda a: ("", "more loader workers, or faster loading: CPUs were free"),
 }
 

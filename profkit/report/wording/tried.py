@@ -12,6 +12,8 @@ __all__ = ["tried_notes", "tried_verdict"]
 
 #: Part of what a run took when it was recorded below which what made it slow is not there now.
 _FASTER_NOW = 0.7
+#: Factor between the ends of an interval from which it is not printed.
+_MOST_SPAN = 100.0
 _HEADLINES = {
     "helps": "The advice helps",
     "no-better": "No better",
@@ -36,7 +38,9 @@ def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
         )
     before, after = units.seconds(tried.before_median_s), units.seconds(tried.after_median_s)
     ratio = tried.ratio
-    interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if math.isfinite(ratio.low) else ""
+    # An interval that spans everything says no more than that it is not decided.
+    known = math.isfinite(ratio.low) and ratio.high < _MOST_SPAN * ratio.low
+    interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if known else ""
     headline = f"{_HEADLINES[tried.outcome]}: {before} → {after}, {ratio.value:.2f}×{interval}"
     predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
     counts = sorted({len(tried.before_s), len(tried.after_s)})

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from profkit.verdict.advice.producers import advise
+from profkit.verdict.advice.producers import advise, can_be_tried
 
-__all__ = ["advise"]
+__all__ = ["advise", "can_be_tried"]

@@ -241,9 +241,11 @@ def _thread_cures(
     code: dict[str, tuple[Advice, set[str]]] = {}
     by_command: set[str] = set()
     for pool in pools:
-        option = _option_of(command, pool.threads)
         name = _variable(pool, variables)
         inside = pool.origin == "program" or _set_inside(pool, variables, command)
+        # Jobs may be processes: such an option sizes a pool where the program set it, and has no workers.
+        meant = (_THREAD_OPTION, _CPU_OPTION) if inside and not share.host.workers else (_THREAD_OPTION,)
+        option = _option_of(command, pool.threads, *meant)
         if option is not None and (inside or pool.origin != "variable"):
             edited[option.at] = option.of(share.threads)
         if not inside and name:
@@ -378,7 +380,7 @@ class _Option(NamedTuple):
 
 def _option_of(command: Sequence[str], number: int | None, *patterns: re.Pattern[str]) -> _Option | None:
     """Find the option whose number is a measured size: where several are, the name that says threads first."""
-    for pattern in patterns or (_THREAD_OPTION, _CPU_OPTION):
+    for pattern in patterns:
         for at, word in enumerate(command):
             attached = re.fullmatch(rf"({pattern.pattern}=|-[jtT])(\d+)", word)
             if attached is not None and int(attached[2]) == number and _begins(attached[1], pattern):

@@ -19,7 +19,7 @@ from profkit.verdict.readings import Case, code_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.types import Advice
 
-__all__ = ["PRODUCERS", "advise"]
+__all__ = ["PRODUCERS", "advise", "can_be_tried"]
 
 #: Variables that size thread pools; those that the run had set come first, OpenMP's is always named.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -35,6 +35,9 @@ FULL = 0.9
 #: Of a function that waited for CPUs: the part of its growth that is queueing, and how far its own CPU time per call
 #: may have changed.
 WAITED, SAME_PER_CALL = 0.7, 1.1
+#: Kinds of advice whose words are the recorded command, changed; and kinds that edit a line of the program.
+_COMMANDS = frozenset(("limit-threads", "within-quota", "more-cpus", "same-settings"))
+_EDITS = frozenset(("edit-code", "start-fewer"))
 #: Variables of batch systems, which give a job its CPUs: those of others are not to be taken.
 _BATCH = ("SLURM_", "PBS_", "LSB_")
 
@@ -61,7 +64,18 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
                 gain = lost if math.isnan(advice.predicted_gain_s) else min(lost, advice.predicted_gain_s)
                 advice = replace(advice, cures=bucket, predicted_gain_s=gain)
             found.append(advice)
-    return tuple(sorted(found, key=_by_gain))
+    found.sort(key=_by_gain)
+    if any(map(can_be_tried, found)):
+        files = (case.signals.baseline.file, case.signals.candidate.file)
+        found.append(Advice("verify", ("profkit", "verify"), files=tuple(file for file in files if file)))
+    return tuple(found)
+
+
+def can_be_tried(advice: Advice) -> bool:
+    """Whether an advice changes the recorded command, or a line of the program whose place is known."""
+    if advice.kind in _COMMANDS:
+        return bool(advice.argv)
+    return advice.kind in _EDITS and advice.where is not None and bool(advice.subject)
 
 
 def _by_gain(advice: Advice) -> float:

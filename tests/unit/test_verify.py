@@ -1,0 +1,239 @@
+"""Advice that is tried: what it changes in a command or in a program, and when runs decide."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.capture.agent.edited import edit
+from profkit.errors import UsageError
+from profkit.measure.intervals import Estimate
+from profkit.measure.size_calls import SizeCall, size_calls, sizes_itself
+from profkit.model import FunctionKey, Host, Pool, Process, Roots, Run, RunSet, Thread
+from profkit.report.wording.tried import tried_notes, tried_verdict
+from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, space_of_two
+from profkit.verdict.comparison import diff
+from profkit.verdict.types import Advice
+from tests.builders import Row, captured, profile
+
+COMMAND = ("python", "train.py", "--threads", "8", "--note", "{x}")
+
+
+class TestSettings:
+    def test_both_commands_and_their_variables(self) -> None:
+        changed = ("taskset", "-c", "0-1", *COMMAND[:3], "2", *COMMAND[4:])
+        environment = {"OMP_NUM_THREADS": "8", "HOME": "/h"}
+        space = space_of_two(
+            Change(COMMAND, changed, {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}), environment
+        )
+        before, after = space.settings()
+        assert (before[0], after[0]) == (AS_IT_WAS, ADVISED)
+        assert space.command_of(before) == list(COMMAND)
+        assert space.command_of(after) == list(changed)
+        assert space.environment_of(before, environment) == environment
+        assert space.environment_of(after, environment) == {
+            **environment,
+            "OMP_NUM_THREADS": "2",
+            "MKL_NUM_THREADS": "2",
+        }
+
+    def test_what_changes_nothing_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="changes nothing"):
+            space_of_two(Change(COMMAND, COMMAND, {"OMP_NUM_THREADS": "2"}), {"OMP_NUM_THREADS": "2"})
+
+    @pytest.mark.parametrize(
+        ("ratio", "outcome"),
+        [
+            (Estimate(4.0, 3.0, 5.0), "helps"),
+            (Estimate(0.5, 0.4, 0.9), "worse"),
+            (Estimate(1.0, 0.98, 1.02), "no-better"),
+            (Estimate(1.2, 0.9, 1.6), ""),
+            (Estimate(2.0), ""),
+        ],
+    )
+    def test_an_interval_decides(self, ratio: Estimate, outcome: str) -> None:
+        assert _outcome(ratio) == outcome
+
+
+class TestWords:
+    TRIED = Tried("helps", (35.7, 35.8, 36.0), (5.9, 5.8, 6.0), 35.8, 5.9, Estimate(6.07, 5.8, 6.3))
+
+    def test_predicted_against_measured(self) -> None:
+        block = tried_verdict(self.TRIED, 30.8)
+        assert block.headline == "The advice helps: 35.8 s → 5.90 s, 6.07× [5.80, 6.30]"
+        assert block.summary == "Predicted 30.8 s, measured 29.9 s won back; medians of 3 runs each, in turn."
+        assert block.tone == "good"
+        assert tried_notes(self.TRIED, 36.0) == []
+
+    def test_what_is_not_slow_now_is_said(self) -> None:
+        same = Tried("no-better", (5.9,) * 3, (5.9,) * 3, 5.9, 5.9, Estimate(1.0, 0.98, 1.02), disturbed=2)
+        assert tried_verdict(same, 30.8).headline.startswith("No better: 5.90 s → 5.90 s, 1.00×")
+        gone, disturbed = tried_notes(same, 35.8)
+        assert "what made it slow is not there now" in gone
+        assert "2 runs shared the CPUs" in disturbed
+
+    def test_what_does_not_end_well(self) -> None:
+        block = tried_verdict(
+            Tried("fails", (5.0,), (), 5.0, float("nan"), Estimate(1.0), problem="exit status 3"), 1.0
+        )
+        assert (block.tone, block.summary) == ("bad", "exit status 3.")
+
+
+SOURCE = """\
+import os
+import torch
+from multiprocessing import Pool
+os.environ["OMP_NUM_THREADS"] = "8"
+torch.set_num_threads(8)
+
+class Trainer:
+    @staticmethod
+    def start(n):
+        def inner():
+            torch.set_num_threads(16)
+        with Pool(processes=n) as pool:
+            return pool, DataLoader(data, batch_size=4), DataLoader(data, num_workers=16)
+
+def other():
+    Pool(64), Pool()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "function", "code", "edited", "lines"),
+    [
+        (1, "<module>", "torch.set_num_threads(2)", "torch.set_num_threads(2)", [5]),
+        (1, "<module>", 'os.environ["OMP_NUM_THREADS"] = "2"', "os.environ['OMP_NUM_THREADS'] = '2'", [4]),
+        (8, "Trainer.start", "Pool(2)", "Pool(processes=2)", [12]),
+        # The line where a function begins may be that of its decorator or of its def.
+        (9, "Trainer.start", "Pool(2)", "Pool(processes=2)", [12]),
+        (
+            8,
+            "Trainer.start",
+            "DataLoader(…, num_workers=3)",
+            "DataLoader(data, batch_size=4, num_workers=3)",
+            [13, 13],
+        ),
+        (10, "Trainer.start.<locals>.inner", "torch.set_num_threads(2)", "torch.set_num_threads(2)", [11]),
+        (15, "other", "Pool(2)", "(Pool(2), Pool(2))", [16, 16]),
+        (15, "other", "torch.set_num_threads(2)", "", []),
+        (99, "gone", "Pool(2)", "", []),
+    ],
+)
+def test_the_call_of_one_function_is_edited(
+    line: int, function: str, code: str, edited: str, lines: list[int]
+) -> None:
+    tree, found = edit(SOURCE, "train.py", line, function, code)
+    assert found == lines
+    before, after = ast.unparse(ast.parse(SOURCE)).splitlines(), ast.unparse(tree).splitlines()
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert (edited in changed[0] and len(changed) == 1) if lines else not changed
+
+
+@pytest.mark.parametrize(
+    ("command", "at"),
+    [
+        ("python train.py --lr 1", 1),
+        ("/usr/bin/python3.11 -u -X dev -m pkg.train --lr 1", 4),
+        ("mpirun -n 4 python -Wignore train.py", 5),
+        ("env A=1 python -W ignore train.py", 5),
+        ("python -c pass", None),
+        ("torchrun train.py", None),
+    ],
+)
+def test_where_a_command_names_its_program(command: str, at: int | None, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SOURCE)
+    where = FunctionKey("project", "train.py", "other")
+    advice = Advice("start-fewer", subject="Pool(2)", where=where, line=15)
+    change = advised(advice, command.split(), [tmp_path / "nowhere", tmp_path])
+    if at is None:
+        assert change is None
+        return
+    assert change is not None
+    words = list(change.changed)
+    assert words[:at] == command.split()[:at]
+    assert words[at + 1 : at + 5] == [str(tmp_path / "train.py"), "15", "other", "Pool(2)"]
+    assert words[at + 5 :] == command.split()[at:]
+    assert change.edit == "train.py:16: Pool(2)"
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        Advice("capture-idle", COMMAND),
+        Advice("edit-code", subject="torch.set_num_threads(2)"),
+        Advice("list-processes", ("ps",)),
+        Advice("edit-code", subject="Pool(2)", where=FunctionKey("project", "gone.py", "main")),
+    ],
+)
+def test_what_changes_no_command_cannot_be_tried(advice: Advice, tmp_path: Path) -> None:
+    assert advised(advice, COMMAND, [tmp_path]) is None
+
+
+ROWS = [
+    Row("/job/train.py", 5, "main", qualname="main"),
+    Row("/usr/lib/python3.11/multiprocessing/context.py", 115, "Pool", qualname="BaseContext.Pool"),
+    Row("/usr/lib/python3.11/multiprocessing/pool.py", 183, "__init__", qualname="Pool.__init__"),
+    Row("~", 0, "<built-in method torch.set_num_threads>"),
+    Row("/env/lib/python3.11/site-packages/torch/utils/data/_utils/worker.py", 244, "_worker_loop"),
+]
+EDGES = [(0, 1, 1, 0.1), (1, 2, 1, 0.1), (4, 3, 1, 0.1)]
+
+
+def test_the_program_s_function_is_found_through_the_library_s() -> None:
+    roots = Roots(("/usr/lib/python3.11",), ("/env/lib/python3.11/site-packages",), ("/job",))
+
+    def run(edges: list[tuple[int, int, int, float]] | None) -> Run:
+        return Run("a", (Process(threads=(Thread(profile(ROWS, edges)),), roots=roots),))
+
+    # A loader's worker sets its own threads: nobody can edit that.
+    assert size_calls(run(EDGES)) == (SizeCall("pool", FunctionKey("project", "train.py", "main"), 5),)
+    assert size_calls(run(None)) == ()
+    assert sizes_itself(run(None))
+    assert not sizes_itself(Run("a", (Process(threads=(Thread(profile(ROWS[:2])),)),)))
+
+
+def starved(run: Run, *pools: Pool, affinity: int = 2, cpus: int = 2) -> Run:
+    """The run on a machine with so many CPUs, of which it may use some; its pools were looked for."""
+    host = Host(name="host", cpu_model="cpu", cpus=cpus, affinity=affinity)
+    assert run.manifest is not None
+    assert run.machine is not None
+    processes = tuple(replace(p, host=host, pools=pools, peak_threads=None) for p in run.processes)
+    machine = replace(run.machine, cpus=cpus)
+    return replace(run, processes=processes, manifest=replace(run.manifest, host=host), machine=machine)
+
+
+FAST = [Row("/job/m.py", 10 * i, f"f{i}", 100, 0.3, source=f"s{i}", wait=0.0, cumwait=0.0) for i in range(10)]
+
+
+def advice_of(baseline: Run, candidate: Run) -> list[Advice]:
+    found = diff(RunSet("a", (baseline,)), RunSet("b", (candidate,))).verdict
+    assert (found.cause, found.kind) == ("contention", "self-oversubscription")
+    return list(found.advice)
+
+
+def test_a_run_on_one_cpu_is_let_onto_the_others() -> None:
+    slow = [replace(row, tottime=0.6, wait=0.3) for row in FAST]
+    before = captured(profile(FAST), wall=3.0, run=3.0, wait=0.0, children=[(2.0, 0.0)])
+    after = captured(profile(slow), wall=6.0, run=3.0, wait=3.0, children=[(2.0, 3.0)])
+    first, fewer, leave, verify = advice_of(starved(before), starved(after, affinity=1))
+    assert (first.kind, first.argv) == ("more-cpus", ("taskset", "-c", "0-1", "python", "train.py"))
+    # 5 CPU seconds on two CPUs take 2.5 s at least.
+    assert 0 < first.predicted_gain_s <= 6.0 - 2.5
+    # On one CPU they take 5 s, however few of them there are.
+    assert (fewer.kind, fewer.predicted_gain_s) == ("start-fewer", pytest.approx(1.0))
+    assert (leave.kind, leave.subject[0]) == ("not-the-code", "f")
+    assert leave.numbers["queued"] == pytest.approx(0.3)
+    assert (verify.argv, len(verify.files)) == (("profkit", "verify"), 2)
+
+
+def test_full_cpus_get_no_promises() -> None:
+    slow = [replace(row, tottime=0.6, wait=0.3) for row in FAST]
+    before = captured(profile(FAST), wall=3.0, run=3.0, wait=0.0, children=[(4.5, 0.0), (4.5, 0.0)])
+    after = captured(profile(slow), wall=6.0, run=3.0, wait=3.0, children=[(4.5, 4.5), (4.5, 4.5)])
+    kinds = [advice.kind for advice in advice_of(starved(before), starved(after))]
+    # Two CPUs need 6 s for 12 s of work: fewer processes would not be faster.
+    assert kinds == ["give-cpus", "not-the-code"]
