@@ -36,7 +36,7 @@ _TARGETS = ("perfetto", "chrome", "speedscope", "pstats")
 @process_option
 @full_paths_option
 def export(run: Path, to: str, output: Path | None, process: str | None, full_paths: bool) -> None:
-    """Write a run for Perfetto, chrome://tracing, speedscope or viewers of cProfile.
+    """Write a run for Perfetto, chrome://tracing or speedscope.
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
     """
