@@ -23,7 +23,7 @@ from profkit.report.document import VerdictBlock
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object, model_object
-from profkit.report.jsonvalues import json_number, json_text, json_texts
+from profkit.report.jsonvalues import json_number, json_text, json_texts, next_command
 from profkit.report.machine import machine_object
 from profkit.report.notices import notice_object, notice_objects
 from profkit.report.range_sections import change_objects, range_objects
@@ -243,13 +243,8 @@ def _advice(item: Advice) -> dict[str, Any]:
 
 def _next_commands(advice: Sequence[Advice]) -> list[dict[str, Any]]:
     """What to run next: the advice that is a command, in the order of the report."""
-    found = []
-    for item in advice:
-        argv, why = advice_command(item)
-        if argv:
-            env = {json_text(name): json_text(value) for name, value in item.env.items()}
-            found.append({"argv": json_texts(argv), "env": env, "why": json_text(why)})
-    return found
+    commands = [(*advice_command(item), item.env) for item in advice]
+    return [next_command(argv, why, env) for argv, why, env in commands if argv]
 
 
 def _account(account: Account) -> dict[str, Any]:
