@@ -507,6 +507,45 @@ for number in (1, 2):
     assert ("packing" in text) == terminal
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("show run.prof -o out.html", ("reading", "writing the report")),
+        ("show run.prof --ticket -o out.md", ("writing the ticket",)),
+        ("diff fast.prof slow.prof", ("comparing",)),
+        ("compare fast.prof slow.prof", ("reading the runs",)),
+        ("history runs", ("reading the runs",)),
+        ("ranks job.prof --jobs 1", ("reading the job",)),
+        ("scaling job.prof 1.prof --jobs 1", ("reading the runs",)),
+        ("merge node-rank0.prof node-rank1.prof -o out.prof", ("merging",)),
+        ("extract run.prof -o out.prof", ("extracting",)),
+        ("export run.prof --to pstats -o out.prof", ("exporting",)),
+        ("doctor --ranks 2", ("looking",)),
+    ],
+)
+def test_a_reader_says_on_a_terminal_what_it_does(text: str, said: tuple[str, ...], workshop: Path) -> None:
+    """What takes a second; here the second is over at once."""
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main, progress\n"
+        "progress.Progress.__init__.__defaults__ = (0.0,)\nmain(sys.argv[1:])"
+    )
+    reading, writing = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *text.split()], cwd=workshop, stdout=subprocess.DEVNULL, stderr=writing
+    )
+    os.close(writing)
+    shown = ""
+    with contextlib.suppress(OSError):  # at the end of a terminal
+        while chunk := os.read(reading, 4096):
+            shown += chunk.decode()
+    os.close(reading)
+    assert process.wait(timeout=60) == 0, shown
+    for title in said:
+        assert f"profkit: {title}: " in shown
+    # It is gone when the command has ended.
+    assert not any(line.startswith(f"profkit: {title}: ") for line in screen(shown) for title in said)
+
+
 def test_capture_ends_as_the_target_ended(tmp_path: Path) -> None:
     target = tmp_path / "run.prof"
     assert run("capture", "-o", target, "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
