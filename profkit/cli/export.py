@@ -57,7 +57,7 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
         keep_inputs((loaded.path,), output)
         selected = replace(loaded, processes=select_processes(loaded, process))
         if not full_paths:
-            selected = masker([loaded]).run(selected)
+            selected = masker([loaded], posted=True).run(selected)
         if to == "pstats":
             emit_chunks((write_pstats(select_profile(selected)[0]),), output)
             return
