@@ -278,7 +278,7 @@ class Diff(Reported):
 
     @cached_property
     def _masker(self) -> Masker:
-        return masker((*self._asked.baseline.runs, *self._asked.candidate.runs))
+        return masker((*self._asked.baseline.runs, *self._asked.candidate.runs), posted=self._posted)
 
     @cached_property
     def _masked(self) -> Result:

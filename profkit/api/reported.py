@@ -100,6 +100,15 @@ class Reported(ABC):
 
     # For the rooms of profkit -----------------------------------------------------------------------------
 
+    #: Whether its reports are made to be posted, and name no other program of the machine.
+    _posted = False
+
+    def post(self) -> None:
+        """Mask from now on what is to be posted."""
+        self._posted = True
+        for name in ("_masker", "_masked", "_masked_first"):
+            self.__dict__.pop(name, None)
+
     @abstractmethod
     def laid_out(
         self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
@@ -128,8 +137,11 @@ def rows_of(limit: int | None, renderer: Renderer) -> int:
     return renderer.default_rows if limit is None else limit
 
 
-def masker(runs: Iterable[model.Run]) -> Masker:
-    """Make what takes users, hosts and secrets out of a report on these runs, also those of this machine."""
+def masker(runs: Iterable[model.Run], *, posted: bool = False) -> Masker:
+    """Make what takes users, hosts and secrets out of a report on these runs, also those of this machine.
+
+    What is `posted` names no other program of the machine either.
+    """
     from profkit.report.safety import Masker, Owner
 
     try:
@@ -137,4 +149,4 @@ def masker(runs: Iterable[model.Run]) -> Masker:
     except (OSError, KeyError, ImportError):  # a number without a name, as in a container
         user = ""
     home = os.path.expanduser("~")
-    return Masker(runs, Owner("" if home == "~" else home, user, platform.node()))
+    return Masker(runs, Owner("" if home == "~" else home, user, platform.node()), posted=posted)

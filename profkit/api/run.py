@@ -325,7 +325,7 @@ class Run(Reported):
 
     @cached_property
     def _masker(self) -> Masker:
-        return masker([self._whole])
+        return masker([self._whole], posted=self._posted)
 
     @cached_property
     def _masked(self) -> RunReport:

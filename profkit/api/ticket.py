@@ -71,6 +71,7 @@ def ticket(
     from profkit.report.ticketdoc import archive_readme
 
     rows = rows_of(limit, Markdown())
+    result.post()
     report = result.laid_out(full_paths, True, attachment=attachment, explain=explain)
     if not isinstance(report, Ticketed):
         raise TypeError(f"there is no ticket of a {type(result).__name__}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import shlex
 import subprocess
 import threading
 import time
@@ -33,7 +34,34 @@ class CommandNotFoundError(ProfkitError):
 
     def __init__(self, command: str, error: OSError) -> None:
         self.exit_code = 127 if isinstance(error, FileNotFoundError) else 126
-        super().__init__(f"{command}: {error.strerror or error}")
+        meant = _meant(command)
+        super().__init__(f"{command}: {error.strerror or error}" + (f" ({meant})" if meant else ""))
+
+
+def _meant(command: str) -> str:
+    """Say what to type instead of a command that cannot be started; empty where that is not known."""
+    import difflib  # only here: a capture that starts its target pays for neither
+    import shutil
+
+    program = {".py": "python", ".sh": "bash"}.get(os.path.splitext(command)[1])
+    if os.path.isfile(command):
+        if program is not None:
+            return f"it is a script: profkit capture -- {program} {shlex.quote(command)}"
+        if os.access(command, os.X_OK) and not os.path.dirname(command):
+            return f"it is here, and not on PATH: profkit capture -- ./{shlex.quote(command)}"
+        return ""
+    words = command.split()
+    if len(words) > 1 and shutil.which(words[0]):
+        return f"without quotes around the whole: profkit capture -- {command}"
+    if os.path.dirname(command):
+        return ""
+    there: set[str] = set()
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        with contextlib.suppress(OSError):
+            there.update(os.listdir(folder))
+    found = difflib.get_close_matches(command, sorted(there), 5, 0.75)
+    near = [name for name in found if shutil.which(name)][:2]
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 class Target:

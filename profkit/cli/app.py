@@ -11,6 +11,7 @@ with typer 0.29 takes 69 ms, and 143 once a command has a value to convert, whic
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from click.shell_completion import CompletionItem
 
 from profkit import __version__
 from profkit.cli.completion import install_completion, show_completion
+from profkit.cli.examples import epilog
+from profkit.errors import UsageError
 
 __all__ = ["COMMANDS", "CONTEXT", "Entry", "LazyGroup", "app"]
 
@@ -90,7 +93,18 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         command: click.Command = getattr(import_module(entry.module), entry.function)
+        command.epilog = epilog(cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is meant; of a name that there is not, say which is near."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, 2)
+            meant = f"did you mean {' or '.join(near)}?" if near else "profkit --help lists them"
+            raise UsageError(f"{args[0]}: no such command; {meant}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the registry, importing none of them."""
@@ -114,7 +128,15 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(130) from None
 
 
-@click.group(cls=LazyGroup, context_settings=CONTEXT, no_args_is_help=True)
+#: What a user does first.
+_FIRST = """\b
+Examples:
+  profkit capture -o fast.prof -- python train.py
+  profkit capture -o slow.prof -- python train.py --workers 8
+  profkit diff fast.prof slow.prof                why the second is slower"""
+
+
+@click.group(cls=LazyGroup, context_settings=CONTEXT, no_args_is_help=True, epilog=_FIRST)
 @click.version_option(__version__, message="profkit %(version)s", help="Print the version.")
 @show_completion
 @install_completion

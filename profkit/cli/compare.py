@@ -9,6 +9,7 @@ import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import many_runs_options
+from profkit.cli.progress import Progress
 
 __all__ = ["compare"]
 
@@ -48,6 +49,7 @@ def compare(
     from profkit.cli.destination import destination
 
     goal = destination(format, output, limit=limit, ticket=False, open_report=False)
-    result = read_compared(runs, by=group_by, against=against)
+    with Progress("reading the runs"):
+        result = read_compared(runs, by=group_by, against=against)
     goal.keep(result.inputs())
     goal.write(result, limit=limit, full_paths=full_paths, explain=False)

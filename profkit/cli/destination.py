@@ -17,6 +17,7 @@ from profkit.api.files import keep_inputs, write_file
 from profkit.api.reported import rows_of
 from profkit.cli import say
 from profkit.cli.output import console, emit, show_page
+from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 from profkit.report.renderers import Html, Markdown, Renderer, Terminal, renderer_for, renderer_named
 
@@ -70,14 +71,16 @@ class Destination:
     def write(self, result: Reported, *, limit: int | None, full_paths: bool, explain: bool) -> None:
         """Write the report, open it, and write the archive, as far as they are asked for."""
         if self.archive is None:
-            text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)
+            with Progress("writing the report"):
+                text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)
             emit(text, self.output)
             if self.opened and self.output is not None:
                 show_page(self.output)
             return
         from profkit.api.ticket import ticket
 
-        made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
+        with Progress("writing the ticket"):
+            made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
         emit(made.markdown, self.output)
         write_file((made.archive,), self.archive)
         _say_archive(self.archive, made.runs, len(made.archive))

@@ -11,6 +11,7 @@ import profkit
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import percent, report_options
+from profkit.cli.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,17 +90,18 @@ def diff(
     if github:
         _check_github(goal)
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
-    result = profkit.diff(
-        baseline,
-        candidate,
-        by=by,
-        process=process,
-        iteration=iteration,
-        load=load,
-        compute=compute,
-        batch_size=batch_size,
-        calls=goal.drawn,
-    )
+    with Progress("comparing"):
+        result = profkit.diff(
+            baseline,
+            candidate,
+            by=by,
+            process=process,
+            iteration=iteration,
+            load=load,
+            compute=compute,
+            batch_size=batch_size,
+            calls=goal.drawn,
+        )
     goal.write(result, limit=limit, full_paths=full_paths, explain=explain)
     failed = _failed(result, causes, least)
     if github:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
+from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 
 __all__ = ["doctor"]
@@ -57,11 +59,6 @@ def doctor(
     """Say what would oversubscribe this machine.
 
     It answers for the libraries of a Python, for a plan, or for a command, which is run for a few seconds.
-
-    \b
-    profkit doctor                               libraries of the active Python
-    profkit doctor --ranks 8 --workers 4         a plan
-    profkit doctor -- python train.py            what a command really starts
     """
     from profkit.cli.destination import destination
 
@@ -75,10 +72,13 @@ def doctor(
     from profkit.api.doctor import doctor as examine
     from profkit.study.trials import Interrupted
 
+    # Not beside a command, which writes to the terminal itself.
+    shown = contextlib.nullcontext() if command else Progress("looking")
     try:
-        found = examine(
-            command, python=python, ranks=ranks, workers=workers, threads=threads, seconds=seconds
-        )
+        with shown:
+            found = examine(
+                command, python=python, ranks=ranks, workers=workers, threads=threads, seconds=seconds
+            )
     except Interrupted:
         raise click.exceptions.Exit(130) from None
     goal.write(found, limit=None, full_paths=full_paths, explain=False)

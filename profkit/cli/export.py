@@ -36,7 +36,7 @@ _TARGETS = ("perfetto", "chrome", "speedscope", "pstats")
 @process_option
 @full_paths_option
 def export(run: Path, to: str, output: Path | None, process: str | None, full_paths: bool) -> None:
-    """Write a run for Perfetto, chrome://tracing, speedscope or viewers of cProfile.
+    """Write a run for Perfetto, chrome://tracing or speedscope.
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
     """
@@ -57,7 +57,7 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
         keep_inputs((loaded.path,), output)
         selected = replace(loaded, processes=select_processes(loaded, process))
         if not full_paths:
-            selected = masker([loaded]).run(selected)
+            selected = masker([loaded], posted=True).run(selected)
         if to == "pstats":
             emit_chunks((write_pstats(select_profile(selected)[0]),), output)
             return

@@ -28,6 +28,5 @@ def extract(run: Path, output: Path, process: str | None) -> None:
 
     with Progress("extracting"):
         loaded = load_run(run)
-        keep_inputs((loaded.path,), output)
-        data = write_pstats(chosen_profile(loaded, process))
-    write_file((data,), output)
+    keep_inputs((loaded.path,), output)
+    write_file((write_pstats(chosen_profile(loaded, process)),), output)

@@ -9,6 +9,7 @@ import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import many_runs_options, percent
+from profkit.cli.progress import Progress
 
 __all__ = ["history"]
 
@@ -49,6 +50,7 @@ def history(
 
     goal = destination(format, output, limit=limit, ticket=False, open_report=False)
     least = LEAST_CHANGE if min_change is None else percent(min_change, "min_change")
-    result = read_history_runs(runs, metric=metric, least_change=least, jobs=available_cpus())
+    with Progress("reading the runs"):
+        result = read_history_runs(runs, metric=metric, least_change=least, jobs=available_cpus())
     goal.keep(result.inputs())
     goal.write(result, limit=limit, full_paths=full_paths, explain=False)

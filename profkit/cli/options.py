@@ -18,8 +18,8 @@ __all__ = [
     "format_option",
     "full_paths_option",
     "many_runs_options",
-    "percent",
     "one_process_option",
+    "percent",
     "process_option",
     "report_options",
     "run_argument",
@@ -47,7 +47,17 @@ def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list
     return complete
 
 
-run_argument = click.argument("run", metavar="RUN", type=FILE)
+def _one_run(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> Path:
+    """Return the one run that is named; several come of a pattern without quotes, and of a wrong guess."""
+    if len(value) > 1:
+        name = ctx.info_name
+        raise UsageError(
+            f"{name} takes one run, and {len(value)} were given: name one of them; profkit compare takes several"
+        )
+    return value[0]
+
+
+run_argument = click.argument("run", metavar="RUN", type=FILE, nargs=-1, required=True, callback=_one_run)
 
 
 def _process(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

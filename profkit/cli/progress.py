@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -54,9 +55,10 @@ class Progress(contextlib.AbstractContextManager["Callable[[str], None]"]):
         self._doing = printable(doing)
 
     def _show(self) -> None:
-        wait_s = self._after_s
+        wait_s, begin = self._after_s, time.monotonic()
         while not self._ended.wait(wait_s):
-            line = f"profkit: {self._title}: {self._doing}"[: _columns() - 1]
+            doing = self._doing or f"{time.monotonic() - begin:.0f} s"
+            line = f"profkit: {self._title}: {doing}"[: _columns() - 1]
             with self._writing:
                 self._width = max(self._width, len(line))
                 _write("\r" + line.ljust(self._width))

@@ -9,6 +9,7 @@ import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import study_options
+from profkit.cli.progress import Progress
 
 __all__ = ["ranks"]
 
@@ -37,6 +38,7 @@ def ranks(
     from profkit.study.workers import available_cpus
 
     goal = destination(format, output, limit=limit, ticket=False, open_report=False)
-    result = read_ranks(runs, waits=waits, jobs=available_cpus() if jobs is None else jobs, dask=dask)
+    with Progress("reading the job"):
+        result = read_ranks(runs, waits=waits, jobs=available_cpus() if jobs is None else jobs, dask=dask)
     goal.keep(result.inputs())
     goal.write(result, limit=limit, full_paths=full_paths, explain=False)

@@ -10,6 +10,7 @@ import click
 import profkit
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import report_options, run_argument
+from profkit.cli.progress import Progress
 
 __all__ = ["show"]
 
@@ -46,14 +47,15 @@ def show(
     brief = not full and not explain and limit is None
     goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report, brief=brief)
     goal.keep((str(run),))
-    result = profkit.read(
-        run,
-        by=by,
-        process=process,
-        iteration=iteration,
-        load=load,
-        compute=compute,
-        batch_size=batch_size,
-        calls=goal.drawn,
-    )
+    with Progress("reading"):
+        result = profkit.read(
+            run,
+            by=by,
+            process=process,
+            iteration=iteration,
+            load=load,
+            compute=compute,
+            batch_size=batch_size,
+            calls=goal.drawn,
+        )
     goal.write(result, limit=limit, full_paths=full_paths, explain=explain)

@@ -57,12 +57,7 @@ def sweep(
     quiet: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Run a command with all combinations of settings and show which is fastest.
-
-    \b
-    profkit sweep -p workers=1,2,4 -e OMP_NUM_THREADS=1,2,4 -- python train.py --workers {workers}
-    profkit sweep --dir sweep -o sweep.html          show the study again
-    """
+    """Run a command with all combinations of settings and show which is fastest."""
     from profkit.cli.destination import destination
 
     goal = destination(None, output, limit=None, ticket=False, open_report=False)

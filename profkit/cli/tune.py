@@ -92,12 +92,7 @@ def tune(
     quiet: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Search for the best settings of a command, and confirm them against the default.
-
-    \b
-    profkit tune -p workers=1..16 -e OMP_NUM_THREADS=1..16 -- python train.py --workers {workers}
-    profkit tune -p bs=16..512:log --objective 'output:([0-9.]+) examples/s' --maximise -- python train.py --bs {bs}
-    """
+    """Search for the best settings of a command, and confirm them against the default."""
     from profkit.api.study import Tuned, advice_of, check_objective, confirm
     from profkit.capture.host import cpus_to_use
     from profkit.cli.destination import destination

@@ -45,11 +45,6 @@ def verify(
 ) -> None:
     """Run an advice against the run as it was: predicted, and measured.
 
-    \b
-    profkit verify slow.prof              the first advice of profkit show slow.prof that can be tried
-    profkit verify slow.prof 2            the second one
-    profkit verify fast.prof slow.prof    advice of profkit diff, for slow.prof
-
     The recorded command runs again in its directory, as it was and with the advice in turn, until it is decided.
     """
     from profkit.api.verify import verify as tried

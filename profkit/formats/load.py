@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from profkit.errors import FormatError
 from profkit.formats.baselines import named_baseline
-from profkit.formats.pstats_file import read_pstats
+from profkit.formats.pstats_file import like_it, read_pstats
 from profkit.model import (
     Host,
     Job,
@@ -28,7 +28,7 @@ from profkit.model import (
     Sampler,
     Thread,
 )
-from profkit.model.notices import MOST_RANKS, missing_ranks
+from profkit.model.notices import missing_ranks
 
 __all__ = ["files_of", "join_files", "join_ranks", "load_run", "load_side", "rank_groups", "ranks_joined"]
 
@@ -164,7 +164,7 @@ def files_of(spec: StrPath) -> tuple[list[str], bool]:
     if not os.path.lexists(text) and glob.has_magic(text):
         found = sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
         if not found:
-            raise FormatError(text, "matches no file", "check the pattern")
+            raise FormatError(text, "matches no file", like_it(text) or "check the pattern")
         return found, True
     return [text], False
 

@@ -14,6 +14,8 @@ import os
 import shlex
 import stat
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +30,7 @@ from profkit.formats.run_columns import names_of, spend_names, text_sizes
 from profkit.model import Edges, Notice, Profile, ProfileError
 from profkit.model.versions import python_of_paths
 
-__all__ = ["PstatsFile", "parse_pstats", "read_padded", "read_pstats"]
+__all__ = ["PstatsFile", "like_it", "parse_pstats", "read_padded", "read_pstats"]
 
 _NOT_A_PROFILE = "give a file that cProfile, pstats or profkit wrote"
 _CAPTURE_AGAIN = "copy it again, or profile again"
@@ -65,15 +67,35 @@ class PstatsFile:
     warnings: tuple[Notice, ...] = ()
 
 
+#: Entries of a directory among which a name is looked for, and of those that are listed.
+_MOST_ENTRIES, _MOST_LIKE = 10_000, 5
+
+
 def _where_it_is(path: str | os.PathLike[str]) -> str:
     """Say where what a capture has recorded is, if it did not come to write this file."""
     folder, name = os.path.split(os.fspath(path))
     left = glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.spool-*", "launch.json"))
     if not left:
-        return "check the path"
+        return like_it(path) or "check the path"
     spool = shlex.quote(os.path.dirname(max(left, key=os.path.getmtime)))
     command = f"profkit merge {spool} -o {shlex.quote(str(path))}"
     return f"a capture to it still runs, or ended without writing it; then run {command}"
+
+
+def like_it(path: str | os.PathLike[str]) -> str:
+    """Say which files are called nearly like one that is not there; empty where none is."""
+    folder, name = os.path.split(os.fspath(path))
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            there = [entry.name for entry in islice(entries, _MOST_ENTRIES)]
+    except OSError:
+        return f"there is no directory {folder}" if folder and not os.path.exists(folder) else ""
+    if glob.has_magic(name):
+        there = sorted(entry for entry in there if entry.endswith(".prof") and not entry.startswith("."))
+        more = ", …" if len(there) > _MOST_LIKE else ""
+        return f"there are {', '.join(there[:_MOST_LIKE])}{more}" if there else ""
+    near = get_close_matches(name, there, 2)
+    return f"did you mean {' or '.join(os.path.join(folder, entry) for entry in near)}?" if near else ""
 
 
 def read_padded(path: str | os.PathLike[str]) -> Bytes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from profkit.report import units
 from profkit.report.document import Bullets, Column, Document, HeatCell, HeatMap, Row, Section, Table
+from profkit.report.jsonvalues import next_command
 from profkit.report.notices import notice_objects, notice_text
 from profkit.report.text import clean
 from profkit.report.wording import BUCKET_TITLES
@@ -84,7 +85,7 @@ def _row_json(study: Comparisons, row: Compared) -> dict[str, object]:
         "kind": row.kind or None,
         "confidence": row.confidence,
         "fastest": row.fastest,
-        "next_commands": [] if reference else [_command(study, row)],
+        "next_commands": [] if reference else [next_command(_words(study, row), "why it took another time")],
     }
 
 
@@ -93,7 +94,11 @@ def _number(value: float) -> float | None:
 
 
 def _command(study: Comparisons, row: Compared) -> str:
-    return shlex.join(["profkit", "diff", study.rows[study.reference].named, row.named])
+    return shlex.join(_words(study, row))
+
+
+def _words(study: Comparisons, row: Compared) -> list[str]:
+    return ["profkit", "diff", study.rows[study.reference].named, row.named]
 
 
 def _interval(low: float, high: float, text: str) -> str:

@@ -33,6 +33,8 @@ class Kind(enum.Enum):
     HOST = enum.auto()
     #: A user of a machine.
     USER = enum.auto()
+    #: Another program of the machine, or its container, job or unit: shown here, and not in what is posted.
+    PROGRAM = enum.auto()
     #: The words of a command line.
     COMMAND = enum.auto()
     #: Environment variables by name, or ``NAME=value``.
@@ -88,9 +90,9 @@ _RUN: Mapping[str, Kind] = {
     "Thread.name": Kind.NAME,
     "RangeCalls.strings": Kind.NAME,
     "Ranges.strings": Kind.NAME,
-    "Neighbour.name": Kind.NAME,
+    "Neighbour.name": Kind.PROGRAM,
     "Neighbour.user": Kind.USER,
-    "Neighbour.group": Kind.NAME,
+    "Neighbour.group": Kind.PROGRAM,
     "Host.name": Kind.HOST,
     "Host.system": Kind.NAME,
     "Host.cpu_model": Kind.NAME,

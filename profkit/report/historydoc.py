@@ -19,6 +19,7 @@ from profkit.report.document import (
     TrendLine,
     TrendMark,
 )
+from profkit.report.jsonvalues import next_command
 from profkit.report.notices import notice_objects, notice_text
 from profkit.report.text import clean
 from profkit.report.wording import BUCKET_TITLES
@@ -105,12 +106,16 @@ def _change_json(study: History, change: Change) -> dict[str, object]:
         "cause": change.cause,
         "kind": change.kind or None,
         "confidence": change.confidence,
-        "next_commands": [_command(change)],
+        "next_commands": [next_command(_words(change), "what changed there")],
     }
 
 
 def _command(change: Change) -> str:
-    return shlex.join(["profkit", "diff", change.before_file, change.after_file])
+    return shlex.join(_words(change))
+
+
+def _words(change: Change) -> list[str]:
+    return ["profkit", "diff", change.before_file, change.after_file]
 
 
 def _trend(study: History) -> Trend:

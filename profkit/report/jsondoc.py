@@ -19,14 +19,24 @@ from profkit.measure.range_stats import range_rows
 from profkit.measure.range_waiting import waiting_of
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
 from profkit.model import Host, Manifest, Notice, Process, Run, Thread
+from profkit.report.document import VerdictBlock
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object, model_object
-from profkit.report.jsonvalues import json_number, json_text, json_texts
+from profkit.report.jsonvalues import json_number, json_text, json_texts, next_command
 from profkit.report.machine import machine_object
 from profkit.report.notices import notice_object, notice_objects
 from profkit.report.range_sections import change_objects, range_objects
-from profkit.report.wording import advice_text, evidence_texts, moved_text, summary_of
+from profkit.report.wording import (
+    advice_command,
+    advice_text,
+    bucket_title,
+    comparison_block,
+    evidence_texts,
+    moved_text,
+    summary_of,
+    verdict_block,
+)
 from profkit.verdict.account import Account
 from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
 
@@ -88,8 +98,9 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
             "score": json_number(diff.comparability.score),
             "warnings": notice_objects(diff.comparability.warnings),
         },
-        "verdict": _verdict(diff.verdict),
+        "verdict": _verdict(diff.verdict, comparison_block(diff)),
         "account": _account(diff.account),
+        "next_commands": _next_commands(diff.verdict.advice),
         **({"checks": _checks(diff.verdict.checks)} if explain else {}),
         "ranking": {
             "by": diff.ranking.by,
@@ -146,13 +157,14 @@ def _side(side: SideSummary) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict, *, alone: bool = False) -> dict[str, Any]:
+def _verdict(verdict: Verdict, block: VerdictBlock, *, alone: bool = False) -> dict[str, Any]:
     return {
         "cause": verdict.cause,
         "kind": verdict.kind,
         "rule": verdict.rule,
         "subject": json_text(verdict.subject),
         "confidence": None if verdict.confidence is None else json_number(verdict.confidence),
+        "headline": json_text(block.headline),
         "summary": json_text(summary_of(verdict, alone=alone)),
         "numbers": _values(verdict.numbers),
         "evidence": [_evidence(item) for item in verdict.evidence],
@@ -229,6 +241,12 @@ def _advice(item: Advice) -> dict[str, Any]:
     }
 
 
+def _next_commands(advice: Sequence[Advice]) -> list[dict[str, Any]]:
+    """What to run next: the advice that is a command, in the order of the report."""
+    commands = [(*advice_command(item), item.env) for item in advice]
+    return [next_command(argv, why, env) for argv, why, env in commands if argv]
+
+
 def _account(account: Account) -> dict[str, Any]:
     return {
         "baseline_s": json_number(account.baseline_s),
@@ -239,6 +257,7 @@ def _account(account: Account) -> dict[str, Any]:
         "buckets": [
             {
                 "name": bucket.name,
+                "title": bucket_title(bucket, account),
                 "seconds": json_number(bucket.seconds),
                 "interval": _interval(bucket.low, bucket.high),
                 "share": json_number(bucket.share),
@@ -327,8 +346,11 @@ def show_object(
         "schema": SHOW_SCHEMA,
         "file": json_text(run.path),
         "manifest": None if run.manifest is None else _manifest(run.manifest),
-        "verdict": None if verdict is None else _verdict(verdict, alone=True),
+        "verdict": None
+        if verdict is None
+        else _verdict(verdict, verdict_block(verdict, alone=True), alone=True),
         "account": None if judged is None else _account(judged.account),
+        "next_commands": _next_commands(() if verdict is None else verdict.advice),
         **({"checks": _checks(judged.checks)} if explain and judged is not None else {}),
         "processes_total": len(run.processes),
         "processes": [

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-__all__ = ["json_number", "json_text", "json_texts"]
+__all__ = ["json_number", "json_text", "json_texts", "next_command"]
 
 
 def json_number(value: float | None) -> float | None:
@@ -24,3 +25,9 @@ def json_text(value: str) -> str:
 def json_texts(values: Iterable[str]) -> list[str]:
     """Spell each as `json_text` does."""
     return [json_text(value) for value in values]
+
+
+def next_command(argv: Sequence[str], why: str, env: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return an entry of ``next_commands``: the words of a command, its variables, and what it is for."""
+    variables = {json_text(name): json_text(value) for name, value in (env or {}).items()}
+    return {"argv": json_texts(argv), "env": variables, "why": json_text(why)}

@@ -149,6 +149,8 @@ class Masker(TextMask):
                 found[name] = self.formed(item, FORMS["git.revision"])
             elif (owner, key) == ("Evidence", "variable") and isinstance(item, str):
                 found[name] = self._string(item, "Pool", "variable")
+            elif owner == "Evidence" and isinstance(item, str) and key.partition("-")[0] in ("name", "group"):
+                found[name] = self._string(item, "Neighbour", key.partition("-")[0])
             else:
                 # What a mapping of a file holds is not declared by its key's form.
                 found[name] = convert(item, owner, field if kind is Kind.NAME else f"{field}[]")
@@ -296,6 +298,7 @@ class Masker(TextMask):
         Kind.PLACE: TextMask.place,
         Kind.HOST: TextMask.host,
         Kind.USER: TextMask.user,
+        Kind.PROGRAM: TextMask.program,
         Kind.MESSAGE: TextMask.message,
         Kind.VERSION: TextMask.version,
     }

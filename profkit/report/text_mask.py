@@ -102,10 +102,13 @@ class TextMask:
         in every text.
     owner
         The same of the machine that makes the report.
+    posted
+        Whether it is made to be posted: it then names no other program of the machine.
     """
 
-    def __init__(self, runs: Iterable[Run] = (), owner: Owner | None = None) -> None:
+    def __init__(self, runs: Iterable[Run] = (), owner: Owner | None = None, *, posted: bool = False) -> None:
         owner = owner or Owner()
+        self._posted = posted
         self._placeholders = Placeholders()
         self._private = PrivateTexts(self._placeholders.secret)
         self._hosts: dict[str, str] = {}
@@ -508,6 +511,12 @@ class TextMask:
         if name.lower() in _NOBODY or name == HOME or PLACEHOLDER.fullmatch(name):
             return name
         return self._placeholders.of("user", name)
+
+    def program(self, name: str) -> str:
+        """Name another program of the machine: in what is posted, only where everybody's is called so."""
+        if not self._posted or is_known(name) or PLACEHOLDER.fullmatch(name):
+            return self.name(name)
+        return self._placeholders.of("name", name, len(name)) if name else name
 
     def version(self, text: str) -> str:
         """Mask where a distribution was installed from, and what only its builder knows of its version."""

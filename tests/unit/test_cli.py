@@ -11,6 +11,8 @@ import os
 import pstats
 import pty
 import re
+import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -20,18 +22,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import jsonschema
 import pytest
 
 from profkit import __version__
 from profkit.cli import main
-from profkit.cli.app import COMMANDS
+from profkit.cli.app import COMMANDS, app
 from profkit.cli.destination import destination
+from profkit.cli.examples import EXAMPLES
 from profkit.errors import UsageError
-from profkit.formats import write_run
+from profkit.formats import join_ranks, write_run
 from profkit.model import Process, Run, Thread
 from profkit.verdict.types import CAUSES
 from tests import report_builders as build
+from tests.rank_files import Did, rank_run
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -90,6 +95,126 @@ def one_line(outcome: Outcome) -> str:
     assert outcome.err.count("\n") == 1
     assert outcome.err.endswith("\n")
     return outcome.err
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the files that the examples of help name: runs of samples, a script, one job."""
+    there = tmp_path_factory.mktemp("workshop")
+    clean, slow = SAMPLES / "clean-1.prof", SAMPLES / "oversubscribed.prof"
+    (there / "runs").mkdir()
+    for name, sample in (
+        *((name, clean) for name in ("run", "fast", "fast-1", "fast-2", "1", "runs/a", "runs/b")),
+        *((name, slow) for name in ("slow", "slow-1", "2", "4")),
+    ):
+        shutil.copy(sample, there / f"{name}.prof")
+    ranks = [rank_run(rank, {"load": Did(100, 1.0), "step": Did(100, 2.0)}) for rank in range(2)]
+    write_run(there / "job.prof", join_ranks(ranks))
+    for rank, run_ in enumerate(ranks):
+        write_run(there / f"node-rank{rank}.prof", run_)
+    (there / "train.py").write_text("print(sum(range(100000)))\n")
+    return there
+
+
+#: Examples that only read files, or start what every machine has.
+_RUNS = ("show", "diff", "compare", "history", "ranks", "baseline", "extract", "export", "merge", "doctor")
+#: Of those, what needs more than the files: a killed capture, runs of two sizes, a plan for other machines.
+_NOT_RUN = (".spool-",)
+
+
+def test_every_command_has_examples_that_it_understands(cli: Cli) -> None:
+    assert EXAMPLES.keys() == COMMANDS.keys()
+    for name, examples in EXAMPLES.items():
+        shown = cli(name, "--help")
+        assert shown.code == 0
+        for text, remark in examples:
+            assert text in shown.out, name
+            assert remark in shown.out, name
+            words = shlex.split(text)
+            assert words[0] == "profkit"
+            assert name in text
+            command = app.get_command(click.Context(app), words[1])
+            assert command is not None
+            with command.make_context(words[1], words[2:]) as context:  # raises what a shell would show
+                if isinstance(command, click.Group):
+                    below = command.get_command(context, words[2])
+                    assert below is not None, text
+                    below.make_context(words[2], words[3:])
+                else:
+                    assert not context.args, text
+        assert max(map(len, shown.out.splitlines())) <= 100, name
+
+
+@pytest.mark.parametrize(
+    "text", [text for name in _RUNS for text, _ in EXAMPLES[name] if not any(no in text for no in _NOT_RUN)]
+)
+def test_an_example_runs(text: str, workshop: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workshop)
+    monkeypatch.setenv("PROFKIT_BASELINES", str(workshop / "baselines"))
+    if text.startswith(("profkit baseline use", "profkit diff baseline:")):
+        cli("baseline", "save", "main", "fast.prof")
+        cli("baseline", "use", "main")
+    words = []
+    for word in shlex.split(text)[1:]:
+        quoted = f"'{word}'" in text
+        words += [word] if quoted or "*" not in word else sorted(str(path) for path in Path().glob(word))
+    done = cli(*words)
+    assert done.code == 0, done.err
+    for at, word in enumerate(words):
+        if word == "-o":
+            assert Path(words[at + 1]).stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["shwo", "x"], "shwo: no such command; did you mean show?"),
+        (["captur", "--", "x"], "did you mean capture?"),
+        (["xyzzy"], "profkit --help lists them"),
+        (["show", "slwo.prof"], "slwo.prof: there is no such file (did you mean slow"),
+        (["show", "nosuch-*.prof"], "there is no such file (there are 1.prof, 2.prof, 4.prof, "),
+        (["diff", "nosuch-*.prof", "slow.prof"], "matches no file (there are 1.prof, 2.prof,"),
+        (["show", "nowhere/a.prof"], "there is no directory nowhere"),
+        (["show", "fast-1.prof", "fast-2.prof"], "show takes one run, and 2 were given"),
+        (
+            ["export", "--to", "pstats", "1.prof", "2.prof", "4.prof"],
+            "export takes one run, and 3 were given",
+        ),
+    ],
+)
+def test_a_wrong_name_is_answered_by_the_one_that_is_near(
+    arguments: list[str], said: str, workshop: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workshop)
+    assert said in one_line(cli(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("train.py", "it is a script: profkit capture -- python train.py"),
+        ("python3 train.py", "without quotes around the whole: profkit capture -- python3 train.py"),
+        ("runme", "it is here, and not on PATH: profkit capture -- ./runme"),
+        ("pyhton3", "did you mean python3"),
+    ],
+)
+def test_a_command_that_is_none_is_answered_by_what_to_type(command: str, said: str, tmp_path: Path) -> None:
+    for name in ("train.py", "runme"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "runme").chmod(0o755)
+    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", start, "capture", "--", command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 127
+    (line,) = done.stderr.splitlines()
+    assert said in line
+    assert {path.name for path in tmp_path.iterdir()} == {"train.py", "runme"}
 
 
 def test_version_and_help(cli: Cli) -> None:
@@ -380,6 +505,45 @@ for number in (1, 2):
     assert process.returncode == 0
     assert screen(text) == ["profkit: note 1", "profkit: note 2", ""]
     assert ("packing" in text) == terminal
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("show run.prof -o out.html", ("reading", "writing the report")),
+        ("show run.prof --ticket -o out.md", ("writing the ticket",)),
+        ("diff fast.prof slow.prof", ("comparing",)),
+        ("compare fast.prof slow.prof", ("reading the runs",)),
+        ("history runs", ("reading the runs",)),
+        ("ranks job.prof --jobs 1", ("reading the job",)),
+        ("scaling job.prof 1.prof --jobs 1", ("reading the runs",)),
+        ("merge node-rank0.prof node-rank1.prof -o out.prof", ("merging",)),
+        ("extract run.prof -o out.prof", ("extracting",)),
+        ("export run.prof --to pstats -o out.prof", ("exporting",)),
+        ("doctor --ranks 2", ("looking",)),
+    ],
+)
+def test_a_reader_says_on_a_terminal_what_it_does(text: str, said: tuple[str, ...], workshop: Path) -> None:
+    """What takes a second; here the second is over at once."""
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main, progress\n"
+        "progress.Progress.__init__.__defaults__ = (0.0,)\nmain(sys.argv[1:])"
+    )
+    reading, writing = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *text.split()], cwd=workshop, stdout=subprocess.DEVNULL, stderr=writing
+    )
+    os.close(writing)
+    shown = ""
+    with contextlib.suppress(OSError):  # at the end of a terminal
+        while chunk := os.read(reading, 4096):
+            shown += chunk.decode()
+    os.close(reading)
+    assert process.wait(timeout=60) == 0, shown
+    for title in said:
+        assert f"profkit: {title}: " in shown
+    # It is gone when the command has ended.
+    assert not any(line.startswith(f"profkit: {title}: ") for line in screen(shown) for title in said)
 
 
 def test_capture_ends_as_the_target_ended(tmp_path: Path) -> None:

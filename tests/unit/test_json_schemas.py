@@ -7,16 +7,23 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 
-from profkit.formats.load import load_run, load_side
+from profkit.cli import main
+from profkit.cli.app import COMMANDS, app
+from profkit.formats import write_run
+from profkit.formats.load import join_ranks, load_run, load_side
+from profkit.report.diffdoc import diff_document
+from profkit.report.document import VerdictBlock, Waterfall
 from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_json, show_json
 from profkit.verdict.account import BUCKETS, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.comparison import diff
 from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import UNITS
+from tests.rank_files import Did, rank_run
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schema"
@@ -96,16 +103,115 @@ def objects(value: Any, path: tuple[str, ...] = ()) -> Any:
             yield from objects(item, (*path, key))
 
 
-@pytest.mark.parametrize("name", ["diff-1.json", "show-1.json", "diff-2.json", "show-2.json"])
+@pytest.mark.parametrize(
+    "name", ["diff-1.json", "show-1.json", "diff-2.json", "show-2.json", "compare-1.json", "history-1.json"]
+)
 def test_a_schema_allows_no_field_that_it_does_not_describe(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
     found = list(objects(schema(name)))
-    assert len(found) > 10
+    assert len(found) >= 4
     for path, value in found:
         assert value["additionalProperties"] is False, path
         optional = value["properties"].keys() - set(value["required"])
         # Only --explain adds a field.
         assert optional <= ({"checks"} if path == () else set()), path
+
+
+#: What each command with ``--format`` is tried with; runs of a job are in ``{job}``.
+CALLS: dict[str, tuple[str, ...]] = {
+    "show": ("{samples}/oversubscribed.prof", "--explain"),
+    "diff": ("{samples}/clean-1.prof", "{samples}/oversubscribed.prof", "--explain"),
+    "compare": ("{samples}/clean-1.prof", "{samples}/clean-2.prof", "{samples}/oversubscribed.prof"),
+    "history": ("{samples}",),
+    "ranks": ("{job}",),
+    "scaling": ("{job}", "{samples}/clean-1.prof"),
+    "doctor": ("--ranks", "2"),
+}
+#: It runs programs: its output is validated where it is tested.
+ELSEWHERE = {"verify"}
+
+
+def command(name: str) -> click.Command:
+    found = app.get_command(click.Context(app), name)
+    assert found is not None
+    return found
+
+
+def test_every_command_with_a_format_is_tried() -> None:
+    asked = {name for name in COMMANDS if any(p.name == "format" for p in command(name).params)}
+    assert asked == CALLS.keys() | ELSEWHERE
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_a_command_prints_follows_its_schema(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"samples": str(SAMPLES / "train_mlp"), "job": str(tmp_path / "job.prof")}
+    if "{job}" in " ".join(CALLS[name]):
+        did = {"load": Did(100, 1.0), "step": Did(100, 2.0)}
+        write_run(places["job"], join_ranks([rank_run(rank, did, size=2) for rank in range(2)]))
+    with pytest.raises(SystemExit) as ended:
+        main([name, *(word.format(**places) for word in CALLS[name]), "--format", "json"])
+    assert ended.value.code == 0
+    value = json.loads(capsys.readouterr().out)
+    written = value["schema"].removeprefix("profkit.").replace("/", "-")
+    assert written.rpartition("-")[0] == name
+    found = schema(f"{written}.json")
+    jsonschema.Draft202012Validator.check_schema(found)
+    jsonschema.Draft202012Validator(found).validate(value)
+
+
+def test_next_commands_are_words_and_say_why() -> None:
+    value = compared("train_mlp/clean-1", "train_mlp/oversubscribed")
+    (first, *_) = value["next_commands"]
+    assert first["argv"][:5] == ["profkit", "capture", "-o", "limited.prof", "--"]
+    assert first["argv"][5:] == value["verdict"]["advice"][0]["argv"]
+    assert first["env"] == value["verdict"]["advice"][0]["env"] == {"OPENBLAS_NUM_THREADS": "1"}
+    assert first["why"] in value["verdict"]["advice"][0]["text"]
+    clean = json.loads(show_json(load_run(SAMPLES / "train_mlp" / "clean-1.prof"), limit=5))
+    assert clean["next_commands"] == []
+
+
+def test_a_bucket_has_the_title_that_reports_print() -> None:
+    sides = [load_side(str(SAMPLES / "train_mlp" / f"{name}.prof")) for name in ("clean-1", "oversubscribed")]
+    found = diff(*sides)
+    titles = {bucket["title"] for bucket in json.loads(diff_json(found, 5))["account"]["buckets"]}
+    (section,) = (section for section in diff_document(found).sections if section.role == "account")
+    (block,) = section.blocks
+    assert isinstance(block, Waterfall)
+    assert {step.title for step in block.steps} <= titles
+    (headline,) = (
+        block.headline for block in diff_document(found).sections[0].blocks if isinstance(block, VerdictBlock)
+    )
+    assert json.loads(diff_json(found, 5))["verdict"]["headline"] == headline
+
+
+#: Names that say their unit by themselves.
+SAYING = ("_s", "_cores", "_cpus", "share", "_ratio", "_bytes")
+
+
+def without_unit(value: Any, name: str = "") -> Any:
+    """The fields of a schema that hold a number whose unit neither its name nor the schema says."""
+    if isinstance(value, dict):
+        kinds = value.get("type", ())
+        is_number = "number" in ([kinds] if isinstance(kinds, str) else kinds)
+        if is_number and not name.endswith(SAYING) and "unit" not in value:
+            yield name
+        for key, item in value.items():
+            if key in ("properties", "$defs"):
+                for field, about in item.items():
+                    yield from without_unit(about, field)
+            else:
+                yield from without_unit(item, name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from without_unit(item, name)
+
+
+@pytest.mark.parametrize("name", ["diff-2.json", "show-2.json", "compare-1.json", "history-1.json"])
+def test_every_number_has_a_unit(name: str) -> None:
+    assert list(without_unit(schema(name))) == []
+    assert list(without_unit({"properties": {"wait": {"type": ["number", "null"]}}})) == ["wait"]
 
 
 def test_a_forgotten_field_and_formatted_evidence_are_refused() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -20,7 +22,6 @@ from profkit.formats import load_run, load_side, write_run
 from profkit.measure import iterations, range_stats
 from profkit.model import (
     Host,
-    Machine,
     Manifest,
     Neighbour,
     Neighbours,
@@ -303,6 +304,48 @@ def test_paths_are_named_by_their_root(planted: tuple[Path, Path], tmp_path: Pat
     assert files["decode"] == "<stdlib>/json/decoder.py"
     assert re.fullmatch(r"/scratch/~/<dir( \w)?>/tools\.py", files["helper"])
     assert re.fullmatch(r"<project>/\*\*\*(-\w)?/model\.py", files["forward"])
+
+
+def test_other_programs_are_named_on_the_terminal_and_not_in_a_ticket(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the sentence, in the table, and in the attached run; a program that everybody has keeps its name."""
+    listed = (
+        Neighbour("zebedee-nightly", 1.0, 812, user="carol", group="orca-batch"),
+        Neighbour("python3", 0.4, 813),
+    )
+    paths = []
+    for name in ("clean-1", "external-load"):
+        run = load_run(SAMPLES / "tokenize_corpus" / f"{name}.prof")
+        assert run.machine is not None
+        machine = replace(run.machine, neighbours=Neighbours(2.0, listed, 1.5, True))
+        paths.append(str(tmp_path / f"{name}.prof"))
+        write_run(paths[-1], replace(run, machine=machine))
+
+    def printed(*options: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["diff", *paths, *options])
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    full = printed("--full")
+    assert "zebedee-nightly" in full
+    assert "orca-batch" in full
+    assert "carol" not in full
+    printed("--ticket", "-o", str(tmp_path / "t.md"))
+    pasted = (tmp_path / "t.md").read_text(encoding="utf-8")
+    assert "python3" in spelled(pasted)
+    assert "<name 15>" in spelled(pasted)
+    with zipfile.ZipFile(tmp_path / "t.zip") as packed:
+        members = {name: packed.read(name) for name in packed.namelist()}
+    for name, data in list(members.items()):
+        if name.endswith(".prof"):
+            with zipfile.ZipFile(io.BytesIO(data)) as run_file:
+                members |= {f"{name}/{inner}": run_file.read(inner) for inner in run_file.namelist()}
+    for name, data in {"t.md": pasted.encode(), **members}.items():
+        for private in (b"zebedee", b"orca-batch", b"carol"):
+            assert private not in data, name
+    assert any(b"<name 15>" in data for name, data in members.items() if name.endswith("manifest.json"))
 
 
 def test_two_copies_of_a_module_stay_two() -> None:

@@ -6,8 +6,8 @@ The only place where numbers become text for people. Results have identifiers, a
 
 from __future__ import annotations
 
-from profkit.report.wording.accounts import BUCKET_TITLES, waterfall
-from profkit.report.wording.advice import advice_blocks, advice_text
+from profkit.report.wording.accounts import BUCKET_TITLES, bucket_title, waterfall
+from profkit.report.wording.advice import advice_blocks, advice_command, advice_text
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.explain import explain_sections
 from profkit.report.wording.functions import (
@@ -34,7 +34,9 @@ __all__ = [
     "SMALL_SHARE",
     "WAITING_NOTE",
     "advice_blocks",
+    "advice_command",
     "advice_text",
+    "bucket_title",
     "comparison_block",
     "confirmed_verdict",
     "cut_note",

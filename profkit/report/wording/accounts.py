@@ -9,7 +9,7 @@ from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 from profkit.verdict.account import RUN_BUCKETS, Account, Bucket
 
-__all__ = ["BUCKET_TITLES", "waterfall"]
+__all__ = ["BUCKET_TITLES", "bucket_title", "waterfall"]
 
 #: What each bucket is, in a few words.
 BUCKET_TITLES: Mapping[str, str] = {
@@ -33,10 +33,10 @@ SMALL = 0.005
 def waterfall(account: Account) -> Waterfall:
     """Lay out an account; tiny buckets are left out, and the others still add up to within rounding."""
     whole = max(abs(account.added_s), *(abs(b.seconds) for b in account.buckets), 1e-12)
-    alone = tuple(bucket.name for bucket in account.buckets) == RUN_BUCKETS
+    alone = _is_alone(account)
     steps = tuple(
         Step(
-            title=_title(bucket, account, alone),
+            title=bucket_title(bucket, account),
             seconds=bucket.seconds,
             low=bucket.low,
             high=bucket.high,
@@ -55,9 +55,15 @@ def waterfall(account: Account) -> Waterfall:
     )
 
 
-def _title(bucket: Bucket, account: Account, alone: bool) -> str:
+def _is_alone(account: Account) -> bool:
+    """Whether it is of one run."""
+    return tuple(bucket.name for bucket in account.buckets) == RUN_BUCKETS
+
+
+def bucket_title(bucket: Bucket, account: Account) -> str:
+    """Return what reports call a bucket of an account."""
     if bucket.name in account.merged[:1]:
-        return "running or queued" if alone else "cost per call, or queued"
+        return "running or queued" if _is_alone(account) else "cost per call, or queued"
     if bucket.name == "work" and bucket.seconds < 0:
         return "fewer calls"
     return BUCKET_TITLES[bucket.name]

@@ -12,25 +12,24 @@ from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 from profkit.verdict.types import Advice
 
-__all__ = ["ADVICE", "advice_blocks", "advice_text"]
+__all__ = ["ADVICE", "advice_blocks", "advice_command", "advice_text"]
 
 
-#: A command and a remark on it; either may be empty.
-_Line = tuple[str, str]
+#: The words of a command, and a remark on it; either may be empty.
+_Line = tuple[tuple[str, ...], str]
 
 
 def _capture(output: str, remark: str = "") -> Callable[[Advice], _Line]:
     return lambda a: (_command(a, ("profkit", "capture", "-o", output, "--")), remark)
 
 
-def _capture_side(advice: Advice) -> str:
+def _capture_side(advice: Advice) -> tuple[str, ...]:
     return _command(advice, ("profkit", "capture", "-o", f"{advice.subject}.prof", "--"))
 
 
-def _command(advice: Advice, before: Sequence[str] = ()) -> str:
+def _command(advice: Advice, before: Sequence[str] = ()) -> tuple[str, ...]:
     words = advice.argv or ("python", "your_script.py")
-    settings = "".join(f"{name}={shlex.quote(value)} " for name, value in advice.env.items())
-    return f"{settings}{shlex.join((*before, *words, *advice.files))}"
+    return (*before, *words, *advice.files)
 
 
 def _start_fewer(a: Advice) -> str:
@@ -76,43 +75,59 @@ def _more_runs(a: Advice) -> str:
 #: By the kind of advice: a command with a remark, or a remark alone.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": _capture("limited.prof"),
-    "edit-code": lambda a: ("", f"in the program, which sets it itself: {a.subject}{_place(a)}"),
-    "start-fewer": lambda a: ("", _start_fewer(a)),
+    "edit-code": lambda a: ((), f"in the program, which sets it itself: {a.subject}{_place(a)}"),
+    "start-fewer": lambda a: ((), _start_fewer(a)),
     "more-cpus": lambda a: (_capture("more-cpus.prof")(a)[0], _more_cpus(a)),
     "give-cpus": lambda a: (
-        "",
+        (),
         f"its own work fills the {a.numbers['cpus']:g} CPUs that it may use: give it more",
     ),
-    "not-the-code": lambda a: ("", _not_the_code(a)),
-    "list-processes": lambda a: (f"{_command(a)} | head -15", "what else takes CPUs"),
+    "not-the-code": lambda a: ((), _not_the_code(a)),
+    "list-processes": lambda a: (_command(a), "what else takes CPUs"),
     "capture-idle": _capture("quiet.prof", "on an idle or exclusive node"),
     "look-at-quota": lambda a: (_command(a), "raise the quota: this is the limit, and how often it was hit"),
     "within-quota": _capture("within-quota.prof"),
     "capture-side": lambda a: (_capture_side(a), ""),
     "run-to-end": lambda a: (_capture_side(a), "until it ends without an error"),
-    "more-runs": lambda a: ("", _more_runs(a)),
+    "more-runs": lambda a: ((), _more_runs(a)),
     "same-settings": _capture(
         "same-settings.prof",
         "with the variables of the baseline: if the difference goes away, they are its cause",
     ),
-    "compare-inputs": lambda a: ("", "compare runs with equal inputs, epochs and batch sizes"),
+    "compare-inputs": lambda a: ((), "compare runs with equal inputs, epochs and batch sizes"),
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
-    "lscpu": lambda a: (f"{_command(a)} | grep -E 'Model name|MHz'", "on both machines"),
+    "lscpu": lambda a: (_command(a), "on both machines"),
     "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),
     "show-waiting": lambda a: (_command(a), "what it waited in"),
     "verify": lambda a: (_command(a), "runs the first of these that can be tried, against the run as it was"),
-    "more-loaders": lambda a: ("", "more loader workers, or faster loading: CPUs were free"),
+    "more-loaders": lambda a: ((), "more loader workers, or faster loading: CPUs were free"),
 }
+#: What the output of a command is filtered by where a person reads it.
+_FILTERS: Mapping[str, str] = {"list-processes": " | head -15", "lscpu": " | grep -E 'Model name|MHz'"}
 
 
 def advice_text(advice: Advice) -> str:
     """One line of advice, to paste or to read."""
-    command, remark = ADVICE[advice.kind](advice)
+    words = ADVICE[advice.kind](advice)[0]
+    settings = "".join(f"{name}={shlex.quote(value)} " for name, value in advice.env.items())
+    command = f"{settings}{shlex.join(words)}{_FILTERS.get(advice.kind, '')}" if words else ""
+    remarks = _remarks(advice)
+    said = f"# {'; '.join(remarks)}" if remarks else ""
+    return clean("  ".join(part for part in (command, said) if part))
+
+
+def _remarks(advice: Advice) -> list[str]:
+    remark = ADVICE[advice.kind](advice)[1]
     remarks = [remark] if remark else []
     if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0:
         remarks.append(f"should win back up to {units.seconds(advice.predicted_gain_s)}")
-    said = f"# {'; '.join(remarks)}" if remarks else ""
-    return clean("  ".join(part for part in (command, said) if part))
+    return remarks
+
+
+def advice_command(advice: Advice) -> tuple[tuple[str, ...], str]:
+    """Return the words of the command to run, none where the advice is no command, and why."""
+    words = ADVICE[advice.kind](advice)[0]
+    return words, clean("; ".join(_remarks(advice)) or "capture it again like this, and compare")
 
 
 def advice_blocks(advice: Sequence[Advice]) -> tuple[Block, ...]:
