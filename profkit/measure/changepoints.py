@@ -4,7 +4,7 @@ Matteson and James, "A nonparametric approach for multiple change point analysis
 the American Statistical Association 109, 2014, as Daly and others apply it to the times of benchmarks ("The use of
 change point detection to identify software performance regressions in a continuous integration system", ICPE 2020):
 each division is into two parts, and the best one is tested. Nothing is assumed of the noise but that its order does
-not matter. Changes that are too small to matter are dropped afterwards, as by Fleming and others ("Hunter", ICPE 2023).
+not matter. Changes too small to matter are dropped afterwards, as by Fleming and others ("Hunter", ICPE 2023).
 """
 
 from __future__ import annotations
@@ -138,6 +138,8 @@ def change_points(
             found[begin + at] = p_value
             parts += [(begin, begin + at), (begin + at, end)]
     kept = _great_enough(logs, sorted(found), np.log1p(least_change))
+    if not kept:
+        return ()
     edges = [0, *kept, len(logs)]
     medians = [float(np.exp(np.median(logs[a:b]))) for a, b in itertools.pairwise(edges)]
     return tuple(ChangePoint(at, medians[i], medians[i + 1], found[at]) for i, at in enumerate(kept))
