@@ -14,7 +14,7 @@ from profkit.cli import main
 from profkit.errors import FormatError, UsageError
 from profkit.formats.baselines import Store, store_of
 from profkit.formats.runfile import write_run
-from tests.programs import training
+from tests.programs import program, training
 
 
 def command(*words: str) -> int:
@@ -27,7 +27,7 @@ def command(*words: str) -> int:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with runs, and the working directory somewhere in it."""
     for name in ("a", "b", "c"):
-        write_run(tmp_path / f"{name}.prof", training(steps=100 + ord(name)))
+        write_run(tmp_path / f"{name}.prof", program(training(steps=100 + ord(name))))
     (tmp_path / ".git").mkdir()
     (tmp_path / "src").mkdir()
     monkeypatch.chdir(tmp_path / "src")
