@@ -1,9 +1,9 @@
 """How often the gate is wrong beside busy neighbours: ``python -m benchmarks.gate record|score FILE…``.
 
 ``record`` runs a program, the same again, and one that does 5 % more, each in a fresh process and in random order,
-beside processes that take CPUs, and writes what each took. ``score`` gives these runs to the gate in the order in which
-they were made, as if each gate had started when the one before it had ended: what it decides depends on nothing else.
-Nothing here is drawn but the order of the runs.
+beside processes that take CPUs, and writes what each took. ``score`` gives these runs to the gate in the order in
+which they were made, as if each gate had started when the one before it had ended: what it decides depends on nothing
+else. Nothing here is drawn but the order of the runs.
 """
 
 from __future__ import annotations
@@ -92,7 +92,19 @@ def trials(rows: Sequence[dict[str, Any]], baseline: str, candidate: str) -> Ite
 
 def score(files: Sequence[Path]) -> None:
     """Print how often each outcome came, for what is the same and for what is slower."""
-    print("| runs | noise of a pair | others | compared | gates | slower | no slower | undecided | pairs | repeated |")
+    heads = [
+        "runs",
+        "noise of a pair",
+        "others",
+        "compared",
+        "gates",
+        "slower",
+        "no slower",
+        "undecided",
+        "pairs",
+        "repeated",
+    ]
+    print(f"| {' | '.join(heads)} |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for path in files:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -112,8 +124,8 @@ def score(files: Sequence[Path]) -> None:
             counts = Counter(outcome for outcome, _, _ in found)
             n = len(found)
             print(
-                f"| {path.stem}, {len(rows)} | {100 * spread:.1f} % | {others:.1f} CPUs | {candidate} than {baseline} "
-                f"| {n} | {100 * counts['slower'] / n:.1f} % | {100 * counts['no-slower'] / n:.1f} % "
+                f"| {path.stem}, {len(rows)} | {100 * spread:.1f} % | {others:.1f} CPUs "
+                f"| {candidate} than {baseline} | {n} | {100 * counts['slower'] / n:.1f} % | {100 * counts['no-slower'] / n:.1f} % "
                 f"| {100 * counts['undecided'] / n:.1f} % | {sum(pairs for _, pairs, _ in found) / n:.1f} "
                 f"| {sum(repeated for _, _, repeated in found) / n:.1f} |"
             )

@@ -22,9 +22,9 @@ Floats = npt.NDArray[np.float64]
 
 #: Values that either side of a change has at least: fewer may be a machine that was busy for a moment.
 LEAST_RUNS = 4
-#: p-value up to which a change is one. Series have some tens of points and every part of a series is tested, so that
-#: 1 % of the series is about one false change in a thousand points.
-SIGNIFICANCE = 0.01
+#: p-value up to which a change is one: one of 50 series that do not change has one. Of series of 40 points, that is
+#: one false change in 2 000 points.
+SIGNIFICANCE = 0.02
 #: Permutations for a p-value: its least value is then 1 in 400.
 PERMUTATIONS = 399
 #: Part (1) below which a change is not reported: machines change that much by themselves.

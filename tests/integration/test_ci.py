@@ -68,7 +68,9 @@ def test_the_summary_of_the_step_and_the_note_at_the_changed_line(repository: Pa
 
 def test_what_does_not_fail_is_a_warning(repository: Path, tmp_path: Path) -> None:
     variables = {"GITHUB_STEP_SUMMARY": str(tmp_path / "s.md"), "GITHUB_WORKSPACE": str(repository)}
-    done = command(repository, "diff", "before", "behind", "--github", "-o", str(tmp_path / "r.json"), **variables)
+    done = command(
+        repository, "diff", "before", "behind", "--github", "-o", str(tmp_path / "r.json"), **variables
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("::warning file=app/mix.py,line=2,")
     assert done.stdout.count("\n") == 1

@@ -79,7 +79,8 @@ def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
 
 
 def test_the_plugin_imports_nothing_until_it_is_asked_for(project: Path) -> None:
-    code = "import sys, pytest; pytest.main(['-q']); print(*sorted(n for n in sys.modules if n.startswith('profkit')))"
+    code = "import sys, pytest; pytest.main(['-q']); "
+    code += "print(*sorted(n for n in sys.modules if n.startswith('profkit')))"
     done = subprocess.run(
         [sys.executable, "-c", code + "; print('numpy' in sys.modules)"],
         cwd=project,
@@ -112,7 +113,9 @@ def test_what_is_not_slower_passes_and_what_is_slower_for_another_reason_too(pro
     assert done.returncode == 0, done.stdout
     assert "no slower" in done.stdout or "not shown to be slower" in done.stdout
     (project / "src" / "parse.py").write_text(SLOWER)
-    (project / "tests" / "test_parse.py").write_text(TEST.format(mark="fail_on=['blocked', 'data-starvation']"))
+    (project / "tests" / "test_parse.py").write_text(
+        TEST.format(mark="fail_on=['blocked', 'data-starvation']")
+    )
     done = tests_of(project, "--profkit")
     assert done.returncode == 0, done.stdout
     assert "slower, and not for blocked or data-starvation" in done.stdout

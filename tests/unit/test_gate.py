@@ -1,4 +1,4 @@
-"""The gate's runs: in turn, repeated where the neighbours of a pair were not alike; and the stopwatch they are read by."""
+"""The gate's runs: in turn, repeated where the neighbours of a pair were not alike; and their stopwatch."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_stopwatch_reads_what_its_thread_did() -> None:
 
 
 def test_a_stopwatch_leaves_the_queueing_of_a_crowded_cpu_out() -> None:
-    """Three threads of C code that take no lock share the CPUs with this one: its wall grows, its own time does not."""
+    """Six threads of C code that hold no lock share the CPUs with this one, which waits for its turn."""
     import zlib
 
     data = bytes(range(256)) * 400

@@ -95,7 +95,11 @@ def test_other_commands_and_failed_runs_are_left_out_and_said(tmp_path: Path) ->
     study = result.study
     assert (len(study.runs), study.failed, study.others, len(study.notices)) == (24, 1, 1, 2)
     text = result.report()
-    for said in ("1 run that failed is left out", "1 run of another command is left out", "does not say when it ran"):
+    for said in (
+        "1 run that failed is left out",
+        "1 run of another command is left out",
+        "does not say when it ran",
+    ):
         assert said in " ".join(text.split())
 
 
@@ -126,7 +130,9 @@ def test_names_and_paths_are_masked(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
     for day in range(9):
-        made = program(training(), command=("python", "/home/someone/secret/train.py", "--token", "abcdef123456"))
+        made = program(
+            training(), command=("python", "/home/someone/secret/train.py", "--token", "abcdef123456")
+        )
         write_run(runs / f"{day}.prof", on(made, day))
     result = read_history_runs([runs])
     for format in ("md", "json", "html"):
