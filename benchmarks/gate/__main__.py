@@ -9,6 +9,7 @@ else. Nothing here is drawn but the order of the runs.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import os
@@ -41,7 +42,7 @@ LEAST = 0.05
 
 
 def record(output: Path, seconds: float, neighbours: int, calls: int, seed: int) -> None:
-    """Append one line of JSON for each triple of runs."""
+    """Append one line of JSON for each triple of runs to a file compressed by gzip."""
     source = random.Random(seed)
     kinds = ["steady", "bursty"]
     busy = [
@@ -50,7 +51,7 @@ def record(output: Path, seconds: float, neighbours: int, calls: int, seed: int)
     ]
     try:
         end = time.monotonic() + seconds
-        with open(output, "a", encoding="utf-8") as file:
+        with gzip.open(output, "at", encoding="utf-8") as file:
             while time.monotonic() < end:
                 names = list(SCALES)
                 source.shuffle(names)
@@ -68,6 +69,12 @@ def _run(scale: str, calls: int, environment: dict[str, str]) -> list[dict[str, 
     command = [sys.executable, "-m", "benchmarks.gate.program", scale, str(calls)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return [{name: round(value, 6) for name, value in call.items()} for call in json.loads(done.stdout)]
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the triples of a recording."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
 
 
 def _readings(row: dict[str, Any], name: str) -> list[Reading]:
@@ -92,22 +99,11 @@ def trials(rows: Sequence[dict[str, Any]], baseline: str, candidate: str) -> Ite
 
 def score(files: Sequence[Path]) -> None:
     """Print how often each outcome came, for what is the same and for what is slower."""
-    heads = [
-        "runs",
-        "noise of a pair",
-        "others",
-        "compared",
-        "gates",
-        "slower",
-        "no slower",
-        "undecided",
-        "pairs",
-        "repeated",
-    ]
-    print(f"| {' | '.join(heads)} |")
+    heads = "| runs | noise of a pair | others | compared | gates "
+    print(heads + "| slower | no slower | undecided | pairs | repeated |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for path in files:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = read(path)
         noise = [
             abs(math.log(seconds_of(_readings(row, "same")) / seconds_of(_readings(row, "baseline"))))
             for row in rows
@@ -123,12 +119,17 @@ def score(files: Sequence[Path]) -> None:
             found = list(trials(rows, baseline, candidate))
             counts = Counter(outcome for outcome, _, _ in found)
             n = len(found)
-            print(
-                f"| {path.stem}, {len(rows)} | {100 * spread:.1f} % | {others:.1f} CPUs "
-                f"| {candidate} than {baseline} | {n} | {100 * counts['slower'] / n:.1f} % | {100 * counts['no-slower'] / n:.1f} % "
-                f"| {100 * counts['undecided'] / n:.1f} % | {sum(pairs for _, pairs, _ in found) / n:.1f} "
-                f"| {sum(repeated for _, _, repeated in found) / n:.1f} |"
-            )
+            parts = [f"{100 * counts[outcome] / n:.1f} %" for outcome in ("slower", "no-slower", "undecided")]
+            means = [
+                f"{sum(values) / n:.1f}" for values in zip(*(numbers for _, *numbers in found), strict=True)
+            ]
+            row = [
+                f"{path.name.partition('.')[0]}, {len(rows)}",
+                f"{100 * spread:.1f} %",
+                f"{others:.1f} CPUs",
+            ]
+            row += [f"{candidate} than {baseline}", str(n), *parts, *means]
+            print(f"| {' | '.join(row)} |")
 
 
 def main() -> None:

@@ -3,9 +3,9 @@
 Noise is measured. ``walls``: ten clean repeats of each of the verdict benchmark's 23 programs (`walls.json`), taken
 over three quarters of an hour in turn with other runs; a series is drawn with replacement from the repeats of one
 program. ``own``: the wall less queueing of 1 638 runs of one program beside neighbours (the gate's recording), drawn
-with replacement; ``own, in order``: every tenth of them from a random place on, about 4 s apart, in the order in which
-they were made. A step of 5 % up or down is put into series like those that are searched without one, at a place with
-at least a quarter of the points on each side. Seeds are fixed.
+with replacement; ``own, in order``: every tenth of them from a random place on, about 4 s apart, in the order in
+which they were made. A step of 5 % up or down is put into series like those that are searched without one, at a place
+with at least a quarter of the points on each side. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.gate.__main__ import read
 from profkit.capture.stopwatch import Reading
 from profkit.measure.changepoints import change_points
 from profkit.study.gate import seconds_of
 
 Floats = npt.NDArray[np.float64]
 HERE = Path(__file__).parent
-RECORDED = HERE.parent / "gate" / "results" / "crowded-one-call.jsonl"
+RECORDED = HERE.parent / "gate" / "results" / "crowded-one-call.jsonl.gz"
 STEP = 1.05
 #: Runs of the recording from one point of a series to the next.
 APART = 10
@@ -46,7 +47,7 @@ def walls() -> Callable[[np.random.Generator, int], Floats]:
 
 def own(*, in_order: bool) -> Callable[[np.random.Generator, int], Floats]:
     """Take runs of the recording."""
-    rows = [json.loads(line) for line in RECORDED.read_text().splitlines()]
+    rows = read(RECORDED)
     taken = np.array([seconds_of([Reading(**row["baseline"][0])]) for row in rows])
 
     def draw(random: np.random.Generator, points: int) -> Floats:
@@ -77,10 +78,9 @@ def rows(noise: str, draw: Callable[[np.random.Generator, int], Floats]) -> Iter
             if near and min(near) <= NEAR * math.sqrt(points / 40):
                 found += 1
                 off.append(min(near))
-        yield (
-            f"| {noise} | {100 * float(np.median(spread)):.1f} % | {points} | {series} "
-            f"| {100 * found / series:.1f} % | {float(np.median(off)):.0f} points | {1000 * false / (series * points):.2f} |"
-        )
+        row = [noise, f"{100 * float(np.median(spread)):.1f} %", str(points), str(series)]
+        row += [f"{100 * found / series:.1f} %", f"{float(np.median(off)):.0f} points"]
+        yield f"| {' | '.join(row)} | {1000 * false / (series * points):.2f} |"
 
 
 def main() -> None:
