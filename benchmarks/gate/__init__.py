@@ -1,0 +1,1 @@
+"""How often the gate of tests is wrong."""

@@ -1,6 +1,6 @@
-"""A piece of work of a given length in a fresh process, measured as `profkit.study.gate` measures: one JSON object.
+"""A piece of work of a given length in a fresh process, measured as a gate measures: a JSON array of its calls.
 
-``python -m benchmarks.gate.program SCALE``: parses, counts and sorts words, SCALE times as much as the baseline.
+``python -m benchmarks.gate.program SCALE CALLS``: parses and counts words, SCALE times as much as the baseline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def work(lines: int) -> int:
 
 
 def main() -> None:
-    """Warm up, measure once, print."""
+    """Warm up, measure, print."""
     lines = round(LINES * float(sys.argv[1]))
     work(200)
     found = []

@@ -4,7 +4,7 @@ Matteson and James, "A nonparametric approach for multiple change point analysis
 the American Statistical Association 109, 2014, as Daly and others apply it to the times of benchmarks ("The use of
 change point detection to identify software performance regressions in a continuous integration system", ICPE 2020):
 each division is into two parts, and the best one is tested. Nothing is assumed of the noise but that its order does
-not matter. Changes that are too small to matter are dropped afterwards, as by Fleming and others ("Hunter", ICPE 2023).
+not matter. Changes too small to matter are dropped afterwards, as by Fleming and others ("Hunter", ICPE 2023).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Floats = npt.NDArray[np.float64]
 
 #: Values that either side of a change has at least: fewer may be a machine that was busy for a moment.
 LEAST_RUNS = 4
-#: p-value up to which a change is one. Series have some tens of points and every part of a series is tested, so that
-#: 1 % of the series is about one false change in a thousand points.
-SIGNIFICANCE = 0.01
+#: p-value up to which a change is one: one of 50 series that do not change has one. Of series of 40 points, that is
+#: one false change in 2 000 points.
+SIGNIFICANCE = 0.02
 #: Permutations for a p-value: its least value is then 1 in 400.
 PERMUTATIONS = 399
 #: Part (1) below which a change is not reported: machines change that much by themselves.
@@ -138,6 +138,8 @@ def change_points(
             found[begin + at] = p_value
             parts += [(begin, begin + at), (begin + at, end)]
     kept = _great_enough(logs, sorted(found), np.log1p(least_change))
+    if not kept:
+        return ()
     edges = [0, *kept, len(logs)]
     medians = [float(np.exp(np.median(logs[a:b]))) for a, b in itertools.pairwise(edges)]
     return tuple(ChangePoint(at, medians[i], medians[i + 1], found[at]) for i, at in enumerate(kept))

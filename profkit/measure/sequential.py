@@ -2,7 +2,7 @@
 
 After each pair one looks at the mean of the logarithms of the pairs' ratios, over its own standard error, and stops
 as soon as that is beyond what chance does to *any* of the looks (Pocock, Biometrika 64, 1977; the risk is spent over
-the looks as by Kim and DeMets, Biometrika 74, 1987, with ρ = 3). The mean is trimmed, and the error is that of a
+the looks as by Kim and DeMets, Biometrika 74, 1987, with ρ = 4). The mean is trimmed, and the error is that of a
 trimmed mean (Tukey and McLaughlin, Sankhyā A 25, 1963): now and then a hypervisor takes half of a run. What chance
 does depends on the number of pairs alone, not on the noise, and is simulated with a fixed seed.
 """
@@ -23,15 +23,14 @@ Floats = npt.NDArray[np.float64]
 
 #: Pairs before the first look, and after the last.
 LEAST_PAIRS, MOST_PAIRS = 5, 10
-#: Risk of calling a program slower that is not, over all looks: half of the 1 % that is promised, since real noise is
-#: not normal.
-ALPHA = 0.0075
+#: Risk of calling a program slower that is not, over all looks, if the noise is normal.
+ALPHA = 0.009
 #: Risk that a program which is slower by what is looked for is called no slower before the last look.
 BETA = 0.02
 #: Pairs that are left out on either side of the mean.
 TRIMMED = 1
 #: Exponent by which the risks are spent over the looks: little at first, when a mean of few pairs is a poor one.
-SPENT = 3
+SPENT = 4
 DRAWS = 200_000
 SEED = 1977
 

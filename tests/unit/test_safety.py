@@ -22,6 +22,7 @@ from profkit.formats import load_run, load_side, write_run
 from profkit.measure import iterations, range_stats
 from profkit.model import (
     Host,
+    Machine,
     Manifest,
     Neighbour,
     Neighbours,

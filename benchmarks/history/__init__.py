@@ -1,0 +1,1 @@
+"""How well `profkit history` finds changes."""

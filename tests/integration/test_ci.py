@@ -1,0 +1,121 @@
+"""What a job of CI asks of a comparison: an exit code with a reason, a summary of the step, a note at the line."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.capturing import environment, profkit_command, run_capture
+
+SOURCE = """
+def mix(n):
+    total = 0
+    for i in range(n):
+        total += i * i % 7
+    return total
+
+for _ in range(40):
+    mix({rounds})
+"""
+#: The second version does half as much again in `mix`.
+CHANGED = SOURCE.replace("i * i % 7", "i * i % 7 + len(str(i)) - len(str(i))")
+
+
+def command(directory: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        profkit_command(*words),
+        cwd=directory,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository in which a program was captured before and behind a change of one of its functions."""
+    top = tmp_path_factory.mktemp("repository")
+    (top / "app").mkdir()
+    for name, source in (("before", SOURCE), ("behind", CHANGED)):
+        for i in range(3):
+            (top / "app" / "mix.py").write_text(source.format(rounds=6000))
+            done = run_capture(top / "app", "python", "mix.py")
+            assert done.returncode == 0, done.stderr
+            (top / name).mkdir(exist_ok=True)
+            (top / "app" / "run.prof").rename(top / name / f"{i}.prof")
+    return top
+
+
+def test_the_summary_of_the_step_and_the_note_at_the_changed_line(repository: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("# before\n")
+    variables = {"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_WORKSPACE": str(repository)}
+    done = command(repository, "diff", "before", "behind", "--github", "--min-slowdown", "5%", **variables)
+    assert done.returncode == 1, done.stderr
+    note = done.stdout.splitlines()[-1]
+    assert note.startswith("::error file=app/mix.py,line=2,title=profkit%3A ")
+    assert "%25" in note or "%" not in note.partition("::")[2].partition("::")[2]
+    text = summary.read_text()
+    assert text.startswith("# before\n## ❌")
+    assert "code-change" in text
+    assert str(repository) not in text
+    assert "exit status 1: the verdict is code-change" in done.stderr
+
+
+def test_what_does_not_fail_is_a_warning(repository: Path, tmp_path: Path) -> None:
+    variables = {"GITHUB_STEP_SUMMARY": str(tmp_path / "s.md"), "GITHUB_WORKSPACE": str(repository)}
+    done = command(
+        repository, "diff", "before", "behind", "--github", "-o", str(tmp_path / "r.json"), **variables
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("::warning file=app/mix.py,line=2,")
+    assert done.stdout.count("\n") == 1
+    same = command(repository, "diff", "behind", "behind", "--github", **variables)
+    assert "::" not in same.stdout
+
+
+def test_a_least_slow_down_decides(repository: Path) -> None:
+    for words, status, said in (
+        (("--min-slowdown", "5%"), 1, "exit status 1: the verdict is code-change"),
+        (("--min-slowdown", "5%", "--fail-on", "code-change"), 1, "which --fail-on names, at 1."),
+        (("--min-slowdown", "900%"), 0, "exit status 0: the verdict is code-change"),
+        (("--min-slowdown", "5%", "--fail-on", "contention"), 0, ""),
+    ):
+        done = command(repository, "diff", "before", "behind", *words)
+        assert (done.returncode, said in done.stderr) == (status, True), done.stderr
+
+
+def test_bad_input_gives_one_line(repository: Path, tmp_path: Path) -> None:
+    summary = {"GITHUB_STEP_SUMMARY": str(tmp_path / "s.md")}
+    for words, variables, said in (
+        (("--github",), {"GITHUB_STEP_SUMMARY": ""}, "GITHUB_STEP_SUMMARY is not set"),
+        (("--github", "--format", "json"), summary, "give -o FILE"),
+        (("--github",), {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "s.md")}, "No such file"),
+        (("--min-slowdown", "-5%"), {}, "give percent"),
+    ):
+        done = command(repository, "diff", "before", "behind", *words, **variables)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert said in done.stderr
+
+
+@pytest.mark.alone
+def test_a_history_of_real_runs_finds_the_change_and_names_its_cause(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    for i in range(14):
+        (tmp_path / "mix.py").write_text((CHANGED if i >= 7 else SOURCE).format(rounds=6000))
+        done = run_capture(tmp_path, "python", "mix.py")
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "run.prof").rename(runs / f"{i * 5 % 14}.prof")
+    done = command(tmp_path, "history", "runs", "--metric", "own")
+    assert done.returncode == 0, done.stderr
+    assert "Slower since" in done.stdout
+    assert "code-change" in done.stdout
+    page = command(tmp_path, "history", "runs", "--metric", "own", "-o", "trend.html")
+    assert page.returncode == 0
+    assert 'class="trend-mark bad"' in (tmp_path / "trend.html").read_text()

@@ -1,0 +1,176 @@
+"""Gated tests: real pytest runs in a real repository, with the revision before and the tree as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.capturing import environment
+
+#: A calculation of some tens of milliseconds.
+SOURCE = """
+def parse(lines):
+    total = 0
+    for number in range(lines):
+        total += len(str(number)) * 3 % 7
+    return total
+"""
+#: The same with more work in each round.
+SLOWER = SOURCE.replace("% 7\n", "% 7\n        total += len(str(number)) - len(str(number))\n")
+TEST = """
+import pytest
+from parse import parse
+
+@pytest.mark.profkit({mark})
+def test_parse():
+    assert parse(100_000) > 0
+
+def test_other():
+    assert parse(3) == 9
+"""
+
+
+def git(directory: Path, *words: str) -> None:
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=directory, check=True)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with one commit: a module, and a test that is marked."""
+    directory = tmp_path / "project"
+    (directory / "src").mkdir(parents=True)
+    (directory / "tests").mkdir()
+    (directory / "src" / "parse.py").write_text(SOURCE)
+    (directory / "tests" / "test_parse.py").write_text(TEST.format(mark=""))
+    (directory / "pytest.ini").write_text("[pytest]\npythonpath = src\n")
+    git(directory, "init", "-q")
+    git(directory, "add", "-A")
+    git(directory, "commit", "-qm", "first")
+    return directory
+
+
+def tests_of(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
+        cwd=project,
+        env=environment(COLUMNS="100"),
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+
+
+def worktrees(project: Path) -> int:
+    listed = subprocess.run(
+        ["git", "worktree", "list"], cwd=project, capture_output=True, text=True, check=True
+    )
+    return len(listed.stdout.splitlines())
+
+
+def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
+    (project / "src" / "parse.py").write_text(SLOWER)
+    done = tests_of(project, "--strict-markers")
+    assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout
+    assert "= profkit =" not in done.stdout
+
+
+def test_the_plugin_imports_nothing_until_it_is_asked_for(project: Path) -> None:
+    code = "import sys, pytest; pytest.main(['-q']); "
+    code += "print(*sorted(n for n in sys.modules if n.startswith('profkit')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "; print('numpy' in sys.modules)"],
+        cwd=project,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *_, loaded, numpy = done.stdout.splitlines()
+    assert (loaded.split(), numpy) == (["profkit", "profkit.api", "profkit.api.pytest_plugin"], "False")
+
+
+@pytest.mark.alone
+def test_a_slower_function_fails_and_is_named(project: Path) -> None:
+    (project / "src" / "parse.py").write_text(SLOWER)
+    (project / "tests" / "test_parse.py").write_text(TEST.format(mark="fail_on='code-change'"))
+    done = tests_of(project, "--profkit")
+    assert done.returncode == 1, done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "times the time at HEAD" in said
+    assert "code-change" in said
+    assert "parse changed" in said
+    assert worktrees(project) == 1
+
+
+@pytest.mark.alone
+def test_what_is_not_slower_passes_and_what_is_slower_for_another_reason_too(project: Path) -> None:
+    done = tests_of(project, "--profkit", "--profkit-baseline", "HEAD")
+    assert done.returncode == 0, done.stdout
+    assert "no slower" in done.stdout or "not shown to be slower" in done.stdout
+    (project / "src" / "parse.py").write_text(SLOWER)
+    (project / "tests" / "test_parse.py").write_text(
+        TEST.format(mark="fail_on=['blocked', 'data-starvation']")
+    )
+    done = tests_of(project, "--profkit")
+    assert done.returncode == 0, done.stdout
+    assert "slower, and not for blocked or data-starvation" in done.stdout
+
+
+def test_what_the_baseline_does_not_have_is_not_compared(project: Path) -> None:
+    """A test of new code passes in the present tree alone: there is nothing to be slower than."""
+    (project / "src" / "parse.py").write_text(SOURCE + "\ndef new(): return 1\n")
+    (project / "tests" / "test_parse.py").write_text(
+        "import pytest\n@pytest.mark.profkit\ndef test_new():\n    from parse import new\n    assert new() == 1\n"
+    )
+    done = tests_of(project, "--profkit")
+    assert done.returncode == 0, done.stdout
+    assert "not compared: at the baseline HEAD: the test does not pass" in " ".join(done.stdout.split())
+
+
+def test_a_baseline_that_imports_the_present_tree_is_not_compared(project: Path) -> None:
+    """As where the project is installed from it: both sides would run the same code."""
+    (project / "tests" / "test_parse.py").write_text(
+        "import sys\nimport pytest\n"
+        f"sys.path.insert(0, {str(project / 'src')!r})\nsys.modules.pop('parse', None)\n"
+        "from parse import parse\n\n@pytest.mark.profkit\ndef test_parse():\n    assert parse(1000)\n"
+    )
+    done = tests_of(project, "--profkit")
+    assert done.returncode == 0, done.stdout
+    assert "parse is imported from the present tree" in " ".join(done.stdout.split())
+
+
+def test_another_checkout_can_be_the_baseline(project: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(project), str(tmp_path / "other"))
+    (tmp_path / "other" / "src" / "parse.py").write_text("raise RuntimeError('the other checkout')\n")
+    done = tests_of(project, "--profkit", "--profkit-baseline", str(tmp_path / "other"))
+    assert "at the baseline" in done.stdout
+    assert "the other checkout" in " ".join(done.stdout.split()), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("min_slowdown=0.05", "min_slowdown is a factor above 1"),
+        ("calls=0", "calls is a number from 1 on"),
+        ("fail_on='slow'", "fail_on='slow' is no cause"),
+        ("minimum=2", "takes min_slowdown, fail_on, calls by name"),
+        ("1.05", "takes min_slowdown, fail_on, calls by name"),
+    ],
+)
+def test_a_wrong_marker_is_one_line_before_anything_runs(project: Path, mark: str, said: str) -> None:
+    (project / "tests" / "test_parse.py").write_text(TEST.format(mark=mark))
+    done = tests_of(project, "--profkit")
+    assert done.returncode == 4, done.stdout
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_unknown_revision_fails_in_one_line(project: Path) -> None:
+    done = tests_of(project, "--profkit", "--profkit-baseline", "nothing")
+    assert done.returncode == 1
+    assert "profkit: nothing: no such revision" in " ".join(done.stdout.split())

@@ -1,0 +1,156 @@
+"""Runs under a name: saved, replaced, used and removed, by the command and in whatever takes runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+import profkit
+from profkit.cli import main
+from profkit.errors import FormatError, UsageError
+from profkit.formats.baselines import Store, store_of
+from profkit.formats.runfile import write_run
+from tests.programs import program, training
+
+
+def command(*words: str) -> int:
+    with pytest.raises(SystemExit) as exit_:
+        main(list(words))
+    return int(exit_.value.code or 0)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with runs, and the working directory somewhere in it."""
+    for name in ("a", "b", "c"):
+        write_run(tmp_path / f"{name}.prof", program(training(steps=100 + ord(name))))
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "src").mkdir()
+    monkeypatch.chdir(tmp_path / "src")
+    monkeypatch.delenv("PROFKIT_BASELINES", raising=False)
+    return tmp_path
+
+
+def stored(store: Store) -> int:
+    return len(list((store.directory / "runs").glob("*.prof")))
+
+
+def test_a_name_stands_for_its_runs_wherever_runs_are_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("baseline", "save", "main", "../a.prof", "../b.prof") == 0
+    assert (project / ".profkit" / "baselines" / "main.json").is_file()
+    assert command("diff", "baseline:main", "../c.prof", "--format", "json") == 0
+    value = json.loads(capsys.readouterr().out)
+    assert value["baseline"]["runs"] == 2
+    assert profkit.diff("baseline:main", "../c.prof").verdict.cause
+    assert command("baseline", "use", "main") == 0
+    assert command("compare", "baseline:", "../c.prof") == 0
+    assert "baseline:" in capsys.readouterr().out
+
+
+def test_saving_again_replaces_and_removing_forgets_what_no_other_has(project: Path) -> None:
+    store = store_of()
+    store.save("main", ["../a.prof", "../b.prof"])
+    store.save("other", ["../b.prof"])
+    assert stored(store) == 2
+    store.save("main", ["../c.prof"])
+    assert store.read("main").sources == ("c.prof",)
+    assert stored(store) == 2  # a is gone, b is the other's
+    store.use("main")
+    assert (store.read("").name, store.names()) == ("main", ["main", "other"])
+    store.remove("main")
+    assert (store.names(), stored(store), store.used()) == (["other"], 1, "")
+    with pytest.raises(UsageError, match="no baseline is in use"):
+        store.read("")
+    with pytest.raises(UsageError, match="there: other"):
+        store.read("main")
+
+
+def test_a_baseline_keeps_its_runs_when_their_files_are_gone(project: Path) -> None:
+    store = store_of()
+    store.save("main", ["../a.prof"])
+    before = (project / "a.prof").read_bytes()
+    (project / "a.prof").unlink()
+    (file,) = store.read("main").files
+    assert Path(file).read_bytes() == before
+
+
+def test_the_list_says_what_there_is(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("baseline", "list") == 0
+    assert capsys.readouterr().out == ""
+    command("baseline", "save", "main", "../a.prof")
+    command("baseline", "save", "old", "../a.prof", "../b.prof")
+    command("baseline", "use", "old")
+    capsys.readouterr()
+    assert command("baseline", "list") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("  main")
+    assert first.endswith("1 run  a.prof")
+    assert second.startswith("* old")
+    assert second.endswith("2 runs  a.prof, b.prof")
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "a/b", "-x", ".hidden", "x" * 101, "a b"])
+def test_what_cannot_be_a_name_is_refused(project: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be a name"):
+        store_of().save(name, ["../a.prof"])
+
+
+def test_bad_input_gives_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "bad.prof").write_bytes(b"no profile")
+    store = store_of()
+    store.save("main", ["../a.prof"])
+    (store.directory / "broken.json").write_text("{}")
+    for words, expected in (
+        (["baseline", "save", "x", "../bad.prof"], "bad.prof"),
+        (["baseline", "save", "x", "../none.prof"], "no such file"),
+        (["baseline", "use", "nothing"], "there is no such baseline"),
+        (["diff", "baseline:nothing", "../a.prof"], "there is no such baseline"),
+        (["diff", "baseline:", "../a.prof"], "no baseline is in use"),
+        (["diff", "baseline:broken", "../a.prof"], "save it again"),
+    ):
+        assert command(*words) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert expected in err
+    next((store.directory / "runs").iterdir()).unlink()
+    with pytest.raises(FormatError, match="is missing"):
+        store.read("main")
+
+
+def test_the_directory_can_be_chosen(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("baseline", "save", "main", "../a.prof", "--dir", str(project / "kept")) == 0
+    assert (project / "kept" / "main.json").is_file()
+    monkeypatch.setenv("PROFKIT_BASELINES", str(project / "kept"))
+    assert store_of().read("main").sources == ("a.prof",)
+
+
+def test_baselines_that_are_saved_at_once_do_not_mix(project: Path) -> None:
+    store = store_of()
+    sides = [("../a.prof",), ("../b.prof", "../c.prof")]
+    threads = [
+        threading.Thread(target=lambda files=files: [store.save("main", files) for _ in range(10)])
+        for files in sides
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = store.read("main")
+    assert found.sources in {("a.prof",), ("b.prof", "c.prof")}
+    assert stored(store) == len(found.files)
+
+
+def test_without_a_repository_it_is_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PROFKIT_BASELINES", raising=False)
+    monkeypatch.chdir(tmp_path)
+    inside = subprocess.run(["git", "rev-parse"], cwd=tmp_path, capture_output=True, check=False)
+    assert inside.returncode != 0
+    assert store_of().directory == tmp_path / ".profkit" / "baselines"

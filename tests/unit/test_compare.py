@@ -1,0 +1,161 @@
+"""Several runs or configurations: what is one row, what it is compared with, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from profkit.api.compare import read_compared
+from profkit.cli import main
+from profkit.formats.runfile import write_run
+from profkit.model import Run
+from tests.programs import program, training
+from tests.rank_files import write_plain
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "compare-1.json"
+
+
+def at(run: Run, revision: str) -> Run:
+    assert run.manifest is not None
+    return replace(run, manifest=replace(run.manifest, git={"revision": revision * 40, "dirty": False}))
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> list[Path]:
+    """A run as it was, one that queues behind others, and one whose code changed; three repeats of each."""
+    where = []
+    for name, kwargs, others in (
+        ("clean", {}, 0.0),
+        ("crowded", {"ratio": 0.6}, 1.5),
+        ("changed", {"times": {"sharpen": 2.0}, "changed": {"sharpen": "another"}}, 0.0),
+    ):
+        (tmp_path / name).mkdir()
+        for i in range(3):
+            made = program(training(slower=1 + 0.003 * i, **kwargs), others=others)
+            write_run(tmp_path / name / f"{i}.prof", made)
+        where.append(tmp_path / name)
+    return where
+
+
+def test_each_row_has_its_wall_its_account_and_its_verdict(three: list[Path]) -> None:
+    result = read_compared(three)
+    study = result.study
+    clean, crowded, changed = study.rows
+    assert [row.runs for row in study.rows] == [3, 3, 3]
+    assert (study.reference, study.best, clean.cause) == (0, 0, "")
+    assert (crowded.cause, crowded.kind) == ("contention", "external-load")
+    assert (changed.cause, changed.slowdown.value > 1.2) == ("code-change", True)
+    for row in study.rows:
+        assert row.low_s < row.median_s < row.high_s
+        assert sum(row.buckets) == pytest.approx(row.median_s, rel=0.01)
+    assert [row.fastest for row in study.rows] == [True, False, False]
+    text = result.report()
+    assert "Fastest: clean" in text
+    assert "contention (external-load)" in text
+    assert "queued for a CPU" in text
+
+
+def test_the_reference_can_be_any_row(three: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_compared(three, against="best").study.reference == 0
+    assert read_compared(three[::-1], against="best").study.reference == 2
+    study = read_compared(three, against="changed").study
+    assert (study.reference, study.rows[0].cause) == (2, "faster")
+    assert read_compared(three, against=str(three[1])).study.reference == 1
+    with pytest.raises(SystemExit):
+        main(["compare", *map(str, three), "--against", "nothing"])
+    assert "--against nothing: is none of the rows" in capsys.readouterr().err
+
+
+def test_runs_of_one_directory_are_rows_by_what_was_varied(tmp_path: Path) -> None:
+    for threads in ("1", "4"):
+        for size in ("10", "20"):
+            for i in range(2):
+                run = program(
+                    training(slower=float(size) / 10 + 0.01 * i),
+                    environment={"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": "1"},
+                    command=("python", "train.py", "--size", size, "--seed", "7"),
+                )
+                write_run(tmp_path / f"{threads}-{size}-{i}.prof", run)
+    study = read_compared([tmp_path]).study
+    named = [(dict(r.configuration.environment), r.configuration.words, r.runs) for r in study.rows]
+    assert named == [
+        ({"OMP_NUM_THREADS": threads}, ("--size", size), 2) for threads in ("1", "4") for size in ("10", "20")
+    ]
+    text = read_compared([tmp_path]).report("md")
+    assert "OMP_NUM_THREADS=4 --size 20" in text.replace("<span></span>", "").replace("&#95;", "_")
+
+
+def test_groupings(tmp_path: Path) -> None:
+    for name, revision in (("a", "a"), ("b", "a"), ("c", "b")):
+        write_run(tmp_path / f"{name}.prof", at(program(training()), revision))
+    files = [tmp_path / f"{name}.prof" for name in "abc"]
+
+    def rows(what: list[Path], by: str) -> list[int]:
+        return [row.runs for row in read_compared(what, by=by).study.rows]
+
+    assert rows(files, "auto") == [1, 1, 1]  # what was named apart stays apart
+    assert rows([tmp_path], "auto") == [2, 1]  # in a directory, the same settings are repeats
+    assert rows(files, "settings") == [2, 1]
+    assert rows(files, "revision") == [2, 1]
+    assert rows([tmp_path], "run") == [1, 1, 1]
+    assert read_compared([tmp_path], by="revision").study.rows[1].configuration.revision == "b" * 40
+
+
+def test_failed_runs_are_left_out_and_said(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write_run(tmp_path / name / "1.prof", program(training()))
+    write_run(tmp_path / "b" / "2.prof", program(training(steps=10), exit_status=1))
+    result = read_compared([tmp_path / "a", tmp_path / "b"])
+    row = result.study.rows[1]
+    assert (row.runs, row.failed) == (1, 1)
+    assert "b: 1 run did not end well (left out)" in " ".join(result.report().split())
+
+
+def test_plain_profiles_are_compared_too(tmp_path: Path) -> None:
+    for name, seconds in (("a", 1.0), ("b", 2.0)):
+        write_plain(tmp_path / f"{name}.prof", {("a.py", "f"): seconds, ("a.py", "g"): 0.5})
+    first, second = read_compared([tmp_path / "a.prof", tmp_path / "b.prof"]).study.rows
+    assert (first.median_s, second.median_s) == (pytest.approx(1.5), pytest.approx(2.5))
+
+
+@pytest.mark.parametrize("format", ["terminal", "md", "html", "svg", "json"])
+def test_every_format_names_the_rows(three: list[Path], format: str) -> None:
+    shown = read_compared(three).report(format)
+    assert "clean" in shown
+    assert ("external-load" in shown) or format == "svg"
+    assert str(three[0].parent) not in shown
+
+
+def test_what_a_notebook_shows_has_the_parts_of_the_wall(three: list[Path]) -> None:
+    assert "queued for a CPU" in read_compared(three).notebook_html()
+
+
+def test_json_follows_its_schema(three: list[Path]) -> None:
+    value = json.loads(read_compared(three).report("json"))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+    assert [row["next_commands"] for row in value["rows"]] == [
+        [],
+        ["profkit diff clean crowded"],
+        ["profkit diff clean changed"],
+    ]
+
+
+def test_bad_input_gives_one_line(three: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    for words, expected in (
+        (["compare"], "name runs"),
+        (["compare", str(three[0])], "all 3 runs are one row"),
+        (["compare", str(three[0]), "none.prof"], "no such file"),
+        (["compare", *map(str, three), "--group-by", "colour"], "--group-by colour: is not known"),
+        (["diff", *map(str, three)], "diff compares two sides, and 3 were given"),
+    ):
+        with pytest.raises(SystemExit) as exit_:
+            main(words)
+        assert exit_.value.code == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert expected in err

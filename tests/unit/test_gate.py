@@ -1,0 +1,112 @@
+"""The gate's runs: in turn, repeated where the neighbours of a pair were not alike; and their stopwatch."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from profkit.capture.stopwatch import Reading, Stopwatch
+from profkit.study.gate import BASELINE, CANDIDATE, MOST_REPEATED, contaminated, gate, seconds_of
+
+
+def reading(own: float, *, queue: float = 0.0, others: float = 0.0, helpers: float = 0.0) -> Reading:
+    return Reading(own + queue, own, queue, helpers, others)
+
+
+def runs(
+    candidate: float, others: Callable[[str, int], float] = lambda side, number: 0.0
+) -> tuple[Callable[[str, int], Sequence[Reading]], list[str]]:
+    """A candidate that takes so many times as long; what `others` take makes a run slower by a tenth of it."""
+    order: list[str] = []
+
+    def run(side: str, number: int) -> Sequence[Reading]:
+        order.append(side)
+        busy = others(side, number)
+        own = (candidate if side == CANDIDATE else 1.0) * (1 + 0.1 * busy) * (1 + 1e-4 * (number % 3))
+        return [reading(own, others=busy)]
+
+    return run, order
+
+
+def test_sides_take_turns_and_change_who_begins() -> None:
+    run, order = runs(1.1)
+    found = gate(run, 0.05)
+    assert (found.decision.outcome, found.repeated) == ("slower", 0)
+    assert order[:4] == [BASELINE, CANDIDATE, CANDIDATE, BASELINE]
+    assert order.count(BASELINE) == order.count(CANDIDATE) == found.decision.pairs
+
+
+def test_a_pair_that_only_one_side_shared_with_others_is_repeated_and_not_blamed() -> None:
+    run, order = runs(1.0, lambda side, number: 1.0 if side == CANDIDATE and number < 4 else 0.0)
+    found = gate(run, 0.05)
+    assert (found.decision.outcome, found.repeated) == ("no-slower", 4)
+    assert len(order) == 2 * (found.decision.pairs + 4)
+
+
+def test_neighbours_that_stay_are_alike_for_both_sides() -> None:
+    run, _ = runs(1.06, lambda side, number: 1.5)
+    found = gate(run, 0.05)
+    assert (found.decision.outcome, found.repeated) == ("slower", 0)
+
+
+def test_a_gate_ends_where_no_pair_is_alike() -> None:
+    run, _ = runs(1.0, lambda side, number: float(side == BASELINE))
+    assert gate(run, 0.05).repeated == MOST_REPEATED
+
+
+def test_helping_threads_that_queue_make_a_pair_contaminated() -> None:
+    clean, hindered = [reading(1.0)], [reading(1.0, helpers=0.5)]
+    assert not contaminated(clean, clean)
+    assert contaminated(clean, hindered)
+    assert contaminated(hindered, clean)
+
+
+def test_queueing_for_cpus_is_not_the_programs_time() -> None:
+    assert seconds_of([reading(1.0, queue=5.0)]) == pytest.approx(1.0)
+
+
+def test_the_least_disturbed_call_counts_unless_it_found_its_work_done() -> None:
+    assert seconds_of([reading(1.3), reading(1.0), reading(1.1)]) == pytest.approx(1.0)
+    assert seconds_of([reading(1.3), reading(0.01), reading(0.01)]) == pytest.approx(1.3)
+
+
+def test_a_stopwatch_reads_what_its_thread_did() -> None:
+    watch = Stopwatch()
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end:
+        pass
+    time.sleep(0.05)
+    found = watch.stop()
+    assert found.cpu_s >= 0.05
+    assert found.wall_s >= found.own_s >= 0.1 - 0.005  # asleep is the program's own time, queueing is not
+
+
+def test_a_stopwatch_leaves_the_queueing_of_a_crowded_cpu_out() -> None:
+    """Six threads of C code that hold no lock share the CPUs with this one, which waits for its turn."""
+    import zlib
+
+    data = bytes(range(256)) * 400
+    stop = threading.Event()
+
+    def compress() -> None:
+        while not stop.is_set():
+            zlib.compress(data, 9)
+
+    crowd = [threading.Thread(target=compress) for _ in range(6)]
+    for thread in crowd:
+        thread.start()
+    try:
+        watch = Stopwatch()
+        for _ in range(40):
+            zlib.compress(data, 9)
+        found = watch.stop()
+    finally:
+        stop.set()
+        for thread in crowd:
+            thread.join()
+    assert found.queue_s is not None
+    assert found.own_s == pytest.approx(found.wall_s - found.queue_s)
+    assert found.own_s <= found.wall_s

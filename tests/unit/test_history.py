@@ -1,0 +1,168 @@
+"""A repeated job: put in the order of time, changes found and explained, what does not belong to it left out."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from profkit.api.history import read_history_runs
+from profkit.cli import main
+from profkit.formats.runfile import write_run
+from profkit.model import Run
+from tests.programs import program, training
+from tests.rank_files import Did, rank_run, write_plain
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "history-1.json"
+DAY = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.timezone.utc)
+
+
+def on(run: Run, day: int, **changes: object) -> Run:
+    """The same run, a number of days after the first of March."""
+    assert run.manifest is not None
+    started = (DAY + datetime.timedelta(days=day)).isoformat()
+    return replace(run, manifest=replace(run.manifest, started=started, **changes))
+
+
+def job(where: Path, days: int = 24, changed: int = 14, *, queue: float = 0.0) -> Path:
+    """Runs of each day; from the changed one on, `sharpen` has another source and takes 1.5 times as long."""
+    where.mkdir(exist_ok=True)
+    noise = np.exp(0.01 * np.random.default_rng(1).standard_normal(days))
+    for day in range(days):
+        new = day >= changed
+        made = training(
+            slower=float(noise[day]),
+            times={"sharpen": 1.5} if new else {},
+            changed={"sharpen": "another"} if new else {},
+            ratio=queue * (day % 3),
+        )
+        run = on(program(made), day, git={"revision": f"{'b' if new else 'a'}" * 40, "dirty": False})
+        # The names say nothing of the order.
+        write_run(where / f"{(7 * day) % days:02}.prof", run)
+    return where
+
+
+def test_a_change_is_found_with_its_day_its_size_its_revision_and_its_cause(tmp_path: Path) -> None:
+    result = read_history_runs([job(tmp_path / "runs")])
+    study = result.study
+    assert [run.started[:10] for run in study.runs[:3]] == ["2026-03-01", "2026-03-02", "2026-03-03"]
+    (change,) = study.changes
+    assert abs(change.at - 14) <= 1
+    assert change.ratio == pytest.approx(1.15, abs=0.03)  # half of the second that sharpen takes, of 3.4
+    assert change.cause == "code-change"
+    text = result.report()
+    assert "Slower since 2026-03-15 09:30" in text
+    assert "bbbbbbbbbb" in text
+    assert "profkit diff" in text
+    assert "▲" in text
+
+
+def test_the_command_that_it_names_compares_runs_from_both_sides(tmp_path: Path) -> None:
+    value = json.loads(read_history_runs([job(tmp_path / "runs")]).report("json", full_paths=True))
+    (change,) = value["changes"]
+    before, after = change["next_commands"][0].split()[2:]
+    started = {file: run["started"] for run in value["runs"] for file in run["files"]}
+    assert started[before] < change["started"] <= started[after]
+
+
+def test_without_a_change_it_says_so(tmp_path: Path) -> None:
+    result = read_history_runs([job(tmp_path / "runs", changed=99)])
+    assert result.study.changes == ()
+    assert "No change of the wall" in result.report()
+    assert result.study.spread == pytest.approx(0.01, rel=0.5)
+
+
+def test_queueing_is_not_the_jobs_own_time(tmp_path: Path) -> None:
+    """Neighbours of every third day hide the change in the wall, and not in what the job itself took."""
+    runs = job(tmp_path / "runs", queue=1.0)
+    assert read_history_runs([runs]).study.changes == ()
+    (change,) = read_history_runs([runs], metric="own").study.changes
+    assert abs(change.at - 14) <= 1
+
+
+def test_other_commands_and_failed_runs_are_left_out_and_said(tmp_path: Path) -> None:
+    runs = job(tmp_path / "runs")
+    write_run(runs / "x.prof", on(program(training(steps=300), command=("python", "other.py")), 3))
+    write_run(runs / "y.prof", on(program(training(steps=300), exit_status=1), 4))
+    (runs / "z.prof").write_bytes(b"no profile")
+    write_plain(runs / "w.prof", {("a.py", "f"): 1.0})
+    result = read_history_runs([runs])
+    study = result.study
+    assert (len(study.runs), study.failed, study.others, len(study.notices)) == (24, 1, 1, 2)
+    text = result.report()
+    for said in (
+        "1 run that failed is left out",
+        "1 run of another command is left out",
+        "does not say when it ran",
+    ):
+        assert said in " ".join(text.split())
+
+
+def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
+    for day in range(9):
+        for rank in range(2):
+            run = rank_run(rank, {"f": Did(1, 1.0)}, size=2, job=f"job{day}", wall=10.0 + day % 2)
+            write_run(tmp_path / f"{day}-{rank}.prof", on(run, day))
+    study = read_history_runs([tmp_path]).study
+    assert [len(run.files) for run in study.runs] == [2] * 9
+
+
+@pytest.mark.parametrize("format", ["terminal", "md", "html", "svg", "json"])
+def test_every_format_shows_the_change(tmp_path: Path, format: str) -> None:
+    shown = read_history_runs([job(tmp_path / "runs")]).report(format)
+    assert "2026-03-1" in shown
+    assert ("code-change" in shown) or format == "svg"
+    if format in ("html", "svg"):
+        assert shown.count('class="trend-dot"') >= 24
+        assert 'class="trend-mark bad"' in shown
+
+
+def test_what_a_notebook_shows_has_the_trend(tmp_path: Path) -> None:
+    assert "▁" in read_history_runs([job(tmp_path / "runs")]).notebook_html()
+
+
+def test_names_and_paths_are_masked(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    for day in range(9):
+        made = program(
+            training(), command=("python", "/home/someone/secret/train.py", "--token", "abcdef123456")
+        )
+        write_run(runs / f"{day}.prof", on(made, day))
+    result = read_history_runs([runs])
+    for format in ("md", "json", "html"):
+        assert "someone" not in result.report(format)
+        assert str(tmp_path) not in result.report(format)
+
+
+def test_json_follows_its_schema(tmp_path: Path) -> None:
+    value = json.loads(read_history_runs([job(tmp_path / "runs")]).report("json"))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+    assert sum(value["runs"][0]["account"].values()) == pytest.approx(value["runs"][0]["wall_s"])
+
+
+def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path / "one.prof", on(program(training()), 0))
+    write_run(tmp_path / "failed.prof", on(program(training(), exit_status=1), 0))
+    write_plain(tmp_path / "plain.prof", {("a.py", "f"): 1.0})
+    runs = str(job(tmp_path / "runs"))
+    for words, expected in (
+        ([], "name the run files"),
+        ([str(tmp_path / "one.prof")], "history needs several"),
+        ([str(tmp_path / "failed.prof")], "no run ended well"),
+        ([str(tmp_path / "plain.prof")], "does not say when it ran"),
+        ([runs, "--metric", "speed"], "--metric speed: is not known"),
+        ([runs, "--metric", "iteration"], "24 of 24 runs do not know it"),
+        ([runs, "--min-change", "much"], "--min-change much: give percent"),
+    ):
+        with pytest.raises(SystemExit) as exit_:
+            main(["history", *words])
+        assert exit_.value.code == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert expected in err
