@@ -38,7 +38,9 @@ _FILE_SUBJECTS = frozenset(
     ("record-unreadable", "nvtx-file-unreadable", "nvtx-names-damaged", "file-skipped")
 )
 #: Advice whose words are profkit's own.
-_OWN_ADVICE = frozenset(("list-processes", "look-at-quota", "lscpu", "show-workers", "show-waiting", "verify"))
+_OWN_ADVICE = frozenset(
+    ("list-processes", "look-at-quota", "lscpu", "show-workers", "show-waiting", "verify")
+)
 _POOL_SIZE = re.compile(r"(?P<size>\d+|\?)(?: \((?P<why>[^)]*)\))?")
 _REVISION = re.compile(r"[0-9a-f]{7,64}(?: \+)?")
 
