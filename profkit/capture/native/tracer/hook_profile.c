@@ -24,24 +24,24 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
     struct table *table = ((struct collector *)self)->tables[0];
     if (UNLIKELY(table->generation != kernel_generation))
         return 0; /* in a forked child, whose parent's it is */
-    switch (what) {
-    case PyTrace_CALL: {
-        PyObject *code = code_of(frame);
-        return call_begins(table, code, code, NULL);
+    bool of_python = what == PyTrace_CALL || what == PyTrace_RETURN;
+    if (!of_python && !PyCFunction_Check(argument))
+        return 0;
+    const void *key = of_python ? (const void *)code_of(frame) : ((struct c_function *)argument)->definition;
+    if (UNLIKELY(throttle_has(key))) {
+        table->taken += of_python ? throttle_python.left : throttle_c.left;
+        return 0;
     }
+    switch (what) {
+    case PyTrace_CALL:
+        return call_begins(table, key, (PyObject *)key, NULL, &throttle_python);
     case PyTrace_RETURN:
-        call_ends(table, code_of(frame));
+        call_ends(table, key, &throttle_python);
         break;
     case PyTrace_C_CALL:
-        if (PyCFunction_Check(argument))
-            return call_begins(table, ((struct c_function *)argument)->definition, argument, NULL);
-        break;
-    case PyTrace_C_RETURN:
-    case PyTrace_C_EXCEPTION:
-        if (PyCFunction_Check(argument))
-            call_ends(table, ((struct c_function *)argument)->definition);
-        break;
+        return call_begins(table, key, argument, NULL, &throttle_c);
     default:
+        call_ends(table, key, &throttle_c);
         break;
     }
     return 0;
