@@ -197,6 +197,21 @@ class ThreadTracer(Tracer):
         self._collector = collector
         self._mapped = mapped
         self._look_for_ended = 2 * _FEW_THREADS
+        self._of_others: Any = None
+
+    def start(self, base_depth: int) -> None:
+        self._follow_others()
+        super().start(base_depth)
+
+    def resume(self) -> None:
+        self._follow_others()
+        super().resume()
+
+    def _follow_others(self) -> None:
+        """Trace threads that `threading` does not start as well; nothing here has to read their tables."""
+        if self._mapped and self._of_others is None:
+            self._of_others = self._collector()
+            self._of_others.follow_others(True)
 
     def _trace_this_thread(self, name: str, base_depth: int) -> Traced:
         if self._mapped and len(self._living) >= self._look_for_ended:
@@ -217,6 +232,7 @@ class ThreadTracer(Tracer):
 
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
         self._between = False
+        self._follow_others()
         self._hook = self._hook or self._thread_started
         if getattr(self._threading, "_profile_hook", None) is None:
             self._threading.setprofile(self._hook)
@@ -238,6 +254,10 @@ class ThreadTracer(Tracer):
         self._between = True
         if getattr(self._threading, "_profile_hook", None) == self._hook:
             self._threading.setprofile(None)  # type: ignore[arg-type]
+        if self._of_others is not None:
+            self._of_others.follow_others(False)
+            self._of_others.suspend()
+            self._of_others = None
         for traced in list(self._living.values()):
             if traced.running:
                 traced.running = False
@@ -247,6 +267,9 @@ class ThreadTracer(Tracer):
         return any(traced.displaced() for traced in list(self._living.values()))
 
     def finish(self) -> None:
+        if self._of_others is not None:
+            self._of_others.follow_others(False)
+            self._of_others = None
         try:
             super().finish()
         except RuntimeError:

@@ -18,25 +18,11 @@ static PyObject *missing, *disable;
 /* Whether events were disabled somewhere, which outlasts our use of the place. */
 static bool some_disabled = false;
 
-static struct table *find_or_add_table(struct collector *collector) {
-    /* The thread may have had its table when another collector was on. */
-    pid_t thread = kernel_thread_id();
-    for (size_t i = collector->n_tables; i-- > 0;) {
-        struct table *table = collector->tables[i];
-        if (table->native == thread && !table_ended(table) && table_follow(table))
-            return kernel_last_table = table;
-    }
-    struct table *table = collector_add_table(collector);
-    if (table)
-        kernel_last_table = table;
-    return table;
-}
-
 static inline struct table *table_of_this_thread(struct collector *collector) {
     struct table *table = kernel_last_table;
     if (LIKELY(table && table->owner == collector->serial))
         return table;
-    return find_or_add_table(collector);
+    return collector_table_of_this_thread(collector);
 }
 
 /* None is immortal in every Python that has sys.monitoring; counting references to it by the inline code of
@@ -291,6 +277,11 @@ int hook_disable(struct collector *collector) {
             calls_close_all(table, table->native == own);
     }
     return failed;
+}
+
+void hook_follow_others(struct collector *collector, bool on) {
+    (void)collector;
+    (void)on;
 }
 
 int hook_detach(struct collector *collector) {
