@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.keys import function_keys
-from profkit.model import Edges, FunctionKey, Notice, Process, Profile, Run, RunSet, Thread
+from profkit.model import Edges, FunctionKey, Notice, Paths, Process, Profile, Run, RunSet, Thread
 from profkit.model.profile import Floats, Ints
 
 __all__ = ["without_throttled"]
@@ -150,6 +150,7 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
         ),
         throttled=(),
         range_calls=calls,
+        paths=None if thread.paths is None else _folded_paths(thread.paths, place),
     )
 
 
@@ -267,6 +268,32 @@ def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
         for name in ("tottime", "cumtime"):
             columns[name].append(share[gets] * getattr(edges, name)[edge])
     return Edges(**{name: np.concatenate(parts_of) for name, parts_of in columns.items()})
+
+
+def _folded_paths(paths: Paths, place: Ints) -> Paths:
+    """Paths of what stays: those of folded functions are part of the path around them."""
+    n = len(paths)
+    known = paths.function >= 0
+    function = np.where(known, place[np.where(known, paths.function, 0)], -1)
+    folded = known & (function < 0) & (paths.parent >= 0)
+    target = np.where(folded, paths.parent, np.arange(n))
+    while folded[target].any():
+        target = np.where(folded[target], target[target], target)
+    row = np.cumsum(~folded) - 1
+    parent = np.where(paths.parent >= 0, row[target[np.maximum(paths.parent, 0)]], -1)
+
+    def summed(values: Floats) -> Floats:
+        result: Floats = np.bincount(row[target], values, int((~folded).sum())).astype(np.float64)
+        return result
+
+    return Paths(
+        parent=parent[~folded].astype(np.int32),
+        function=function[~folded].astype(np.int32),
+        ncalls=paths.ncalls[~folded],
+        tottime=summed(paths.tottime),
+        wait=summed(paths.wait),
+        blocked=summed(paths.blocked),
+    )
 
 
 def _kept(profile: Profile, keep: Bools, place: Ints) -> Profile:
