@@ -483,9 +483,10 @@ def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: str) -> None:
 
 def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup: str) -> None:
     apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    allowed = shutil.which("unshare") is not None and not subprocess.run(
-        [*apart, "true"], capture_output=True, check=False
-    ).returncode
+    allowed = (
+        shutil.which("unshare") is not None
+        and not subprocess.run([*apart, "true"], capture_output=True, check=False).returncode
+    )
     require("unshare", allowed, "this machine does not allow to make a PID namespace")
     (tmp_path / "computes.py").write_text(COMPUTES)
     command = profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, "computes.py", backup)

@@ -113,7 +113,9 @@ def test_where_both_want_the_cpus_the_greater_is_named() -> None:
     assert verdict is not None
     assert (verdict.numbers["contention.itself"], verdict.numbers["contention.others"]) == (True, True)
     assert verdict.kind == "external-load"
-    more = said(replace(both, processes=(*both.processes, *[replace(both.processes[1], pid=p) for p in (7, 8)])))
+    more = said(
+        replace(both, processes=(*both.processes, *[replace(both.processes[1], pid=p) for p in (7, 8)]))
+    )
     assert more is not None
     assert more.kind == "self-oversubscription"
 
@@ -173,14 +175,14 @@ def contradictions(pairs: Iterable[tuple[RunSet, RunSet]]) -> list[str]:
                 continue
             both = {compared.kind, alone.kind} - {None}
             if not both <= named(compared) & named(alone):
-                found.append(f"{run.path}: {compared.kind} of {named(compared)}, {alone.kind} of {named(alone)}")
+                found.append(
+                    f"{run.path}: {compared.kind} of {named(compared)}, {alone.kind} of {named(alone)}"
+                )
     return found
 
 
 def test_a_run_alone_and_its_comparison_name_the_same() -> None:
-    sides = [
-        [load_side(str(file)) for file in sorted(directory.glob("*.prof"))] for directory in SAMPLES
-    ]
+    sides = [[load_side(str(file)) for file in sorted(directory.glob("*.prof"))] for directory in SAMPLES]
     pairs = [pair for files in sides for pair in permutations(files, 2)]
     assert len(pairs) > 20
     assert any(diff(*pair).verdict.cause == "contention" for pair in pairs)

@@ -383,7 +383,10 @@ def test_the_changed_function_is_named_with_its_place_and_revisions() -> None:
     first, second = "3fa9c1d2e4b57a90", "9be01aa4c7d2e600"
     found = judged(at(run(profile(BASE)), first), at(run(profile(changed)), second))
     assert found.verdict.numbers["code.place"] == "m.py:30"
-    assert (found.verdict.numbers["revision-before"], found.verdict.numbers["revision"]) == (first[:12], second[:12])
+    assert (found.verdict.numbers["revision-before"], found.verdict.numbers["revision"]) == (
+        first[:12],
+        second[:12],
+    )
     assert advice(found, "git-log").argv == ("git", "diff", first[:12], second[:12], "--", "m.py")
     hostile = judged(at(run(profile(BASE)), "--output=x"), at(run(profile(changed)), second))
     assert advice(hostile, "git-log").argv == ("git", "log", "-p", "--", "m.py")
