@@ -35,6 +35,7 @@ MAKERS = {"summary_of", "notice_text", "evidence_texts", "advice_text", "finding
 #: Modules that look for something in a text, with the text that is not ours.
 FOREIGN: Mapping[str, str] = {
     "cli/app.py": "the word that a user is completing",
+    "cli/capture.py": "a share that a user gave in an option",
     "cli/demo.py": "what the demo's program printed",
     "cli/diff.py": "the causes that a user named in an option",
     "cli/options.py": "the word that a user is completing",
