@@ -63,6 +63,7 @@ def capture(
     packing: Packing | None = None,
     nvtx_shim: bool = False,
     selection: Selection = EVERYTHING,
+    overhead: float | None = settings.DEFAULT_OVERHEAD,
 ) -> int:
     """Run `command`, `repeat` times, and write one run file each time.
 
@@ -90,6 +91,9 @@ def capture(
         Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it raise.
     selection
         What part of each run is captured.
+    overhead
+        Part of each process's time that profiling may add, above 0 and below 1: beyond it, functions that are
+        called very often and take little are left to their callers. ``None`` leaves nothing out.
 
     Returns
     -------
@@ -115,6 +119,7 @@ def capture(
             dict(os.environ),  # as it is now: packing will change the launcher's own
             nvtx_shim,
             selection,
+            overhead,
             signals,
             written or (lambda path, run: None),
             say or (lambda line: None),
@@ -166,6 +171,7 @@ class _Series:
     environ: Mapping[str, str]
     nvtx_shim: bool
     selection: Selection
+    overhead: float | None
     signals: signal_forwarding.Signals
     written: Callable[[Path, Run], None]
     say: Callable[[str], None]
@@ -190,6 +196,7 @@ def _capture_once(series: _Series, path: Path) -> int:
             signals,
             nvtx_shim=series.nvtx_shim,
             selection=series.selection,
+            overhead=series.overhead,
         )
         early = signals.arrived()
         if early is not None:

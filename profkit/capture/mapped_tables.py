@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from profkit.formats.regular_file import read_regular
 __all__ = ["MAGIC", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
 
 MAGIC = b"PFKCALLS"
-_VERSION = 2
+_VERSION = 3
 _HEADER = struct.Struct("<8s10I8xqqqqdQQ")
 _CLOCK_TURN = 48
 _HEADER_BYTES = 4096
@@ -35,14 +35,14 @@ _MOST_BYTES = 2**32
 
 _TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
 _FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH = range(1, 6)
-_NAME_FILE, _NAME_FUNCTION = 1, 2
+_NAME_FILE, _NAME_FUNCTION, _NAME_THROTTLED = 1, 2, 3
 _IS_OWN = 1
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
 _OWN_METHOD = b" of 'profkit_tracer."
 
 _BLOCK = struct.Struct("<3I4x")
 _NAME = struct.Struct("<6I")
-_TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqQQiI3?60s")
+_TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqqQQiI3?60s")
 _CALL = struct.Struct("<QqqqqQ")
 #: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
 _LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 96, 32, 48)
@@ -80,7 +80,11 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """The head of a thread's table; times are ticks, `read` and what is charged are nanoseconds."""
+    """The head of a thread's table; times are ticks, `read` and what is charged are nanoseconds.
+
+    Times of calls and of ranges (`charged_until`) are without the ticks that the tracer took up to then, all of
+    which are `taken`.
+    """
 
     number: int
     top: int
@@ -96,6 +100,7 @@ class _Thread:
     uncharged_wait: int
     uncharged_blocked: int
     long_gap: int
+    taken: int
     lost: int
     born: int
     folded: int
@@ -185,6 +190,7 @@ class MappedTables:
         self._extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
         blocks = list(self._blocks())
         self._extents.sort()
+        self._throttled: set[int] = set()  # numbers of names
         self.codes, self._own, self._code_of = self._read_names([b for b in blocks if b.kind == _NAMES])
         self._entries: dict[int, list[_Block]] = {}
         for block in blocks:
@@ -232,7 +238,15 @@ class MappedTables:
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
         if not threads or threads[0].native != self.pid or threads[0].n_folded:
             found.insert(0, _empty(self.pid, names))
+        # What a process has throttled from its start is in no thread's table.
+        found[0] = replace(found[0], throttled=self.throttled)
         return tuple(found)
+
+    @property
+    def throttled(self) -> _Ints:
+        """Functions that were throttled, by their place in the codes, in ascending order."""
+        codes = sorted(self._code_of[number] for number in self._throttled if number in self._code_of)
+        return np.array([code for code in codes if not self._own[code]], np.int64)
 
     # The parts of the file
 
@@ -285,6 +299,8 @@ class MappedTables:
                     own_files.append(bool(flags & _IS_OWN))
                 elif kind == _NAME_FUNCTION:
                     functions.append((number, file, line, text))
+                elif kind == _NAME_THROTTLED:
+                    self._throttled.add(number)
                 else:
                     raise MemberError("damaged: it has a name of no kind")
                 at += (_NAME.size + size + 7) // 8 * 8
@@ -309,7 +325,8 @@ class MappedTables:
             if block.size < self._table_bytes:
                 raise MemberError("damaged: it has a table of an impossible size")
             thread = _Thread(*_TABLE_HEAD.unpack_from(self._data, block.at))
-            if not (0 <= thread.last < _MOST_TICKS and 0 <= thread.charged_until < _MOST_TICKS):
+            times = thread.last, thread.charged_until, thread.taken
+            if not all(0 <= time < _MOST_TICKS for time in times):
                 raise MemberError("damaged: a thread has a time that cannot be")
             counts = thread.born <= self._epoch and not 0 < thread.folded <= self._epoch
             if counts:
@@ -399,9 +416,9 @@ class _Reader:
         pending = self._pending(now, ends.get(thread.native)) if measured else (0, 0)
         edges = self._read_edges()
         functions = self._sums(edges)
-        calls = self._open(now, pending)
-        contexts, inside = self._read_contexts(now)
-        paths = self._read_paths(now, calls)
+        calls = self._open(now - thread.taken, pending)
+        contexts, inside = self._read_contexts(now - thread.taken)
+        paths = self._read_paths(now - thread.taken, calls)
         return self._made(
             edges, functions, calls, contexts, inside, paths, measured=measured, name=self._name(names)
         )
@@ -652,6 +669,7 @@ class _Reader:
                 np.subtract.at(functions[column], edges["callee"][taken], edges[of_edge][taken])
                 np.maximum(functions[column], 0, out=functions[column])
         rows = shown & ((functions["calls"] > 0) | (functions["total"] > 0) | (functions["own"] > 0))
+        throttled = self._file.throttled
         used = shown[edges["caller"]] & shown[edges["callee"]]
         used &= (edges["calls"] > 0) | (edges["wait"] > 0) | (edges["blocked"] > 0)
         waiting = self._waiting(functions, shown, calls) if measured else _NO_WAITING
@@ -684,6 +702,8 @@ class _Reader:
             contexts=contexts,
             inside=inside,
             paths=paths,
+            throttled=throttled[np.isin(throttled, code[rows])],
+            tracer_s=float(self._seconds(np.array([self._thread.taken], np.float64))[0]),
         )
 
     def _waiting(

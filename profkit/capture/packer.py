@@ -375,23 +375,13 @@ def _process(
     tasks = {task.tid: task for task in record.tasks}
     threads = []
     for index, table in enumerate(record.threads):
-        profile, open_calls, inside, paths = tables.profile(record, table)
+        thread = tables.thread(record, table)
         # A table without functions is kept for the main thread alone: its counters belong there.
-        if len(profile) == 0 and index > 0:
+        if len(thread.profile) == 0 and index > 0:
             continue
         task = tasks.pop(table.native, None) if table.native is not None else None
         known = counters.of_task(task) if task is not None else {}
-        threads.append(
-            Thread(
-                profile,
-                table.native,
-                table.name,
-                open_calls=open_calls,
-                range_calls=inside,
-                paths=paths,
-                **known,
-            )
-        )
+        threads.append(replace(thread, **known))
     for task in tasks.values():  # threads of native libraries
         threads.append(Thread(tables.empty(), task.tid, task.name, **counters.of_task(task)))
     here = record.host in ("", launch_host.name)

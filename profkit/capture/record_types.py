@@ -158,6 +158,9 @@ class ThreadTable:
     contexts: Contexts
     inside: Inside
     paths: Paths | None = None
+    #: Functions that the tracer has ceased to count, and the seconds that its events took.
+    throttled: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    tracer_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

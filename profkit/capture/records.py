@@ -297,7 +297,8 @@ def _process(name: str, value: Any) -> SeenProcess:
 _READING = Codec(Reading)
 _MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
 _TABLE_HEAD = Codec(
-    ThreadTable, elsewhere=("functions", "edges", "waiting", "open", "contexts", "inside", "paths")
+    ThreadTable,
+    elsewhere=("functions", "edges", "waiting", "open", "contexts", "inside", "paths", "throttled", "tracer_s"),
 )
 _NOTES = Codec(
     types.Notes,

@@ -13,7 +13,7 @@ from profkit.capture.path_tables import paths_of
 from profkit.capture.range_tables import range_calls
 from profkit.capture.record_types import Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
-from profkit.model import Edges, OpenCall, Paths, Process, Profile, RangeCalls
+from profkit.model import Edges, OpenCall, Process, Profile, Thread
 
 __all__ = ["ThreadTables"]
 
@@ -54,15 +54,20 @@ class ThreadTables:
             for process in processes
         ]
 
-    def profile(
-        self, record: Record, table: ThreadTable
-    ) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None, Paths | None]:
-        """Return a thread's profile, open calls counted in, the rows of those, what ran inside ranges, its paths."""
+    def thread(self, record: Record, table: ThreadTable) -> Thread:
+        """Return one thread's functions, open calls counted in, what ran inside ranges, and its paths."""
         functions, edges, calls = table.functions, table.edges, table.open
         # Rows for every function that has an entry, is open, or occurs at an edge only (its caller is open).
         numbers = np.unique(
             np.concatenate(
-                [functions.function, calls.function, edges.caller, edges.callee, table.waiting.function]
+                [
+                    functions.function,
+                    calls.function,
+                    edges.caller,
+                    edges.callee,
+                    table.waiting.function,
+                    table.throttled,
+                ]
             )
         )
         row_of = np.full(len(record.codes), -1, np.int32)
@@ -110,11 +115,15 @@ class ThreadTables:
         inside = range_calls(table, row_of)
         opened = tuple(map(OpenCall, rows.tolist(), calls.within.tolist()))
         paths = paths_of(table, row_of)
-        return (
+        return Thread(
             profile.validate(),
-            opened,
-            None if inside is None else inside.validate(n),
-            None if paths is None else paths.validate(n),
+            table.native,
+            table.name,
+            open_calls=opened,
+            range_calls=None if inside is None else inside.validate(n),
+            paths=None if paths is None else paths.validate(n),
+            throttled=tuple(row_of[table.throttled].tolist()),
+            tracer_s=table.tracer_s,
         )
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:

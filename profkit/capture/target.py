@@ -79,6 +79,8 @@ class Target:
         Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA.
     selection
         What part of the run is captured.
+    overhead
+        Part of each process's time that profiling may add; ``None`` for no limit.
 
     Raises
     ------
@@ -95,6 +97,7 @@ class Target:
         *,
         nvtx_shim: bool,
         selection: Selection,
+        overhead: float | None,
     ) -> None:
         self._command = command
         self._spool = spool
@@ -102,6 +105,7 @@ class Target:
         self._sampler: Sampler | None = None
         self._failure: Exception | None = None
         self._environment = dict(environ)
+        self._environment[settings.OVERHEAD_VARIABLE] = repr(overhead or 0.0)
         self._selection = selection
         if not selection.counters_only:
             inject = str(Path(__file__).parent / "agent" / "inject")

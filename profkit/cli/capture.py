@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from profkit.capture.agent.settings import DEFAULT_OVERHEAD
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
 from profkit.cli.progress import Progress, say_directly
@@ -17,6 +18,23 @@ if TYPE_CHECKING:
     from profkit.model import Run
 
 __all__ = ["capture", "say_written"]
+
+
+def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
+    """Read a share above 0 and below 1, as ``5%`` or ``0.05``; ``off`` is ``None``."""
+    text = value.strip()
+    if text == "off":
+        return None
+    number, percent, rest = text.partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0.0 < share < 1.0:
+        raise click.BadParameter(
+            f"{text!r} is no share between 0 and 100 %, such as 5%; for no limit: off", ctx, param
+        )
+    return share
 
 
 # From the first word of the target's command on, everything is the target's.
@@ -41,6 +59,15 @@ __all__ = ["capture", "say_written"]
     is_flag=True,
     help="Let torch.cuda.nvtx work, and record it, in a PyTorch that was built without CUDA.",
 )
+@click.option(
+    "--overhead",
+    metavar="SHARE|off",
+    callback=_share,
+    default=f"{DEFAULT_OVERHEAD:.0%}",
+    show_default=True,
+    help="Part of the time that profiling may add: above it, functions that are called very often and take little "
+    "are left to their callers.  off: nothing is left out.",
+)
 @window_options
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def capture(
@@ -49,6 +76,7 @@ def capture(
     repeat: int,
     quiet: bool,
     nvtx_shim: bool,
+    overhead: float | None,
     **selected: Any,
 ) -> None:
     """Run a command and record it in one run file."""
@@ -68,6 +96,7 @@ def capture(
             say=progress.say,
             packing=None if quiet else progress,
             nvtx_shim=nvtx_shim,
+            overhead=overhead,
             selection=selection_of(selected),
         )
     except NotWrittenError as error:

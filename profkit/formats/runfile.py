@@ -444,6 +444,8 @@ def _thread(
         links = arrays.links.take(f"{name}.edges", value["edges"])
     if any(not 0 <= call.function < n for call in fields.get("open_calls", ())):
         raise MemberError(f"{name}.open_calls points outside its {n} rows")
+    if any(not 0 <= row < n for row in fields.get("throttled", ())):
+        raise MemberError(f"{name}.throttled points outside its {n} rows")
     return Thread(
         arrays.profile(rows, links),
         **fields,

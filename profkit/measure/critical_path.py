@@ -318,13 +318,25 @@ def _of_threads(
             profile = thread.profile
             if not len(profile) or not wanted(thread):
                 continue
-            total += np.bincount(rows, profile.tottime, n)
+            total += np.bincount(rows, profile.tottime + _tracing(thread), n)
             if profile.wait is None or profile.blocked is None:
                 measured = False
                 continue
             wait += np.bincount(rows, profile.wait, n)
             blocked += np.bincount(rows, profile.blocked, n)
     return total, wait if measured else None, blocked if measured else None
+
+
+def _tracing(thread: Thread) -> Floats:
+    """What tracing took, which is in no function's time, as a common factor on all that ran."""
+    profile = thread.profile
+    ran = profile.tottime
+    for off in (profile.wait, profile.blocked):
+        if off is not None:
+            ran = np.maximum(ran - off, 0.0)
+    whole = float(ran.sum())
+    part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
+    return part
 
 
 def _known(values: Sequence[float | None]) -> float:

@@ -96,6 +96,7 @@ CODES: Mapping[str, Meaning] = {
     "ended-unrecorded": Meaning("", _UNRECORDED),
     "end-unknown": Meaning("", _UNRECORDED),
     "process-running": Meaning("", _UNRECORDED),
+    "functions-throttled": Meaning("", {"functions": "count"}),
     "process-unrecorded": Meaning("the system's error; empty where it is not known"),
     "threads-in-one-stack": Meaning("", {"python": "text"}),
     # Said of a capture as a whole.
@@ -175,6 +176,7 @@ CODES: Mapping[str, Meaning] = {
     "process-count-differs": Meaning("", {"baseline": "count", "candidate": "count"}),
     # Candidate's calls over the baseline's, weighted by time.
     "calls-differ": Meaning("", {"calls": "factor"}),
+    "functions-folded": Meaning("", {"functions": "count"}),
     "functions-of-one-side": Meaning("the side", {"self_time": "share"}),
     "single-run": Meaning("the side with one run; empty where both have one"),
 }

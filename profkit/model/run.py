@@ -314,6 +314,9 @@ class Thread:
 
     `range_calls` says which of its functions ran inside which NVTX ranges, ``None`` where no tracer received any;
     `paths` by what chains of callers they were called, ``None`` where no tracer kept that.
+    `throttled` are rows of the profile: functions that were called so often that the tracer ceased to count them,
+    whose later calls and time are part of their callers. `tracer_s` are the seconds that tracing took by its own
+    measurement, which are in no time of the profile.
     """
 
     profile: Profile
@@ -329,6 +332,8 @@ class Thread:
     involuntary_switches: Count | None = None
     range_calls: RangeCalls | None = None
     paths: Paths | None = None
+    throttled: tuple[Count, ...] = ()
+    tracer_s: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)

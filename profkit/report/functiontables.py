@@ -15,7 +15,7 @@ from profkit.report.document import Column, Note, Row, Section, Table
 from profkit.report.functions import FunctionRow, Ranked
 from profkit.report.wording import SMALL_SHARE, WAITING_NOTE, cut_note, display_name, location
 
-__all__ = ["function_sections", "open_call_sections"]
+__all__ = ["function_sections", "open_call_sections", "throttled_sections"]
 
 #: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
 NOTICEABLE_WAIT = 0.01
@@ -98,6 +98,39 @@ def _function_row(row: FunctionRow, by: str, traced: bool, within: bool) -> Row:
             location(row.key, row.file, row.line),
         )
     )
+
+
+def throttled_sections(run: Run, limit: int) -> list[Section]:
+    """List the functions that were called too often to be counted to the end, most counted calls first."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for process in run.processes:
+        for thread in process.threads:
+            if thread.throttled:
+                profile, keys = thread.profile, function_keys(thread.profile, process.roots)
+            for row in thread.throttled:
+                name = profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
+                where = location(
+                    keys.key(row), profile.strings[int(profile.file[row])], int(profile.line[row])
+                )
+                found.setdefault((display_name(name), where), []).append(int(profile.ncalls[row]))
+    if not found:
+        return []
+    every = sorted(found.items(), key=lambda item: -sum(item[1]))
+    shown = every[:limit] if limit else every
+    columns = (
+        Column("function", "name"),
+        Column("calls counted", "count"),
+        Column("threads", "count", 1),
+        Column("where", "path", 2),
+    )
+    rows = tuple(Row((name, sum(calls), len(calls), where)) for (name, where), calls in shown)
+    note = "Counting went beyond the budget for overhead; later calls and their time are part of the callers."
+    cut = cut_note(len(shown), len(every), "functions")
+    return [
+        Section(
+            "Functions that were not counted to the end", (Table(columns, rows, f"{note} {cut}".strip()),)
+        )
+    ]
 
 
 def open_call_sections(run: Run, limit: int) -> list[Section]:

@@ -447,6 +447,16 @@ def _thread(process: Process, thread: Thread, limit: int, by: str) -> dict[str, 
             }
             for c in thread.open_calls
         ],
+        "throttled": [
+            {
+                "name": json_text(p.strings[int(p.qualname[row])] or p.strings[int(p.name[row])]),
+                "file": json_text(p.strings[int(p.file[row])]),
+                "line": int(p.line[row]),
+                "ncalls": int(p.ncalls[row]),
+            }
+            for row in thread.throttled
+        ],
+        "tracer_s": json_number(thread.tracer_s),
     }
 
 

@@ -14,6 +14,8 @@ __all__ = ["machine_items", "machine_object"]
 
 #: Stolen CPU seconds per second of wall (1) from which they are reported: quiet virtual machines show less.
 NOTICEABLE_STEAL = 0.02
+#: Seconds of tracing below which nothing is said of it.
+LEAST_TRACING_S = 0.01
 
 
 def machine_items(run: Run) -> list[tuple[str, str]]:
@@ -31,7 +33,20 @@ def machine_items(run: Run) -> list[tuple[str, str]]:
     sampler = _sampler(run)
     if sampler:
         items.append(("sampler", sampler))
+    tracer = _tracer(run)
+    if tracer:
+        items.append(("tracer", tracer))
     return items
+
+
+def _tracer(run: Run) -> str:
+    """Say what tracing took; nothing of a run that was not traced, or too shortly to say it."""
+    took = sum(thread.tracer_s or 0.0 for process in run.processes for thread in process.threads)
+    if took < LEAST_TRACING_S:
+        return ""
+    cpu = sum(process.cpu_s or 0.0 for process in run.processes)
+    part = f", {units.share(min(1.0, took / cpu))} of the CPU time" if cpu > 0 else ""
+    return f"took {units.seconds(took)}{part}, which are in no function's time"
 
 
 def _machine(machine: Machine, *, watched: bool) -> str:

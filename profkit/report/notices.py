@@ -237,6 +237,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
     "tables-full": "there was no room for all of its functions in the spool directory: some are missing",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
+    "functions-throttled": (
+        "{functions:function was|functions were} called so often that counting went beyond the budget for overhead: "
+        "later calls and their time are part of the callers; --overhead off counts all"
+    ),
     "profile-function-replaced": (
         "the program, or a profiler that it uses, took the place of profkit's: functions are not recorded from there "
         "on (up to Python 3.11, those of its thread)"
@@ -399,6 +403,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "command-differs": "command “{baseline}” against “{candidate}”",
     "process-count-differs": "{baseline:process|processes} against {candidate}",
     "calls-differ": "the candidate makes {calls} the baseline's calls where the time is spent",
+    "functions-folded": (
+        "{functions:function is|functions are} compared as part of the callers: a capture has ceased to count such "
+        "calls, which went beyond its budget for overhead"
+    ),
     "functions-of-one-side": "{self_time} of the {subject}'s self time is in functions that only it has",
     "single-run": _single_run,
 }

@@ -18,7 +18,7 @@ from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
 from profkit.report.evidence_rows import evidence_row
 from profkit.report.functions import Ranked, ranked_run
-from profkit.report.functiontables import function_sections, open_call_sections
+from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
 from profkit.report.machine import machine_items
@@ -91,6 +91,7 @@ def show_document(
     sections += pool_sections(run, limit)
     if not run.processes or any(process.profiled for process in run.processes):
         sections += function_sections(functions, limit, by)
+        sections += throttled_sections(run, limit)
     sections += model_sections(iteration_model(run, names))
     sections += _ranges(run, limit)
     sections += _threads(run.processes, limit)

@@ -57,6 +57,7 @@ from profkit.measure.stacks import PlacedPaths, StackTable, placed_paths, stacks
 from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
+from profkit.measure.throttled import without_throttled
 from profkit.measure.waiting import waiting_rows
 from profkit.model import PROJECT, Notice, Process, Profile, Ranges, Run, RunSet
 from profkit.verdict.account import Account, Part, account
@@ -188,6 +189,7 @@ def compare(
     for side in (baseline, candidate):
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
+    baseline, candidate, of_throttled = without_throttled(baseline, candidate)
     selectors = select_pair(baseline.runs[0], candidate.runs[0], process)
     by_share = sampled(baseline) or sampled(candidate)
     # What the runs say of themselves stays; what is measured of functions is of these.
@@ -271,7 +273,13 @@ def compare(
         spun_s=spinning(known),
         ranges=_queued_ranges(known.ranges),
     )
-    said = [w.at(file=run.path) for side in (baseline, candidate) for run in side.runs for w in run.warnings]
+    said = [
+        notice.at(file=run.path)
+        for side in (baseline, candidate)
+        for run in side.runs
+        for notice in run.warnings
+        if notice.code != "functions-throttled"  # which `of_throttled` says of all
+    ]
     return Comparison(
         case=Case(known, booked),
         account=booked,
@@ -284,7 +292,7 @@ def compare(
         slowdown=UNKNOWN if by_share else ratio_estimate(totals_a, totals_b),
         calls=pairs,
         stacks=_stacks((first, second), rows) if stacks else None,
-        warnings=tuple(dict.fromkeys(said)),
+        warnings=tuple(dict.fromkeys((*said, *of_throttled))),
         settings=differences(baseline, candidate),
     )
 

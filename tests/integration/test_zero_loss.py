@@ -41,7 +41,8 @@ def counted(process: Process) -> list[int]:
 def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[int]]:
     """Return the run of a program that was killed so long after it began to count, and what it counted."""
     path = page(directory)
-    command = profkit_command("capture", "-o", "run.prof", "--", python, COUNTS, str(path))
+    words = ("capture", "-o", "run.prof", "--overhead", "off", "--", python, COUNTS, str(path))
+    command = profkit_command(*words)
     launcher = subprocess.Popen(
         command, cwd=directory, env=tracer_environment(True), stderr=subprocess.DEVNULL
     )

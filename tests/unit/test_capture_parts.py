@@ -208,7 +208,8 @@ class TestOpenCalls:
 def profile_of(raw: dict[str, Any], **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
     """What the packer makes of a record with the packed table of one thread."""
     read = record(**facts, threads=[raw])
-    return ThreadTables().profile(read, read.threads[0])[:3]
+    thread = ThreadTables().thread(read, read.threads[0])
+    return thread.profile, thread.open_calls, thread.range_calls
 
 
 def test_thread_tables_sum_open_and_returned_calls() -> None:

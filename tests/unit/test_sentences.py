@@ -36,6 +36,7 @@ MAKERS = {"summary_of", "notice_text", "evidence_texts", "advice_text", "finding
 FOREIGN: Mapping[str, str] = {
     "api/verify.py": "commands that may be masked, and their words",
     "cli/app.py": "the word that a user is completing",
+    "cli/capture.py": "a share that a user gave in an option",
     "cli/demo.py": "what the demo's program printed",
     "cli/diff.py": "the causes that a user named in an option",
     "cli/options.py": "the word that a user is completing",

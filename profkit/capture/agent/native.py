@@ -13,6 +13,7 @@ import os
 import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
+from time import perf_counter
 
 from . import record_file, settings
 from .ended import EndedThreads, accumulate
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 #: What the target calls of profkit: `profkit.start` and its like.
 _CALLS = os.path.join("profkit", "api", "windows.py")
+#: Calls of which the cost of events is measured, and how often that is repeated: the least is nearest to the truth.
+_PROBED_CALLS = 400
+_PROBES = 3
+
+#: Part of an empty call's time that lies between its two events.
+_EMPTY_PART = 0.2
 
 #: Threads among which those that have ended are not looked for.
 _FEW_THREADS = 32
@@ -50,17 +57,96 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
-            if not hasattr(module, "windows_map"):
+            if not hasattr(module, "take_out"):
                 return None  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
                 module.follow_ranges(injected)
+            module.take_out(*probe_costs(module))
             return module
         except ImportError:
             return None  # another C library, a free-threaded build: what it refuses, cProfile can do
         finally:
             sys.modules.pop(name, None)
     return None
+
+
+def probe_costs(module: Any) -> Tuple[float, ...]:
+    """Measure what events add to calls; return what the module's `take_out` takes, seconds a call.
+
+    Calls that do nothing are made as they are, traced, and with their events left at once. What the machine does
+    beside it can only add: the least of a few times is taken. Caches are warm here, so that real programs pay more.
+    """
+    collector = module.Collector()
+    plain, traced, left = ([_MUCH] * len(_PROBED) for _ in range(3))
+    inside = [_MUCH] * 2
+    for _ in range(_PROBES):
+        _time_calls(plain)
+    for _ in range(_PROBES):
+        collector.enable()
+        try:
+            _time_calls(traced)
+        finally:
+            collector.disable()
+    for entry in collector.getstats()[0][5]:
+        what = entry[0]
+        if what is _empty.__code__ or (isinstance(what, str) and "get_ident" in what):
+            inside[isinstance(what, str)] = entry[4] / entry[1]
+    leaves = (_empty.__code__, _thread.get_ident)
+    for what in leaves:
+        module.leave_out(what, True)
+    collector.enable()
+    try:
+        for _ in range(_PROBES):
+            _time_calls(left)
+    finally:
+        collector.disable()
+        for what in leaves:
+            module.leave_out(what, False)
+    added = [max(0.0, with_events - without) for with_events, without in zip(traced, plain)]
+    by_call, by_c_code, c_call = added
+    python_inside = min(max(0.0, inside[0] - _EMPTY_PART * plain[0]), by_c_code)
+    c_inside = min(max(0.0, inside[1] - _EMPTY_PART * plain[2]), c_call)
+    return (
+        by_c_code - python_inside,
+        python_inside,
+        max(0.0, left[1] - plain[1]) / 2,
+        c_call - c_inside,
+        c_inside,
+        max(0.0, left[2] - plain[2]) / 2,
+        max(0.0, by_call - by_c_code),
+    )
+
+
+def _time_calls(least: List[float]) -> None:
+    """Replace times by the seconds a call of each way to call, where those are less."""
+    for place, calls in enumerate(_PROBED):
+        begun = perf_counter()
+        calls()
+        least[place] = min(least[place], (perf_counter() - begun) / _PROBED_CALLS)
+
+
+def _empty() -> None:
+    pass
+
+
+def _call_from_python(times: range = range(_PROBED_CALLS)) -> None:
+    for _ in times:
+        _empty()
+
+
+def _call_from_c(times: range = range(_PROBED_CALLS)) -> None:
+    for _ in zip(times, iter(_empty, 1)):
+        pass
+
+
+def _call_c(times: range = range(_PROBED_CALLS), function: Any = _thread.get_ident) -> None:
+    for _ in times:
+        function()
+
+
+_PROBED = (_call_from_python, _call_from_c, _call_c)
+_MUCH = 1.0
 
 
 def tracer(module: Any, mapped: bool = False) -> Tracer:
@@ -111,6 +197,21 @@ class ThreadTracer(Tracer):
         self._collector = collector
         self._mapped = mapped
         self._look_for_ended = 2 * _FEW_THREADS
+        self._of_others: Any = None
+
+    def start(self, base_depth: int) -> None:
+        self._follow_others()
+        super().start(base_depth)
+
+    def resume(self) -> None:
+        self._follow_others()
+        super().resume()
+
+    def _follow_others(self) -> None:
+        """Trace threads that `threading` does not start as well; nothing here has to read their tables."""
+        if self._mapped and self._of_others is None:
+            self._of_others = self._collector()
+            self._of_others.follow_others(True)
 
     def _trace_this_thread(self, name: str, base_depth: int) -> Traced:
         if self._mapped and len(self._living) >= self._look_for_ended:
@@ -131,6 +232,7 @@ class ThreadTracer(Tracer):
 
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
         self._between = False
+        self._follow_others()
         self._hook = self._hook or self._thread_started
         if getattr(self._threading, "_profile_hook", None) is None:
             self._threading.setprofile(self._hook)
@@ -152,6 +254,10 @@ class ThreadTracer(Tracer):
         self._between = True
         if getattr(self._threading, "_profile_hook", None) == self._hook:
             self._threading.setprofile(None)  # type: ignore[arg-type]
+        if self._of_others is not None:
+            self._of_others.follow_others(False)
+            self._of_others.suspend()
+            self._of_others = None
         for traced in list(self._living.values()):
             if traced.running:
                 traced.running = False
@@ -161,6 +267,9 @@ class ThreadTracer(Tracer):
         return any(traced.displaced() for traced in list(self._living.values()))
 
     def finish(self) -> None:
+        if self._of_others is not None:
+            self._of_others.follow_others(False)
+            self._of_others = None
         try:
             super().finish()
         except RuntimeError:

@@ -150,6 +150,7 @@ class Session:
         if self._mapped:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
             self._native.serve(thread_name, self._look, first)
+            self._native.limit(_overhead_share())
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
                 self._stopped_for_forks = True
@@ -511,6 +512,15 @@ class Session:
             return
         if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
             self._tracer.resume()
+
+
+def _overhead_share() -> float:
+    """Part of the process's time that the tracer may take; 0 without a limit."""
+    try:
+        share = float(os.environ.get(settings.OVERHEAD_VARIABLE, "0"))
+    except ValueError:
+        return 0.0  # the target has changed it
+    return share if 0.0 < share < 1.0 else 0.0
 
 
 def _ignore_interrupts() -> bool:

@@ -13,6 +13,12 @@ SPOOL_VARIABLE = "PROFKIT_SPOOL"
 #: With any value in this variable nothing compiled is used: neither the tracer nor the NVTX collector.
 DISABLE_NATIVE_VARIABLE = "PROFKIT_NO_NATIVE"
 
+#: Part of a process's time that the tracer may take, as a decimal number; 0 where it may take what it needs.
+OVERHEAD_VARIABLE = "PROFKIT_OVERHEAD"
+
+#: The same where nobody has asked for another.
+DEFAULT_OVERHEAD = 0.05
+
 #: What is to be recorded of NVTX from Python, by words that are separated by commas: `nvtx` (the package of that
 #: name), `torch` (PyTorch's functions where it was built without CUDA), `library` (the latter through the collector
 #: that `INJECTION_VARIABLE` names).

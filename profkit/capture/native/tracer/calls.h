@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "paths.h"
 #include "ranges.h"
+#include "throttle.h"
 #include "waiting.h"
 
 /* Close calls that ended unseen, if one of `key` is open further out: a greenlet left them behind. */
@@ -26,8 +27,15 @@ void calls_abandon_all(struct table *table);
 /* A call of a code object began at `now`, unseen; it is inside the one that is open. */
 void calls_adopt(struct table *table, PyObject *code, int64_t now);
 
-/* -1 with an exception where the target is to get one, see agent.h. */
-static inline int call_begins(struct table *table, const void *key, PyObject *object, PyObject *self) {
+/* A function is throttled: end its open calls here, and leave what they do from now on to their callers. */
+void calls_remove(struct table *table, const struct name *name);
+
+/* It is time for the agent, or for a look at the budget; -1 with an exception where the target is to get one, see agent.h. */
+int calls_due(struct table *table);
+
+/* `probe` is what the events of such a call cost. Returns as calls_due(). */
+static inline int call_begins(struct table *table, const void *key, PyObject *object, PyObject *self,
+                              const struct probe *probe) {
     struct function *caller = table->top->function;
     struct edge *edge = caller->last;
     if (UNLIKELY(caller->last_key != key)) {
@@ -37,8 +45,8 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
             caller->last = edge;
         } else {
             edge = table_add_edge(table, caller, key, object, self);
-            if (!edge) {
-                table->lost++;
+            if (!edge || edge == &table_left_edge) {
+                table->lost += !edge;
                 return 0;
             }
         }
@@ -59,25 +67,27 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
     bool due = false;
     int64_t now = clock_ticks();
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due)) {
-        due = now > agent_due;
+        due = now > agent_due || now > throttle_due;
         now = waiting_charge(table, call - 1, now);
     }
+    table->last = now;
+    table->taken += probe->outside;
+    now = table_time(table, now);
     if (UNLIKELY(table->context != NULL))
         ranges_call(table, caller, function, now);
     call->wait_at_start = table->wait;
     call->blocked_at_start = table->blocked;
-    call->start = table->last = now;
+    call->start = now;
     table->top = call;
-    return UNLIKELY(due) ? agent_remind(table) : 0;
+    return UNLIKELY(due) ? calls_due(table) : 0;
 }
 
-/* Book the innermost open call, whose end is `now`. */
-static inline void call_closes(struct table *table, int64_t now) {
-    struct call *call = table->top;
+/* Book a call whose end is `now`, in ticks of table_time(); `inside` are those that the call in it has been open. */
+static inline void call_books(struct table *table, const struct call *call, int64_t now, int64_t inside) {
     struct function *function = call->function;
     struct edge *edge = call->edge;
     int64_t total = now - call->start;
-    int64_t own = total - call->children;
+    int64_t own = total - call->children - inside;
     edge->calls++;
     edge->own += own;
     call->path->calls++;
@@ -101,11 +111,17 @@ static inline void call_closes(struct table *table, int64_t now) {
             function->cumulative_blocked += blocked;
         }
     }
-    table->top = call - 1;
-    table->top->children += total;
 }
 
-static inline void call_ends(struct table *table, const void *key) {
+/* Book the innermost open call. */
+static inline void call_closes(struct table *table, int64_t now) {
+    struct call *call = table->top;
+    call_books(table, call, now, 0);
+    table->top = call - 1;
+    table->top->children += now - call->start;
+}
+
+static inline void call_ends(struct table *table, const void *key, const struct probe *probe) {
     if (UNLIKELY(table->top->key != key)) {
         calls_resynchronise(table, key);
         return;
@@ -113,9 +129,11 @@ static inline void call_ends(struct table *table, const void *key) {
     int64_t now = clock_ticks();
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due))
         now = waiting_charge(table, table->top, now);
+    table->last = now;
+    table->taken += probe->inside;
+    now = table_time(table, now);
     if (UNLIKELY(table->context != NULL))
         ranges_charge(table, table->top->function, now);
-    table->last = now;
     call_closes(table, now);
 }
 

@@ -60,6 +60,20 @@ struct table *collector_table_for(struct collector *collector, pid_t native, uns
     return add_table(collector, native, ident);
 }
 
+struct table *collector_table_of_this_thread(struct collector *collector) {
+    /* The thread may have had its table when another collector was on. */
+    pid_t thread = kernel_thread_id();
+    for (size_t i = collector->n_tables; i-- > 0;) {
+        struct table *table = collector->tables[i];
+        if (table->native == thread && !table_ended(table) && table_follow(table))
+            return kernel_last_table = table;
+    }
+    struct table *table = collector_add_table(collector);
+    if (table)
+        kernel_last_table = table;
+    return table;
+}
+
 static PyObject *collector_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     if (PyTuple_Size(arguments) || (keywords && PyDict_Size(keywords))) {
         PyErr_SetString(PyExc_TypeError, "Collector() takes no arguments");
@@ -189,6 +203,14 @@ static PyObject *collector_suspend(PyObject *self, PyObject *Py_UNUSED(nothing))
     Py_RETURN_NONE;
 }
 
+static PyObject *collector_follow_others(PyObject *self, PyObject *on) {
+    int truth = PyObject_IsTrue(on);
+    if (truth < 0)
+        return NULL;
+    hook_follow_others((struct collector *)self, truth);
+    Py_RETURN_NONE;
+}
+
 static PyObject *collector_displaced(PyObject *self, PyObject *Py_UNUSED(nothing)) {
     struct collector *collector = (struct collector *)self;
     hook_look(collector);
@@ -289,6 +311,9 @@ static PyMethodDef methods[] = {
      "remember()\n--\n\nA warm-up begins: what is traced until adopt() is forgotten then. Nothing is being traced."},
     {"suspend", collector_suspend, METH_NOARGS,
      "suspend()\n--\n\nStop tracing all its threads, from any thread, after closing the calls that are open."},
+    {"follow_others", collector_follow_others, METH_O,
+     "follow_others(on)\n--\n\nTrace threads that no collector is enabled in and that `threading` has not started, or do so no longer;\n"
+     "up to Python 3.11. Their tables are in a file."},
     {"displaced", collector_displaced, METH_NOARGS,
      "displaced()\n--\n\nWhether another profiler has the place, or nothing, from any thread: nothing was traced\n"
      "since."},

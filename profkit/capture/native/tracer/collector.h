@@ -23,6 +23,8 @@ struct table *collector_add_table(struct collector *collector);
 
 /* Find the table of a thread, or make one for it; NULL when memory is exhausted. */
 struct table *collector_table_for(struct collector *collector, pid_t native, unsigned long ident);
+/* Find or make the table of the calling thread; NULL when memory is exhausted. */
+struct table *collector_table_of_this_thread(struct collector *collector);
 
 /* The type, new; NULL with an exception set on failure. */
 PyObject *collector_type(void);

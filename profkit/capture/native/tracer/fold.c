@@ -38,6 +38,12 @@ void tables_keep(struct table *table) {
 
 void tables_forget(void) { n_kept = 0; }
 
+void tables_each_running(void (*function)(struct table *table, void *about), void *about) {
+    for (size_t i = 0; i < n_kept; i++)
+        if (!table_ended(kept[i]))
+            function(kept[i], about);
+}
+
 static int64_t own_ticks(const struct table *table) {
     int64_t ticks = 0;
     for (const struct function *function = table->base; function; function = function->next)
@@ -100,6 +106,7 @@ static bool add_table(struct table *sum, struct table *from) {
     bool done = places && add_functions(sum, from, places) && ranges_add(sum, from, places) &&
                 paths_add(sum, from, places);
     free(places);
+    sum->taken += from->taken;
     sum->lost += from->lost;
     sum->n_folded += from->n_folded ? from->n_folded : 1;
     sum->read_before |= from->read_before;

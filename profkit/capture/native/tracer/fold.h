@@ -15,6 +15,9 @@ void tables_keep(struct table *table);
 /* Fold tables of threads that have ended, if there are enough of them; the GIL is held. */
 void tables_fold(void);
 
+/* Call a function for the table of each thread that is running; the GIL is held. */
+void tables_each_running(void (*function)(struct table *table, void *about), void *about);
+
 /* In a forked child: all of them are the parent's. */
 void tables_forget(void);
 

@@ -15,6 +15,10 @@ int hook_disable(struct collector *collector);
  * of the last event. From any thread. */
 void hook_look(struct collector *collector);
 
+/* Begin or end to trace with this collector what runs in threads that have no other: those that `threading` has not started, up
+ * to Python 3.11. From 3.12 on there is nothing to do. */
+void hook_follow_others(struct collector *collector, bool on);
+
 /* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
 int hook_detach(struct collector *collector);
 

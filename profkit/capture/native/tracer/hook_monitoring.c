@@ -13,45 +13,58 @@
 /* The place for profilers, which cProfile takes as well: the second one gets an error. */
 #define PROFILER_ID 2
 
-static PyObject *missing;
+static PyObject *missing, *disable;
 
-static struct table *find_or_add_table(struct collector *collector) {
-    /* The thread may have had its table when another collector was on. */
-    pid_t thread = kernel_thread_id();
-    for (size_t i = collector->n_tables; i-- > 0;) {
-        struct table *table = collector->tables[i];
-        if (table->native == thread && !table_ended(table) && table_follow(table))
-            return kernel_last_table = table;
-    }
-    struct table *table = collector_add_table(collector);
-    if (table)
-        kernel_last_table = table;
-    return table;
-}
+/* Whether events were disabled somewhere, which outlasts our use of the place. */
+static bool some_disabled = false;
 
 static inline struct table *table_of_this_thread(struct collector *collector) {
     struct table *table = kernel_last_table;
     if (LIKELY(table && table->owner == collector->serial))
         return table;
-    return find_or_add_table(collector);
+    return collector_table_of_this_thread(collector);
 }
 
 /* None is immortal in every Python that has sys.monitoring; counting references to it by the inline code of
  * older headers would make it drift. */
 static inline PyObject *none(void) { return Py_None; }
 
+/* What has the interpreter send no more events from this place. It may be immortal, which older headers do not know. */
+static PyObject *no_more(void) {
+    some_disabled = true;
+    Py_IncRef(disable);
+    return disable;
+}
+
 static PyObject *on_python_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    if (UNLIKELY(count == 0))
+        return none();
+    if (UNLIKELY(throttle_has(arguments[0])))
+        return no_more();
     struct table *table = table_of_this_thread((struct collector *)self);
-    if (LIKELY(table && count > 0) && UNLIKELY(call_begins(table, arguments[0], arguments[0], NULL) < 0))
+    if (LIKELY(table) && UNLIKELY(call_begins(table, arguments[0], arguments[0], NULL, &throttle_python) < 0))
         return NULL;
     return none();
 }
 
 static PyObject *on_python_end(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    if (UNLIKELY(count == 0))
+        return none();
+    if (UNLIKELY(throttle_has(arguments[0])))
+        return no_more();
     struct table *table = table_of_this_thread((struct collector *)self);
-    if (LIKELY(table && count > 0))
-        call_ends(table, arguments[0]);
+    if (LIKELY(table))
+        call_ends(table, arguments[0], &throttle_python);
     return none();
+}
+
+/* Events of no place in particular, which cannot be disabled there. */
+static PyObject *on_throw(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    return count > 0 && throttle_has(arguments[0]) ? none() : on_python_call(self, arguments, count);
+}
+
+static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    return count > 0 && throttle_has(arguments[0]) ? none() : on_python_end(self, arguments, count);
 }
 
 /* What is called in an event of a call: NULL if it is nothing that counts. `self` is set for methods that are
@@ -71,11 +84,29 @@ static inline const void *definition_of(PyObject *const *arguments, Py_ssize_t c
     return PyCFunction_Check(callable) ? ((const struct c_function *)callable)->definition : NULL;
 }
 
+static bool site_repeats(PyObject *const *arguments, const void *what) {
+    return throttle_site_repeats(arguments[0], PyLong_AsLong(arguments[1]), what);
+}
+
+/* A call that is none of a C function: of Python functions there are other events. */
+static PyObject *on_other_call(struct collector *collector, PyObject *const *arguments, Py_ssize_t count) {
+    struct table *table = table_of_this_thread(collector);
+    if (LIKELY(table != NULL))
+        table->taken += throttle_site;
+    if (UNLIKELY(throttle_pressed) && count >= 4 && site_repeats(arguments, Py_TYPE(arguments[2])))
+        return no_more();
+    return none();
+}
+
 static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     PyObject *bound_to;
     const void *definition = definition_of(arguments, count, &bound_to);
-    struct table *table = definition ? table_of_this_thread((struct collector *)self) : NULL;
-    if (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to) < 0))
+    if (!definition)
+        return on_other_call((struct collector *)self, arguments, count);
+    if (UNLIKELY(throttle_has(definition)))
+        return site_repeats(arguments, definition) ? no_more() : none();
+    struct table *table = table_of_this_thread((struct collector *)self);
+    if (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to, &throttle_c) < 0))
         return NULL;
     return none();
 }
@@ -83,9 +114,11 @@ static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyObject *on_c_end(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     PyObject *bound_to;
     const void *definition = definition_of(arguments, count, &bound_to);
-    struct table *table = definition ? table_of_this_thread((struct collector *)self) : NULL;
+    if (!definition || throttle_has(definition))
+        return none();
+    struct table *table = table_of_this_thread((struct collector *)self);
     if (table)
-        call_ends(table, definition);
+        call_ends(table, definition, &throttle_c);
     return none();
 }
 
@@ -93,6 +126,8 @@ static PyObject *on_c_end(PyObject *self, PyObject *const *arguments, Py_ssize_t
 
 static PyMethodDef python_call = CALLBACK(on_python_call);
 static PyMethodDef python_end = CALLBACK(on_python_end);
+static PyMethodDef throw = CALLBACK(on_throw);
+static PyMethodDef unwind = CALLBACK(on_unwind);
 static PyMethodDef c_call = CALLBACK(on_c_call);
 static PyMethodDef c_end = CALLBACK(on_c_end);
 
@@ -100,8 +135,8 @@ static const struct {
     const char *event;
     PyMethodDef *callback;
 } subscriptions[] = {
-    {"PY_START", &python_call}, {"PY_RESUME", &python_call}, {"PY_THROW", &python_call},
-    {"PY_RETURN", &python_end}, {"PY_YIELD", &python_end},   {"PY_UNWIND", &python_end},
+    {"PY_START", &python_call}, {"PY_RESUME", &python_call}, {"PY_THROW", &throw},
+    {"PY_RETURN", &python_end}, {"PY_YIELD", &python_end},   {"PY_UNWIND", &unwind},
     {"CALL", &c_call},          {"C_RETURN", &c_end},        {"C_RAISE", &c_end},
 };
 
@@ -116,7 +151,8 @@ int hook_start(void) {
     PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
     PyObject *names = module ? PyObject_GetAttrString(module, "events") : NULL;
     missing = names ? PyObject_GetAttrString(module, "MISSING") : NULL;
-    for (size_t i = 0; missing && i < N_SUBSCRIPTIONS; i++) {
+    disable = missing ? PyObject_GetAttrString(module, "DISABLE") : NULL;
+    for (size_t i = 0; disable && i < N_SUBSCRIPTIONS; i++) {
         PyObject *event = PyObject_GetAttrString(names, subscriptions[i].event);
         events[i] = event ? (int)PyLong_AsLong(event) : 0;
         Py_XDECREF(event);
@@ -124,7 +160,7 @@ int hook_start(void) {
             break;
     }
     Py_XDECREF(names);
-    if (PyErr_Occurred() || !missing)
+    if (PyErr_Occurred() || !disable)
         return -1;
     Py_INCREF(module);
     monitoring = module;
@@ -159,6 +195,10 @@ static int unsubscribe(void) {
     for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
         failed |=
             tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", PROFILER_ID, events[i], Py_None));
+    if (some_disabled) { /* the target's own profiler in this place is to see all; other tools disable again what they did */
+        failed |= tell(PyObject_CallMethod(monitoring, "restart_events", NULL));
+        some_disabled = false;
+    }
     return failed | tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", PROFILER_ID));
 }
 
@@ -237,6 +277,11 @@ int hook_disable(struct collector *collector) {
             calls_close_all(table, table->native == own);
     }
     return failed;
+}
+
+void hook_follow_others(struct collector *collector, bool on) {
+    (void)collector;
+    (void)on;
 }
 
 int hook_detach(struct collector *collector) {

@@ -2,6 +2,12 @@
 #include "hook.h"
 
 #include <frameobject.h>
+#include <string.h>
+#if PY_VERSION_HEX < 0x03090000
+#define Py_BUILD_CORE 1
+#include <internal/pycore_pystate.h>
+#undef Py_BUILD_CORE
+#endif
 
 #include "calls.h"
 #include "frames.h"
@@ -20,31 +26,164 @@ static inline PyObject *code_of(PyFrameObject *frame) {
 #endif
 }
 
+static inline int book_event(struct table *table, PyFrameObject *frame, int what, PyObject *argument) {
+    bool of_python = what == PyTrace_CALL || what == PyTrace_RETURN;
+    if (!of_python && !PyCFunction_Check(argument))
+        return 0;
+    const void *key = of_python ? (const void *)code_of(frame) : ((struct c_function *)argument)->definition;
+    if (UNLIKELY(throttle_has(key))) {
+        table->taken += of_python ? throttle_python.left : throttle_c.left;
+        return 0;
+    }
+    switch (what) {
+    case PyTrace_CALL:
+        return call_begins(table, key, (PyObject *)key, NULL, &throttle_python);
+    case PyTrace_RETURN:
+        call_ends(table, key, &throttle_python);
+        break;
+    case PyTrace_C_CALL:
+        return call_begins(table, key, argument, NULL, &throttle_c);
+    default:
+        call_ends(table, key, &throttle_c);
+        break;
+    }
+    return 0;
+}
+
 static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
     struct table *table = ((struct collector *)self)->tables[0];
     if (UNLIKELY(table->generation != kernel_generation))
         return 0; /* in a forked child, whose parent's it is */
-    switch (what) {
-    case PyTrace_CALL: {
-        PyObject *code = code_of(frame);
-        return call_begins(table, code, code, NULL);
+    return book_event(table, frame, what, argument);
+}
+
+/* Threads that `threading` has not started, and so has not put a collector in: the interpreter lets us see every frame before it
+ * is run. C code that calls Python from threads of its own makes a thread state for each call, as a rule. */
+
+/* Whether the calling thread has, or had, a collector of its own, or is about to get one. */
+static FAST_THREAD_LOCAL bool has_own = false;
+
+#if PY_VERSION_HEX >= 0x030B0000
+typedef struct _PyInterpreterFrame frame_to_run;
+#else
+typedef PyFrameObject frame_to_run;
+#endif
+
+static struct collector *adopter; /* owned; NULL where threads are not adopted */
+
+static bool ends_with(PyObject *text, const char *end) {
+    Py_ssize_t size;
+    const char *bytes = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : NULL;
+    size_t length = strlen(end);
+    PyErr_Clear();
+    return bytes && (size_t)size >= length && memcmp(bytes + size - length, end, length) == 0;
+}
+
+/* Whether a thread's outermost frame is where `threading` begins: it will put a collector in, after some calls. */
+static bool is_of_threading(PyFrameObject *frame) {
+    Py_INCREF(frame);
+    for (;;) {
+#if PY_VERSION_HEX >= 0x030B0000
+        PyFrameObject *outer = PyFrame_GetBack(frame);
+#else
+        PyFrameObject *outer = frame->f_back;
+        Py_XINCREF(outer);
+#endif
+        if (!outer)
+            break;
+        Py_DECREF(frame);
+        frame = outer;
     }
-    case PyTrace_RETURN:
-        call_ends(table, code_of(frame));
-        break;
-    case PyTrace_C_CALL:
-        if (PyCFunction_Check(argument))
-            return call_begins(table, ((struct c_function *)argument)->definition, argument, NULL);
-        break;
-    case PyTrace_C_RETURN:
-    case PyTrace_C_EXCEPTION:
-        if (PyCFunction_Check(argument))
-            call_ends(table, ((struct c_function *)argument)->definition);
-        break;
-    default:
-        break;
+    const PyCodeObject *code = (const PyCodeObject *)code_of(frame);
+    bool found = ends_with(code->co_name, "_bootstrap") && ends_with(code->co_filename, "threading.py");
+    Py_DECREF(frame);
+    return found;
+}
+
+static int on_adopted_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
+    struct collector *collector = (struct collector *)self;
+    struct table *table = kernel_last_table;
+    if (UNLIKELY(collector->generation != kernel_generation))
+        return 0;
+    if (UNLIKELY(!table || table->owner != collector->serial)) {
+        has_own = is_of_threading(frame);
+        if (has_own) {
+            PyEval_SetProfile(NULL, NULL);
+            return 0;
+        }
+        table = collector_table_of_this_thread(collector);
+        if (!table)
+            return 0;
     }
-    return 0;
+    return book_event(table, frame, what, argument);
+}
+
+/* Python 3.8 has no functions for it, and no thread in the arguments. */
+#if PY_VERSION_HEX >= 0x03090000
+typedef _PyFrameEvalFunction frame_runner;
+static frame_runner runner(void) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()); }
+static void set_runner(frame_runner run) { _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), run); }
+#else
+typedef PyObject *(*frame_runner)(PyFrameObject *, int);
+static frame_runner runner(void) { return _PyInterpreterState_Get()->eval_frame; }
+static void set_runner(frame_runner run) { _PyInterpreterState_Get()->eval_frame = run; }
+#endif
+
+/* The calling thread, which no collector is in, is about to run a frame. */
+static void adopt_thread(void) {
+    PyObject *type, *value, *traceback; /* a generator is resumed by throw() with the exception pending */
+    PyErr_Fetch(&type, &value, &traceback);
+    PyEval_SetProfile(on_adopted_event, (PyObject *)adopter);
+    PyErr_Clear(); /* an audit hook may object */
+    PyErr_Restore(type, value, traceback);
+}
+
+#if PY_VERSION_HEX >= 0x030B0000
+/* Python 3.11 runs calls of Python functions without C's stack, unless someone wants to see the frames: so much of it may a
+ * thread use for that before frames are left as they are. It suffices for more calls than Python allows by itself. */
+#define MOST_STACK (1 << 20)
+
+static void look_at_stack(void) {
+    static FAST_THREAD_LOCAL const char *begin = NULL;
+    const char here = 0;
+    if (UNLIKELY(!begin))
+        begin = &here;
+    if (UNLIKELY(begin - &here > MOST_STACK))
+        set_runner(_PyEval_EvalFrameDefault);
+}
+#else
+static inline void look_at_stack(void) {}
+#endif
+
+#if PY_VERSION_HEX >= 0x03090000
+static PyObject *run_frame(PyThreadState *thread, frame_to_run *frame, int throwing) {
+    if (UNLIKELY(!thread->c_profilefunc && adopter && !has_own))
+        adopt_thread();
+    look_at_stack();
+    return _PyEval_EvalFrameDefault(thread, frame, throwing);
+}
+#else
+static PyObject *run_frame(PyFrameObject *frame, int throwing) {
+    if (UNLIKELY(!_PyThreadState_UncheckedGet()->c_profilefunc && adopter && !has_own))
+        adopt_thread();
+    return _PyEval_EvalFrameDefault(frame, throwing);
+}
+#endif
+
+void hook_follow_others(struct collector *collector, bool on) {
+    if (on) {
+        Py_INCREF((PyObject *)collector);
+        Py_XDECREF((PyObject *)adopter);
+        adopter = collector;
+        has_own = true; /* who calls this is traced already, or will be */
+        if (runner() == _PyEval_EvalFrameDefault)
+            set_runner(run_frame);
+    } else if (adopter == collector) {
+        adopter = NULL;
+        if (runner() == run_frame)
+            set_runner(_PyEval_EvalFrameDefault);
+        Py_DECREF((PyObject *)collector);
+    }
 }
 
 static int refuse_other_thread(const struct collector *collector) {
@@ -79,6 +218,7 @@ int hook_enable(struct collector *collector) {
         return -1;
     }
     kernel_last_table = collector->tables[0];
+    has_own = true;
     collector->thread_state = PyThreadState_Get()->id;
     PyEval_SetProfile(on_event, (PyObject *)collector);
     collector->displaced = false;
@@ -164,8 +304,10 @@ int hook_suspend(struct collector *collector) {
     hook_look(collector);
     if (hook_detach(collector) < 0)
         return -1;
-    struct table *table = collector->n_tables ? collector->tables[0] : NULL;
-    if (table && !collector->displaced && !table_ended(table))
-        calls_close_all(table, table->native == kernel_thread_id());
+    for (size_t i = 0; i < collector->n_tables && !collector->displaced; i++) {
+        struct table *table = collector->tables[i];
+        if (!table_ended(table))
+            calls_close_all(table, table->native == kernel_thread_id());
+    }
     return 0;
 }

@@ -142,18 +142,79 @@ static const char *const passing_on[] = {
     "/cupyx/profiler/_time_range.py", "/agent/torch_nvtx.py", "/agent/nvtx_hooks.py",
 };
 
-bool label_passes_on(PyObject *label) {
-    if (PyUnicode_Check(label))
-        return true;
-    PyObject *file = PyObject_GetAttrString(label, "co_filename");
+/* Whether the file of a code object ends with one of these. */
+static bool file_ends_with(PyObject *code, const char *const *ends, size_t n) {
+    PyObject *file = PyObject_GetAttrString(code, "co_filename");
     Py_ssize_t size = 0;
     const char *text = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8AndSize(file, &size) : NULL;
     bool found = false;
-    for (size_t i = 0; text && i < sizeof passing_on / sizeof *passing_on && !found; i++) {
-        size_t end = strlen(passing_on[i]);
-        found = (size_t)size >= end && memcmp(text + size - end, passing_on[i], end) == 0;
+    for (size_t i = 0; text && i < n && !found; i++) {
+        size_t end = strlen(ends[i]);
+        found = (size_t)size >= end && memcmp(text + size - end, ends[i], end) == 0;
     }
     Py_XDECREF(file);
     PyErr_Clear();
     return found;
+}
+
+bool label_passes_on(PyObject *label) {
+    return PyUnicode_Check(label) || file_ends_with(label, passing_on, sizeof passing_on / sizeof *passing_on);
+}
+
+/* Files whose functions start processes, or hand over what others bring. */
+static const char *const needed_files[] = {
+    "/multiprocessing/queues.py",     "/multiprocessing/pool.py",
+    "/multiprocessing/connection.py", "/multiprocessing/process.py",
+    "/concurrent/futures/_base.py",   "/queue.py",
+    "/subprocess.py",                 "/torch/utils/data/dataloader.py",
+    "/selectors.py",                  "/chainer/iterators/multiprocess_iterator.py",
+};
+
+/* Words of the names of C functions that wait, read or start processes, and what has to stand in such a name as well. */
+static const struct {
+    const char *word;
+    bool begins; /* the word is only the beginning */
+    const char *beside;
+} needed_words[] = {
+    {"acquire", false, ""},   {"poll", false, ""},        {"epoll_wait", false, ""}, {"kqueue", false, ""},
+    {"select", false, ""},    {"sleep", false, ""},       {"nanosleep", false, ""},  {"recv", true, ""},
+    {"accept", false, ""},    {"_accept", false, ""},     {"connect", false, ""},    {"fsync", false, ""},
+    {"fdatasync", false, ""}, {"flock", false, ""},       {"wait", true, ""},        {"sigtimedwait", false, ""},
+    {"WaitFor", true, ""},    {"read", true, "_io."},     {"read", true, "posix."},  {"pread", true, "posix."},
+    {"get", false, "_queue"}, {"put", false, "_queue"},   {"join", false, "_thread"}, {"__enter__", false, "_thread."},
+    {"fork", true, ""},       {"posix_spawn", true, ""},  {"MPI", false, ""},        {"mpi4py", true, ""},
+    {"__enter__", false, "_multiprocessing."},            {"_distributed_c10d", false, ""},
+    {"allreduce", false, "torch"}, {"allgather", false, "torch"}, {"broadcast", false, "torch"},
+    {"barrier", false, "torch"}, {"reduce_scatter", false, "torch"},
+};
+
+static bool is_of_word(char letter) {
+    return letter == '_' || (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
+           (letter >= 'A' && letter <= 'Z');
+}
+
+static bool has_needed_word(const char *text) {
+    for (const char *word = text; *word; word++) {
+        if (!is_of_word(*word) || (word > text && is_of_word(word[-1])))
+            continue;
+        size_t size = 0;
+        while (is_of_word(word[size]))
+            size++;
+        for (size_t i = 0; i < sizeof needed_words / sizeof *needed_words; i++) {
+            size_t wanted = strlen(needed_words[i].word);
+            if ((needed_words[i].begins ? size >= wanted : size == wanted) &&
+                memcmp(word, needed_words[i].word, wanted) == 0 && strstr(text, needed_words[i].beside))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool label_is_needed(PyObject *label) {
+    if (!PyUnicode_Check(label))
+        return file_ends_with(label, needed_files, sizeof needed_files / sizeof *needed_files);
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(label, &size);
+    PyErr_Clear();
+    return !text || has_needed_word(text);
 }

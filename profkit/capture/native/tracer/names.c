@@ -8,6 +8,7 @@
 #include "labels.h"
 #include "layout.h"
 #include "store.h"
+#include "throttle.h"
 
 #define FIRST_BUCKETS 256
 /* Bytes of a text that are kept: nobody reads longer ones. */
@@ -178,6 +179,8 @@ static bool add_key(struct name *name, const void *key, PyObject *object) {
     *bucket = name->keys = one;
     name->n_keys++;
     known.n_keys++;
+    if (name->throttled)
+        throttle_add(key);
     return true;
 }
 
@@ -302,6 +305,22 @@ bool names_use(struct name *name) {
     if (store_header && name->written != kernel_generation + 1 && !write_name(name))
         return false;
     name->uses++;
+    return true;
+}
+
+void names_say_throttled(struct name *name) {
+    struct name_entry entry = {.id = name->id};
+    if (store_header && (name->written == kernel_generation + 1 || write_name(name)))
+        write_entry(NAME_THROTTLED, &entry, "");
+}
+
+bool names_throttle(struct name *name) {
+    if (name->throttled || throttle_n_keys + name->n_keys > THROTTLE_MOST || !names_use(name))
+        return false;
+    name->throttled = true;
+    for (const struct name_key *key = name->keys; key; key = key->next_of_name)
+        throttle_add(key->key);
+    names_say_throttled(name);
     return true;
 }
 

@@ -29,6 +29,7 @@ struct name {
     uint32_t id;
     unsigned written;      /* the generation of the store that has it, plus 1 */
     bool passes_on;        /* see label_passes_on() */
+    bool throttled;        /* see names_throttle() */
     size_t bytes;
     char text[];           /* file, name, qualified name, each with a NUL behind; line and hash of the code */
 };
@@ -43,5 +44,11 @@ struct name *names_known(const void *key);
 /* A function of a table begins, or ends, to have the name. */
 bool names_use(struct name *name);
 void names_release(struct name *name);
+
+/* Have the events of all that has the name left from now on, see throttle.h; false where there is no room. It never goes. */
+bool names_throttle(struct name *name);
+
+/* Say in the store that it is throttled. */
+void names_say_throttled(struct name *name);
 
 #endif

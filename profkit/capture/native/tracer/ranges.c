@@ -81,7 +81,7 @@ static struct function *opener_of(const struct table *table) {
 }
 
 static void range_opens(struct table *table, uint32_t domain, uint32_t name) {
-    int64_t now = clock_ticks();
+    int64_t now = table_time(table, clock_ticks());
     if (table->context)
         ranges_charge(table, table->top->function, now);
     struct ranges *ranges = ranges_of(table);
@@ -114,7 +114,7 @@ static void range_ends(struct table *table, uint32_t domain) {
     if (at == 0)
         return; /* it began before the tracer did, or never */
     if (table->context)
-        ranges_charge(table, table->top->function, clock_ticks());
+        ranges_charge(table, table->top->function, table_time(table, clock_ticks()));
     struct context *around = at > 1 ? ranges->open[at - 2].context : NULL;
     for (size_t i = at; i < ranges->n_open; i++) {
         struct open_range *inside = &ranges->open[i];

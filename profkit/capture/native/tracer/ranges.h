@@ -78,7 +78,7 @@ static inline struct edge *ranges_row_of(struct table *table, struct function *f
     return LIKELY(function->context == table->context) ? function->row : ranges_row(table, function);
 }
 
-/* `function` ran until now. */
+/* `function` ran until now, by the time of the table (table_time()), as it is meant below. */
 static inline void ranges_charge(struct table *table, struct function *function, int64_t now) {
     struct edge *row = ranges_row_of(table, function);
     if (LIKELY(row != NULL))

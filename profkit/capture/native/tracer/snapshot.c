@@ -94,6 +94,7 @@ static void copy_open(struct snapshot *copy, const struct table *table, bool own
     if (table->top == table->stack)
         return;
     waiting_pending(table, own_thread, now, &wait, &blocked);
+    now = table_time(table, now);
     copy->n_open = (size_t)(table->top - table->stack);
     for (size_t i = copy->n_open; i > 0; i--) {
         const struct call *call = &table->stack[i];
@@ -121,7 +122,7 @@ static bool copy_contexts(struct snapshot *copy, const struct table *table) {
     copy->inside = calloc(ranges->n_rows + 1, sizeof *copy->inside);
     if (!copy->contexts || !copy->inside)
         return false;
-    int64_t now = clock_ticks();
+    int64_t now = table_time(table, clock_ticks());
     for (const struct context *context = ranges->first; context; context = context->next) {
         struct context_row *to = &copy->contexts[copy->n_contexts++];
         PyObject *opener = label_in(context->opener);

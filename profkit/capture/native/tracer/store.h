@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define STORE_MAGIC "PFKCALLS"
-enum { STORE_VERSION = 2, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
+enum { STORE_VERSION = 3, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
 
 enum block_kind {
     BLOCK_FREE = 0,

@@ -32,6 +32,8 @@ struct chunk {
 /* The base's, by which nothing calls it. */
 static struct edge no_edge = {.kind = 0};
 
+struct edge table_left_edge;
+
 static uint32_t last_number = 0;
 
 static size_t next_chunk_size(const struct chunk *last) {
@@ -259,13 +261,15 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
     /* A generator is resumed by throw() with the exception pending, and a label may need Python code. */
     PyErr_Fetch(&type, &value, &traceback);
     struct name *name = edges_reserve(&caller->callees) ? names_of(key, object, self, &kept) : NULL;
-    if (name) {
+    if (name && name->throttled) {
+        edge = &table_left_edge;
+    } else if (name) {
         if (!kept || name->n_keys > 1)
             edge = edge_to(caller, name);
         if (!edge)
             edge = table_named_edge(table, caller, name);
     }
-    if (edge && kept) {
+    if (edge && edge != &table_left_edge && kept) {
         edges_put(caller->callees.slots, caller->callees.mask, key, edge);
         caller->callees.used++;
         caller->last_key = key;

@@ -3,7 +3,7 @@
  * The hot path is in calls.h. Functions and edges live in blocks of the store: they never move and never go before the
  * table does, so that a pointer to one is good for as long as the table is. Where the store is a file, it is what a reader
  * has of a process that was killed: whatever is needed for that has its place in layout.c. Times are in ticks of
- * clock.h, waiting in nanoseconds. Everything but `ended` and `references` is read and written with the GIL held.
+ * clock.h, those of calls and ranges without what the tracer took (table_time()), waiting in nanoseconds. Everything but `ended` and `references` is read and written with the GIL held.
  */
 #ifndef PROFKIT_TABLES_H
 #define PROFKIT_TABLES_H
@@ -38,7 +38,8 @@ struct edge {
     int64_t total, recursive;
     int64_t wait, cumulative_wait;
     int64_t blocked, cumulative_blocked;
-    struct edge *next; /* of the same caller, in order of first call */
+    int64_t calls_before; /* when throttle_look() saw it last */
+    struct edge *next;    /* of the same caller, in order of first call */
 };
 
 struct slot {
@@ -103,6 +104,7 @@ struct table {
     struct reading read; /* the last, where read_before */
     int64_t uncharged_wait, uncharged_blocked;
     int64_t long_gap; /* ticks after which the kernel is asked */
+    int64_t taken; /* ticks that the tracer took: the times of calls are without them */
     int64_t lost; /* events that memory did not suffice for */
     uint64_t born, folded; /* epochs of the store: from, and before, which it counts; 0 for always */
     pid_t native;
@@ -117,6 +119,7 @@ struct table {
     struct call *limit;
     int64_t due; /* ticks when the kernel is asked in any case */
     int64_t fine_until; /* ticks */
+    int64_t looked_at, taken_before; /* at the last look of throttle_look() */
     unsigned long long owner; /* serial number of the collector */
     struct function *base, *last_function;
     struct edges functions; /* by name; each slot is some edge to the function */
@@ -149,6 +152,9 @@ void table_release(struct table *table);
 /* Forget everything and let go of the names; the GIL is held. */
 void table_clear(struct table *table);
 
+/* What table_add_edge() returns of a function that is throttled. */
+extern struct edge table_left_edge;
+
 /* Find or make the edge from a function for something that it has not been seen to call; NULL when memory is
  * exhausted. `object` and `self` say what is called, as labels.h explains. Leaves a pending exception alone. */
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
@@ -168,6 +174,9 @@ bool table_grow_stack(struct table *table);
 
 /* The innermost open call of this, or NULL. */
 struct call *table_open_call(struct table *table, const void *key);
+
+/* The time of its thread's calls, which stands still while the tracer works, at a time of the clock. */
+static inline int64_t table_time(const struct table *table, int64_t now) { return now - table->taken; }
 
 /* Whether the thread of a table is gone, by its own end or by a fork that left it behind. */
 static inline bool table_ended(const struct table *table) {

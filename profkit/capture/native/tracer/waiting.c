@@ -20,6 +20,7 @@ void waiting_start(struct table *table, bool own_thread) {
     table->last = clock_ticks();
     table->long_gap = clock_ticks_in(LONG_GAP_NS);
     table->due = table->last + clock_ticks_in(CHARGE_EVERY_NS);
+    table->looked_at = table->last;
     table->uncharged_wait = table->uncharged_blocked = 0;
     table->read_before = false;
     if (own_thread ? kernel_read_own(&reading) : kernel_read_other(table->native, &reading))

@@ -1,0 +1,315 @@
+"""Functions that a tracer has ceased to count, compared as parts of their callers.
+
+A tracer with a budget throttles functions that are called very often and take little: from then on their calls are
+not counted, and their time is their callers'. When that happens depends on the machine and its load, so that neither
+calls nor times of such a function can be compared. It is folded into its callers in every run, also where
+it was counted to the end: what the callers take with it is the same whether it is counted or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.keys import function_keys
+from profkit.model import Edges, FunctionKey, Notice, Paths, Process, Profile, Run, RunSet, Thread
+from profkit.model.profile import Floats, Ints
+
+__all__ = ["without_throttled"]
+
+Bools = npt.NDArray[np.bool_]
+
+#: Callers between a throttled function and one that is not: more than in any program's hot loop.
+LEVELS = 64
+#: Part of a folded function's time from which a caller's source counts as changed with it.
+LEAST_PART = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class _Folding:
+    """What is folded: functions, and of those whose source differs between the sides the hash on one of them."""
+
+    keys: frozenset[FunctionKey]
+    changed: Mapping[FunctionKey, str]
+
+
+def without_throttled(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
+    """Fold what was throttled in any run into its callers, in all runs of both sides.
+
+    Parameters
+    ----------
+    baseline, candidate
+        Any runs.
+
+    Returns
+    -------
+    baseline, candidate : RunSet
+        The same where nothing was throttled. A caller of a function whose source differs between the sides counts as
+        changed: its hash has that of the function behind it.
+    notices : tuple of Notice
+        How many functions were folded.
+    """
+    keys = frozenset(_throttled(baseline)) | frozenset(_throttled(candidate))
+    if not keys:
+        return baseline, candidate, ()
+    hashes = [_hashes(side, keys) for side in (baseline, candidate)]
+    differ = {key for key in keys if all(key in side for side in hashes) and hashes[0][key] != hashes[1][key]}
+    sides = [
+        replace(
+            side,
+            runs=tuple(_folded_run(run, _Folding(keys, {k: known[k] for k in differ})) for run in side.runs),
+        )
+        for side, known in zip((baseline, candidate), hashes, strict=True)
+    ]
+    return sides[0], sides[1], (Notice("functions-folded", "", {"functions": len(keys)}),)
+
+
+def _threads(side: RunSet) -> Iterable[tuple[Process, Thread]]:
+    return ((process, thread) for run in side.runs for process in run.processes for thread in process.threads)
+
+
+def _throttled(side: RunSet) -> Iterable[FunctionKey]:
+    for process, thread in _threads(side):
+        if thread.throttled:
+            keys = function_keys(thread.profile, process.roots)
+            yield from (keys.key(row) for row in thread.throttled)
+
+
+def _hashes(side: RunSet, wanted: frozenset[FunctionKey]) -> dict[FunctionKey, str]:
+    """Source hashes of functions where they are known, the first that any thread knows."""
+    found: dict[FunctionKey, str] = {}
+    for process, thread in _threads(side):
+        profile = thread.profile
+        if len(profile) and len(found) < len(wanted):
+            for row, key in _rows_of(profile, process, wanted):
+                text = profile.strings[profile.source_hash[row]]
+                if text:
+                    found.setdefault(key, text)
+    return found
+
+
+def _rows_of(
+    profile: Profile, process: Process, wanted: frozenset[FunctionKey]
+) -> list[tuple[int, FunctionKey]]:
+    """Rows of a profile with one of these keys."""
+    keys = function_keys(profile, process.roots)
+    names = {key.qualname for key in wanted}
+    likely = np.array([name in names for name in keys.names], np.bool_)
+    rows = np.flatnonzero(likely[keys.name]) if len(keys) else np.zeros(0, np.int64)
+    return [(row, key) for row in rows.tolist() if (key := keys.key(row)) in wanted]
+
+
+def _folded_run(run: Run, folding: _Folding) -> Run:
+    return replace(
+        run,
+        processes=tuple(
+            replace(
+                process, threads=tuple(_folded_thread(process, thread, folding) for thread in process.threads)
+            )
+            for process in run.processes
+        ),
+    )
+
+
+def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Thread:
+    profile = thread.profile
+    if not len(profile) or profile.edges is None:
+        return thread
+    known = dict(_rows_of(profile, process, folding.keys))
+    parts = _parts(profile.edges, len(profile), np.array(sorted(known), np.int64))
+    keep = np.ones(len(profile), np.bool_)
+    keep[parts.rows] = False
+    keep[[row for row in known if profile.ncalls[row] == 0]] = False  # only said to be throttled
+    if keep.all():
+        return thread
+    place = np.where(keep, np.cumsum(keep) - 1, -1)
+    inherits = place[parts.inherits]
+    profile = _folded_profile(
+        _marked(profile, parts, {row: folding.changed.get(key) for row, key in known.items()}), parts
+    )
+    profile = _kept(profile, keep, place)
+    calls = thread.range_calls
+    if calls is not None:
+        goes = place.copy()
+        goes[parts.rows] = inherits
+        calls = replace(
+            calls,
+            function=np.where(calls.function >= 0, goes[calls.function], -1).astype(calls.function.dtype),
+            opener=np.where(calls.opener >= 0, goes[calls.opener], -1).astype(calls.opener.dtype),
+        )
+    return replace(
+        thread,
+        profile=profile,
+        open_calls=tuple(
+            replace(call, function=int(place[call.function]))
+            for call in thread.open_calls
+            if keep[call.function]
+        ),
+        throttled=(),
+        range_calls=calls,
+        paths=None if thread.paths is None else _folded_paths(thread.paths, place),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """Where functions are folded to.
+
+    Attributes
+    ----------
+    rows : int64 array, shape (k,)
+        Functions that have a caller which stays.
+    callers : int64 array, shape (m,)
+        Those callers.
+    share : float64 array, shape (k, m)
+        Part of each function that each of them gets; rows add up to 1.
+    """
+
+    rows: Ints
+    callers: Ints
+    share: Floats
+
+    @property
+    def inherits(self) -> Ints:
+        """Of each function, the caller that gets most of it."""
+        most: Ints = self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
+        return most
+
+
+def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
+    """Divide functions among the callers that stay, by the time that they took for each."""
+    position = np.full(n, -1, np.int64)
+    position[rows] = np.arange(len(rows))
+    into = np.flatnonzero((position[edges.callee] >= 0) & (edges.caller != edges.callee))
+    callee, caller = position[edges.callee[into]], edges.caller[into].astype(np.int64)
+    weight = np.maximum(edges.tottime[into], 0.0)
+    without = np.bincount(callee, weight, len(rows)) <= 0
+    weight = np.where(without[callee], edges.ncalls[into], weight)
+    columns = np.unique(np.concatenate([rows, caller]))
+    one = np.zeros((len(rows), len(columns)))
+    np.add.at(one, (callee, np.searchsorted(columns, caller)), weight)
+    total = one.sum(axis=1, keepdims=True)
+    one = np.divide(one, total, out=np.zeros_like(one), where=total > 0)
+    gone = np.searchsorted(columns, rows)
+    stays = np.ones(len(columns), np.bool_)
+    stays[gone] = False
+    share, left = one * stays, one[:, gone]
+    for _ in range(LEVELS):
+        if left.sum() < 1e-9:
+            break
+        further = left @ one
+        share += further * stays
+        left = further[:, gone]
+    reached = share.sum(axis=1)
+    found = reached > 0
+    used = share[found] / reached[found, None]
+    return _Parts(rows[found], columns[stays], used[:, stays])
+
+
+def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) -> Profile:
+    """Put the hash of functions that differ between the sides behind those of their callers."""
+    added: dict[int, list[str]] = {}
+    for row, share in zip(parts.rows.tolist(), parts.share, strict=True):
+        text = changed.get(row)
+        if text is not None:
+            for caller in parts.callers[share >= LEAST_PART].tolist():
+                if profile.source_hash[caller]:
+                    added.setdefault(caller, []).append(text)
+    if not added:
+        return profile
+    strings, hashes = list(profile.strings), profile.source_hash.copy()
+    for caller, texts in added.items():
+        strings.append("+".join([strings[hashes[caller]], *sorted(texts)]))
+        hashes[caller] = len(strings) - 1
+    return replace(profile, strings=tuple(strings), source_hash=hashes)
+
+
+def _folded_profile(profile: Profile, parts: _Parts) -> Profile:
+    """Add self times of the folded functions to those that they are folded to; their rows stay as they are."""
+
+    def gathered(values: Floats | None) -> Floats | None:
+        if values is None:
+            return None
+        result: Floats = values.copy()
+        np.add.at(result, parts.callers, parts.share.T @ values[parts.rows])
+        return result
+
+    tottime = gathered(profile.tottime)
+    assert tottime is not None
+    assert profile.edges is not None
+    return replace(
+        profile,
+        tottime=tottime,
+        wait=gathered(profile.wait),
+        blocked=gathered(profile.blocked),
+        edges=_folded_edges(profile.edges, len(profile), parts),
+    )
+
+
+def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
+    """Edges among what stays: what a folded function called, its callers call."""
+    position = np.full(n, -1, np.int64)
+    position[parts.rows] = np.arange(len(parts.rows))
+    of_caller, of_callee = position[edges.caller], position[edges.callee]
+    stay = (of_caller < 0) & (of_callee < 0)
+    columns: dict[str, list[npt.NDArray[np.generic]]] = {
+        name: [getattr(edges, name)[stay]] for name in Edges.__slots__
+    }
+    for edge in np.flatnonzero((of_caller >= 0) & (of_callee < 0)).tolist():
+        share = parts.share[of_caller[edge]]
+        gets = np.flatnonzero(share > 0)
+        columns["caller"].append(parts.callers[gets].astype(np.int32))
+        columns["callee"].append(np.full(len(gets), edges.callee[edge], np.int32))
+        for name in ("ncalls", "primitive_calls"):
+            columns[name].append(np.rint(share[gets] * getattr(edges, name)[edge]).astype(np.int64))
+        for name in ("tottime", "cumtime"):
+            columns[name].append(share[gets] * getattr(edges, name)[edge])
+    return Edges(**{name: np.concatenate(parts_of) for name, parts_of in columns.items()})
+
+
+def _folded_paths(paths: Paths, place: Ints) -> Paths:
+    """Paths of what stays: those of folded functions are part of the path around them."""
+    n = len(paths)
+    known = paths.function >= 0
+    function = np.where(known, place[np.where(known, paths.function, 0)], -1)
+    folded = known & (function < 0) & (paths.parent >= 0)
+    target = np.where(folded, paths.parent, np.arange(n))
+    while folded[target].any():
+        target = np.where(folded[target], target[target], target)
+    row = np.cumsum(~folded) - 1
+    parent = np.where(paths.parent >= 0, row[target[np.maximum(paths.parent, 0)]], -1)
+
+    def summed(values: Floats) -> Floats:
+        result: Floats = np.bincount(row[target], values, int((~folded).sum())).astype(np.float64)
+        return result
+
+    return Paths(
+        parent=parent[~folded].astype(np.int32),
+        function=function[~folded].astype(np.int32),
+        ncalls=paths.ncalls[~folded],
+        tottime=summed(paths.tottime),
+        wait=summed(paths.wait),
+        blocked=summed(paths.blocked),
+    )
+
+
+def _kept(profile: Profile, keep: Bools, place: Ints) -> Profile:
+    """The profile without the rows that are not kept, to which no edge leads."""
+    edges = profile.edges
+    assert edges is not None
+    columns = {
+        name: _taken(getattr(profile, name), keep)
+        for name in Profile.__slots__
+        if name not in ("strings", "edges")
+    }
+    placed = replace(
+        edges, caller=place[edges.caller].astype(np.int32), callee=place[edges.callee].astype(np.int32)
+    )
+    return replace(profile, edges=placed, **columns)  # type: ignore[arg-type]
+
+
+def _taken(column: npt.NDArray[np.generic] | None, keep: Bools) -> npt.NDArray[np.generic] | None:
+    return None if column is None else column[keep]

@@ -1,0 +1,69 @@
+"""Threads that `threading` has not started are traced as the others are, from their first call on."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from profkit.model import Process
+from tests.integration.capturing import PROGRAMS, calls, captured, run_capture
+from tests.integration.tracing import NEW, OLD, compiler
+from tests.interpreters import interpreter
+
+pytestmark = pytest.mark.interpreters
+
+SOURCE = """
+#include <pthread.h>
+typedef int (*callback)(int);
+struct job { callback call; int n; };
+static void *run(void *given) {
+    struct job *job = given;
+    for (int i = 0; i < job->n; i++)
+        job->call(i);
+    return 0;
+}
+void call_from_thread(callback call, int n) {
+    struct job job = {call, n};
+    pthread_t thread;
+    pthread_create(&thread, 0, run, &job);
+    pthread_join(thread, 0);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A library that calls back from a thread of its own."""
+    directory = tmp_path_factory.mktemp("library")
+    (directory / "calls.c").write_text(SOURCE)
+    words = [compiler(), "-shared", "-fPIC", "calls.c", "-o", "calls.so", "-pthread"]
+    subprocess.run(words, cwd=directory, check=True)
+    return str(directory / "calls.so")
+
+
+def by_thread(process: Process, name: str) -> list[int]:
+    """Calls of a function in each thread that has made any."""
+    found = [calls(process, index).get(name, 0) for index in range(len(process.threads))]
+    return [count for count in found if count]
+
+
+@pytest.mark.parametrize("version", OLD + NEW)
+def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version: str, library: str) -> None:
+    program = str(PROGRAMS / "other_threads.py")
+    plain = subprocess.run(
+        [interpreter(version), program, library], capture_output=True, text=True, check=True
+    ).stdout
+    done = run_capture(tmp_path, interpreter(version), program, library, options=("--overhead", "off"))
+    assert (done.returncode, done.stdout) == (0, plain), done.stderr
+    run = captured(tmp_path, interpreter(version), program, library, options=("--overhead", "off"))
+    main = run.processes[0]
+    # A thread of C code may have a state of its own for each call.
+    assert by_thread(main, "called") == by_thread(main, "inner") == [3000, 2000]
+    assert by_thread(main, "by_hand") == [400, 400]
+    # Those that `threading` starts have one table each, and nothing that never ended.
+    assert by_thread(main, "by_thread") == [100, 100, 100]
+    assert by_thread(main, "deep") == [20_001 if version in ("3.11", *NEW) else 2_001]
+    assert all(not thread.open_calls for thread in main.threads)
+    assert [notice.code for notice in run.warnings] == []

@@ -1,0 +1,205 @@
+"""What tracing adds stays within a budget, and out of the times, for nothing but counts of tiny functions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from profkit.model import Process, Run
+from tests.integration.capturing import PROGRAMS, calls, captured, environment, profkit_command, run_capture
+from tests.integration.tracing import NEW
+from tests.interpreters import interpreter
+
+MANY = str(PROGRAMS / "many_calls.py")
+#: Functions of the program that are called often enough, where the tracer can be told to leave them: up to 3.11 the
+#: hook of the interpreter stays, and on 3.11 it costs as much as what is done in it.
+OFTEN: dict[str, set[str]] = {"3.9": set(), "3.11": set(), "3.12": {"tiny"}, "3.13": {"tiny"}}
+VERSIONS = ("3.9", "3.11", "3.12", "3.13")
+
+
+def throttled(process: Process) -> set[str]:
+    return {
+        thread.profile.strings[thread.profile.name[row]]
+        for thread in process.threads
+        for row in thread.throttled
+    }
+
+
+def tracer_s(run: Run) -> float:
+    return sum(thread.tracer_s or 0.0 for process in run.processes for thread in process.threads)
+
+
+def seconds_of(process: Process, column: str, name: str) -> float:
+    return sum(
+        float(getattr(profile, column)[row])
+        for profile in (thread.profile for thread in process.threads)
+        for row in range(len(profile))
+        if profile.strings[profile.name[row]] == name
+    )
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_called_too_often_is_left_to_its_callers_and_said(tmp_path: Path, version: str) -> None:
+    (tmp_path / "whole").mkdir()
+    python = interpreter(version)
+    run = captured(tmp_path, python, MANY, options=("--overhead", "5%"))
+    whole = captured(tmp_path / "whole", python, MANY, options=("--overhead", "off"))
+    main, full = run.processes[0], whole.processes[0]
+    left = throttled(main)
+    assert OFTEN[version] <= left
+    assert not throttled(full)
+    assert not any(notice.code == "functions-throttled" for notice in whole.warnings)
+    # Who is called seldom is counted, and so is who waits, opens nothing and is called often.
+    counted, all_calls = calls(main), calls(full)
+    assert counted["seldom"] == all_calls["seldom"] == 7
+    assert all_calls["tiny"] > 600_000
+    acquire = next(name for name in all_calls if "'acquire'" in name)
+    assert counted[acquire] == all_calls[acquire] >= 100_000
+    assert "main" not in left
+    # What was counted until then stays.
+    for name in left & set(all_calls):
+        assert counted[name] <= all_calls[name]
+    for name in OFTEN[version]:
+        assert 1000 <= counted[name] < all_calls[name]
+    # The stack was kept in order: what is open to the end is the whole program, and nothing is in it twice.
+    assert seconds_of(main, "cumtime", "main") <= 1.01 * (main.wall_s or 0.0)
+    own = float(main.threads[0].profile.tottime.sum()) + (main.threads[0].tracer_s or 0.0)
+    assert 0.7 * (main.wall_s or 0.0) <= own <= 1.01 * (main.wall_s or 0.0)
+    said = [notice for notice in run.warnings if notice.code == "functions-throttled"]
+    if left:
+        assert [notice.numbers["functions"] for notice in said] >= [len(left)]
+        if version in NEW:  # before, the interpreter calls the hook all the same
+            assert tracer_s(run) < tracer_s(whole)
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", NEW)
+def test_workers_that_were_forked_say_what_their_parent_has_throttled(tmp_path: Path, version: str) -> None:
+    run = captured(tmp_path, interpreter(version), MANY, options=("--overhead", "5%"))
+    workers = [process for process in run.processes if process.role == "worker"]
+    assert len(workers) == 2
+    for worker in workers:
+        assert "tiny" in throttled(worker)
+    # Their own calls that are not throttled are complete: each of four trees has its leaves.
+    full = captured(tmp_path, interpreter(version), MANY, options=("--overhead", "off"))
+    of = [sum(calls(p).get("mapstar", 0) for p in r.processes if p.role == "worker") for r in (run, full)]
+    assert of == [4, 4]
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", NEW)
+def test_the_times_of_callers_hold_what_they_call(tmp_path: Path, version: str) -> None:
+    """A function's cumulative time is the same whether those that it calls are counted or not."""
+    target = tmp_path / "one.py"
+    target.write_text(
+        "import time\n"
+        "def tiny(x):\n    return x + 1\n"
+        "def caller(n):\n    begin = time.perf_counter()\n    total = 0\n"
+        "    for _ in range(n):\n        total = tiny(total)\n    return time.perf_counter() - begin\n"
+        "print(caller(1_500_000))\n"
+    )
+    done = run_capture(tmp_path, interpreter(version), str(target), options=("--overhead", "5%"))
+    assert done.returncode == 0, done.stderr
+    main = load_run(tmp_path / "run.prof").processes[0]
+    assert "tiny" in throttled(main)
+    took, within = float(done.stdout), seconds_of(main, "cumtime", "caller")
+    known = main.threads[0].tracer_s
+    assert known is not None
+    # By its own clock the function took what it has now, and what the tracer took out.
+    assert within <= took + 1e-3
+    assert within + known >= 0.95 * took
+    own = seconds_of(main, "tottime", "caller") + seconds_of(main, "tottime", "tiny")
+    assert own == pytest.approx(within, rel=0.1)
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: str) -> None:
+    run = captured(tmp_path, interpreter(version), MANY, "0.3", options=("--overhead", "off"))
+    main = run.processes[0]
+    took = main.threads[0].tracer_s
+    assert took is not None
+    events = sum(calls(main, 0).values())
+    # Some tens of nanoseconds a call, whatever the machine; less than what the process ran.
+    assert 5e-9 < took / events < 5e-6
+    assert took < (main.cpu_s or 0.0)
+    shown = subprocess.run(
+        profkit_command("show", "--full", str(tmp_path / "run.prof")),
+        capture_output=True,
+        text=True,
+        env=environment(COLUMNS="200"),
+        check=True,
+    ).stdout
+    assert "in no function's time" in shown
+
+
+@pytest.mark.interpreters
+def test_two_runs_are_compared_by_what_both_counted(tmp_path: Path) -> None:
+    """A function that one side has throttled is a part of its callers on both sides: no other workload."""
+    python = interpreter("3.12")
+    for name, share in (("one", "5%"), ("other", "off")):
+        (tmp_path / name).mkdir()
+        captured(tmp_path / name, python, MANY, options=("--overhead", share))
+    done = subprocess.run(
+        profkit_command("diff", "one/run.prof", "other/run.prof", "--format", "json"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    counted = [
+        (row["name"], row["baseline"]["ncalls"], row["candidate"]["ncalls"])
+        for row in found["functions"]
+        if row["root"] == "project" and row["baseline"] and row["candidate"]
+    ]
+    assert [row for row in counted if row[1] != row[2]] == []
+    assert all(evidence["signal"] != "calls.factor" for evidence in found["verdict"]["evidence"])
+    names = {row["name"] for row in found["functions"]}
+    assert "small" in names
+    assert "tiny" not in names
+    assert any(notice["code"] == "functions-folded" for notice in found["warnings"])
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_program_does_the_same_under_a_budget(tmp_path: Path, version: str) -> None:
+    """Recursion, generators and exceptions of throttled functions, and a profile of the program's own."""
+    target = tmp_path / "own.py"
+    target.write_text(
+        "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+        "def numbers(n):\n    for i in range(n):\n        got = yield i\n        assert got is None\n"
+        "def fails(i):\n    if i % 3 == 0:\n        raise ValueError(i)\n    return i\n"
+        "def attempts(n):\n    good = 0\n    for i in range(n):\n        try:\n            good += fails(i) >= 0\n"
+        "        except ValueError:\n            pass\n    return good\n"
+        "def rest():\n    return sum(numbers(200_000)), attempts(200_000)\n"
+        "print(fib(25), rest())\n"
+        "import cProfile, pstats\n"
+        "own = cProfile.Profile()\nown.enable()\nprint(fib(10))\nown.disable()\n"
+        "print([v[0] for k, v in pstats.Stats(own).stats.items() if k[2] == 'fib'],"
+        " [v[1] for k, v in pstats.Stats(own).stats.items() if k[2] == 'fib'])\n"
+        "print(fib(12), rest())\n"
+    )
+    plain = subprocess.run([interpreter(version), str(target)], capture_output=True, text=True, check=True)
+    done = run_capture(tmp_path, interpreter(version), str(target), options=("--overhead", "1%"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain.stdout
+    main = load_run(tmp_path / "run.prof").processes[0]
+    found = calls(main)
+    assert found["rest"] == 2
+    assert found["attempts"] == 2
+
+
+@pytest.mark.parametrize("share", ["5", "0%", "100%", "-1%", "five", "5%%"])
+def test_a_share_that_is_none_is_refused(tmp_path: Path, share: str) -> None:
+    done = run_capture(tmp_path, "true", options=("--overhead", share))
+    assert done.returncode == 2
+    assert "--overhead" in done.stderr
+    assert "such as 5%" in done.stderr
+    assert "Traceback" not in done.stderr
