@@ -42,8 +42,8 @@ def read(
     Parameters
     ----------
     path
-        A run file, or a pstats file of any profiler. Of a run that is still going, its spool directory, the run file that
-        it will write, or the number of one of its processes.
+        A run file, or a pstats file of any profiler. Of a run that is still going, its spool directory, the run
+        file that it will write, or the number of one of its processes.
     process
         Only this process: ``main``, ``rank:N`` or ``pid:N``; by default all.
     by

@@ -181,9 +181,7 @@ class Neighbours:
         self.cpu_s += took
         self._next = now.at + max(LEAST_INTERVAL, took / SHARE)
 
-    def _read(
-        self, members: Container[int], last: _Moment | None, now: _Moment, *, everything: bool
-    ) -> None:
+    def _read(self, members: Container[int], last: _Moment | None, now: _Moment, *, everything: bool) -> None:
         # In clock ticks since boot, as the start of a process is given.
         since = (time.clock_gettime(time.CLOCK_BOOTTIME) - (now.at - last.at if last else 0.0)) * TICKS
         self._readings += 1

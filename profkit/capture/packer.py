@@ -14,7 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit import __version__
-from profkit.capture import counters, endings, machines, mapped_tables, nvtx, record_notices, records, remains, windows
+from profkit.capture import (
+    counters,
+    endings,
+    machines,
+    mapped_tables,
+    nvtx,
+    record_notices,
+    records,
+    remains,
+    windows,
+)
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
@@ -334,15 +344,14 @@ def _in_windows(
     ends: Sequence[endings.Ending],
     kernel: str,
 ) -> list[Process]:
-    """Return what of the processes was in windows; behind those of the records are those of the sampler's `kernel`."""
+    """Return what of the processes was in windows; behind those of the records are those of the sampler's "
+    "`kernel`."""
     lives: list[tuple[str, tuple[int, int] | None]] = [
         (record.kernel, (int(record.begin_perf * 1e9), int((record.perf + (end.lost_s or 0.0)) * 1e9)))
         for record, end in zip(found, ends, strict=True)
     ]
     lives += [(kernel, None)] * (len(processes) - len(found))
-    kept = (
-        selected.process(process, *life) for process, life in zip(processes, lives, strict=True)
-    )
+    kept = (selected.process(process, *life) for process, life in zip(processes, lives, strict=True))
     return [process for process in kept if process is not None]
 
 

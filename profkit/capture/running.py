@@ -1,7 +1,8 @@
 """A run that is still going, read from the spool directory of its capture without disturbing it.
 
-The tracer's tables are in mapped files, which show every call that has returned. The sampler writes down what it saw now
-and then; what the kernel has counted since is read here, from ``/proc``. Nothing is written, and the target is not touched.
+The tracer's tables are in mapped files, which show every call that has returned. The sampler writes down what it
+saw now and then; what the kernel has counted since is read here, from ``/proc``. Nothing is written, and the
+target is not touched.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ _MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
 
 
 def spool_of(named: str | os.PathLike[str]) -> Path | None:
-    """Return the spool directory of a run that is named by it, by its output, or by a process; ``None`` for another name.
+    """Return the spool directory of a run that is named by it, by its output, or by a process; ``None`` for
+    another name.
 
     Parameters
     ----------
     named
-        The directory; the run file that is to be written, which is not there yet; the number of a process of the run, or of
-        the ``profkit capture`` that runs it.
+        The directory; the run file that is to be written, which is not there yet; the number of a process of the
+        run, or of the ``profkit capture`` that runs it.
     """
     path = Path(named)
     if path.is_dir():
@@ -69,7 +71,9 @@ def read_running(spool: Path) -> Run:
     except (FormatError, OSError) as error:
         if spool.is_dir():
             raise
-        raise FormatError(spool, "is gone: the capture has ended", "show the run file that it wrote") from error
+        raise FormatError(
+            spool, "is gone: the capture has ended", "show the run file that it wrote"
+        ) from error
 
 
 def _spool_in_environment(pid: int) -> Path | None:
@@ -96,8 +100,10 @@ def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -
     """Return what the sampler saw with what the kernel has counted until now."""
     if launcher is None or launcher.kernel != process_facts.boot_id():
         return sampled
-    root = sampled.root if sampled is not None else next(
-        (pid for pid in _children(launcher.pid) if _spool_in_environment(pid) == spool), None
+    root = (
+        sampled.root
+        if sampled is not None
+        else next((pid for pid in _children(launcher.pid) if _spool_in_environment(pid) == spool), None)
     )
     if root is None:
         return sampled
@@ -131,7 +137,9 @@ def _newer(before: SeenProcess, now: SeenProcess | None) -> SeenProcess:
         return before  # it has ended
     newest = {thread.tid: thread for thread in now.threads}
     threads = [
-        thread if (newer := newest.pop(thread.tid, None)) is None else replace(newer, rows=_rows(thread, newer))
+        thread
+        if (newer := newest.pop(thread.tid, None)) is None
+        else replace(newer, rows=_rows(thread, newer))
         for thread in before.threads
     ]
     return replace(

@@ -89,12 +89,16 @@ class Selection:
         if len(opens) > 1:
             raise UsageError(f"{opens[0]} and {opens[1]} both say when to capture; give one of them")
         if not self.active and (self.wait or self.warmup or self.step_range):
-            raise UsageError("steps are counted with --active N, the number of steps that are captured; add it")
+            raise UsageError(
+                "steps are counted with --active N, the number of steps that are captured; add it"
+            )
         if self.cycles and self.kind not in ("range", "steps"):
             raise UsageError("--cycles counts windows of --capture-range or --active; add one of them")
         if self.counters_only and (opens or self.ranks):
             given = opens[0] if opens else "--ranks"
-            raise UsageError(f"--counters-only captures no functions, so that {given} has nothing to choose from")
+            raise UsageError(
+                f"--counters-only captures no functions, so that {given} has nothing to choose from"
+            )
         if self.ranks:
             try:
                 settings.ranks_asked(self.ranks)

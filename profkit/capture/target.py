@@ -78,7 +78,9 @@ class Target:
         if not selection.counters_only:
             inject = str(Path(__file__).parent / "agent" / "inject")
             self._environment["PYTHONPATH"] = _python_path(inject, self._environment.get("PYTHONPATH", ""))
-        self._environment[settings.SPOOL_VARIABLE] = str(spool)  # by which the sampler knows the target's processes
+        self._environment[settings.SPOOL_VARIABLE] = str(
+            spool
+        )  # by which the sampler knows the target's processes
         counters = selection.counters_only
         nvtx_warnings = [] if counters else nvtx.inject(self._environment, torch_shim=nvtx_shim)
         self._facts: dict[str, Any] = {

@@ -1,8 +1,9 @@
 """The windows of a run, read from a spool directory, and the run without what was outside them.
 
-The agents trace nothing outside; what was counted and collected all the time (the kernel's counters, the machine's, NVTX
-ranges) is cut here: a run of windows has the walls and counters of its windows, so that its account adds up as any
-other's. Counters between two looks of the sampler are interpolated; it looks when a window opens or closes.
+The agents trace nothing outside; what was counted and collected all the time (the kernel's counters, the
+machine's, NVTX ranges) is cut here: a run of windows has the walls and counters of its windows, so that its
+account adds up as any other's. Counters between two looks of the sampler are interpolated; it looks when a window
+opens or closes.
 """
 
 from __future__ import annotations
@@ -155,7 +156,9 @@ def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns:
     for path in sorted(spool.glob("*" + settings.WINDOWS_SUFFIX)):
         kernel = path.name[: -len(settings.WINDOWS_SUFFIX)]
         found = _read(path)
-        spans[kernel] = _joined((begin, end or max(begin, end_ns)) for begin, end, kind, _ in found if kind == _CAPTURED)
+        spans[kernel] = _joined(
+            (begin, end or max(begin, end_ns)) for begin, end, kind, _ in found if kind == _CAPTURED
+        )
         if kernel == here:
             shown = [
                 Window(
@@ -248,7 +251,9 @@ def _rows(times: npt.NDArray[np.int64], spans: Spans) -> npt.NDArray[np.bool_]:
     return inside
 
 
-def _rise(times: npt.NDArray[np.int64], values: npt.NDArray[np.floating], spans: Spans, before: float | None) -> float:
+def _rise(
+    times: npt.NDArray[np.int64], values: npt.NDArray[np.floating], spans: Spans, before: float | None
+) -> float:
     """Return by how much a counter rose in some spans; `before` is what it was before the first reading."""
     edges = np.array(spans, np.float64)
     at = np.interp(edges, times.astype(np.float64), values.astype(np.float64), left=before)
@@ -286,7 +291,9 @@ def _samples(samples: ThreadSamples | None, spans: Spans) -> ThreadSamples | Non
     rows = None if samples is None else _rows(samples.time_ns, spans)
     if samples is None or rows is None or not rows.any():
         return None
-    return ThreadSamples(samples.tid[rows], samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows])
+    return ThreadSamples(
+        samples.tid[rows], samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows]
+    )
 
 
 def _ranges(ranges: Ranges, spans: Spans) -> Ranges | None:

@@ -19,7 +19,9 @@ _SECONDS = click.FloatRange(min=0)
 _COUNT = click.IntRange(min=0)
 
 _OPTIONS = (
-    click.option("--delay", metavar="S", type=_SECONDS, default=0.0, help="Capture from S seconds after the start on."),
+    click.option(
+        "--delay", metavar="S", type=_SECONDS, default=0.0, help="Capture from S seconds after the start on."
+    ),
     click.option(
         "--duration",
         metavar="S",
@@ -47,9 +49,17 @@ _OPTIONS = (
         metavar="NAME[@DOMAIN]",
         help="The NVTX range that is one step.  [default: calls of profkit.step()]",
     ),
-    click.option("--start-paused", is_flag=True, help="Capture what the program opens with profkit.start() or window()."),
+    click.option(
+        "--start-paused",
+        is_flag=True,
+        help="Capture what the program opens with profkit.start() or window().",
+    ),
     click.option("--ranks", metavar="LIST", help="Capture functions of these ranks only: 0,4-7."),
-    click.option("--counters-only", is_flag=True, help="Capture no functions: what the kernel counts, and nothing else."),
+    click.option(
+        "--counters-only",
+        is_flag=True,
+        help="Capture no functions: what the kernel counts, and nothing else.",
+    ),
 )
 
 

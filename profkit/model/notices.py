@@ -108,7 +108,9 @@ CODES: Mapping[str, Meaning] = {
     # `domain`: empty for the default one, absent for any.
     "window-range-missing": Meaning("the range", {"domain": "text?"}),
     # `steps`: those before the first window.
-    "window-steps-missing": Meaning("the range of a step; empty where the program counts them", {"steps": "count", "domain": "text?"}),
+    "window-steps-missing": Meaning(
+        "the range of a step; empty where the program counts them", {"steps": "count", "domain": "text?"}
+    ),
     "window-not-started": Meaning(),
     "windows-not-followed": Meaning(),
     "ranks-selected": Meaning("the ranks, as they were given"),

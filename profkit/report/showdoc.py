@@ -233,7 +233,12 @@ def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
         Row((window.name, window.begin_s, window.end_s - window.begin_s, "yes" if window.captured else "no"))
         for window in shown
     )
-    columns = (Column("name", "text"), Column("from", "seconds"), Column("length", "seconds"), Column("window", "text", 1))
+    columns = (
+        Column("name", "text"),
+        Column("from", "seconds"),
+        Column("length", "seconds"),
+        Column("window", "text", 1),
+    )
     note = f"Seconds after the start of the command. {cut_note(len(shown), len(windows), 'windows')}".strip()
     return [Section("Windows", (Table(columns, rows, note),))]
 

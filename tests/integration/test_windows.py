@@ -96,9 +96,13 @@ def test_named_parts_of_a_whole_run(tmp_path: Path, python: str) -> None:
 @pytest.mark.parametrize(
     ("cycles", "opened"), [((), ["0"]), (("--cycles", "2"), ["0", "1"]), (("--cycles", "0"), ["0", "1", "2"])]
 )
-def test_a_range_opens_windows(tmp_path: Path, python: str, cycles: tuple[str, ...], opened: list[str]) -> None:
+def test_a_range_opens_windows(
+    tmp_path: Path, python: str, cycles: tuple[str, ...], opened: list[str]
+) -> None:
     require_collector()
-    run = windowed(tmp_path, python, "range", "epoch 7", *opened, options=("--capture-range", "epoch 7", *cycles))
+    run = windowed(
+        tmp_path, python, "range", "epoch 7", *opened, options=("--capture-range", "epoch 7", *cycles)
+    )
     windows_add_up(run)
     assert run.manifest is not None
     assert [window.name for window in run.manifest.windows] == ["epoch 7"] * len(opened)
@@ -136,7 +140,9 @@ def test_steps(tmp_path: Path, python: str, kind: str) -> None:
 
 
 def test_steps_from_the_first_on(tmp_path: Path, python: str) -> None:
-    run = windowed(tmp_path, python, "steps", "call", "0", "0", "2", "1", options=("--active", "2", "--cycles", "1"))
+    run = windowed(
+        tmp_path, python, "steps", "call", "0", "0", "2", "1", options=("--active", "2", "--cycles", "1")
+    )
     assert calls(run.processes[0])["inside"] == 2
     assert "outside" not in names(run.processes[0])
     main = [thread for thread in run.processes[0].threads if len(thread.profile)]
@@ -261,7 +267,9 @@ def test_without_a_capture_the_calls_do_nothing(python: str) -> None:
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.strip()
     assert "profkit.api.windows" in loaded
-    assert all(f"'{heavy}'" not in loaded for heavy in ("numpy", "click", "typing", "contextlib", "profkit.api.run"))
+    assert all(
+        f"'{heavy}'" not in loaded for heavy in ("numpy", "click", "typing", "contextlib", "profkit.api.run")
+    )
 
 
 @pytest.mark.parametrize(

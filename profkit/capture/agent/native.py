@@ -247,7 +247,9 @@ def own_depth() -> int:
     """Return how many of the innermost frames of this thread are the agent's, the caller's the first of them."""
     frame: Any = sys._getframe(1)
     depth = 0
-    while frame is not None and (frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename.endswith(_CALLS)):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename.endswith(_CALLS)
+    ):
         depth += 1
         frame = frame.f_back
     return depth

@@ -78,7 +78,10 @@ class Ticker:
         try:
             if not self._due:
                 self._due = monotonic() + settings.SHORTEST_INTERVAL
-            stop, done = _thread.allocate_lock() if self._bell is None else self._bell(), _thread.allocate_lock()
+            stop, done = (
+                _thread.allocate_lock() if self._bell is None else self._bell(),
+                _thread.allocate_lock(),
+            )
             if self._bell is None:
                 stop.acquire()
             done.acquire()

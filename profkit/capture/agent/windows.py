@@ -1,8 +1,8 @@
 """Which part of a run this process is traced in: what the launcher was asked for, and what the program itself opens.
 
 A window is the whole program's: one process opens it, and the agents of the others, which sleep on a page that all
-processes of a machine share (`native/tracer/windows.c`), follow. Windows by the clock need no page. Here is what opens
-and closes them; `session` begins and ends to trace.
+processes of a machine share (`native/tracer/windows.c`), follow. Windows by the clock need no page. Here is what
+opens and closes them; `session` begins and ends to trace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Windows:
     spool
         The spool directory.
     asked
-        What the launcher was asked for, as it is in `settings.WINDOW_VARIABLE`; empty where the whole run is captured.
+        What the launcher was asked for, as it is in `settings.WINDOW_VARIABLE`; empty where the whole run is
+        captured.
     native
         The tracer's module, ``None`` without.
     changed
@@ -43,7 +44,10 @@ class Windows:
         self._spool = spool
         self._native = native
         self._changed = changed
-        self._own: Tuple[int, int] = (0, 0)  # the number of the window that this process has opened, and its pid
+        self._own: Tuple[int, int] = (
+            0,
+            0,
+        )  # the number of the window that this process has opened, and its pid
         self._mapped = False
         self.kind, words = settings.window_asked(asked)
         self._times = _Times(words) if self.kind == "time" else None
