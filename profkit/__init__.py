@@ -1,8 +1,9 @@
 """profkit tells whether a training run is slow because of its code or because something starves it of CPU.
 
 The names here are all that is public (docs/api.md): `read` a run, `diff` two sides, `capture` a block of the running
-program, and say in a program what of it ``profkit capture`` is to record (`start`, `stop`, `step`, `window`). They are imported when they are first used (PEP 562), so that ``import profkit`` costs next to nothing. The
-rooms below are described in docs/architecture.md.
+program, and say in a program what of it ``profkit capture`` is to record (`start`, `stop`, `step`, `window`). They
+are imported when they are first used (PEP 562), so that ``import profkit`` costs next to nothing. The rooms below
+are described in docs/architecture.md.
 """
 
 __version__ = "0.1.0"

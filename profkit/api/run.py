@@ -42,8 +42,8 @@ def read(
     Parameters
     ----------
     path
-        A run file, or a pstats file of any profiler. Of a run that is still going, its spool directory, the run file that
-        it will write, or the number of one of its processes.
+        A run file, or a pstats file of any profiler. Of a run that is still going, its spool directory, the run
+        file that it will write, or the number of one of its processes.
     process
         Only this process: ``main``, ``rank:N`` or ``pid:N``; by default all.
     by
@@ -68,10 +68,7 @@ def read(
         The run has no such process, or functions are not ranked by that.
     """
     check_ranked_by(by)
-    from profkit.capture import running
-
-    spool = running.spool_of(path)
-    whole = load_run(path, edges=calls) if spool is None else running.read_running(spool)
+    whole = (None if os.path.isfile(path) else _running(path)) or load_run(path, edges=calls)
     if spool is None and not calls and _names_places(whole):
         whole = load_run(path)
     names = iteration_names(iteration, load, compute, batch_size)
@@ -84,6 +81,14 @@ def _names_places(run: model.Run) -> bool:
     from profkit.measure.size_calls import sizes_itself
 
     return sizes_itself(run) and inventory(run).crowded
+
+
+def _running(named: str | os.PathLike[str]) -> model.Run | None:
+    """Return the run that is still going, ``None`` where the name is none of one."""
+    from profkit.capture import running
+
+    spool = running.spool_of(named)
+    return None if spool is None else running.read_running(spool)
 
 
 def iteration_names(

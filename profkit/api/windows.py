@@ -53,7 +53,7 @@ def step() -> None:
         control.step()
 
 
-class window:
+class window:  # noqa: N801  (it reads as a function, as `profkit.capture`)
     """Give a part of the program a name, under which the run shows it: ``with profkit.window("epoch 3"): …``.
 
     With ``profkit capture --start-paused`` it is a window as well: it opens one where none is open, and closes it.

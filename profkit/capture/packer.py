@@ -344,7 +344,8 @@ def _in_windows(
     ends: Sequence[endings.Ending],
     kernel: str,
 ) -> list[Process]:
-    """Return what of the processes was in windows; behind those of the records are those of the sampler's `kernel`."""
+    """Return what of the processes was in windows; behind those of the records are those of the sampler's "
+    "`kernel`."""
     lives: list[tuple[str, tuple[int, int] | None]] = [
         (record.kernel, (int(record.begin_perf * 1e9), int((record.perf + (end.lost_s or 0.0)) * 1e9)))
         for record, end in zip(found, ends, strict=True)

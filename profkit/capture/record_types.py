@@ -435,8 +435,8 @@ class TargetEnd:
 class Launch:
     """What the launcher knows, ``launch.json``; it lacks what is known at the end where the launcher was killed.
 
-    `begin_ns` is when it started the target, ``CLOCK_MONOTONIC``. From `window` on, what of the run was to be captured, as
-    `profkit.capture.selection.Selection` has it; `window_steps` are those before the first window.
+    `begin_ns` is when it started the target, ``CLOCK_MONOTONIC``. From `window` on, what of the run was to be
+    captured, as `profkit.capture.selection.Selection` has it; `window_steps` are those before the first window.
     """
 
     command: tuple[str, ...]

@@ -1,7 +1,8 @@
 """A run that is still going, read from the spool directory of its capture without disturbing it.
 
-The tracer's tables are in mapped files, which show every call that has returned. The sampler writes down what it saw now
-and then; what the kernel has counted since is read here, from ``/proc``. Nothing is written, and the target is not touched.
+The tracer's tables are in mapped files, which show every call that has returned. The sampler writes down what it
+saw now and then; what the kernel has counted since is read here, from ``/proc``. Nothing is written, and the
+target is not touched.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ _MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
 
 
 def spool_of(named: str | os.PathLike[str]) -> Path | None:
-    """Return the spool directory of a run that is named by it, by its output, or by a process; ``None`` for another name.
+    """Return the spool directory of a run that is named by it, by its output, or by a process; ``None`` for
+    another name.
 
     Parameters
     ----------
     named
-        The directory; the run file that is to be written, which is not there yet; the number of a process of the run, or of
-        the ``profkit capture`` that runs it.
+        The directory; the run file that is to be written, which is not there yet; the number of a process of the
+        run, or of the ``profkit capture`` that runs it.
     """
     path = Path(named)
     if path.is_dir():

@@ -175,7 +175,8 @@ class Sampler:
 
 
 class _Bell:
-    """Ends a wait early: rung by the launcher, and through a pipe of the spool by agents that open or close a window."""
+    """Ends a wait early: rung by the launcher, and through a pipe of the spool by agents that open or close a "
+    "window."""
 
     def __init__(self, path: Path) -> None:
         self._event = threading.Event()

@@ -1,8 +1,9 @@
 """The windows of a run, read from a spool directory, and the run without what was outside them.
 
-The agents trace nothing outside; what was counted and collected all the time (the kernel's counters, the machine's, NVTX
-ranges) is cut here: a run of windows has the walls and counters of its windows, so that its account adds up as any
-other's. Counters between two looks of the sampler are interpolated; it looks when a window opens or closes.
+The agents trace nothing outside; what was counted and collected all the time (the kernel's counters, the
+machine's, NVTX ranges) is cut here: a run of windows has the walls and counters of its windows, so that its
+account adds up as any other's. Counters between two looks of the sampler are interpolated; it looks when a window
+opens or closes.
 """
 
 from __future__ import annotations

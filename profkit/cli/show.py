@@ -37,8 +37,8 @@ def show(
 ) -> None:
     """Show one run: processes, waiting, top functions.
 
-    RUN is a run file, or any pstats file. Of a run that is still going it is the file that is to be written, the spool
-    directory, or the number of a process: what was done until now is shown.
+    RUN is a run file, or any pstats file. Of a run that is still going it is the file that is to be written, the
+    spool directory, or the number of a process: what was done until now is shown.
     """
     gc.disable()  # as in ``profkit diff``
     from profkit.cli.destination import destination

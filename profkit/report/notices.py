@@ -137,7 +137,8 @@ def _capture_running(said: Mapping[str, Any]) -> str:
 
 def _windows_captured(said: Mapping[str, Any]) -> str:
     return (
-        f"captured in {said['windows']:window|windows}: {said['captured_s']} of {said['whole_s']}; functions, NVTX ranges, "
+        f"captured in {said['windows']:window|windows}: {said['captured_s']} of {said['whole_s']}; functions, "
+        f"NVTX ranges, "
         "counters and the wall are of that time"
     )
 
@@ -151,7 +152,8 @@ def _range_in_domain(said: Mapping[str, Any]) -> str:
 
 def _window_range_missing(said: Mapping[str, Any]) -> str:
     return (
-        f"the window never opened: no NVTX range {_range_in_domain(said)} began (--capture-range); no functions are in this "
+        f"the window never opened: no NVTX range {_range_in_domain(said)} began (--capture-range); no functions "
+        f"are in this "
         "run. Compare the name with those under NVTX ranges, and leave @DOMAIN out if it is not certain"
     )
 
@@ -288,22 +290,26 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "windows-captured": _windows_captured,
     "window-not-reached": (
-        "the window never opened: it was to open after {delay_s} (--delay), and the command had ended after {whole_s}; no "
+        "the window never opened: it was to open after {delay_s} (--delay), and the command had ended after "
+        "{whole_s}; no "
         "functions are in this run"
     ),
     "window-range-missing": _window_range_missing,
     "window-steps-missing": _window_steps_missing,
     "window-not-started": (
-        "the window never opened: the program was to open it (--start-paused), and called neither profkit.start() nor "
+        "the window never opened: the program was to open it (--start-paused), and called neither "
+        "profkit.start() nor "
         "profkit.window(); no functions are in this run. Check that profkit is installed in its environment"
     ),
     "windows-not-followed": (
-        "its functions are not in this run: only the compiled tracer can begin and end within a run, and there is none "
+        "its functions are not in this run: only the compiled tracer can begin and end within a run, and there "
+        "is none "
         f"for this interpreter; {_COMPILER}"
     ),
     "ranks-selected": "functions were captured of ranks {subject} only (--ranks); the others have their counters",
     "ranks-absent": (
-        "no process had one of the ranks {subject} (--ranks), so no functions are in this run: ranks are counted from 0"
+        "no process had one of the ranks {subject} (--ranks), so no functions are in this run: ranks are "
+        "counted from 0"
     ),
     "counters-only": "functions were not captured (--counters-only): this run is what the kernel counted",
     "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",

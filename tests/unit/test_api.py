@@ -56,7 +56,8 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_the_names_are_these() -> None:
     assert dir(profkit) == sorted(profkit.__all__)
-    assert set(profkit.__all__) == {"Diff", "Run", "Verdict", "__version__", "capture", "diff", "read"}
+    of_reports = {"Diff", "Run", "Verdict", "__version__", "capture", "diff", "read"}
+    assert set(profkit.__all__) == of_reports | {"start", "step", "stop", "window"}
     for name in profkit.__all__:
         assert getattr(profkit, name) is getattr(profkit, name)
     with pytest.raises(AttributeError, match="no attribute 'compare'"):

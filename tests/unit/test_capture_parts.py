@@ -434,7 +434,7 @@ def test_what_is_not_known_of_one_process_is_not_said_of_all() -> None:
 
 def test_world_size_is_not_trusted_to_be_small() -> None:
     records = [record(rank=0, world_size=10**9 - 1)]
-    (said,) = record_notices.of_launch(launch(wall_s=1.0), False, records, (), ())
+    (said,) = record_notices.of_launch(launch(wall_s=1.0), False, 1.0, records, (), ())
     numbers = {"ranks": (1, 2, 3, 4, 5, 6, 7, 8), "missing": 10**9 - 2, "size": 10**9 - 1}
     assert said == Notice("rank-missing", "", numbers)
 
@@ -442,7 +442,8 @@ def test_world_size_is_not_trusted_to_be_small() -> None:
 def test_what_is_said_of_a_capture_as_a_whole() -> None:
     def codes(alive: bool | None = False, *, wall_s: float | None = 1.0, **left: object) -> list[str]:
         given = {"records": (), "unrecorded": (), "damaged": (), **left}
-        return [n.code for n in record_notices.of_launch(launch(wall_s=wall_s), alive, **given)]  # type: ignore[arg-type]
+        facts = launch(wall_s=wall_s)
+        return [n.code for n in record_notices.of_launch(facts, alive, 1.0, **given)]  # type: ignore[arg-type]
 
     one = (record(),)
     assert codes(records=one) == []

@@ -180,7 +180,8 @@ def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:
 
 
 def is_rank_asked(text: str, environ: Mapping[str, str]) -> bool:
-    """Whether the process of an environment is of a rank that is to be traced; one without a rank counts as rank 0."""
+    """Whether the process of an environment is of a rank that is to be traced; one without a rank counts as "
+    "rank 0."""
     rank = rank_of(environ)[0]
     if rank is None:
         local, node = environ.get("LOCAL_RANK", ""), environ.get("NODE_RANK", "0")

@@ -1,8 +1,8 @@
 """Which part of a run this process is traced in: what the launcher was asked for, and what the program itself opens.
 
 A window is the whole program's: one process opens it, and the agents of the others, which sleep on a page that all
-processes of a machine share (`native/tracer/windows.c`), follow. Windows by the clock need no page. Here is what opens
-and closes them; `session` begins and ends to trace.
+processes of a machine share (`native/tracer/windows.c`), follow. Windows by the clock need no page. Here is what
+opens and closes them; `session` begins and ends to trace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Windows:
     spool
         The spool directory.
     asked
-        What the launcher was asked for, as it is in `settings.WINDOW_VARIABLE`; empty where the whole run is captured.
+        What the launcher was asked for, as it is in `settings.WINDOW_VARIABLE`; empty where the whole run is
+        captured.
     native
         The tracer's module, ``None`` without.
     changed

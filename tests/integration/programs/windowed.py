@@ -16,7 +16,7 @@ def traced():
 def wait_until(wanted):
     deadline = time.monotonic() + 60
     while traced() != wanted:
-        assert time.monotonic() < deadline, "the window did not %s" % ("open" if wanted else "close")
+        assert time.monotonic() < deadline, f"not traced: {not wanted}, after a minute"
         time.sleep(0.002)
 
 
@@ -62,7 +62,7 @@ def in_code():
     for _ in range(50):
         outside()
     for number in range(2):
-        with profkit.window("part %d" % number):
+        with profkit.window(f"part {number}"):
             for _ in range(20):
                 inside()
         for _ in range(50):
@@ -96,7 +96,7 @@ def in_steps(kind, before, warmup, active, cycles):
     period = int(before) + int(warmup) + int(active)
     for number in range(3 * period):
         at = number % period
-        push("step %d" % 0)
+        push("step 0")
         if number // period >= int(cycles) or at < int(before):
             assert not outside(), number
         elif at < int(before) + int(warmup):
