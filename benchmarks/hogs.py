@@ -1,8 +1,9 @@
 """Whether the neighbour that takes most CPU is named first: ``python -m benchmarks hogs [--repeats 30]``.
 
 Four neighbours that want 1.0, 0.4, 0.2 and 0.1 of a core run beside a program that wants all CPUs but one, so that it
-queues: on two CPUs, 2.7 cores are wanted. The sampler watches the program as in a capture. The first figure is the share of runs in which the
-greatest neighbour stands first, the second the CPU time of looking at the neighbours over the run's wall time.
+queues: on two CPUs, 2.7 cores are wanted. The sampler watches the program as in a capture. The first figure is the
+share of runs in which the greatest neighbour stands first, the second the CPU time of looking at the neighbours over
+the run's wall time.
 """
 
 from __future__ import annotations
