@@ -135,7 +135,10 @@ def main() -> None:
         if not file.exists() and time.monotonic() - begun < given.seconds:
             file.parent.mkdir(parents=True, exist_ok=True)
             result = _measured(case, given.python.absolute(), file.parent)
-            file.write_text(json.dumps(asdict(result), indent=1) + "\n")
+            if result is None:
+                print(f"{case.name}: left out, the machine was not quiet", flush=True)
+            else:
+                file.write_text(json.dumps(asdict(result), indent=1) + "\n")
         if file.exists():
             found.append(Result(**json.loads(file.read_text())))
     print("\n".join(_table(found)))
@@ -169,7 +172,8 @@ def _of_corpus(directory: Path) -> str:
     )
 
 
-def _measured(case: Case, python: Path, place: Path) -> Result:
+def _measured(case: Case, python: Path, place: Path) -> Result | None:
+    """Return what came of a pair; ``None`` where other programs took CPUs while it was captured."""
     few, many = (1, 1) if case.size == "cpus" else (CPUS, TOO_MANY_PER_CPU * CPUS)
     commands = {}
     # As the verdict benchmark does: profkit is tied with the program, and the command does not say so.
@@ -181,6 +185,8 @@ def _measured(case: Case, python: Path, place: Path) -> Result:
         _run(["capture", "-q", "-o", str(output), "--", *command], place / side, variables, tied[side])
     compared = json.loads(_run(["diff", "clean.prof", "contended.prof", "--format", "json"], place, {}))
     verdict, advice = compared["verdict"], compared["verdict"]["advice"]
+    if verdict["kind"] == "external-load":
+        return None
     tried: dict[str, Any] = {
         "outcome": "no advice",
         "advice": {"kind": ""},
@@ -207,6 +213,9 @@ def _measured(case: Case, python: Path, place: Path) -> Result:
     contended = tried.get("before_s") or statistics.median(
         _seconds([*tied["contended"], *command], place / "contended", variables) for _ in range(CLEAN_RUNS)
     )
+    lost = contended - statistics.median(clean)
+    if compared["account"]["added_s"] <= 0 < lost - LOST * statistics.median(clean):
+        return None  # the run as it should be was the slow one of those that were captured
     return Result(
         case.name,
         verdict["cause"],
