@@ -182,7 +182,7 @@ def _said(test: Test, outcome: Outcome, fail_on: Any, baseline: str) -> tuple[st
     why = f"{outcome.cause}. {outcome.summary}".strip()
     named = _named(fail_on)
     if "any" in named or outcome.cause in named:
-        return f"slower by {100 * test.least:g} % or about that: {measured}: {why}", True
+        return f"slower: {measured}: {why}", True
     return f"slower, and not for {' or '.join(named)}: {measured}: {why}", False
 
 
@@ -232,6 +232,12 @@ class _Worker:
         from dataclasses import asdict
 
         self._calls = [asdict(reading) for reading in readings]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep why a file cannot be imported."""
+        if report.failed:
+            lines = report.longreprtext.strip().splitlines() or ["it cannot be collected"]
+            self._problem = lines[-1].removeprefix("E").strip()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep why a test did not pass."""

@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
     return directory
 
 
-def tests_of(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_tests(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
         cwd=project,
@@ -73,7 +73,7 @@ def worktrees(project: Path) -> int:
 
 def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
     (project / "src" / "parse.py").write_text(SLOWER)
-    done = tests_of(project, "--strict-markers")
+    done = run_tests(project, "--strict-markers")
     assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout
     assert "= profkit =" not in done.stdout
 
@@ -97,26 +97,26 @@ def test_the_plugin_imports_nothing_until_it_is_asked_for(project: Path) -> None
 def test_a_slower_function_fails_and_is_named(project: Path) -> None:
     (project / "src" / "parse.py").write_text(SLOWER)
     (project / "tests" / "test_parse.py").write_text(TEST.format(mark="fail_on='code-change'"))
-    done = tests_of(project, "--profkit")
+    done = run_tests(project, "--profkit")
     assert done.returncode == 1, done.stdout
     assert "1 failed, 1 passed" in done.stdout
     said = " ".join(done.stdout.split())
     assert "times the time at HEAD" in said
     assert "code-change" in said
-    assert "parse changed" in said
+    assert "The source of parse (parse.py:2) changed" in said
     assert worktrees(project) == 1
 
 
 @pytest.mark.alone
 def test_what_is_not_slower_passes_and_what_is_slower_for_another_reason_too(project: Path) -> None:
-    done = tests_of(project, "--profkit", "--profkit-baseline", "HEAD")
+    done = run_tests(project, "--profkit", "--profkit-baseline", "HEAD")
     assert done.returncode == 0, done.stdout
     assert "no slower" in done.stdout or "not shown to be slower" in done.stdout
     (project / "src" / "parse.py").write_text(SLOWER)
     (project / "tests" / "test_parse.py").write_text(
         TEST.format(mark="fail_on=['blocked', 'data-starvation']")
     )
-    done = tests_of(project, "--profkit")
+    done = run_tests(project, "--profkit")
     assert done.returncode == 0, done.stdout
     assert "slower, and not for blocked or data-starvation" in done.stdout
 
@@ -127,7 +127,7 @@ def test_what_the_baseline_does_not_have_is_not_compared(project: Path) -> None:
     (project / "tests" / "test_parse.py").write_text(
         "import pytest\n@pytest.mark.profkit\ndef test_new():\n    from parse import new\n    assert new() == 1\n"
     )
-    done = tests_of(project, "--profkit")
+    done = run_tests(project, "--profkit")
     assert done.returncode == 0, done.stdout
     assert "not compared: at the baseline HEAD: the test does not pass" in " ".join(done.stdout.split())
 
@@ -139,7 +139,7 @@ def test_a_baseline_that_imports_the_present_tree_is_not_compared(project: Path)
         f"sys.path.insert(0, {str(project / 'src')!r})\nsys.modules.pop('parse', None)\n"
         "from parse import parse\n\n@pytest.mark.profkit\ndef test_parse():\n    assert parse(1000)\n"
     )
-    done = tests_of(project, "--profkit")
+    done = run_tests(project, "--profkit")
     assert done.returncode == 0, done.stdout
     assert "parse is imported from the present tree" in " ".join(done.stdout.split())
 
@@ -147,7 +147,7 @@ def test_a_baseline_that_imports_the_present_tree_is_not_compared(project: Path)
 def test_another_checkout_can_be_the_baseline(project: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(project), str(tmp_path / "other"))
     (tmp_path / "other" / "src" / "parse.py").write_text("raise RuntimeError('the other checkout')\n")
-    done = tests_of(project, "--profkit", "--profkit-baseline", str(tmp_path / "other"))
+    done = run_tests(project, "--profkit", f"--profkit-baseline={tmp_path / 'other'}")
     assert "at the baseline" in done.stdout
     assert "the other checkout" in " ".join(done.stdout.split()), done.stdout
 
@@ -164,13 +164,13 @@ def test_another_checkout_can_be_the_baseline(project: Path, tmp_path: Path) -> 
 )
 def test_a_wrong_marker_is_one_line_before_anything_runs(project: Path, mark: str, said: str) -> None:
     (project / "tests" / "test_parse.py").write_text(TEST.format(mark=mark))
-    done = tests_of(project, "--profkit")
+    done = run_tests(project, "--profkit")
     assert done.returncode == 4, done.stdout
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_an_unknown_revision_fails_in_one_line(project: Path) -> None:
-    done = tests_of(project, "--profkit", "--profkit-baseline", "nothing")
+    done = run_tests(project, "--profkit", "--profkit-baseline", "nothing")
     assert done.returncode == 1
     assert "profkit: nothing: no such revision" in " ".join(done.stdout.split())
