@@ -42,7 +42,6 @@ void calls_adopt(struct table *table, PyObject *code, int64_t now) {
     }
     struct call *call = table->top + 1;
     *call = (struct call){.edge = edge,
-                          .path = path_of(table, table->top->path, edge->callee),
                           .start = now,
                           .wait_at_start = table->wait,
                           .blocked_at_start = table->blocked,
