@@ -230,7 +230,7 @@ class ThreadTracer(Tracer):
     def _new(self, ident: int, name: str, base_depth: int) -> Traced:
         return _NativeTraced(self._collector, ident, name, base_depth)
 
-    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
         self._between = False
         self._follow_others()
         self._hook = self._hook or self._thread_started
@@ -247,7 +247,7 @@ class ThreadTracer(Tracer):
                 self._main = traced
             if warm:
                 traced.collector.remember()
-            skip = own_depth() if ident == own else 0
+            skip = own_depth() + behind if ident == own else 0
             traced.running = bool(traced.collector.adopt({ident: native}, skip, fresh))
 
     def close(self) -> None:
@@ -308,7 +308,6 @@ class ProcessTracer(Tracer):
                 pass  # there is one place for a profiler, and another one holds it
 
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
-        """Begin, with what is in progress in threads; `behind` the agent's, so many frames are not the target's."""
         if warm:
             self._collector.remember()
         try:

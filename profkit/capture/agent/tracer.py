@@ -124,7 +124,7 @@ class Tracer:
         if traced is not None:
             traced.suspend()
 
-    def open(self, threads: Dict[int, int], warm: bool, fresh: bool) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
         """Begin to trace threads in the middle of what they do; native tracers can.
 
         Parameters
@@ -135,6 +135,8 @@ class Tracer:
             Whether what is traced is to be forgotten later: the next time with `fresh`.
         fresh
             Whether what was traced since then is forgotten now.
+        behind
+            Frames of the calling thread behind the agent's own that are not the target's.
         """
 
     def close(self) -> None:
