@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,10 @@ __all__ = ["FUNCTIONS", "attach"]
 FUNCTIONS = ("auto", "trace", "sample", "none")
 #: Seconds that processes which run have to take the agent back.
 _LEAVING_S = 2.0
+#: Processes that are asked at the same time to run the agent.
+_AT_ONCE = 16
+#: Seconds after which an agent ends of itself, beyond the time that was asked for: should profkit be killed.
+_LONGER_S = 60.0
 #: Seconds between two looks for new processes of the tree, and whether the target is still there.
 _LOOK_S = 0.2
 
@@ -241,10 +246,11 @@ class _Attachment:
         write_facts(self._spool, self._facts)  # should profkit be killed, its records can be merged
         before = host.take_reading()
         begin = time.monotonic()
-        until = begin + self._duration_s
+        latest = begin + self._duration_s + _LONGER_S
         sampler = Sampler(self._target.pid, self._spool, running=True)
         try:
-            self._trace(until)
+            self._trace(latest)
+            until = time.monotonic() + self._duration_s  # many processes take a moment to be asked
             sampling = self._sample() if not self._asked else None
             while (
                 (left := until - time.monotonic()) > 0
@@ -252,7 +258,7 @@ class _Attachment:
                 and not stop.wait(min(left, _LOOK_S))
             ):
                 if self._asked:
-                    self._trace(until)
+                    self._trace(latest)
         finally:
             (self._spool / settings.ATTACHED_NAME).unlink(missing_ok=True)
         ended_ns = time.monotonic_ns()
@@ -276,40 +282,50 @@ class _Attachment:
             os.chown(self._spool, owner.st_uid, owner.st_gid)
 
     def _trace(self, until: float) -> None:
-        """Have every Python of the tree that can run the agent do so, once."""
-        for pid in _tree(self._target.pid):
-            if pid in self._asked or any(pid in pids for pids in self._refused.values()):
-                continue
-            try:
-                python = remote.python_of(pid)
-            except PermissionError:
-                self._pythons += 1  # as far as is known
-                problem = "it may not be looked at: another user's process, or a protected one"
-                self._refused.setdefault(("", problem), []).append(pid)
-                continue
-            if python is None:
-                continue
-            self._pythons += 1
-            if self._functions not in ("auto", "trace"):
-                continue
-            version = ".".join(map(str, python.version)) + "t" * python.free_threaded
-            problem = python.refusal(pid)
-            if not problem and (self._spool / f"{pid}{settings.TRACED_SUFFIX}").exists():
-                continue  # forked by one that is traced
+        """Have every Python of the tree that can run the agent do so, once; all at the same time."""
+        chosen = [
+            (pid, python) for pid in _tree(self._target.pid) if (python := self._new_python(pid)) is not None
+        ]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            asked = [pool.submit(self._ask, pid, python, until) for pid, python in chosen]
+        for (pid, python), answer in zip(chosen, asked, strict=True):
+            problem = answer.result()
             if not problem:
-                try:
-                    script = remote.Script(pid, self._spool, until)
-                except OSError as error:
-                    problem = error.strerror or str(error)
-                else:
-                    problem = remote.run_in(pid, python, script)
-                    if problem:
-                        script.remove()
-                    else:
-                        self._scripts[pid] = script
-                        self._asked.add(pid)
-            if problem and _lives(pid):
+                self._asked.add(pid)
+            elif _lives(pid):
+                version = ".".join(map(str, python.version)) + "t" * python.free_threaded
                 self._refused.setdefault((version, problem), []).append(pid)
+
+    def _new_python(self, pid: int) -> remote.Python | None:
+        """Return the interpreter of a process that was not seen before and is to be traced."""
+        if pid in self._asked or any(pid in pids for pids in self._refused.values()):
+            return None
+        try:
+            python = remote.python_of(pid)
+        except PermissionError:
+            self._pythons += 1  # as far as is known
+            problem = "it may not be looked at: another user's process, or a protected one"
+            self._refused.setdefault(("", problem), []).append(pid)
+            return None
+        self._pythons += python is not None
+        forked = (self._spool / f"{pid}{settings.TRACED_SUFFIX}").exists()  # by one that is traced
+        return python if self._functions in ("auto", "trace") and not forked else None
+
+    def _ask(self, pid: int, python: remote.Python, until: float) -> str:
+        """Ask a process to run the agent; return why it will not, empty where it will."""
+        problem = python.refusal(pid)
+        if problem:
+            return problem
+        try:
+            script = remote.Script(pid, self._spool, until)
+        except OSError as error:
+            return error.strerror or str(error)
+        problem = remote.run_in(pid, python, script)
+        if problem:
+            script.remove()
+        else:
+            self._scripts[pid] = script
+        return problem
 
     def _wait_for_leaving(self) -> None:
         """Wait for processes that are traced; those that make no call in this time take the agent back later."""
