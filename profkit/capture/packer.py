@@ -375,6 +375,8 @@ def _process(
     tasks = {task.tid: task for task in record.tasks}
     threads = []
     for index, table in enumerate(record.threads):
+        if table.native in record.agent_tids:
+            continue  # the agent's own thread, which follows windows
         thread = tables.thread(record, table)
         # A table without functions is kept for the main thread alone: its counters belong there.
         if len(thread.profile) == 0 and index > 0:
