@@ -15,6 +15,7 @@ from pathlib import Path
 
 from profkit import __version__
 from profkit.capture import (
+    captured_windows,
     counters,
     endings,
     machines,
@@ -23,7 +24,6 @@ from profkit.capture import (
     record_notices,
     records,
     remains,
-    windows,
 )
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
@@ -134,7 +134,7 @@ def pack_spool(
     machine = machines.of_run(launch, sampled, machine_host)
     series = sampled.series if sampled is not None else None
     begin_ns = launch.begin_ns or 0
-    selected = windows.read_windows(spool, launch, found, begin_ns + int(whole_s * 1e9))
+    selected = captured_windows.read_windows(spool, launch, found, begin_ns + int(whole_s * 1e9))
     summary = counters.summary(sampled, counters.unseen(machine, processes))
     if selected.opened:
         processes = _in_windows(selected, processes, found, ends, "" if sampled is None else sampled.kernel)
@@ -142,7 +142,7 @@ def pack_spool(
         machine, series = selected.machine(machine, series, here), selected.series(series, here)
         warnings += selected.notices(whole_s)
     elif selected.chosen:
-        warnings.append(windows.never_opened(launch, whole_s))
+        warnings.append(captured_windows.never_opened(launch, whole_s))
     manifest = Manifest(
         schema=SCHEMA,
         profkit=__version__,
@@ -338,14 +338,13 @@ def _so_far(launch: Launch, found: Sequence[Record], launcher_alive: bool | None
 
 
 def _in_windows(
-    selected: windows.Windows,
+    selected: captured_windows.Windows,
     processes: Sequence[Process],
     found: Sequence[Record],
     ends: Sequence[endings.Ending],
     kernel: str,
 ) -> list[Process]:
-    """Return what of the processes was in windows; behind those of the records are those of the sampler's "
-    "`kernel`."""
+    """Return what of the processes was in windows; behind those with records are those of the sampler's kernel."""
     lives: list[tuple[str, tuple[int, int] | None]] = [
         (record.kernel, (int(record.begin_perf * 1e9), int((record.perf + (end.lost_s or 0.0)) * 1e9)))
         for record, end in zip(found, ends, strict=True)
@@ -376,6 +375,8 @@ def _process(
     tasks = {task.tid: task for task in record.tasks}
     threads = []
     for index, table in enumerate(record.threads):
+        if table.native in record.agent_tids:
+            continue  # the agent's own thread, which follows windows
         thread = tables.thread(record, table)
         # A table without functions is kept for the main thread alone: its counters belong there.
         if len(thread.profile) == 0 and index > 0:

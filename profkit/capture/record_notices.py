@@ -104,7 +104,7 @@ def of_launch(
         yield Notice("counters-only")
     if facts.ranks:
         traced = any(not record.notes.not_traced for record in records)
-        yield Notice("ranks-selected" if traced or not records else "ranks-absent", facts.ranks)
+        yield Notice("ranks-selected", facts.ranks) if traced else Notice("ranks-absent", facts.ranks)
     if not facts.counters_only and not (records or unrecorded or damaged or facts.attached):
         yield Notice("no-record")
     yield from grouped((process.pid, Notice("process-unrecorded", process.error)) for process in unrecorded)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from profkit.capture.agent import settings
+from profkit.capture.captured_windows import Windows, never_opened, read_windows
 from profkit.capture.record_types import Launch, Launcher
 from profkit.capture.selection import Selection
-from profkit.capture.windows import Windows, never_opened, read_windows
 from profkit.errors import UsageError
 from profkit.model import Process, Profile, Series, Thread, ThreadSamples
 

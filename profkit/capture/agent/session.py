@@ -64,7 +64,7 @@ class Session:
         self._hooks = hooks
         ranks = os.environ.get(settings.RANKS_VARIABLE, "")
         self._profiled = not ranks or settings.is_rank_asked(ranks, os.environ)
-        self._native = native.load() if self._profiled else None
+        self._native: Any = native.load() if self._profiled else None
         self._mapped = False
         self._tracer = Tracer()
         asked = os.environ.get(settings.WINDOW_VARIABLE, "")
@@ -78,7 +78,7 @@ class Session:
         self._worker = ""  # what multiprocessing calls this process, if it forked it
         self._ticker = Ticker(self._tick)
         if self._windowed and self._windows.possible:
-            self._ticker = Ticker(self._watch, self._native.Bell)
+            self._ticker = Ticker(self._watch, self._windows.bell)
         self._stopped_for_forks = False  # only where it runs: what is called at a fork makes it slower
         self._pools = Pools()
         self._reserve = Reserve()

@@ -2,7 +2,7 @@
  *
  * One process opens and closes a window, and the others are woken; what asks for that is the agent's business. Each window that
  * was opened is an entry, as is each name that the program gave to a part of itself. An entry's time of beginning is stored
- * last. `profkit/capture/windows.py` reads the file.
+ * last. `profkit/capture/captured_windows.py` reads the file.
  */
 #ifndef PROFKIT_WINDOWS_H
 #define PROFKIT_WINDOWS_H
