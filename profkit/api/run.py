@@ -68,8 +68,9 @@ def read(
         The run has no such process, or functions are not ranked by that.
     """
     check_ranked_by(by)
-    whole = (None if os.path.isfile(path) else _running(path)) or load_run(path, edges=calls)
-    if spool is None and not calls and _names_places(whole):
+    running = None if os.path.isfile(path) else _running(path)
+    whole = running or load_run(path, edges=calls)
+    if running is None and not calls and _names_places(whole):
         whole = load_run(path)
     names = iteration_names(iteration, load, compute, batch_size)
     return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)
