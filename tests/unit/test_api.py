@@ -292,7 +292,7 @@ def test_a_report_is_not_written_over_what_was_read(tmp_path: Path) -> None:
             lambda: profkit.read(CLEAN, process="rank:9"),
             "process rank:9: .* has no such process, it has main",
         ),
-        (lambda: profkit.read(CLEAN, process="all"), "process all: not understood"),
+        (lambda: profkit.read(CLEAN, process="every"), "process every: not understood"),
         (
             lambda: profkit.read(CLEAN).report("pdf"),
             "format pdf: not a format, use terminal, json, md, html or svg",

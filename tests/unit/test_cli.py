@@ -259,7 +259,7 @@ def test_bad_usage_exits_with_2(arguments: list[str], cli: Cli) -> None:
     outcome = cli(*arguments)
     assert outcome.code == 2
     assert outcome.out == ""
-    assert "Error" in outcome.err
+    assert "error" in outcome.err.lower()
 
 
 def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> None:

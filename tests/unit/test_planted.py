@@ -372,9 +372,10 @@ def test_nothing_of_the_planted_is_in_a_ticket(
         assert found(text, everything) == [], name
     with zipfile.ZipFile(tmp_path / "t.zip") as packed:
         packed.extractall(tmp_path)
-    runs = [load_run(path) for path in sorted(tmp_path.glob("*.prof"))]
+    assert list((tmp_path / "t").glob("*.prof"))
+    runs = [load_run(path) for path in sorted((tmp_path / "t").glob("*.prof"))]
     assert found("\n".join(map(repr, runs)), everything) == []
-    assert found("\n".join(strings_of(sorted(tmp_path.glob("*.prof")))), everything) == []
+    assert found("\n".join(strings_of(sorted((tmp_path / "t").glob("*.prof")))), everything) == []
 
 
 @pytest.mark.parametrize("to", ["perfetto", "speedscope"])
@@ -397,8 +398,8 @@ def test_what_is_harmless_is_shown(
     cli("show", paths[0], "--ticket", "-o", tmp_path / "t.md")
     with zipfile.ZipFile(tmp_path / "t.zip") as packed:
         packed.extractall(tmp_path)
-    run = load_run(tmp_path / "run.prof")
+    run = load_run(tmp_path / "t" / "run.prof")
     assert run.manifest is not None
     assert run.manifest.command[: len(HARMLESS_WORDS)] == HARMLESS_WORDS
-    texts = repr(run) + "\n".join(strings_of([tmp_path / "run.prof"]))
+    texts = repr(run) + "\n".join(strings_of([tmp_path / "t" / "run.prof"]))
     assert [name for name in HARMLESS_NAMES if name not in texts] == []
