@@ -102,6 +102,8 @@ def test_groupings(tmp_path: Path) -> None:
     assert rows(files, "settings") == [2, 1]
     assert rows(files, "revision") == [2, 1]
     assert rows([tmp_path], "run") == [1, 1, 1]
+    named = [row.configuration.argument for row in read_compared([tmp_path], by="run").study.rows]
+    assert named == list(map(str, files))
     assert read_compared([tmp_path], by="revision").study.rows[1].configuration.revision == "b" * 40
 
 
