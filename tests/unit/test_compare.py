@@ -140,10 +140,10 @@ def test_what_a_notebook_shows_has_the_parts_of_the_wall(three: list[Path]) -> N
 def test_json_follows_its_schema(three: list[Path]) -> None:
     value = json.loads(read_compared(three).report("json"))
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
-    assert [row["next_commands"] for row in value["rows"]] == [
+    assert [[command["argv"] for command in row["next_commands"]] for row in value["rows"]] == [
         [],
-        ["profkit diff clean crowded"],
-        ["profkit diff clean changed"],
+        [["profkit", "diff", "clean", "crowded"]],
+        [["profkit", "diff", "clean", "changed"]],
     ]
 
 

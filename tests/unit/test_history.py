@@ -65,7 +65,7 @@ def test_a_change_is_found_with_its_day_its_size_its_revision_and_its_cause(tmp_
 def test_the_command_that_it_names_compares_runs_from_both_sides(tmp_path: Path) -> None:
     value = json.loads(read_history_runs([job(tmp_path / "runs")]).report("json", full_paths=True))
     (change,) = value["changes"]
-    before, after = change["next_commands"][0].split()[2:]
+    before, after = change["next_commands"][0]["argv"][2:]
     started = {file: run["started"] for run in value["runs"] for file in run["files"]}
     assert started[before] < change["started"] <= started[after]
 
