@@ -164,7 +164,8 @@ def configurations(sides: Sequence[RunSet], by: str = "auto") -> list[tuple[Conf
         label = named[0] if len(named) == 1 else ""
         # Rows of one argument are told apart by what differs between them; the argument alone does for the others.
         rivals = [other for other, names in zip(facts, labels, strict=True) if label == "" or names == named]
-        found.append((_told_apart(label, own, rivals), named[0], [run for _, run in group]))
+        known = Configuration(argument=own.path) if by == "run" else _told_apart(label, own, rivals)
+        found.append((known, named[0], [run for _, run in group]))
     return found
 
 

@@ -102,6 +102,8 @@ def test_groupings(tmp_path: Path) -> None:
     assert rows(files, "settings") == [2, 1]
     assert rows(files, "revision") == [2, 1]
     assert rows([tmp_path], "run") == [1, 1, 1]
+    named = [row.configuration.argument for row in read_compared([tmp_path], by="run").study.rows]
+    assert named == list(map(str, files))
     assert read_compared([tmp_path], by="revision").study.rows[1].configuration.revision == "b" * 40
 
 
@@ -138,7 +140,7 @@ def test_what_a_notebook_shows_has_the_parts_of_the_wall(three: list[Path]) -> N
 def test_json_follows_its_schema(three: list[Path]) -> None:
     value = json.loads(read_compared(three).report("json"))
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
-    assert [[next_["argv"] for next_ in row["next_commands"]] for row in value["rows"]] == [
+    assert [[command["argv"] for command in row["next_commands"]] for row in value["rows"]] == [
         [],
         [["profkit", "diff", "clean", "crowded"]],
         [["profkit", "diff", "clean", "changed"]],

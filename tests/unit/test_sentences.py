@@ -35,6 +35,8 @@ MAKERS = {"summary_of", "notice_text", "evidence_texts", "advice_text", "finding
 #: Modules that look for something in a text, with the text that is not ours.
 FOREIGN: Mapping[str, str] = {
     "api/verify.py": "commands that may be masked, and their words",
+    "api/pytest_gate.py": "names of modules, and what pytest printed",
+    "api/pytest_plugin.py": "names of modules and paths, and what pytest says of a file",
     "cli/app.py": "the word that a user is completing",
     "cli/capture.py": "a share that a user gave in an option",
     "cli/demo.py": "what the demo's program printed",

@@ -84,7 +84,7 @@ def comparisons_notes(study: Comparisons) -> list[str]:
     for row in study.rows:
         if row.failed:
             runs = "1 run" if row.failed == 1 else f"{row.failed} runs"
-            all_of = row.failed == row.runs
+            all_of = row.runs == len(row.files)
             more = "none ended well, and all are measured" if all_of else "left out"
             notes.append(f"{configuration_text(row.configuration)}: {runs} did not end well ({more}).")
     return notes
