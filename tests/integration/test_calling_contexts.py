@@ -84,8 +84,8 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
     for thread in threads:
         paths, profile = thread.paths, thread.profile
         assert paths is not None
-        # What the profile says, divided. The time of the tracer itself is taken out of every call, of the shortest more
-        # than they have: that shows where sums are small.
+        # What the profile says, divided. The tracer's own time is taken out of every call, of the shortest more than
+        # they have: that shows where sums are small.
         assert paths.tottime.sum() == pytest.approx(profile.total, rel=0.02)
         assert paths.ncalls.sum() == profile.ncalls.sum()
         for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
