@@ -298,7 +298,17 @@ _READING = Codec(Reading)
 _MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
 _TABLE_HEAD = Codec(
     ThreadTable,
-    elsewhere=("functions", "edges", "waiting", "open", "contexts", "inside", "paths", "throttled", "tracer_s"),
+    elsewhere=(
+        "functions",
+        "edges",
+        "waiting",
+        "open",
+        "contexts",
+        "inside",
+        "paths",
+        "throttled",
+        "tracer_s",
+    ),
 )
 _NOTES = Codec(
     types.Notes,

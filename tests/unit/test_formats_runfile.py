@@ -219,7 +219,7 @@ def value(type_: Any, n: int) -> Any:
 
 def test_every_field_comes_back_also_one_that_is_added_later(tmp_path: Path) -> None:
     profile = profile_of(1)
-    thread = filled(Thread, profile=profile, range_calls=None, paths=None)
+    thread = filled(Thread, profile=profile, range_calls=None, paths=None, throttled=(1,))
     process = filled(Process, threads=(thread,), ranges=None, samples=None)
     manifest = filled(Manifest, schema=runfile.SCHEMA)
     run = filled(Run, path=str(tmp_path / "run.prof"), processes=(process,), manifest=manifest, series=None)

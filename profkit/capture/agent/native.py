@@ -200,14 +200,14 @@ class ThreadTracer(Tracer):
         self._of_others: Any = None
 
     def start(self, base_depth: int) -> None:
-        self._follow_others()
+        self._follow_foreign()
         super().start(base_depth)
 
     def resume(self) -> None:
-        self._follow_others()
+        self._follow_foreign()
         super().resume()
 
-    def _follow_others(self) -> None:
+    def _follow_foreign(self) -> None:
         """Trace threads that `threading` does not start as well; nothing here has to read their tables."""
         if self._mapped and self._of_others is None:
             self._of_others = self._collector()
@@ -232,7 +232,7 @@ class ThreadTracer(Tracer):
 
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
         self._between = False
-        self._follow_others()
+        self._follow_foreign()
         self._hook = self._hook or self._thread_started
         if getattr(self._threading, "_profile_hook", None) is None:
             self._threading.setprofile(self._hook)
@@ -253,7 +253,7 @@ class ThreadTracer(Tracer):
     def close(self) -> None:
         self._between = True
         if getattr(self._threading, "_profile_hook", None) == self._hook:
-            self._threading.setprofile(None)  # type: ignore[arg-type]
+            self._threading.setprofile(None)
         if self._of_others is not None:
             self._of_others.follow_others(False)
             self._of_others.suspend()
