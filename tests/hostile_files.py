@@ -30,7 +30,7 @@ from profkit.model import (
 )
 from profkit.model.columns import column_dtypes
 
-__all__ = ["ROWS", "SAMPLES", "small_run"]
+__all__ = ["ROWS", "SAMPLES", "joinable_run", "small_run"]
 
 SAMPLES = Path(__file__).parents[1] / "sample_profiles"
 
@@ -118,6 +118,14 @@ def _process(process: Process) -> Process:
 
 
 @functools.cache
+def joinable_run() -> Run:
+    """Return such a run with other ranks, and nothing that says of which job: `small_run` may be joined with it."""
+    run = small_run("clean-1")
+    assert run.manifest is not None
+    processes = (p if p.rank is None else replace(p, rank=p.rank + 2) for p in run.processes)
+    return replace(run, manifest=replace(run.manifest, job=None), processes=tuple(processes))
+
+
 def small_run(name: str = "oversubscribed") -> Run:
     """Return a run of ``sample_profiles/mpi_train`` that is small and complete."""
     run = load_run(SAMPLES / "mpi_train" / f"{name}.prof")

@@ -14,11 +14,14 @@
 #include "labels.c"
 #include "layout.c"
 #include "names.c"
+#include "paths.c"
 #include "ranges.c"
 #include "snapshot.c"
 #include "store.c"
 #include "tables.c"
+#include "throttle.c"
 #include "waiting.c"
+#include "windows.c"
 
 #include <errno.h>
 #include <sys/wait.h>
@@ -125,12 +128,14 @@ static int number_of(const PyObject *label, const struct table *table)
 
 /* Events, in the table and in the model */
 
+static const struct probe free_of_cost = {0, 0, 0};
+
 static void begin(struct table *table, struct model *model, int number)
 {
     if (model->depth == MOST_STACK)
         return;
     const struct callable *one = &callables[number];
-    call_begins(table, one->key, one->object, one->self);
+    call_begins(table, one->key, one->object, one->self, &free_of_cost);
     model->stack[model->depth++] = number;
 }
 
@@ -143,7 +148,7 @@ static void close_one(struct model *model)
 
 static void finish(struct table *table, struct model *model, int number)
 {
-    call_ends(table, callables[number].key);
+    call_ends(table, callables[number].key, &free_of_cost);
     int at = model->depth;
     while (at > 0 && model->stack[at - 1] != number)
         at--;
@@ -332,7 +337,7 @@ static void run(struct input *input, int nested)
 {
     static struct model models[MOST_NESTED + 1];
     struct model *model = &models[nested];
-    struct table *table = table_new(1);
+    struct table *table = table_new(1, kernel_thread_id(), (unsigned long)pthread_self());
     bool child = false;
     MUST(table != NULL);
     memset(model->calls, 0, sizeof model->calls);

@@ -91,7 +91,9 @@ def _ticket(schema: str) -> Check:
                     check_json(data.decode("utf-8"), schema)
                 elif name.endswith(".html"):
                     check_html(data.decode("utf-8"))
-                else:
+                elif name.endswith(".md"):
+                    check_markdown(data.decode("utf-8"))
+                elif not name.endswith("/"):
                     attached = output.with_name("attached.prof")
                     attached.write_bytes(data)
                     load_run(attached)

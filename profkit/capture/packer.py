@@ -39,7 +39,7 @@ from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
 from profkit.model import Host, Manifest, Notice, Process, ProfileError, Roots, Run, Thread
 
-__all__ = ["pack_spool"]
+__all__ = ["captures_on", "pack_spool"]
 
 #: Seconds to wait for processes that outlive the target by a moment and are about to write their last record.
 _STRAGGLER_WAIT = 0.3
@@ -318,6 +318,14 @@ def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> boo
     """Whether the process of a record runs; `numbers` has those under which the sampler saw processes."""
     number = numbers.get((record.pid, record.born), record.pid)
     return counters.is_alive(record.kernel, number, record.born)
+
+
+def captures_on(spool: Path) -> bool:
+    """Whether the capture whose spool directory this is may still go on."""
+    try:
+        return _launcher_alive(_read_launch(spool)) is not False
+    except FormatError:
+        return False
 
 
 def _launcher_alive(launch: Launch) -> bool | None:

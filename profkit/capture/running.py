@@ -16,7 +16,7 @@ import numpy as np
 
 from profkit.capture import records
 from profkit.capture.agent import process_facts, record_file, settings
-from profkit.capture.packer import pack_spool
+from profkit.capture.packer import captures_on, pack_spool
 from profkit.capture.process_tree import ProcessTree
 from profkit.capture.record_types import Launcher, Sampled, SeenProcess, SeenThread
 from profkit.capture.reservation import spool_prefix
@@ -46,8 +46,8 @@ def spool_of(named: str | os.PathLike[str]) -> Path | None:
     if os.path.lexists(path):
         return None
     found = sorted(path.parent.glob(spool_prefix(path) + "*"), key=lambda spool: spool.stat().st_mtime_ns)
-    if found:
-        return found[-1]
+    if found:  # of one that was killed, the reader of the missing file says what to do
+        return found[-1] if captures_on(found[-1]) else None
     text = os.fspath(named)
     if not settings.is_number(text):
         return None

@@ -175,14 +175,14 @@ class Sampler:
 
 
 class _Bell:
-    """Ends a wait early: rung by the launcher, and through a pipe of the spool by agents that open or close a "
-    "window."""
+    """Ends a wait early: rung by the launcher, and through a pipe of the spool by agents that open or close a
+    window."""
 
     def __init__(self, path: Path) -> None:
         self._event = threading.Event()
         try:
             # Also for writing, so that there is a writer at all times: a pipe without one can be read at once.
-            self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+            self._pipe = os.open(path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
         except OSError:
             self._pipe = -1  # no windows are captured
 

@@ -20,7 +20,6 @@ from click.shell_completion import CompletionItem
 
 from profkit import __version__
 from profkit.cli.completion import install_completion, show_completion
-from profkit.cli.examples import epilog
 from profkit.errors import UsageError
 
 __all__ = ["COMMANDS", "CONTEXT", "Entry", "LazyGroup", "app"]
@@ -92,6 +91,8 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
+        from profkit.cli.examples import epilog
+
         command: click.Command = getattr(import_module(entry.module), entry.function)
         command.epilog = epilog(cmd_name)
         return command

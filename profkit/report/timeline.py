@@ -93,7 +93,7 @@ def _span(run: Run) -> tuple[int, int] | None:
 def _active_ns(samples: ThreadSamples) -> int:
     """What all threads of a process ran and queued, as the last row of each says."""
     last = np.append(np.diff(samples.tid) != 0, True)
-    return int(samples.run_ns[last].sum() + samples.wait_ns[last].sum())
+    return sum(samples.run_ns[last].tolist()) + sum(samples.wait_ns[last].tolist())
 
 
 def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:

@@ -21,7 +21,7 @@ from profkit.model import Edges, Process, Profile, Run, Thread
 from profkit.model.bounds import EXACT, LAST_NS
 from profkit.model.columns import column_dtypes
 from profkit.model.ranges import Ranges
-from tests.hostile_files import small_run
+from tests.hostile_files import joinable_run, small_run
 from tests.requirements import require
 from tests.run_files import member_of, npy, rewritten
 
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
-    write_run(tmp_path / "good.prof", small_run("clean-1"))
+    write_run(tmp_path / "good.prof", joinable_run())
     return tmp_path / "good.prof"
 
 

@@ -18,7 +18,7 @@ MANY = str(PROGRAMS / "many_calls.py")
 #: Functions of the program that are called often enough, where the tracer can be told to leave them: up to 3.11 the
 #: hook of the interpreter stays, and on 3.11 it costs as much as what is done in it.
 OFTEN: dict[str, set[str]] = {"3.9": set(), "3.11": set(), "3.12": {"tiny"}, "3.13": {"tiny"}}
-VERSIONS = ("3.9", "3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13")
 
 
 def throttled(process: Process) -> set[str]:

@@ -42,9 +42,6 @@ def test_threads_can_be_left_while_they_run(version: str) -> None:
     before, after = found["calls"]
     assert len(before) == 4
     assert min(before) > 0
-    if version in ("3.8", "3.9"):
-        assert found["refused"] == 4, "not needed there: profkit itself wants Python 3.10"
-        return
     assert found["refused"] == 0
     assert after == before
     assert found["profiles"] == ["None"] * 4

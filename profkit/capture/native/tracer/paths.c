@@ -5,7 +5,7 @@
 
 #include "layout.h"
 
-#define FIRST_SLOTS 64
+#define FIRST_PATH_SLOTS 64
 
 static size_t slot_of(uint64_t key, size_t mask) { return (size_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask; }
 
@@ -17,11 +17,11 @@ static struct path_slot *slot_for(const struct paths *paths, uint64_t key) {
 }
 
 /* Make room for one more, with at least half of the slots empty. */
-static bool reserve(struct paths *paths) {
+static bool more_slots(struct paths *paths) {
     if (paths->slots && 2 * ((size_t)paths->n + 1) <= paths->mask + 1)
         return true;
     struct paths grown = *paths;
-    grown.mask = paths->slots ? 2 * (paths->mask + 1) - 1 : FIRST_SLOTS - 1;
+    grown.mask = paths->slots ? 2 * (paths->mask + 1) - 1 : FIRST_PATH_SLOTS - 1;
     grown.slots = calloc(grown.mask + 1, sizeof *grown.slots);
     if (!grown.slots)
         return false;
@@ -48,7 +48,7 @@ bool paths_start(struct table *table) {
 /* A path with this key, where none is; NULL when memory is exhausted. */
 static struct path *add(struct table *table, struct path *around, uint32_t called, uint64_t key) {
     struct paths *paths = &table->paths;
-    struct path *path = reserve(paths) ? table_take(table, sizeof *path) : NULL;
+    struct path *path = more_slots(paths) ? table_take(table, sizeof *path) : NULL;
     if (!path)
         return NULL;
     path->number = ++paths->n;
@@ -65,7 +65,7 @@ static struct path *add(struct table *table, struct path *around, uint32_t calle
     return path;
 }
 
-static struct path *known(const struct paths *paths, uint64_t key) {
+static struct path *find_path(const struct paths *paths, uint64_t key) {
     return paths->slots ? slot_for(paths, key)->path : NULL;
 }
 
@@ -74,7 +74,7 @@ static struct path *others_of(struct table *table, struct path *around) {
     if (around->takes_all)
         return around;
     uint64_t key = (uint64_t)around->number << 32 | UINT32_MAX; /* the number of no function */
-    struct path *path = known(&table->paths, key);
+    struct path *path = find_path(&table->paths, key);
     if (!path)
         path = add(table, around, 0, key);
     return path ? path : around;
@@ -84,7 +84,7 @@ struct path *paths_find(struct table *table, struct path *around, struct functio
     if (around->takes_all)
         return around;
     uint64_t key = (uint64_t)around->number << 32 | function->number;
-    struct path *path = known(&table->paths, key);
+    struct path *path = find_path(&table->paths, key);
     if (!path && table->paths.n < MOST_PATHS)
         path = add(table, around, function->number, key);
     if (!path)
