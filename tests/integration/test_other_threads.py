@@ -49,7 +49,7 @@ def by_thread(process: Process, name: str) -> list[int]:
     return [count for count in found if count]
 
 
-@pytest.mark.parametrize("version", ("3.11", *NEW))
+@pytest.mark.parametrize("version", ["3.11", *NEW])
 def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version: str, library: str) -> None:
     program = str(PROGRAMS / "other_threads.py")
     plain = subprocess.run(
