@@ -93,7 +93,7 @@ def _span(run: Run) -> tuple[int, int] | None:
 def _active_ns(samples: ThreadSamples) -> int:
     """What all threads of a process ran and queued, as the last row of each says."""
     last = np.append(np.diff(samples.tid) != 0, True)
-    return sum(samples.run_ns[last].tolist()) + sum(samples.wait_ns[last].tolist())
+    return sum(map(int, samples.run_ns[last])) + sum(map(int, samples.wait_ns[last]))
 
 
 def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:
