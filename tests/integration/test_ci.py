@@ -19,8 +19,8 @@ def mix(n):
 for _ in range(40):
     mix({rounds})
 """
-#: The second version does half as much again in `mix`.
-CHANGED = SOURCE.replace("i * i % 7", "i * i % 7 + len(str(i)) - len(str(i))")
+#: The second version does three times as much in `mix`.
+CHANGED = SOURCE.replace("i * i % 7", "i * i % 7 + i ** 3 % 11 + i ** 4 % 13")
 
 
 def command(directory: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -42,7 +42,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (top / "app").mkdir()
     for name, source in (("before", SOURCE), ("behind", CHANGED)):
         for i in range(3):
-            (top / "app" / "mix.py").write_text(source.format(rounds=6000))
+            (top / "app" / "mix.py").write_text(source.format(rounds=60000))
             done = run_capture(top / "app", "python", "mix.py")
             assert done.returncode == 0, done.stderr
             (top / name).mkdir(exist_ok=True)

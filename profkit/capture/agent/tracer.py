@@ -316,6 +316,8 @@ class Codes:
             self._kept.append(code)
             if isinstance(code, str):
                 self._add("~", 0, code, "")
+                if " of 'profkit_tracer." in code:
+                    self.hidden.add(number)
             else:
                 # Plain strings: compile() keeps a subclass of `str`, and marshal takes none.
                 file, name = str.__str__(code.co_filename), str.__str__(code.co_name)
