@@ -1,4 +1,4 @@
-"""`Verified` and `verify`: an advice that was tried, by running the recorded command with it and without."""
+"""`Verified` and `verify`: a piece of advice that was tried, by running the recorded command with it and without."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def verify(
     here: bool = False,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Verified:
-    """Run a recorded command as it was, and as an advice changes it, in turn, until it is decided.
+    """Run a recorded command as it was, and as a piece of advice changes it, in turn, until it is decided.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ COMMANDS = {
     "show": Entry("profkit.cli.show", "show", "Show one run: processes, waiting, top functions."),
     "diff": Entry("profkit.cli.diff", "diff", "Explain why one run is slower than another."),
     "verify": Entry(
-        "profkit.cli.verify", "verify", "Run an advice against the run as it was: predicted, and measured."
+        "profkit.cli.verify", "verify", "Run the advice against the run as it was: predicted, and measured."
     ),
     "compare": Entry(
         "profkit.cli.compare", "compare", "Compare several runs or configurations: one row each."

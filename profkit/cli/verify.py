@@ -1,4 +1,4 @@
-"""``profkit verify``: try an advice, by running the recorded command with it and without."""
+"""``profkit verify``: try a piece of advice, by running the recorded command with it and without."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def verify(
     full_paths: bool,
     quiet: bool,
 ) -> None:
-    """Run an advice against the run as it was: predicted, and measured.
+    """Run the advice against the run as it was: predicted, and measured.
 
     The recorded command runs again in its directory, as it was and with the advice in turn, until it is decided.
     """
@@ -80,5 +80,5 @@ def _files(words: tuple[str, ...]) -> tuple[list[str], int | None]:
     if number is None:
         files.append(last)
     if len(files) > 2:
-        raise UsageError("give a run, or a baseline and a run, and the number of an advice")
+        raise UsageError("give a run, or a baseline and a run, and the number of a piece of advice")
     return files, number

@@ -52,7 +52,7 @@ PATIENCE, LEAST_PATIENCE_S = 5.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an advice changes in a recorded command.
+    """What a piece of advice changes in a recorded command.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ _WITH_VALUE = ("-W", "-X")
 
 
 def advised(advice: Advice, command: Sequence[str], roots: Sequence[Path]) -> Change | None:
-    """Return what an advice changes in the command that was recorded; ``None`` where it cannot be tried.
+    """Return what a piece of advice changes in the command that was recorded; ``None`` where it cannot be tried.
 
     Parameters
     ----------

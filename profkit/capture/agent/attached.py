@@ -133,7 +133,7 @@ class _Attached:
         return 0.0
 
     def _end(self, state: str) -> None:
-        """Take everything back, and write the last record if there is still somebody to read it."""
+        """Take everything back, and write the last record if there is still a reader of it."""
         with self._ending:
             if self._over:
                 return

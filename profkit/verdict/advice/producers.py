@@ -72,7 +72,7 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
 
 
 def can_be_tried(advice: Advice) -> bool:
-    """Whether an advice changes the recorded command, or a line of the program whose place is known."""
+    """Whether a piece of advice changes the recorded command, or a line of the program whose place is known."""
     if advice.kind in _COMMANDS:
         return bool(advice.argv)
     return advice.kind in _EDITS and advice.where is not None and bool(advice.subject)
