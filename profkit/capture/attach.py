@@ -38,7 +38,7 @@ __all__ = ["FUNCTIONS", "attach"]
 #: Where functions come from: what is possible, the agent alone, py-spy alone, nowhere.
 FUNCTIONS = ("auto", "trace", "sample", "none")
 #: Seconds that processes which run have to take the agent back.
-_LEAVING_S = 2.0
+_LEAVING_S = 5.0
 #: Processes that are asked at the same time to run the agent.
 _AT_ONCE = 16
 #: Seconds after which an agent ends of itself, beyond the time that was asked for: should profkit be killed.
