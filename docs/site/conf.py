@@ -57,7 +57,23 @@ def _included_links(_app: object, relative: object, parent: str, content: list[s
     content[0] = re.sub(r"\]\((?!https?:|#|[\w-]+\.md)[^)]*\)", "]", content[0])
 
 
+def _literal_examples(_app: object, _context: object, lines: list[str]) -> None:
+    """Show the examples of a command as they are printed: sphinx-click takes them for markup."""
+    shown = [line.removeprefix("| ").strip("\b") for line in lines]
+    lines[:] = ["::", "", *("    " + line for line in shown), ""] if any(shown) else []
+
+
+def _named_arguments(_app: object, _context: object, lines: list[str]) -> None:
+    """Leave out arguments that a command takes only to say what is wrong with them: they have no name."""
+    if any(line.strip() == ".. option::" for line in lines):
+        at = next(i for i, line in enumerate(lines) if line.strip() == ".. option::")
+        end = next((i for i in range(at + 1, len(lines)) if lines[i].startswith(".. ")), len(lines))
+        del lines[at:end]
+
+
 def setup(app: Any) -> None:
     """Connect the handlers; Sphinx calls this."""
+    app.connect("sphinx-click-process-arguments", _named_arguments)
+    app.connect("sphinx-click-process-epilog", _literal_examples)
     app.connect("source-read", _site_links)
     app.connect("include-read", _included_links)

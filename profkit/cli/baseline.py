@@ -66,7 +66,7 @@ def use(name: str, directory: Path | None) -> None:
 @baseline.command("list", context_settings=CONTEXT)
 @_directory
 def listed(directory: Path | None) -> None:
-    """List the baselines, one line each; * is the one in use."""
+    """List the baselines, one line each; a star marks the one in use."""
     from profkit.cli import printable
     from profkit.errors import FormatError
     from profkit.formats.baselines import store_of
