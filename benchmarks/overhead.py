@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -153,18 +154,26 @@ def measure(
             plain,
             captured_wall([python, script], folder, env, "5%", output),
             captured_wall([python, script], folder, env, "off", output),
-            wall([python, "-m", "cProfile", "-o", "plain.prof", script], folder, env),
+            profiled_wall(python, script, folder, env),
         )
         if number:  # the first warms caches
             rows.append(row)
     ratios = [statistics.median(row[way] / row[0] for row in rows) for way in range(1, 4)]
-    added = statistics.median((row[2] - row[0]) / max(1e-9, row[3] - row[0]) for row in rows)
+    added = statistics.median((row[2] - row[0]) / (row[3] - row[0]) for row in rows)
     plain = statistics.median(row[0] for row in rows)
     print(
         f"{name:<18} {plain * 1e3:9.0f} {ratios[0]:8.2f} {ratios[1]:8.2f} {ratios[2]:8.2f} {added:14.2f}",
         flush=True,
     )
     return ratios
+
+
+def profiled_wall(python: str, script: str, folder: Path, env: dict[str, str]) -> float:
+    """Return the wall under cProfile, seconds; NaN where it makes the program fail, as it does some pools."""
+    try:
+        return wall([python, "-m", "cProfile", "-o", "plain.prof", script], folder, env)
+    except subprocess.CalledProcessError:
+        return math.nan
 
 
 def verdicts(name: str, python: str, work: Path, repeats: int) -> None:
