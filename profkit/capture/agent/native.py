@@ -74,39 +74,26 @@ def load() -> Any:
 def probe_costs(module: Any) -> Tuple[float, ...]:
     """Measure what events add to calls; return what the module's `take_out` takes, seconds a call.
 
-    Calls that do nothing are made as they are, traced, and with their events left at once. What the machine does
-    beside it can only add: the least of a few times is taken. Caches are warm here, so that real programs pay more.
+    Calls that do nothing are made as they are, traced, from a function that is quiet, and with their events left at
+    once. What the machine does beside it can only add: the least of a few times is taken. Caches are warm here, so
+    that real programs pay more.
     """
-    collector = module.Collector()
-    plain, traced, left = ([_MUCH] * len(_PROBED) for _ in range(3))
-    inside = [_MUCH] * 2
-    for _ in range(_PROBES):
-        _time_calls(plain)
-    for _ in range(_PROBES):
-        collector.enable()
-        try:
-            _time_calls(traced)
-        finally:
-            collector.disable()
-    for entry in collector.getstats()[0][5]:
-        what = entry[0]
-        if what is _empty.__code__ or (isinstance(what, str) and "get_ident" in what):
-            inside[isinstance(what, str)] = entry[4] / entry[1]
-    leaves = (_empty.__code__, _thread.get_ident)
-    for what in leaves:
-        module.leave_out(what, True)
-    collector.enable()
+    plain = _least_times()
+    others = module.Collector()
+    others.follow_others(True)  # as in the target: it has its price
     try:
-        for _ in range(_PROBES):
-            _time_calls(left)
+        traced, (python_inside, c_inside) = _traced_times(module)
+        quiet, (quiet_inside, _) = _traced_times(module, (module.quieten, _empty.__code__))
+        left, _ = _traced_times(
+            module, (module.leave_out, _empty.__code__), (module.leave_out, _thread.get_ident)
+        )
     finally:
-        collector.disable()
-        for what in leaves:
-            module.leave_out(what, False)
-    added = [max(0.0, with_events - without) for with_events, without in zip(traced, plain)]
-    by_call, by_c_code, c_call = added
-    python_inside = min(max(0.0, inside[0] - _EMPTY_PART * plain[0]), by_c_code)
-    c_inside = min(max(0.0, inside[1] - _EMPTY_PART * plain[2]), c_call)
+        others.follow_others(False)
+    by_call, by_c_code, c_call = (max(0.0, with_events - without) for with_events, without in zip(traced, plain))
+    quietly = max(0.0, quiet[1] - plain[1])
+    python_inside = min(max(0.0, python_inside - _EMPTY_PART * plain[0]), by_c_code)
+    quiet_inside = min(max(0.0, quiet_inside - _EMPTY_PART * plain[0]), quietly)
+    c_inside = min(max(0.0, c_inside - _EMPTY_PART * plain[2]), c_call)
     return (
         by_c_code - python_inside,
         python_inside,
@@ -115,15 +102,43 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
         c_inside,
         max(0.0, left[2] - plain[2]) / 2,
         max(0.0, by_call - by_c_code),
+        quietly - quiet_inside,
+        quiet_inside,
     )
 
 
-def _time_calls(least: List[float]) -> None:
-    """Replace times by the seconds a call of each way to call, where those are less."""
-    for place, calls in enumerate(_PROBED):
-        begun = perf_counter()
-        calls()
-        least[place] = min(least[place], (perf_counter() - begun) / _PROBED_CALLS)
+def _traced_times(module: Any, *marks: Tuple[Any, object]) -> Tuple[List[float], Tuple[float, float]]:
+    """Return the seconds a call of each way to call while it is traced, and those that it is open in Python and in C.
+
+    Marks are functions of the module, each with what is marked by it meanwhile.
+    """
+    collector = module.Collector()
+    for mark, what in marks:
+        mark(what, True)
+    collector.enable()
+    try:
+        times = _least_times()
+    finally:
+        collector.disable()
+        for mark, what in marks:
+            mark(what, False)
+    inside = [0.0, 0.0]
+    for entry in collector.getstats()[0][5]:
+        what = entry[0]
+        if what is _empty.__code__ or (isinstance(what, str) and "get_ident" in what):
+            inside[isinstance(what, str)] = entry[4] / entry[1]
+    return times, (inside[0], inside[1])
+
+
+def _least_times() -> List[float]:
+    """Return the seconds a call of each way to call, the least of some times."""
+    least = [_MUCH] * len(_PROBED)
+    for _ in range(_PROBES):
+        for place, calls in enumerate(_PROBED):
+            begun = perf_counter()
+            calls()
+            least[place] = min(least[place], (perf_counter() - begun) / _PROBED_CALLS)
+    return least
 
 
 def _empty() -> None:

@@ -1,10 +1,8 @@
 /* Ends of calls that the hot path does not expect; see calls.h. */
 #include "calls.h"
 
-void calls_resynchronise(struct table *table, const void *key) {
-    struct call *found = table_open_call(table, key);
-    if (!found)
-        return;
+/* End an open call, and those in it. */
+static void close_down_to(struct table *table, const struct call *found) {
     int64_t now = clock_ticks();
     if (now - table->last > table->long_gap || now > table->due)
         now = waiting_charge(table, table->top, now);
@@ -14,6 +12,32 @@ void calls_resynchronise(struct table *table, const void *key) {
         ranges_charge(table, table->top->function, now);
     while (table->top >= found)
         call_closes(table, now);
+}
+
+void calls_resynchronise(struct table *table, const void *key) {
+    const struct call *found = table_open_call(table, key);
+    if (found)
+        close_down_to(table, found);
+}
+
+/* The innermost open call of a frame, or NULL. */
+static const struct call *call_of_frame(const struct table *table, const void *frame) {
+    for (const struct call *call = table->top; call > table->stack; call--)
+        if (call->frame == frame)
+            return call;
+    return NULL;
+}
+
+bool calls_have_frame(const struct table *table, const void *frame) { return call_of_frame(table, frame) != NULL; }
+
+void calls_end_frame(struct table *table, const void *frame, const struct probe *probe) {
+    if (LIKELY(table->top->frame == frame)) {
+        call_ends_here(table, probe);
+        return;
+    }
+    const struct call *call = call_of_frame(table, frame);
+    if (call) /* greenlets have left some behind; there is none where the function has been throttled meanwhile */
+        close_down_to(table, call);
 }
 
 void calls_abandon_all(struct table *table) {
@@ -85,7 +109,7 @@ void calls_adopt(struct table *table, PyObject *code, int64_t now) {
                           .blocked_at_start = table->blocked,
                           .key = code,
                           .function = edge->callee,
-                          .path = path_of(table, table->top->path, edge->callee)};
+                          .path = path_of(table, table->top->path, edge)};
     edge->callee->open++;
     edge->open++;
     table->top = call;

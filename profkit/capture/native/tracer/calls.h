@@ -27,15 +27,21 @@ void calls_abandon_all(struct table *table);
 /* A call of a code object began at `now`, unseen; it is inside the one that is open. */
 void calls_adopt(struct table *table, PyObject *code, int64_t now);
 
+/* The call of a frame ends, and with it what is open in it: `call.frame` of one of those that are open, as a rule of the innermost. */
+void calls_end_frame(struct table *table, const void *frame, const struct probe *probe);
+
+/* Whether one of the open calls is that of a frame. */
+bool calls_have_frame(const struct table *table, const void *frame);
+
 /* A function is throttled: end its open calls here, and leave what they do from now on to their callers. */
 void calls_remove(struct table *table, const struct name *name);
 
 /* It is time for the agent, or for a look at the budget; -1 with an exception where the target is to get one, see agent.h. */
 int calls_due(struct table *table);
 
-/* `probe` is what the events of such a call cost. Returns as calls_due(). */
+/* `probe` is what the events of such a call cost; `frame` as in `struct call`. Returns as calls_due(). */
 static inline int call_begins(struct table *table, const void *key, PyObject *object, PyObject *self,
-                              const struct probe *probe) {
+                              const void *frame, const struct probe *probe) {
     struct function *caller = table->top->function;
     struct edge *edge = caller->last;
     if (UNLIKELY(caller->last_key != key)) {
@@ -60,7 +66,8 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
     call->function = function;
     call->edge = edge;
     call->key = key;
-    call->path = path_of(table, (call - 1)->path, function);
+    call->frame = frame;
+    call->path = path_of(table, (call - 1)->path, edge);
     call->children = 0;
     function->open++;
     edge->open++;
@@ -121,11 +128,8 @@ static inline void call_closes(struct table *table, int64_t now) {
     table->top->children += now - call->start;
 }
 
-static inline void call_ends(struct table *table, const void *key, const struct probe *probe) {
-    if (UNLIKELY(table->top->key != key)) {
-        calls_resynchronise(table, key);
-        return;
-    }
+/* The innermost open call ends. */
+static inline void call_ends_here(struct table *table, const struct probe *probe) {
     int64_t now = clock_ticks();
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due))
         now = waiting_charge(table, table->top, now);
@@ -135,6 +139,13 @@ static inline void call_ends(struct table *table, const void *key, const struct 
     if (UNLIKELY(table->context != NULL))
         ranges_charge(table, table->top->function, now);
     call_closes(table, now);
+}
+
+static inline void call_ends(struct table *table, const void *key, const struct probe *probe) {
+    if (LIKELY(table->top->key == key))
+        call_ends_here(table, probe);
+    else
+        calls_resynchronise(table, key);
 }
 
 #endif

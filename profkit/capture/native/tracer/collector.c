@@ -350,4 +350,10 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-PyObject *collector_type(void) { return PyType_FromSpec(&spec); }
+PyTypeObject *collector_class = NULL;
+
+PyObject *collector_type(void) {
+    PyObject *type = PyType_FromSpec(&spec);
+    collector_class = (PyTypeObject *)type;
+    return type;
+}

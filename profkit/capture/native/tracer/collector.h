@@ -29,4 +29,7 @@ struct table *collector_table_of_this_thread(struct collector *collector);
 /* The type, new; NULL with an exception set on failure. */
 PyObject *collector_type(void);
 
+/* The same when it has been made, borrowed. */
+extern PyTypeObject *collector_class;
+
 #endif

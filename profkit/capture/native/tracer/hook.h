@@ -19,9 +19,11 @@ void hook_look(struct collector *collector);
  * to Python 3.11. From 3.12 on there is nothing to do. */
 void hook_follow_others(struct collector *collector, bool on);
 
+/* Whether frames can go untraced in which there is nothing to be seen (`throttle_silent`). */
+bool hook_can_silence(void);
+
 /* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
 int hook_detach(struct collector *collector);
-
 
 /* Trace a thread of which nothing is open, from any thread, with the calls that are in progress in it; of the calling one the
  * `skip` innermost are the agent's. The collector is enabled. Nothing is done where another profiler has the thread.

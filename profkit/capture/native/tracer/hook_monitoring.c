@@ -42,7 +42,7 @@ static PyObject *on_python_call(PyObject *self, PyObject *const *arguments, Py_s
     if (UNLIKELY(throttle_has(arguments[0])))
         return no_more();
     struct table *table = table_of_this_thread((struct collector *)self);
-    if (LIKELY(table) && UNLIKELY(call_begins(table, arguments[0], arguments[0], NULL, &throttle_python) < 0))
+    if (LIKELY(table) && UNLIKELY(call_begins(table, arguments[0], arguments[0], NULL, NULL, &throttle_python) < 0))
         return NULL;
     return none();
 }
@@ -106,7 +106,7 @@ static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_
     if (UNLIKELY(throttle_has(definition)))
         return site_repeats(arguments, definition) ? no_more() : none();
     struct table *table = table_of_this_thread((struct collector *)self);
-    if (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to, &throttle_c) < 0))
+    if (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to, NULL, &throttle_c) < 0))
         return NULL;
     return none();
 }
@@ -283,6 +283,8 @@ void hook_follow_others(struct collector *collector, bool on) {
     (void)collector;
     (void)on;
 }
+
+bool hook_can_silence(void) { return false; /* events are disabled one by one */ }
 
 int hook_detach(struct collector *collector) {
     return still_subscribed(collector) ? unsubscribe() : 0;

@@ -3,11 +3,13 @@
 
 #include <frameobject.h>
 #include <string.h>
-#if PY_VERSION_HEX < 0x03090000
 #define Py_BUILD_CORE 1
+#if PY_VERSION_HEX < 0x03090000
 #include <internal/pycore_pystate.h>
-#undef Py_BUILD_CORE
+#elif PY_VERSION_HEX >= 0x030B0000
+#include <internal/pycore_frame.h>
 #endif
+#undef Py_BUILD_CORE
 
 #include "calls.h"
 #include "frames.h"
@@ -16,37 +18,71 @@
 
 int hook_start(void) { return 0; }
 
-static inline PyObject *code_of(PyFrameObject *frame) {
-#if PY_VERSION_HEX < 0x030B0000
-    return (PyObject *)frame->f_code;
+/* What an interpreter runs, its code, and that of a frame object; and whether a thread is traced at all, which the interpreter
+ * keeps beside the profile function. */
+#if PY_VERSION_HEX >= 0x030B0000
+typedef struct _PyInterpreterFrame frame_to_run;
+static inline const frame_to_run *running_of(const PyFrameObject *frame) { return frame->f_frame; }
+static inline const frame_to_run *running_in(const PyThreadState *thread) { return thread->cframe->current_frame; }
+static inline void set_traced(PyThreadState *thread, bool on) { thread->cframe->use_tracing = on ? 255 : 0; }
 #else
-    PyObject *code = (PyObject *)PyFrame_GetCode(frame);
-    Py_DECREF(code); /* the frame holds another reference */
-    return code;
+typedef PyFrameObject frame_to_run;
+static inline const frame_to_run *running_of(const PyFrameObject *frame) { return frame; }
+static inline const frame_to_run *running_in(const PyThreadState *thread) { return thread->frame; }
+#if PY_VERSION_HEX >= 0x030A0000
+static inline void set_traced(PyThreadState *thread, bool on) { thread->cframe->use_tracing = on; }
+#else
+static inline void set_traced(PyThreadState *thread, bool on) { thread->use_tracing = on; }
 #endif
+#endif
+
+static inline PyObject *code_run(const frame_to_run *frame) { return (PyObject *)frame->f_code; }
+static inline PyObject *code_of(const PyFrameObject *frame) { return code_run(running_of(frame)); }
+
+static int fall_silent(struct table *table, PyFrameObject *frame);
+
+/* Events of functions in Python. Calls that run_booked() has booked it also ends; events are for those of frames that it does
+ * not see: of frames that were running before it did, and of threads that it does not book for. */
+
+static int python_call(struct table *table, PyFrameObject *frame) {
+    if (LIKELY(table->top->frame == running_of(frame)))
+        return 0;
+    PyObject *code = code_of(frame);
+    if (UNLIKELY(throttle_has(code))) {
+        table->taken += throttle_python.left;
+        return 0;
+    }
+    return call_begins(table, code, code, NULL, NULL, &throttle_python);
+}
+
+static void python_return(struct table *table, PyFrameObject *frame) {
+    const void *running = running_of(frame);
+    if (LIKELY(table->top->frame == running))
+        return;
+    PyObject *code = code_of(frame);
+    if (UNLIKELY(throttle_has(code)))
+        table->taken += throttle_python.left;
+    else if (!calls_have_frame(table, running))
+        call_ends(table, code, &throttle_python);
 }
 
 static inline int book_event(struct table *table, PyFrameObject *frame, int what, PyObject *argument) {
-    bool of_python = what == PyTrace_CALL || what == PyTrace_RETURN;
-    if (!of_python && !PyCFunction_Check(argument))
+    if (what == PyTrace_CALL)
+        return python_call(table, frame);
+    if (what == PyTrace_RETURN) {
+        python_return(table, frame);
         return 0;
-    const void *key = of_python ? (const void *)code_of(frame) : ((struct c_function *)argument)->definition;
+    }
+    if (!PyCFunction_Check(argument))
+        return 0;
+    const void *key = ((struct c_function *)argument)->definition;
     if (UNLIKELY(throttle_has(key))) {
-        table->taken += of_python ? throttle_python.left : throttle_c.left;
-        return 0;
+        table->taken += throttle_c.left;
+        return throttle_silent.n && what == PyTrace_C_CALL ? fall_silent(table, frame) : 0;
     }
-    switch (what) {
-    case PyTrace_CALL:
-        return call_begins(table, key, (PyObject *)key, NULL, &throttle_python);
-    case PyTrace_RETURN:
-        call_ends(table, key, &throttle_python);
-        break;
-    case PyTrace_C_CALL:
-        return call_begins(table, key, argument, NULL, &throttle_c);
-    default:
-        call_ends(table, key, &throttle_c);
-        break;
-    }
+    if (what == PyTrace_C_CALL)
+        return call_begins(table, key, argument, NULL, NULL, &throttle_c);
+    call_ends(table, key, &throttle_c);
     return 0;
 }
 
@@ -62,12 +98,6 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
 
 /* Whether the calling thread has, or had, a collector of its own, or is about to get one. */
 static FAST_THREAD_LOCAL bool has_own = false;
-
-#if PY_VERSION_HEX >= 0x030B0000
-typedef struct _PyInterpreterFrame frame_to_run;
-#else
-typedef PyFrameObject frame_to_run;
-#endif
 
 static struct collector *adopter; /* owned; NULL where threads are not adopted */
 
@@ -138,6 +168,82 @@ static void adopt_thread(void) {
     PyErr_Restore(type, value, traceback);
 }
 
+#if PY_VERSION_HEX >= 0x03090000
+#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(thread, frame, throwing)
+#else
+#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(frame, throwing)
+#endif
+
+/* Frames of threads with a collector of their own, which are seen here from begin to end: their calls are booked without the
+ * interpreter's events, so that the frames that are silent (`throttle_silent`) need not be traced. Meanwhile the thread
+ * has a collector and no profile function, a state that nothing else brings about. */
+
+static inline bool is_silent(const PyThreadState *thread) {
+    return !thread->c_profilefunc && thread->c_profileobj && Py_TYPE(thread->c_profileobj) == collector_class;
+}
+
+/* Go on with events in the frame that runs, or without. */
+static inline void set_silent(PyThreadState *thread, bool silent) {
+    thread->c_profilefunc = silent ? NULL : on_event;
+    set_traced(thread, !silent || thread->c_tracefunc);
+}
+
+/* Whether nothing is traced in a frame that runs. Its end is seen without an event, or is not booked. */
+static inline bool runs_silent(const struct table *table, const frame_to_run *frame) {
+    PyObject *code = code_run(frame);
+    return keys_have(&throttle_silent, code) && (table->top->frame == frame || throttle_has(code));
+}
+
+/* A throttled function in C is called by a frame: if it may be silent, that begins here. */
+static int fall_silent(struct table *table, PyFrameObject *frame) {
+    PyThreadState *thread = PyThreadState_Get();
+    if (thread->c_profilefunc == on_event && runs_silent(table, running_of(frame)))
+        thread->c_profilefunc = NULL; /* the interpreter looks at it when the event is over */
+    return 0;
+}
+
+static PyObject *run_booked(PyThreadState *thread, frame_to_run *frame, int throwing) {
+    const PyObject *collector = thread->c_profileobj;
+    struct table *table = ((const struct collector *)collector)->tables[0];
+    PyObject *code = code_run(frame);
+    const bool silent = keys_have(&throttle_silent, code), booked = !throttle_has(code);
+    const struct probe *probe = silent ? &throttle_quiet : &throttle_python;
+    if (LIKELY(booked)) {
+        thread->tracing++; /* what the agent does is not traced */
+        if (UNLIKELY(call_begins(table, code, code, NULL, frame, probe) < 0))
+            throwing = 1; /* the exception is raised in the frame */
+        thread->tracing--;
+    }
+    if (UNLIKELY(silent || !thread->c_profilefunc))
+        set_silent(thread, silent);
+    PyObject *result = RUN(thread, frame, throwing);
+    if (UNLIKELY(thread->c_profileobj != collector))
+        return result; /* it is the target's profiler that follows, or none */
+    table = ((const struct collector *)collector)->tables[0];
+    if (UNLIKELY(table->generation != kernel_generation))
+        return result;
+    if (LIKELY(booked))
+        calls_end_frame(table, frame, probe);
+    if (UNLIKELY(throttle_silent.n || !thread->c_profilefunc) && (!thread->c_profilefunc || thread->c_profilefunc == on_event)) {
+        const frame_to_run *caller = running_in(thread);
+        set_silent(thread, !thread->c_tracefunc && caller && runs_silent(table, caller));
+    }
+    return result;
+}
+
+static inline PyObject *run_as_due(PyThreadState *thread, frame_to_run *frame, int throwing) {
+    if (UNLIKELY(!thread->c_profilefunc && adopter && !has_own))
+        adopt_thread();
+    if (LIKELY(thread->c_profilefunc == on_event) || is_silent(thread)) {
+        const struct collector *collector = (const struct collector *)thread->c_profileobj;
+        if (LIKELY(!thread->tracing && !thread->c_tracefunc && collector->tables[0]->generation == kernel_generation))
+            return run_booked(thread, frame, throwing);
+        if (!thread->c_profilefunc)
+            set_silent(thread, false);
+    }
+    return RUN(thread, frame, throwing);
+}
+
 #if PY_VERSION_HEX >= 0x030B0000
 /* Python 3.11 runs calls of Python functions without C's stack, unless someone wants to see the frames: so much of it may a
  * thread use for that before frames are left as they are. It suffices for more calls than Python allows by itself. */
@@ -148,8 +254,10 @@ static void look_at_stack(void) {
     const char here = 0;
     if (UNLIKELY(!begin))
         begin = &here;
-    if (UNLIKELY(begin - &here > MOST_STACK))
+    if (UNLIKELY(begin - &here > MOST_STACK)) {
         set_runner(_PyEval_EvalFrameDefault);
+        keys_clear(&throttle_silent);
+    }
 }
 #else
 static inline void look_at_stack(void) {}
@@ -157,18 +265,16 @@ static inline void look_at_stack(void) {}
 
 #if PY_VERSION_HEX >= 0x03090000
 static PyObject *run_frame(PyThreadState *thread, frame_to_run *frame, int throwing) {
-    if (UNLIKELY(!thread->c_profilefunc && adopter && !has_own))
-        adopt_thread();
     look_at_stack();
-    return _PyEval_EvalFrameDefault(thread, frame, throwing);
+    return run_as_due(thread, frame, throwing);
 }
 #else
 static PyObject *run_frame(PyFrameObject *frame, int throwing) {
-    if (UNLIKELY(!_PyThreadState_UncheckedGet()->c_profilefunc && adopter && !has_own))
-        adopt_thread();
-    return _PyEval_EvalFrameDefault(frame, throwing);
+    return run_as_due(_PyThreadState_UncheckedGet(), frame, throwing);
 }
 #endif
+
+bool hook_can_silence(void) { return runner() == run_frame; }
 
 void hook_follow_others(struct collector *collector, bool on) {
     if (on) {

@@ -102,8 +102,9 @@ static PyObject *range_reported(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED
 
 static PyObject *take_out(PyObject *Py_UNUSED(module), PyObject *arguments) {
     struct probe_costs costs;
-    if (!PyArg_ParseTuple(arguments, "ddddddd", &costs.python_outside, &costs.python_inside, &costs.python_left,
-                          &costs.c_outside, &costs.c_inside, &costs.c_left, &costs.site))
+    if (!PyArg_ParseTuple(arguments, "ddddddddd", &costs.python_outside, &costs.python_inside, &costs.python_left,
+                          &costs.c_outside, &costs.c_inside, &costs.c_left, &costs.site, &costs.quiet_outside,
+                          &costs.quiet_inside))
         return NULL;
     throttle_measured(&costs);
     Py_RETURN_NONE;
@@ -117,17 +118,26 @@ static PyObject *limit(PyObject *Py_UNUSED(module), PyObject *share) {
     Py_RETURN_NONE;
 }
 
-static PyObject *leave_out(PyObject *Py_UNUSED(module), PyObject *arguments) {
+/* Put what is called, or its code, into a set, or take it out: to measure what that costs. */
+static PyObject *have_key(struct keys *keys, PyObject *arguments) {
     PyObject *what;
     int on;
     if (!PyArg_ParseTuple(arguments, "Op", &what, &on))
         return NULL;
     const void *key = PyCFunction_Check(what) ? (const void *)((struct c_function *)what)->definition : what;
-    if (on && !throttle_add(key))
+    if (on && !keys_add(keys, key))
         return PyErr_NoMemory();
     if (!on)
-        throttle_remove(key);
+        keys_remove(keys, key);
     Py_RETURN_NONE;
+}
+
+static PyObject *leave_out(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    return have_key(&throttle_left, arguments);
+}
+
+static PyObject *quieten(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    return have_key(&throttle_silent, arguments);
 }
 
 static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {
@@ -173,14 +183,17 @@ static PyMethodDef functions[] = {
      "let_go()\n--\n\nThe process goes on without the tracer, which is off: let go of the file of map_tables(), of the\n"
      "functions of serve(), and close all descriptors."},
     {"take_out", take_out, METH_VARARGS,
-     "take_out(python_outside, python_inside, python_left, c_outside, c_inside, c_left, site)\n--\n\nTake out of all times what\n"
-     "events cost, in seconds: of functions in Python and in C those of a call, outside it and inside, and one that is left\n"
-     "at once; site, that of a call from Python code to a function in Python."},
+     "take_out(python_outside, python_inside, python_left, c_outside, c_inside, c_left, site, quiet_outside, quiet_inside)\n--\n\n"
+     "Take out of all times what events cost, in seconds: of functions in Python and in C those of a call, outside it and\n"
+     "inside, and one that is left at once; site, that of a call from Python code to a function in Python; and those of a\n"
+     "function in Python that is quiet."},
     {"limit", limit, METH_O,
      "limit(share)\n--\n\nKeep what events cost within this share of the time, 0 for no limit, in this process; its tables are\n"
      "in a file. Functions that are called very often and take little are throttled."},
     {"leave_out", leave_out, METH_VARARGS,
      "leave_out(what, on)\n--\n\nLeave the events of a code object or of a C function, or do so no longer: to measure what that\ncosts."},
+    {"quieten", quieten, METH_VARARGS,
+     "quieten(code, on)\n--\n\nTrace nothing in the frames of a code object, or do so no longer, where that is possible: to measure what\nthat saves."},
     {"keep", keep, METH_O, "keep(data)\n--\n\nPut a record into the file of map_tables(); whether that is possible."},
     {"follow_ranges", follow_ranges, METH_O,
      "follow_ranges(path)\n--\n\nHave the NVTX collector at this path report ranges; whether it does."},

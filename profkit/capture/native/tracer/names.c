@@ -180,7 +180,9 @@ static bool add_key(struct name *name, const void *key, PyObject *object) {
     name->n_keys++;
     known.n_keys++;
     if (name->throttled)
-        throttle_add(key);
+        keys_add(&throttle_left, key);
+    if (name->quiet)
+        keys_add(&throttle_silent, key);
     return true;
 }
 
@@ -314,14 +316,34 @@ void names_say_throttled(struct name *name) {
         write_entry(NAME_THROTTLED, &entry, "");
 }
 
+/* Put the keys of a name into a set, with a use of the name, so that it never goes; false where there is no room. */
+static bool put_keys(struct keys *keys, struct name *name) {
+    if (keys->n + name->n_keys > KEYS_MOST || !names_use(name))
+        return false;
+    for (const struct name_key *key = name->keys; key; key = key->next_of_name)
+        keys_add(keys, key->key);
+    return true;
+}
+
 bool names_throttle(struct name *name) {
-    if (name->throttled || throttle_n_keys + name->n_keys > THROTTLE_MOST || !names_use(name))
+    if (name->throttled || !put_keys(&throttle_left, name))
         return false;
     name->throttled = true;
-    for (const struct name_key *key = name->keys; key; key = key->next_of_name)
-        throttle_add(key->key);
     names_say_throttled(name);
     return true;
+}
+
+bool names_quieten(struct name *name) {
+    if (name->quiet || !put_keys(&throttle_silent, name))
+        return false;
+    name->quiet = true;
+    return true;
+}
+
+void names_wake(struct name *name) {
+    for (const struct name_key *key = name->keys; key; key = key->next_of_name)
+        keys_remove(&throttle_silent, key->key);
+    name->quiet = false;
 }
 
 static void unlink_key(const struct name_key *key) {

@@ -89,8 +89,6 @@ struct path *paths_find(struct table *table, struct path *around, struct functio
         path = add(table, around, function->number, key);
     if (!path)
         path = others_of(table, around);
-    around->last_callee = function;
-    around->last = path;
     return path;
 }
 

@@ -20,10 +20,8 @@ struct path {
     uint32_t called;        /* number of the function, 0 for whatever found no room */
     int64_t calls, own;
     int64_t wait, blocked;
-    const struct function *last_callee; /* what was looked up last, */
-    struct path *last;                  /* and its path */
-    struct path *next;                  /* of the table, in the order in which they were made */
-    bool takes_all;                     /* stands for all that is called from it */
+    struct path *next;      /* of the table, in the order in which they were made */
+    bool takes_all;         /* stands for all that is called from it */
 };
 
 struct path_slot {
@@ -45,13 +43,15 @@ bool paths_add(struct table *table, const struct table *from, struct function *c
 void paths_free(struct table *table);
 
 /* The path of a call that begins; to be called before the function is counted as open. */
-static inline struct path *path_of(struct table *table, struct path *around, struct function *function) {
+static inline struct path *path_of(struct table *table, struct path *around, struct edge *edge) {
+    struct function *function = edge->callee;
     if (UNLIKELY(function->open > 0))
         return function->path;
-    struct path *path =
-        LIKELY(around->last_callee == function) ? around->last : paths_find(table, around, function);
-    function->path = path;
-    return path;
+    if (UNLIKELY(edge->around != around)) {
+        edge->path = paths_find(table, around, function);
+        edge->around = around;
+    }
+    return function->path = edge->path;
 }
 
 #endif

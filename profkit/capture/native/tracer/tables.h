@@ -40,6 +40,8 @@ struct edge {
     int64_t blocked, cumulative_blocked;
     int64_t calls_before; /* when throttle_look() saw it last */
     struct edge *next;    /* of the same caller, in order of first call */
+    const struct path *around; /* by which the last call of this way was made, */
+    struct path *path;         /* and its path */
 };
 
 struct slot {
@@ -80,6 +82,7 @@ struct call {
     struct path *path; /* by which it was called */
     const void *key;   /* what is called; the frame keeps it alive */
     struct function *function;
+    const void *frame; /* whose end comes without an event, see hook_profile.c; NULL of others */
 };
 
 /* See paths.h. Open addressing, like edges; `mask` is one less than the size. */

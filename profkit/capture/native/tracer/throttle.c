@@ -7,6 +7,7 @@
 #include "calls.h"
 #include "clock.h"
 #include "fold.h"
+#include "hook.h"
 #include "labels.h"
 #include "names.h"
 #include "ranges.h"
@@ -40,12 +41,11 @@
 #define SITE_CALLS 64
 #define SITES 4096
 
-struct probe throttle_python, throttle_c;
+struct probe throttle_python, throttle_quiet, throttle_c;
 int64_t throttle_site;
 int64_t throttle_due = INT64_MAX;
 bool throttle_pressed = false;
-const void *throttle_keys[THROTTLE_ROOM];
-unsigned throttle_n_keys = 0;
+struct keys throttle_left, throttle_silent;
 
 static double budget;      /* a share */
 static double credit;      /* ticks that may be spent; negative where more was */
@@ -66,6 +66,7 @@ static int64_t ticks_of(double seconds) { return seconds > 0 ? clock_ticks_in((i
 void throttle_measured(const struct probe_costs *costs) {
     throttle_python = (struct probe){ticks_of(costs->python_outside), ticks_of(costs->python_inside), ticks_of(costs->python_left)};
     throttle_c = (struct probe){ticks_of(costs->c_outside), ticks_of(costs->c_inside), ticks_of(costs->c_left)};
+    throttle_quiet = (struct probe){ticks_of(costs->quiet_outside), ticks_of(costs->quiet_inside), 0};
     throttle_site = ticks_of(costs->site);
 }
 
@@ -79,35 +80,37 @@ void throttle_begin(double share) {
         names_say_throttled(throttled[i]);
 }
 
-bool throttle_add(const void *key) {
-    if (throttle_has(key))
+bool keys_add(struct keys *keys, const void *key) {
+    if (keys_have(keys, key))
         return true;
-    if (throttle_n_keys >= THROTTLE_MOST)
+    if (keys->n >= KEYS_MOST)
         return false;
-    size_t i = throttle_slot(key);
-    while (throttle_keys[i])
-        i = (i + 1) & (THROTTLE_ROOM - 1);
-    throttle_keys[i] = key;
-    throttle_n_keys++;
+    size_t i = keys_slot(key);
+    while (keys->slots[i])
+        i = (i + 1) & (KEYS_ROOM - 1);
+    keys->slots[i] = key;
+    keys->n++;
     return true;
 }
 
-void throttle_remove(const void *key) {
-    size_t i = throttle_slot(key);
-    while (throttle_keys[i] && throttle_keys[i] != key)
-        i = (i + 1) & (THROTTLE_ROOM - 1);
-    if (!throttle_keys[i])
+void keys_remove(struct keys *keys, const void *key) {
+    size_t i = keys_slot(key);
+    while (keys->slots[i] && keys->slots[i] != key)
+        i = (i + 1) & (KEYS_ROOM - 1);
+    if (!keys->slots[i])
         return;
-    throttle_keys[i] = NULL;
-    throttle_n_keys--;
+    keys->slots[i] = NULL;
+    keys->n--;
     /* What stands behind it may have been moved on by it. */
-    for (i = (i + 1) & (THROTTLE_ROOM - 1); throttle_keys[i]; i = (i + 1) & (THROTTLE_ROOM - 1)) {
-        const void *moved = throttle_keys[i];
-        throttle_keys[i] = NULL;
-        throttle_n_keys--;
-        throttle_add(moved);
+    for (i = (i + 1) & (KEYS_ROOM - 1); keys->slots[i]; i = (i + 1) & (KEYS_ROOM - 1)) {
+        const void *moved = keys->slots[i];
+        keys->slots[i] = NULL;
+        keys->n--;
+        keys_add(keys, moved);
     }
 }
+
+void keys_clear(struct keys *keys) { *keys = (struct keys){.n = 0}; }
 
 bool throttle_site_repeats(const void *code, long offset, const void *what) {
     uintptr_t mixed = ((uintptr_t)code >> 4) * 31 + (uintptr_t)offset;
@@ -133,8 +136,10 @@ static int by_own(const void *one, const void *other) {
     return a < b ? -1 : a > b;
 }
 
+static bool is_in_c(const struct function *function) { return PyUnicode_Check(function->name->label); }
+
 static const struct probe *probe_of(const struct function *function) {
-    return PyUnicode_Check(function->name->label) ? &throttle_c : &throttle_python;
+    return is_in_c(function) ? &throttle_c : function->name->quiet ? &throttle_quiet : &throttle_python;
 }
 
 /* What a function had since it was looked at last, by all ways to it. */
@@ -162,7 +167,7 @@ static bool opens_ranges(const struct table *table, const struct function *funct
     for (const struct context *context = table->ranges ? table->ranges->first : NULL; context; context = context->next)
         if (context->opener == function)
             return true;
-    return function->passes_on && !PyUnicode_Check(function->name->label);
+    return function->passes_on && !is_in_c(function);
 }
 
 /* `gross` are the ticks that it took with those of its events. */
@@ -173,6 +178,8 @@ static bool may_go(const struct table *table, const struct function *function, c
            !label_is_needed(name->label);
 }
 
+static double cost_of(const struct probe *probe) { return 3.0 * (double)(probe->outside + probe->inside); }
+
 static size_t candidates_of(struct table *table, const struct since *all, struct candidate *found, double *spent) {
     size_t n = 0;
     *spent = 0;
@@ -181,7 +188,7 @@ static size_t candidates_of(struct table *table, const struct since *all, struct
         const struct probe *probe = function->name ? probe_of(function) : NULL;
         if (!probe)
             continue;
-        double cost = (double)(probe->outside + probe->inside), saving = cost - 2.0 * (double)probe->left;
+        double cost = cost_of(probe), saving = hook_can_silence() ? cost : cost - 2.0 * (double)probe->left;
         *spent += cost * (double)since->recent;
         if (saving < LEAST_SAVING * cost)
             continue;
@@ -211,6 +218,66 @@ static void throttle(struct name *name) {
     tables_each_running(remove_from, name);
 }
 
+/* Whether a function calls something in C that is still counted. */
+struct question {
+    const struct name *name;
+    bool answer;
+};
+
+static void calls_in_c(struct table *table, void *about) {
+    struct question *question = about;
+    const struct edge *known = edges_find(&table->functions, question->name);
+    for (const struct edge *edge = known ? known->callee->first_callee : NULL; edge && !question->answer; edge = edge->next)
+        question->answer = is_in_c(edge->callee) && !edge->callee->name->throttled;
+}
+
+/* Calls of a function, and those that it has made itself. */
+static int64_t calls_around(const struct function *function, const struct since *since) {
+    int64_t calls = since->calls;
+    for (const struct edge *edge = function->first_callee; edge; edge = edge->next)
+        calls += edge->calls;
+    return calls;
+}
+
+/* What is called in C is known by what a function has called before it was quiet. When it runs for long it may have called
+ * something else: a function that has waited there is traced for good, others for as long as they were at first, and
+ * then they may run for longer. */
+#define MORE_PATIENCE 4
+
+void throttle_quiet_ran(struct name *name, int64_t ran, int64_t blocked) {
+    if (!name->patience)
+        name->patience = LONG_GAP_NS;
+    name->loud = name->loud || blocked > LONG_GAP_NS;
+    if (ran < name->patience && !name->loud)
+        return;
+    name->patience *= MORE_PATIENCE;
+    name->looked_at = -1;
+    names_wake(name);
+}
+
+/* Whether enough was seen of a function, that has made and had so many calls. */
+static bool is_known(struct name *name, int64_t calls) {
+    if (name->looked_at < 0)
+        name->looked_at = calls;
+    return !name->loud && calls - name->looked_at >= FEWEST_CALLS;
+}
+
+/* Have all functions quiet that can be and are worth it; return what that saves of the calls since the last look. */
+static double silence(const struct table *table, const struct since *all) {
+    double saved = 0;
+    for (struct function *function = table->base->next; function; function = function->next) {
+        const struct since *since = &all[function->number];
+        struct name *name = function->name;
+        if (!name || is_in_c(function) || name->quiet || !is_known(name, calls_around(function, since)))
+            continue;
+        struct question question = {name, false};
+        tables_each_running(calls_in_c, &question);
+        if (!question.answer && !opens_ranges(table, function) && names_quieten(name))
+            saved += (cost_of(&throttle_python) - cost_of(&throttle_quiet)) * (double)since->recent;
+    }
+    return saved;
+}
+
 /* Of the functions that take least themselves, throttle as many as have to go. */
 static void choose(struct table *table, double window) {
     struct since *all = all_since(table);
@@ -221,11 +288,15 @@ static void choose(struct table *table, double window) {
         size_t n = candidates_of(table, all, found, &spent);
         double excess = spent - REPAYING * budget * window;
         double least = LEAST_PART * excess;
+        if (hook_can_silence())
+            excess -= silence(table, all);
         for (size_t i = 0; i < n && excess > 0; i++)
             if (found[i].saved >= least) {
                 excess -= found[i].saved;
                 throttle(found[i].function->name);
             }
+        if (hook_can_silence())
+            silence(table, all); /* those that have called what was throttled just now */
     }
     free(found);
     free(all);
@@ -233,8 +304,10 @@ static void choose(struct table *table, double window) {
 
 void throttle_look(struct table *table) {
     int64_t begun = clock_ticks();
+    if (throttle_silent.n && !hook_can_silence())
+        keys_clear(&throttle_silent);
     double most = (double)clock_ticks_in(MOST_CREDIT_NS);
-    credit += budget * (double)(begun - last_look) - (double)(table->taken - table->taken_before);
+    credit += budget * (double)(begun - last_look) - 3.0 * (double)(table->taken - table->taken_before);
     table->taken_before = table->taken;
     if (credit > most)
         credit = most;
