@@ -22,6 +22,9 @@ void hook_follow_others(struct collector *collector, bool on);
 /* Whether frames can go untraced in which there is nothing to be seen (`throttle_silent`). */
 bool hook_can_silence(void);
 
+/* Whether frames of a code object can go untraced since there is no call in it. */
+bool hook_is_leaf(PyObject *code);
+
 /* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
 int hook_detach(struct collector *collector);
 

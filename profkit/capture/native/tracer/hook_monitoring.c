@@ -284,6 +284,8 @@ void hook_follow_others(struct collector *collector, bool on) {
     (void)on;
 }
 
+bool hook_is_leaf(PyObject *Py_UNUSED(code)) { return false; }
+
 bool hook_can_silence(void) { return false; /* events are disabled one by one */ }
 
 int hook_detach(struct collector *collector) {

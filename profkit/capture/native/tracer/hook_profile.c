@@ -2,6 +2,7 @@
 #include "hook.h"
 
 #include <frameobject.h>
+#include <opcode.h>
 #include <string.h>
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x03090000
@@ -275,6 +276,31 @@ static PyObject *run_frame(PyFrameObject *frame, int throwing) {
 #endif
 
 bool hook_can_silence(void) { return runner() == run_frame; }
+
+static bool is_call(unsigned char opcode) {
+#if PY_VERSION_HEX >= 0x030B0000
+    return opcode == CALL || opcode == CALL_FUNCTION_EX;
+#else
+    return opcode == CALL_FUNCTION || opcode == CALL_FUNCTION_KW || opcode == CALL_FUNCTION_EX || opcode == CALL_METHOD;
+#endif
+}
+
+bool hook_is_leaf(PyObject *code) {
+    char *bytes;
+    Py_ssize_t size;
+#if PY_VERSION_HEX >= 0x030B0000
+    PyObject *content = PyCode_GetCode((PyCodeObject *)code);
+#else
+    PyObject *content = ((PyCodeObject *)code)->co_code;
+    Py_INCREF(content);
+#endif
+    bool found = !content || PyBytes_AsStringAndSize(content, &bytes, &size) < 0;
+    for (Py_ssize_t i = 0; !found && i < size; i += 2) /* opcode and argument; inline caches are zeros */
+        found = is_call((unsigned char)bytes[i]);
+    Py_XDECREF(content);
+    PyErr_Clear();
+    return !found;
+}
 
 void hook_follow_others(struct collector *collector, bool on) {
     if (on) {

@@ -8,6 +8,7 @@
 #include "labels.h"
 #include "layout.h"
 #include "store.h"
+#include "hook.h"
 #include "throttle.h"
 
 #define FIRST_BUCKETS 256
@@ -181,7 +182,8 @@ static bool add_key(struct name *name, const void *key, PyObject *object) {
     known.n_keys++;
     if (name->throttled)
         keys_add(&throttle_left, key);
-    if (name->quiet)
+    /* Of one name in no file there may be code of several kinds. */
+    if (name->leaf ? key == (const void *)object && hook_is_leaf(object) : name->quiet)
         keys_add(&throttle_silent, key);
     return true;
 }
@@ -197,6 +199,7 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     name->hash = hash;
     name->id = ++known.last_name;
     name->passes_on = label_passes_on(label);
+    name->quiet = name->leaf = !PyUnicode_Check(label) && !name->passes_on && hook_is_leaf(label);
     name->bytes = text->used;
     memcpy(name->text, text->bytes, text->used);
     struct name **bucket = &known.names[hash & (known.n_name_buckets - 1)];
@@ -352,6 +355,8 @@ static void unlink_key(const struct name_key *key) {
         link = &(*link)->next_in_bucket;
     *link = key->next_in_bucket;
     known.n_keys--;
+    if (key->name->leaf)
+        keys_remove(&throttle_silent, key->key);
 }
 
 void names_release(struct name *name) {

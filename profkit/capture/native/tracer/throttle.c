@@ -178,7 +178,7 @@ static bool may_go(const struct table *table, const struct function *function, c
            !label_is_needed(name->label);
 }
 
-static double cost_of(const struct probe *probe) { return 3.0 * (double)(probe->outside + probe->inside); }
+static double cost_of(const struct probe *probe) { return (double)(probe->outside + probe->inside); }
 
 static size_t candidates_of(struct table *table, const struct since *all, struct candidate *found, double *spent) {
     size_t n = 0;
@@ -248,7 +248,7 @@ void throttle_quiet_ran(struct name *name, int64_t ran, int64_t blocked) {
     if (!name->patience)
         name->patience = LONG_GAP_NS;
     name->loud = name->loud || blocked > LONG_GAP_NS;
-    if (ran < name->patience && !name->loud)
+    if (name->leaf || (ran < name->patience && !name->loud))
         return;
     name->patience *= MORE_PATIENCE;
     name->looked_at = -1;
@@ -307,7 +307,7 @@ void throttle_look(struct table *table) {
     if (throttle_silent.n && !hook_can_silence())
         keys_clear(&throttle_silent);
     double most = (double)clock_ticks_in(MOST_CREDIT_NS);
-    credit += budget * (double)(begun - last_look) - 3.0 * (double)(table->taken - table->taken_before);
+    credit += budget * (double)(begun - last_look) - (double)(table->taken - table->taken_before);
     table->taken_before = table->taken;
     if (credit > most)
         credit = most;

@@ -6,8 +6,9 @@
  * (from Python 3.12 on) or left at once. Their calls so far stay, and later ones are part of their callers.
  *
  * Up to Python 3.11 the interpreter looks for a tracer at every instruction of a frame that is traced, and makes an object of the
- * frame for its events: most of what tracing costs. Functions that are called very often, and have called no function in C but
- * throttled ones, become quiet: their calls are booked, and nothing is traced in their frames (hook_profile.c).
+ * frame for its events: most of what tracing costs. So functions without a call in their code are quiet: their calls are booked,
+ * and nothing is traced in their frames (hook_profile.c). Above the budget those that are called very often become quiet too
+ * when they have called no function in C but throttled ones.
  *
  * The GIL is held in all of this.
  */
@@ -57,7 +58,7 @@ void throttle_look(struct table *table);
  * time, and nothing else. */
 bool throttle_site_repeats(const void *code, long offset, const void *what);
 
-enum { KEYS_ROOM = 8192, KEYS_MOST = 2048 };
+enum { KEYS_ROOM = 65536, KEYS_MOST = 16384 };
 
 /* Code objects, and definitions of C functions. */
 struct keys {
