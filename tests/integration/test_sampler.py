@@ -178,7 +178,8 @@ def test_a_target_that_is_killed(tmp_path: Path, sent: signal.Signals) -> None:
     done = run_capture(tmp_path, "bash", "-c", command)
     assert done.returncode == -sent
     run = load_run(tmp_path / "run.prof")
-    (bash,) = (process for process in run.processes if process.command[0] == "bash")
+    (bash,) = (process for process in run.processes if process.role == "main")
+    assert bash.command == ("bash", "-c", command)
     assert bash.exit == "killed"
     assert run.series is not None
     assert len(run.series.time_ns) >= 2
