@@ -471,15 +471,16 @@ def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: tuple[str, int]) ->
     assert run.machine is not None
     found = run.machine.neighbours
     assert found is not None
-    (neighbour,) = (one for one in found.listed if one.name == "nightly-backup")
+    (neighbour,) = (one for one in found.listed if one.pid == backup[1])
+    assert neighbour.name == "nightly-backup"
     assert neighbour.cores > 0
     assert neighbour.user
     assert found.queued_s > 0.3
     assert found.cores is not None
     shown = json.loads(show_run(tmp_path, "--format", "json"))
     jsonschema.Draft202012Validator(SCHEMA).validate(shown)
-    listed = {one["name"]: one for one in shown["machine"]["neighbours"]["listed"]}
-    assert listed["nightly-backup"]["pid"] == neighbour.pid
+    listed = {one["pid"]: one for one in shown["machine"]["neighbours"]["listed"]}
+    assert listed[backup[1]]["name"] == "nightly-backup"
     assert "nightly-backup" in show_run(tmp_path, "--full")
 
 
