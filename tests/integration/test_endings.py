@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -77,10 +78,11 @@ def test_the_same_without_the_tracer(tmp_path: Path) -> None:
     assert notice.numbers["lost_s"] > 1.9  # type: ignore[operator]
     assert process.cpu_s is not None
     assert process.wall_s is not None
-    # CPU time is counted in hundredths of a second.
-    assert 0 < notice.numbers["cpu_s"] < process.cpu_s < process.wall_s + 0.02  # type: ignore[operator]
-    assert process.wall_s < run.manifest.wall_s  # type: ignore[operator, union-attr]
-    assert "ended by SIGALRM; functions of its last 2." in done.stderr
+    assert run.manifest is not None
+    # CPU time is counted in hundredths of a second, from the start of the process on: before the agent's clock.
+    assert 0 < notice.numbers["cpu_s"] < process.cpu_s < run.manifest.wall_s + 0.02  # type: ignore[operator]
+    assert process.wall_s < run.manifest.wall_s
+    assert re.search(r"ended by SIGALRM; functions of its last \d\.", done.stderr)
 
 
 def test_a_child_that_holds_the_interpreter_when_it_is_killed(tmp_path: Path) -> None:

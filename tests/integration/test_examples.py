@@ -38,7 +38,12 @@ def studied(name: str, python: str, out: Path, *options: str) -> str:
     (folder / "profkit").write_text(f'#!/bin/sh\nexec {shlex.join(profkit_command())} "$@"\n')
     (folder / "profkit").chmod(0o755)
     variables = environment(
-        EXAMPLE_PYTHON=python, OUT=str(out / "out"), EPOCHS="1", CHAINER_DATASET_ROOT=str(out)
+        EXAMPLE_PYTHON=python,
+        OUT=str(out / "out"),
+        EPOCHS="1",
+        IMAGES="128",
+        BATCHES="16",
+        CHAINER_DATASET_ROOT=str(out),
     )
     variables["PATH"] = f"{folder}{os.pathsep}{variables['PATH']}"
     done = subprocess.run(

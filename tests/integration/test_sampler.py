@@ -411,7 +411,7 @@ def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> 
 def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> None:
     for rank in (0, 1):
         job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "job1"}
-        captured_rank = run_capture(tmp_path, "bash", "-c", "sleep 0.2; true", env=environment(**job))
+        captured_rank = run_capture(tmp_path, "bash", "-c", "sleep 1; true", env=environment(**job))
         assert captured_rank.returncode == 0
     files = [f"run-rank{rank}.prof" for rank in (0, 1)]
     subprocess.run(
@@ -481,7 +481,7 @@ def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: tuple[str, int]) ->
     jsonschema.Draft202012Validator(SCHEMA).validate(shown)
     listed = {one["pid"]: one for one in shown["machine"]["neighbours"]["listed"]}
     assert listed[backup[1]]["name"] == "nightly-backup"
-    assert "nightly-backup" in show_run(tmp_path, "--full")
+    assert "nightly-backup" in show_run(tmp_path, "--format", "md")
 
 
 def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup: tuple[str, int]) -> None:
