@@ -291,10 +291,12 @@ def test_spawned_process_that_is_killed_while_it_imports(tmp_path: Path) -> None
         "    process.join()\n"
     )
     run = captured(tmp_path, sys.executable, "main.py")
-    (killed,) = [p for p in run.processes if p.exit == "ended"]
-    assert killed.role == "worker"
+    # The process that follows resources may outlive the main one.
+    (killed,) = [p for p in run.processes if p.role == "worker"]
+    assert killed.exit == "ended"
     assert calls(killed)["<built-in method posix.kill>"] == 1
-    assert not run.warnings, "nothing is lost"
+    lost = [notice for notice in run.warnings if killed.pid in notice.numbers.get("pids", ())]  # type: ignore[operator]
+    assert lost == [], "nothing is lost"
 
 
 def test_target_that_profiles_itself_very_often(tmp_path: Path) -> None:

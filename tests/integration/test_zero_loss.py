@@ -103,7 +103,9 @@ def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: st
     assert workers
     assert sum(calls(process).get("augment", 0) for process in workers) == 6
     assert sum(sum(counted(process)) for process in workers) == sum(slots(path))
-    assert not run.warnings
+    # The process that follows resources may outlive the main one, which is said.
+    pids = {process.pid for process in workers}
+    assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
