@@ -34,7 +34,7 @@ PROGRAM = textwrap.dedent(
     import multiprocessing, os, sys, time
 
     def warm_up():
-        end = time.process_time() + 0.5
+        end = time.process_time() + 0.3
         while time.process_time() < end:
             sum(i * i for i in range(1000))
 
