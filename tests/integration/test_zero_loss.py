@@ -152,7 +152,8 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
     (process,) = load_run(tmp_path / "run.prof").processes
     assert calls(process)["step"] == 7 * 1500
     assert calls(process)["task"] == 1500
-    assert len(process.threads) < 120
+    # Beside those that the tracer keeps apart there are threads that were seen from outside.
+    assert sum(len(thread.profile) > 0 for thread in process.threads) < 120
     assert sum("more ended threads" in thread.name for thread in process.threads) == 1
 
 
