@@ -66,7 +66,6 @@ def test_a_study_of_an_example(tmp_path: Path, name: str, module: str) -> None:
     assert len(trials) == 2
 
 
-@pytest.mark.alone
 def test_chainermn_is_tuned_by_its_own_log(tmp_path: Path) -> None:
     require("mpi", shutil.which("mpirun") is not None, "no mpirun")
     said = studied("chainermn", python_with("chainermn"), tmp_path)
