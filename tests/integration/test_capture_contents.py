@@ -183,7 +183,7 @@ def test_a_killed_process_loses_at_most_two_seconds_and_nothing_with_the_tracer(
     assert ("kept" in notice.numbers) == compiled
     assert ("lost_s" in notice.numbers) == (not compiled)
     total = process.threads[0].profile.total + notice.numbers.get("lost_s", 0.0)
-    assert total == pytest.approx(process.wall_s, rel=0.1), "the parts do not add up to the whole"
+    assert total == pytest.approx(process.wall_s, rel=0.2), "the parts do not add up to the whole"
     names = [
         process.threads[0].profile.strings[process.threads[0].profile.name[c.function]]
         for c in process.threads[0].open_calls

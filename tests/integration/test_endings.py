@@ -62,7 +62,8 @@ def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: 
     assert notice.numbers.keys() == {"kept", "pids"}
     # The timer was set before the call, which has all of the time up to the end.
     assert 1.9 < column(process, "<built-in method builtins.sum>", "tottime") < process.wall_s  # type: ignore[operator]
-    assert process.threads[0].profile.total == pytest.approx(process.wall_s, abs=0.1)
+    # Of the 0.3 s and the 2 s nothing is lost; before the first function the interpreter starts, busy machine or not.
+    assert 2.2 < process.threads[0].profile.total < process.wall_s  # type: ignore[operator]
     assert "ended by SIGALRM; its functions are complete" in done.stderr
 
 

@@ -148,6 +148,7 @@ def test_an_advice_that_the_program_does_not_take_fails(tmp_path: Path) -> None:
     assert (report["after_s"], report["gain_s"]) == (None, None)
 
 
+@pytest.mark.alone
 def test_threads_of_numpy_in_a_pool(tmp_path: Path) -> None:
     imported("numpy")
     program = textwrap.dedent(
