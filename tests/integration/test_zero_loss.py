@@ -228,15 +228,18 @@ def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, versio
     """Its code objects are neither kept nor mixed up with others that get their addresses."""
     program = tmp_path / "program.py"
     program.write_text(
-        "import gc, types\n"
+        "import weakref\n"
+        "codes = []\n"
         "for number in range(3000):\n"
         "    exec(f'def made():\\n    return {number}\\nmade()\\n')\n"
+        "    codes.append(weakref.ref(made.__code__))\n"
         "    exec(f'def other():\\n    return {number}\\nother(); other()\\n')\n"
-        "alive = sum(isinstance(o, types.FunctionType) for o in gc.get_objects())\n"
+        "open('alive', 'w').write(str(sum(code() is not None for code in codes)))\n"
     )
     run = captured(tmp_path, interpreter(version), str(program), env=tracer_environment(True))
     (process,) = run.processes
     assert calls(process)["made"] == 3000
+    assert int((tmp_path / "alive").read_text()) <= 300, "it is kept, for each code object"
     assert calls(process)["other"] == 6000
     profile = process.threads[0].profile
     assert sum(profile.strings[name] in ("made", "other") for name in profile.name) == 2
