@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import big_profiles, hogs
+from benchmarks import memory as target_memory
 from benchmarks.measuring import Ratio, compare, peak_memory
 from benchmarks.pages import page
 
@@ -117,8 +118,8 @@ def main() -> None:
     parser.add_argument(
         "names",
         nargs="*",
-        choices=[*suites, "memory", "hogs", []],
-        help="what to measure; all but hogs by default",
+        choices=[*suites, "memory", "target-memory", "hogs", []],
+        help="what to measure; all but hogs and target-memory by default",
     )
     parser.add_argument(
         "--repeats", type=int, default=11, help="pairs of runs a figure (default: %(default)s)"
@@ -132,6 +133,9 @@ def main() -> None:
         for name in names:
             if name == "memory":
                 print(memory(Path(directory)))
+                continue
+            if name == "target-memory":
+                target_memory.report(["3.11", "3.12"], 1)
                 continue
             if name == "hogs":
                 print(hogs.report(max(30, options.repeats), 3.0), flush=True)

@@ -1,8 +1,8 @@
 """What a capture takes after its target has ended: ``python -m benchmarks.packing [--python PYTHON]``.
 
 The target is a shell that runs a program and notes the time when it has ended. Each program is captured with an empty
-cache of source files, and again with what that left. Then so many rank files are merged, for the memory that takes.
-A program whose modules the interpreter lacks is left out.
+cache of source files, and again with what that left; both have the bar. Then so many rank files are merged, for
+the memory that takes. A program whose modules the interpreter lacks is left out.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ if __name__ == "__main__":
 """
 #: Name, the module it needs, its text, and the bar: seconds, or seconds a process.
 PROGRAMS = (
+    ("PyTorch, imported", "torch", "import torch", 0.3, False),
     ("PyTorch, DataLoader of 2", "torch", TRAINING, 0.3, False),
     ("Pool of 64, fork, scikit-learn", "sklearn", POOL, 0.020, True),
     ("Pool of 64, spawn, NumPy", "numpy", POOL, 0.020, True),
@@ -89,14 +90,14 @@ def programs(work: Path, python: str, repeats: int) -> None:
             print(f"{name:<34} left out: {python} has no {module}")
             continue
         start = "fork" if "fork" in name else "spawn"
-        text = text if text is TRAINING else text.format(module=MODULES.get(module, module), start=start)
+        text = text if text is not POOL else text.format(module=MODULES.get(module, module), start=start)
         (work / "program.py").write_text(text)
         first = [tail(work, python, work / f"cache-{module}-{number}") for number in range(repeats)]
         again = [tail(work, python, work / f"cache-{module}-0") for _ in range(repeats)]
         count = len(load_run(work / "run.prof").processes)
         unit = bar * count if each else bar
         times = [statistics.median(first), statistics.median(again)]
-        met = "met" if times[1] <= unit else "MISSED"
+        met = "met" if max(times) <= unit else "MISSED"
         print(f"{name:<34} {count:>9} {times[0]:8.3f} {times[1]:8.3f}   ≤ {unit:.2f} {met}", flush=True)
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "probe_speed",
     "quota_cpus",
     "read_host",
+    "take_load",
     "take_reading",
     "throttling_of",
 ]
@@ -122,7 +123,7 @@ def take_reading() -> Reading:
     """Read the machine's counters now."""
     busy, steal = _cpu_seconds()
     throttling = _throttling()
-    load, runnable = _load()
+    load, runnable = take_load()
     return Reading(time.monotonic(), busy, steal, _psi_some(), *throttling, load, runnable)
 
 
@@ -170,11 +171,11 @@ def _cpu_seconds() -> tuple[float | None, float | None]:
 
 
 def cpu_seconds(line: str) -> tuple[float, float]:
-    """Return busy and stolen seconds of a line of ``/proc/stat``."""
+    """Return busy and stolen seconds of the first line of ``/proc/stat``, less what this process has used."""
     ticks = [int(word) for word in line.split()[1:]] + [0] * 10
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
     per_second = os.sysconf("SC_CLK_TCK")
-    return (user + nice + system + irq + softirq) / per_second, steal / per_second
+    return (user + nice + system + irq + softirq) / per_second - time.process_time(), steal / per_second
 
 
 def _psi_some() -> float | None:
@@ -184,10 +185,10 @@ def _psi_some() -> float | None:
     return None
 
 
-def _load() -> tuple[float | None, int | None]:
+def take_load() -> tuple[float | None, int | None]:
+    """Return the load average, and how many threads are ready to run, without the one that asks."""
     for line in _lines(Path("/proc/loadavg")):
         words = line.split()
-        # The process that reads runs, too.
         return float(words[0]), max(0, int(words[3].partition("/")[0]) - 1)
     return None, None
 

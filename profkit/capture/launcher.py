@@ -236,12 +236,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _pack(target: Target, spool: Path, path: Path, progress: Callable[[str], None]) -> Run:
-    target.prepared()
+    sources = target.prepared()
     from profkit.capture.packer import pack_spool
-    from profkit.capture.source_cache import Sources, cache_file
     from profkit.formats.runfile import write_run
 
-    sources = Sources(cache_file(os.environ))
     run = pack_spool(spool, wait_for_stragglers=True, sources=sources, progress=progress)
     progress(f"writing {path}")
     write_run(path, run)

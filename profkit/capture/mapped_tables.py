@@ -24,7 +24,7 @@ from profkit.capture.record_types import Codes, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import read_regular
 
-__all__ = ["MAGIC", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
+__all__ = ["MAGIC", "GrowingNames", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
 
 MAGIC = b"PFKCALLS"
 _VERSION = 3
@@ -181,6 +181,10 @@ class MappedTables:
                 (_FUNCTION, _EDGE, _CONTEXT, _PATH, _ROW), (*sizes[2:], sizes[3]), strict=True
             )
         }
+        #: By kind, its size in units of 16 bytes; what is no kind leads behind everything.
+        self._steps = [_MOST_BYTES] * 256
+        for kind, stride in self._strides.items():
+            self._steps[kind] = stride // 16
         self.pid: int = header[9]
         self._clock = _clock(data, header)
         self._epoch, missed = header[16:18]
@@ -188,7 +192,7 @@ class MappedTables:
         self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
         self._extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
-        blocks = list(self._blocks())
+        blocks = list(_blocks(data, self._extents))
         self._extents.sort()
         self._throttled: set[int] = set()  # numbers of names
         self.codes, self._own, self._code_of = self._read_names([b for b in blocks if b.kind == _NAMES])
@@ -250,26 +254,6 @@ class MappedTables:
 
     # The parts of the file
 
-    def _blocks(self) -> Iterator[_Block]:
-        data, at = self._data, _HEADER_BYTES
-        while at + 16 <= len(data):
-            size, address = struct.unpack_from("<QQ", data, at)
-            if size == 0:
-                return  # it was being added
-            if size % 4096 or size > len(data) - at or address % 4096:
-                raise MemberError("damaged: it has a part of an impossible size")
-            self._extents.append((address, size, at))
-            end, block = at + size, at + 16
-            while block + _BLOCK.size <= end:
-                taken, kind, owner = _BLOCK.unpack_from(data, block)
-                if taken == 0:
-                    break
-                if taken % 16 or taken > end - block:
-                    raise MemberError("damaged: it has a block of an impossible size")
-                yield _Block(kind, owner, block + _BLOCK.size, taken - _BLOCK.size)
-                block += taken
-            at = end
-
     def place_of(self, address: int) -> int:
         """Return where in the file an address of the process is; -1 for elsewhere."""
         index = bisect.bisect_right(self._extents, (address, 2**64, 0)) - 1
@@ -285,25 +269,15 @@ class MappedTables:
         own_files: list[bool] = []
         functions: list[tuple[int, int, int, bytes]] = []
         for block in blocks:
-            at, end = block.at, block.at + block.size
-            while at + _NAME.size <= end:
-                kind, size, number, file, line, flags = _NAME.unpack_from(data, at)
-                if kind == 0:
-                    break
-                if size > end - at - _NAME.size:
-                    raise MemberError("damaged: it has a name of an impossible size")
-                text = data[at + _NAME.size : at + _NAME.size + size]
+            for kind, number, file, line, flags, text in _names(data, block, 0):
                 if kind == _NAME_FILE:
                     files[number] = len(texts)
                     texts.append(_text(text))
                     own_files.append(bool(flags & _IS_OWN))
                 elif kind == _NAME_FUNCTION:
                     functions.append((number, file, line, text))
-                elif kind == _NAME_THROTTLED:
-                    self._throttled.add(number)
                 else:
-                    raise MemberError("damaged: it has a name of no kind")
-                at += (_NAME.size + size + 7) // 8 * 8
+                    self._throttled.add(number)
         if any(file not in files for _, file, _, _ in functions):
             raise MemberError("damaged: a function's file is not there")
         places = np.array([files[file] for _, file, _, _ in functions], np.int64)
@@ -339,20 +313,23 @@ class MappedTables:
 
     def entries(self, number: int) -> dict[int, _Ints]:
         """Return where the entries of a table are in the file, by their kind."""
-        places: dict[int, list[int]] = {kind: [] for kind in self._strides}
-        halves, strides = self._halves, self._strides
-        for block in self._entries.get(number, ()):
-            at, end = block.at, block.at + block.size
-            while at + 16 <= end:
-                kind = int(halves[at >> 2])
-                if kind == 0:
-                    break
-                stride = strides.get(kind)
-                if stride is None or stride > end - at:
-                    raise MemberError("damaged: it has an entry of no kind")
-                places[kind].append(at)
-                at += stride
-        return {kind: np.array(found, np.int64) for kind, found in places.items()}
+        found = [self._entries_in(block) for block in self._entries.get(number, ())]
+        places = np.concatenate([np.zeros(0, np.int64), *found])
+        kinds = self._halves[places >> 2]
+        return {kind: places[kinds == kind] for kind in self._strides}
+
+    def _entries_in(self, block: _Block) -> _Ints:
+        """Return where the entries of a block are: each is behind the one before, by the size of its kind."""
+        # One number for each 16 bytes, of which those where an entry begins are kinds; 255 stands for more.
+        units = self._halves[block.at >> 2 : (block.at + block.size) >> 2 : 4]
+        kinds = np.minimum(units, 255).astype(np.uint8).tobytes()
+        steps, at, end, found = self._steps, 0, len(kinds), []
+        while at < end and (kind := kinds[at]):
+            found.append(at)
+            at += steps[kind]
+        if at > end:
+            raise MemberError("damaged: it has an entry of no kind")
+        return block.at + 16 * np.array(found, np.int64)
 
     def half(self, places: _Ints, offset: int) -> _Ints:
         """Return a field of 4 bytes of each entry."""
@@ -363,6 +340,85 @@ class MappedTables:
         """Return a field of 8 bytes of each entry."""
         found: _Ints = self._words[(places + offset) >> 3].astype(np.int64)
         return found
+
+
+class GrowingNames:
+    """The functions of a process that still runs, each given once: its file as it is at each look.
+
+    A look takes no more from the file than its names: what it says is of use before the process has ended, and is
+    believed for nothing.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[int, int] = {}  # by the place of a block, the bytes of it that were read
+        self._files: dict[int, str] = {}
+
+    def look(self, data: bytes) -> list[tuple[str, int, str, str]]:
+        """Return file, line, name and qualified name of the functions that were not there at the last look.
+
+        Raises
+        ------
+        ValueError
+            The file is damaged, or of another version of profkit.
+        """
+        if _HEADER.unpack_from(data.ljust(_HEADER.size, b"\0"))[:3] != (MAGIC, _VERSION, _HEADER_BYTES):
+            raise MemberError("not written by this profkit")
+        found = []
+        for block in _blocks(data, []):
+            if block.kind != _NAMES:
+                continue
+            read = self._read.get(block.at, 0)
+            for kind, number, file, line, flags, text in _names(data, block, read):
+                read += _name_bytes(text)
+                if kind == _NAME_FILE:
+                    self._files[number] = "" if flags & _IS_OWN else _text(text)
+                elif kind == _NAME_FUNCTION and self._files.get(file):
+                    name, _, qualname = text.partition(b"\0")
+                    found.append((self._files[file], min(line, _LAST_LINE), _text(name), _text(qualname)))
+            self._read[block.at] = read
+        return found
+
+
+def _blocks(data: bytes, extents: list[tuple[int, int, int]]) -> Iterator[_Block]:
+    """Yield the blocks of a file; `extents` gets address, bytes and place of what they are in."""
+    at = _HEADER_BYTES
+    while at + 16 <= len(data):
+        size, address = struct.unpack_from("<QQ", data, at)
+        if size == 0:
+            return  # it was being added
+        if size % 4096 or size > len(data) - at or address % 4096:
+            raise MemberError("damaged: it has a part of an impossible size")
+        extents.append((address, size, at))
+        end, block = at + size, at + 16
+        while block + _BLOCK.size <= end:
+            taken, kind, owner = _BLOCK.unpack_from(data, block)
+            if taken == 0:
+                break
+            if taken % 16 or taken > end - block:
+                raise MemberError("damaged: it has a block of an impossible size")
+            yield _Block(kind, owner, block + _BLOCK.size, taken - _BLOCK.size)
+            block += taken
+        at = end
+
+
+def _names(data: bytes, block: _Block, read: int) -> Iterator[tuple[int, int, int, int, int, bytes]]:
+    """Yield kind, number, file, line, flags and text of the names of a block, behind the bytes that were `read`."""
+    at, end = block.at + read, block.at + block.size
+    while at + _NAME.size <= end:
+        kind, size, number, file, line, flags = _NAME.unpack_from(data, at)
+        if kind == 0:
+            return
+        if size > end - at - _NAME.size:
+            raise MemberError("damaged: it has a name of an impossible size")
+        if kind not in (_NAME_FILE, _NAME_FUNCTION, _NAME_THROTTLED):
+            raise MemberError("damaged: it has a name of no kind")
+        text = data[at + _NAME.size : at + _NAME.size + size]
+        yield kind, number, file, line, flags, text
+        at += _name_bytes(text)
+
+
+def _name_bytes(text: bytes) -> int:
+    return (_NAME.size + len(text) + 7) // 8 * 8
 
 
 def _clock(data: bytes, header: tuple[Any, ...]) -> _Clock:

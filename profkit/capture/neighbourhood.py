@@ -227,11 +227,11 @@ class Neighbours:
         queued_s, ran_s
             Seconds that the target's threads have queued and run so far.
         busy_s
-            CPU seconds that the whole machine has used so far; ``None`` where that is not known.
+            CPU seconds that the whole machine has used so far, without this process; ``None`` where not known.
         final
             There will be no later look.
         """
-        others = None if busy_s is None else busy_s - ran_s - time.process_time()
+        others = None if busy_s is None else busy_s - ran_s
         now = _Moment(time.monotonic(), queued_s, others)
         if self._last is None:
             window = self._window = self._window or now

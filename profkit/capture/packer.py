@@ -85,12 +85,7 @@ def pack_spool(
     # In another PID namespace a process knows itself by another number than it has here.
     seen = () if sampled is None else sampled.processes
     numbers: dict[tuple[int, int | None], int] = {(p.ns_pid, p.born): p.pid for p in seen}
-    deadline = time.monotonic() + (_STRAGGLER_WAIT if wait_for_stragglers else 0.0)
-    while time.monotonic() < deadline and any(
-        _alive(record, numbers) for record in found if record.state == "snapshot"
-    ):
-        time.sleep(0.02)
-        found = reader.read()
+    found, living = _last_records(reader, found, numbers, _STRAGGLER_WAIT if wait_for_stragglers else 0.0)
     # The clock of the day may be set back between two records; there is another only across machines.
     one_clock = len({record.kernel for record in found}) == 1
     found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
@@ -100,7 +95,7 @@ def pack_spool(
     machine_host = launch.host or host_facts.read_host()
     tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
-    alive = [_alive(record, numbers) for record in found]
+    alive = [living[_number(record)] for record in found]
     left = remains.left_ends(spool)
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
     ends = endings.of_records(found, alive, launch, sampled, left, now_s)
@@ -312,6 +307,34 @@ def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, Threa
         for thread in sampled.threads
         if len(thread.rows)
     }
+
+
+def _number(record: Record) -> tuple[str, int, int | None]:
+    """What tells the process of a record from all others."""
+    return record.kernel, record.pid, record.born
+
+
+def _last_records(
+    reader: _Reader, found: list[Record], numbers: Mapping[tuple[int, int | None], int], seconds: float
+) -> tuple[list[Record], dict[tuple[str, int, int | None], bool | None]]:
+    """Wait for processes that are about to write their last record; return all records, and who is alive.
+
+    An agent writes its last record before its process ends. So it is asked first who is alive, and then the records
+    are read.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        alive = {_number(record): _alive(record, numbers) for record in found}
+        unended = [record for record in found if record.state == "snapshot"]
+        if unended:
+            found = reader.read()
+        if time.monotonic() >= deadline or not any(alive[_number(record)] for record in unended):
+            break
+        time.sleep(0.02)
+    for record in found:  # those that came with the last reading
+        if _number(record) not in alive:
+            alive[_number(record)] = _alive(record, numbers)
+    return found, alive
 
 
 def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> bool | None:

@@ -31,6 +31,8 @@ MOST_FILES = 4_096
 #: Seconds between two readings of threads' ``stat`` and ``status``, which cost ten times their ``schedstat``, and
 #: the part of one core above which they are read less often.
 DETAIL_INTERVAL, DETAIL_SHARE = 0.25, 0.0015
+#: Readings of a new process that look at its name and command again: it may have been between fork and exec.
+FIRST_LOOKS = 5
 #: Seconds after which all processes are looked at again, including those that were found to be foreign: numbers
 #: are given out again, and a daemon makes its session late. Longer where looking would take more than this part.
 FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
@@ -178,7 +180,7 @@ class ProcessTree:
         process = WatchedProcess(pid, parent, born, name)
         self._members[pid] = process
         self._founders.add(pid)
-        self._describe(process, fields)
+        self._describe(process, name, fields)
         return True
 
     def _is_marked(self, pid: int) -> bool:
@@ -217,12 +219,12 @@ class ProcessTree:
                 if thread.tid == process.pid:
                     self._end_process(process)
                     return
-        if details:
+        if details or process.looks < FIRST_LOOKS:
+            process.looks += 1
             with contextlib.suppress(OSError, ValueError, IndexError):
                 name, fields = read_stat(f"{_PROC}/{process.pid}/stat")
                 if int(fields[19]) == process.born:
-                    self._describe(process, fields)
-                    process.name = name
+                    self._describe(process, name, fields)
 
     def _read_thread(self, process: WatchedProcess, thread: WatchedThread, details: bool) -> bool:
         """Read a thread's counters; false if it has ended."""
@@ -287,11 +289,17 @@ class ProcessTree:
         thread.details_run = thread.run if everything else -1
         self._details_s += time.thread_time() - begun
 
-    def _describe(self, process: WatchedProcess, fields: list[bytes]) -> None:
+    def _describe(self, process: WatchedProcess, name: str, fields: list[bytes]) -> None:
         """Read what a process is and has used as a whole, the threads that ended included."""
         process.zombie = fields[0] in (b"Z", b"X")
         if process.zombie:
             process.gone_ns = process.gone_ns or time.monotonic_ns()
+            parent = self._members.get(process.parent)
+            if parent is not None and name != process.name and process.command == parent.command:
+                process.command = []  # of before an exec that was not seen; of the program there is only the name
+        process.name = name
+        if process.pid in process.threads:
+            process.threads[process.pid].name = name
         ticks = int(fields[11]) + int(fields[12])
         if self._before:
             process.cpu_ticks_before = ticks

@@ -77,6 +77,11 @@ class Sources:
         found, digest = file.function(line, name, named=not qualname and not name.startswith("<"))
         return qualname or found, digest
 
+    def let_go(self) -> None:
+        """Keep what was found and no text: a file is read again if another function of it is asked for."""
+        for file in self._files.values():
+            file.let_go()
+
     def save(self) -> None:
         """Keep what was found, where there is anything new. Raises nothing.
 
@@ -121,6 +126,7 @@ class _File:
         self._stamp = stamp
         self._text: source.SourceFile | None = None
         self._read = stamp is None  # nothing is to be read where there is no file
+        self._settled = stamp is not None and max(stamp[1:3]) <= time.time_ns() - _SETTLED_S * 1e9
         self._functions: dict[tuple[int, str], tuple[str | None, str]] = {}
         if stamp is not None and kept is not None:
             with contextlib.suppress(ValueError, TypeError):
@@ -140,9 +146,15 @@ class _File:
             self._functions[line, name] = qualname, digest
         return qualname or "", digest
 
+    def let_go(self) -> None:
+        """Keep what was found, and not the text."""
+        if self._text is not None:
+            self._text, self._read = None, False
+
     def line(self) -> bytes | None:
-        """Return what is kept of it, ``None`` if it may yet change without another stamp."""
-        if self._stamp is None or max(self._stamp[1:3]) > time.time_ns() - _SETTLED_S * 1e9:
+        """Return what is kept of it, ``None`` if it might have changed since it was looked at, without another
+        stamp."""
+        if self._stamp is None or not self._settled:
             return None
         values: list[object] = list(self._stamp)
         for (line, name), (qualname, digest) in self._functions.items():

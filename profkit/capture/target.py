@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from profkit.capture import host, nvtx
 from profkit.capture.agent import process_facts, settings
@@ -25,6 +25,9 @@ from profkit.capture.selection import Selection
 from profkit.capture.signal_forwarding import Signals
 from profkit.capture.spool import reserve_facts, write_facts
 from profkit.errors import ProfkitError, UsageError
+
+if TYPE_CHECKING:  # numpy, which starting a target does not need
+    from profkit.capture.source_cache import Sources
 
 __all__ = ["CommandNotFoundError", "Target"]
 
@@ -104,6 +107,8 @@ class Target:
         self._signals = signals
         self._sampler: Sampler | None = None
         self._failure: Exception | None = None
+        self._sources: Sources | None = None
+        self._over = threading.Event()
         self._environment = dict(environ)
         self._environment[settings.OVERHEAD_VARIABLE] = repr(overhead or 0.0)
         self._selection = selection
@@ -193,6 +198,7 @@ class Target:
         return (begin,) if self._selection.duration_s is None else (begin, begin + self._selection.duration_s)
 
     def _ended(self) -> None:
+        self._over.set()
         # Before the last look, which takes its time: what of the target no record holds is counted up to here.
         self._facts["target"] = {"pid": self._process.pid, "ended_ns": time.monotonic_ns()}
         with self._kept():
@@ -224,15 +230,23 @@ class Target:
             import profkit.formats.nvtx_log
             import profkit.formats.nvtx_pairs
             import profkit.formats.runfile  # noqa: F401
+            from profkit.capture.source_cache import Sources, cache_file
 
-    def prepared(self) -> None:
-        """See that all is there that packing needs, when the target has ended.
+            self._sources = Sources(cache_file(os.environ))
+            if self._beside and not self._selection.counters_only:
+                from profkit.capture.ahead import look_ahead
+
+                look_ahead(self._spool, self._sources, self._over)
+
+    def prepared(self) -> Sources:
+        """See that all is there that packing needs, when the target has ended; return what is known of sources.
 
         Raises
         ------
         Exception
             Whatever has gone wrong beside the target.
         """
+        self._over.set()
         if self._beside:
             self._preparation.join()
         else:
@@ -241,6 +255,8 @@ class Target:
             write_facts(self._spool, self._facts, last=True)
         if self._failure is not None:
             raise self._failure
+        assert self._sources is not None  # whatever kept it from being made is a failure
+        return self._sources
 
 
 def _python_path(inject: str, inherited: str) -> str:

@@ -106,6 +106,7 @@ class WatchedProcess:
         "folded_wait",
         "gone_ns",
         "last_ns",
+        "looks",
         "name",
         "ns_pid",
         "parent",
@@ -122,6 +123,7 @@ class WatchedProcess:
         self.cpu_ticks = self.cpu_ticks_before = 0
         self.first_ns = self.last_ns = 0
         self.gone_ns = 0  # when it was first seen to have ended
+        self.looks = 0  # how often it was described since it was found
         self.peak_threads = 0
         self.alive = True
         self.zombie = False

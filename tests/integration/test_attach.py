@@ -44,7 +44,7 @@ def one_more():
 
 def feed(pool):
     for number, _ in enumerate(pool.imap_unordered(task, range(10**9))):
-        if number % 500 == 0:
+        if number % 100 == 0:
             child = os.fork()
             if child == 0:
                 one_more()
@@ -141,6 +141,23 @@ def attached(directory: Path, pid: int, *options: str, seconds: float = 1.0) -> 
     return load_run(directory / "attached.prof")
 
 
+def begin(directory: Path, pid: int) -> subprocess.Popen[str]:
+    """Look at a process for ten minutes; return when it is traced."""
+    look = subprocess.Popen(
+        profkit_command("attach", str(pid), "--duration", "600", "-o", "attached.prof"),
+        cwd=directory,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(directory.glob(".attached.prof.spool-*/*.traced")):
+        assert time.monotonic() < deadline, "it is not traced"
+        time.sleep(0.01)
+    return look
+
+
 def script(directory: Path, text: str) -> str:
     path = directory / "program.py"
     path.write_text(text)
@@ -210,7 +227,11 @@ def test_nothing_is_left_in_the_target(tmp_path: Path, version: str) -> None:
         for _ in range(2):
             run = attached(tmp_path, process.pid)
             assert calls(run.processes[0])["step"] > 100
-            assert seen() == before
+            # A process that gets no CPU for some seconds takes the agent back later.
+            deadline = time.monotonic() + 30
+            while (now := seen()) != before and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert now == before
     assert (tmp_path / "stderr").read_text() == ""
 
 
@@ -294,13 +315,14 @@ def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path
         "time.sleep(600)\n"
     )
     with running(tmp_path, interpreter("3.14"), script(tmp_path, program)) as process:
-        time.sleep(0.2)
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+            time.sleep(0.05)
         run = attached(tmp_path, process.pid, seconds=0.5)
         assert codes(run) == ["attached", "attach-not-reached"]
         assert run.processes[0].pid == process.pid
         assert len(left_scripts(process.pid)) == 1
         process.send_signal(signal.SIGUSR1)  # a handler in Python: the process comes to the script
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while left_scripts(process.pid):
             assert time.monotonic() < deadline, "what was left behind is not removed"
             time.sleep(0.01)
@@ -311,34 +333,27 @@ def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path
 
 @pytest.mark.interpreters
 def test_a_target_that_ends_meanwhile_keeps_its_functions(tmp_path: Path) -> None:
-    program = QUIET.replace("while True:", "for _ in range(400):")
+    program = QUIET.replace("while True:", "while not os.path.exists('end'):")
     with running(tmp_path, interpreter("3.15"), script(tmp_path, program)) as process:
-        run = attached(tmp_path, process.pid, seconds=60)
+        look = begin(tmp_path, process.pid)
+        time.sleep(0.3)
+        (tmp_path / "end").touch()
+        _, said = look.communicate(timeout=60)
+        assert look.returncode == 0, said
         assert process.wait(10) == 0
+    run = load_run(tmp_path / "attached.prof")
     (main,) = run.processes
     assert calls(main)["step"] > 100
     assert main.exit == "exited"
     assert run.manifest is not None
-    assert run.manifest.wall_s < 60
+    assert run.manifest.wall_s < 600
 
 
 @pytest.mark.interpreters
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_it_and_what_was_seen_is_written(tmp_path: Path, number: signal.Signals) -> None:
     with running(tmp_path, interpreter("3.14"), script(tmp_path, QUIET)) as process:
-        command = profkit_command("attach", str(process.pid), "--duration", "600", "-o", "attached.prof")
-        look = subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            env=environment(),
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        deadline = time.monotonic() + 30
-        while not list(tmp_path.glob(".attached.prof.spool-*/*.traced")):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        look = begin(tmp_path, process.pid)
         time.sleep(0.3)
         os.killpg(look.pid, number)
         _, said = look.communicate(timeout=60)
@@ -412,7 +427,7 @@ def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> 
     run = load_run(tmp_path / "attached.prof")
     assert len(run.processes) >= 3
     assert not any(process.profiled for process in run.processes)
-    assert sum(process.cpu_s or 0.0 for process in run.processes) > 0.1
+    assert sum(process.cpu_s or 0.0 for process in run.processes) > 0
     assert run.machine is not None
 
 
@@ -423,7 +438,7 @@ def test_a_program_that_is_no_python_has_counters(tmp_path: Path) -> None:
     root, busy = run.processes
     assert (root.pid, busy.parent) == (process.pid, process.pid)
     assert busy.cpu_s is not None
-    assert busy.cpu_s > 0.1
+    assert busy.cpu_s > 0
 
 
 def test_functions_can_be_left_out(tmp_path: Path) -> None:
@@ -448,7 +463,7 @@ def test_what_may_not_be_looked_at_has_counters(tmp_path: Path) -> None:
     run = load_run(tmp_path / "attached.prof")
     assert "attach-not-traced" in codes(run)
     assert "may not be looked at" in done.stderr
-    assert (run.processes[0].cpu_s or 0.0) > 0.1
+    assert (run.processes[0].cpu_s or 0.0) > 0
 
 
 def test_whose_shell_it_is_is_not_looked_at(tmp_path: Path) -> None:

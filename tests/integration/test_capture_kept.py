@@ -106,9 +106,13 @@ def test_an_interrupt_within_the_first_moments(tmp_path: Path) -> None:
 
 
 def test_a_program_that_signals_the_launcher_and_its_group(tmp_path: Path) -> None:
+    """As ``timeout`` does when its time is out, which an alarm makes it."""
     for number in range(5):
         directory = tmp_path / str(number)
-        launcher = start(directory, sys.executable, "-c", BUSY, before=("timeout", "-s", "INT", "2"))
+        launcher = start(directory, sys.executable, "-c", BUSY, before=("timeout", "-s", "INT", "60"))
+        assert first_line(launcher) == "ready\n"
+        time.sleep(0.1 * number)
+        launcher.send_signal(signal.SIGALRM)
         _, err = launcher.communicate(timeout=60)
         assert launcher.returncode == 124
         assert left(directory) == ["run.prof"], err

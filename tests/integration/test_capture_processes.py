@@ -155,10 +155,19 @@ def test_process_without_an_agent_is_said(tmp_path: Path) -> None:
 
 
 def test_child_that_outlives_the_target(tmp_path: Path) -> None:
-    busy = PROGRAMS / "busy.py"
-    run = captured(
-        tmp_path, "bash", "-c", f"'{sys.executable}' '{busy}' 3 </dev/null >/dev/null 2>&1 & sleep 1"
+    (tmp_path / "child.py").write_text(
+        "import os\n"
+        "def leaf():\n"
+        "    return sum(range(1000))\n"
+        "for _ in range(100): leaf()\n"
+        "open('begun', 'w').close()\n"
+        "while not os.path.exists('end'): leaf()\n"
     )
+    start = f"'{sys.executable}' child.py </dev/null >/dev/null 2>&1 &"
+    try:
+        run = captured(tmp_path, "bash", "-c", f"{start} until test -e begun; do sleep 0.05; done; sleep 0.5")
+    finally:
+        (tmp_path / "end").touch()
     (child,) = (p for p in run.processes if p.profiled)
     assert child.exit == "running"
     assert calls(child)["leaf"] > 10
@@ -183,6 +192,7 @@ def test_disk_full_loses_nothing_of_the_target(tmp_path: Path) -> None:
     assert all(path.is_symlink() or path.stat().st_size == 0 for path in tmp_path.iterdir())
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     """The agent's thread is stopped and started around each fork; here several threads do so at once."""
@@ -281,10 +291,12 @@ def test_spawned_process_that_is_killed_while_it_imports(tmp_path: Path) -> None
         "    process.join()\n"
     )
     run = captured(tmp_path, sys.executable, "main.py")
-    (killed,) = [p for p in run.processes if p.exit == "ended"]
-    assert killed.role == "worker"
+    # The process that follows resources may outlive the main one.
+    (killed,) = [p for p in run.processes if p.role == "worker"]
+    assert killed.exit == "ended"
     assert calls(killed)["<built-in method posix.kill>"] == 1
-    assert not run.warnings, "nothing is lost"
+    lost = [notice for notice in run.warnings if killed.pid in notice.numbers.get("pids", ())]  # type: ignore[operator]
+    assert lost == [], "nothing is lost"
 
 
 def test_target_that_profiles_itself_very_often(tmp_path: Path) -> None:

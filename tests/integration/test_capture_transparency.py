@@ -525,7 +525,7 @@ def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: boo
     """However large it is: soon no record of it is written any more."""
     program = tmp_path / "program.py"
     program.write_text(
-        "import time\n"
+        "import os\n"
         "def made(number):\n"
         "    names = {}\n"
         "    exec(compile('def f(): pass', '/file%d.py' % number, 'exec'), names)\n"
@@ -533,12 +533,13 @@ def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: boo
         "for function in [made(number) for number in range(10_000)]:\n"
         "    function()\n"
         "open('idle', 'w').close()\n"
-        "time.sleep(5)\n"
+        "os.read(0, 1)\n"
     )
     launcher = subprocess.Popen(
         profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, str(program)),
         cwd=tmp_path,
         env=environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"})),
+        stdin=subprocess.PIPE,
     )
     deadline = time.monotonic() + 60
     while not (tmp_path / "idle").exists():
@@ -551,4 +552,5 @@ def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: boo
         time.sleep(0.05)
     # One that was due when it began to do nothing, and without the tracer one for what it had done until then.
     assert 1 <= len(records) <= (2 if compiled else 3)
-    assert launcher.wait(60) == 0
+    launcher.communicate(timeout=60)
+    assert launcher.returncode == 0

@@ -100,7 +100,7 @@ def quota() -> Iterator[Sequence[str]]:
         group.rmdir()
         require("cgroups", False, f"no quota can be set: {error.strerror}")
     yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
-    for _ in range(50):
+    for _ in range(1000):
         try:
             group.rmdir()
             return

@@ -38,7 +38,12 @@ def studied(name: str, python: str, out: Path, *options: str) -> str:
     (folder / "profkit").write_text(f'#!/bin/sh\nexec {shlex.join(profkit_command())} "$@"\n')
     (folder / "profkit").chmod(0o755)
     variables = environment(
-        EXAMPLE_PYTHON=python, OUT=str(out / "out"), EPOCHS="1", CHAINER_DATASET_ROOT=str(out)
+        EXAMPLE_PYTHON=python,
+        OUT=str(out / "out"),
+        EPOCHS="1",
+        IMAGES="128",
+        BATCHES="16",
+        CHAINER_DATASET_ROOT=str(out),
     )
     variables["PATH"] = f"{folder}{os.pathsep}{variables['PATH']}"
     done = subprocess.run(
@@ -61,7 +66,6 @@ def test_a_study_of_an_example(tmp_path: Path, name: str, module: str) -> None:
     assert len(trials) == 2
 
 
-@pytest.mark.alone
 def test_chainermn_is_tuned_by_its_own_log(tmp_path: Path) -> None:
     require("mpi", shutil.which("mpirun") is not None, "no mpirun")
     said = studied("chainermn", python_with("chainermn"), tmp_path)

@@ -266,7 +266,6 @@ FULL = {"functions": many_functions, "ranges": many_ranges, "warnings": many_war
 #: The commands that take most memory.
 COSTLY = (
     "show X --explain -o OUT.html",
-    "show X --explain -o OUT.md",
     "diff GOOD X --ticket -o OUT.md",
     "merge X -o OUT.prof",
     "diff X X --explain",

@@ -168,7 +168,7 @@ def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, 
     assert job.stdout is not None
     assert job.stdout.readline() == "waiting\n"
     names = subprocess.run(
-        ["squeue", "-h", "-o", "%A"], env=slurm, check=True, capture_output=True, text=True
+        ["squeue", "-h", "-t", "running", "-o", "%A"], env=slurm, check=True, capture_output=True, text=True
     )
     subprocess.run(["scancel", names.stdout.split()[-1]], env=slurm, check=True)
     job.communicate(timeout=60)

@@ -49,7 +49,8 @@ def build(
     code = f"import hatchling.build as backend; print(backend.{hook}('out'))"
     environment = {k: v for k, v in os.environ.items() if k not in ("PROFKIT_REQUIRE_NATIVE", "CC", "CFLAGS")}
     path = [extra_path, str(backend)] if extra_path else [str(backend)]
-    environment.update(PYTHONPATH=os.pathsep.join(path), **variables)
+    # What is compiled is not measured here: quickly.
+    environment.update(PYTHONPATH=os.pathsep.join(path), CFLAGS="-O0", **variables)
     (tree / "out").mkdir(exist_ok=True)
     return subprocess.run(
         [sys.executable, "-c", code], cwd=tree, env=environment, capture_output=True, text=True

@@ -161,3 +161,16 @@ def test_other_pythons(tmp_path: Path, version: str) -> None:
     run = captured(tmp_path, python, script(tmp_path, program), env=environment(OPENBLAS_NUM_THREADS="1"))
     assert run.processes[0].python.startswith(version + ".")
     assert [pool.threads for pool in pools(run.processes[0]).values() if pool.library == "openblas"] == [1]
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
+def test_a_program_without_pools_ends_without_an_import(tmp_path: Path, version: str) -> None:
+    """Children that live for milliseconds pay for each module that their end imports."""
+    text = (
+        "import sys\n"
+        "file = open('imported', 'w', 1)\n"
+        "sys.addaudithook(lambda event, found: event == 'import' and print(found[0], file=file))\n"
+    )
+    process = captured(tmp_path, interpreter(version), script(tmp_path, text)).processes[0]
+    assert process.pools == ()
+    assert (tmp_path / "imported").read_text().split() == []

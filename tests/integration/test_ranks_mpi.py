@@ -32,6 +32,7 @@ def labels(found: Ranks) -> list[str]:
     return [found.study.members[s.member].label for s in found.study.stragglers]
 
 
+@pytest.mark.alone
 def test_a_balanced_job_has_no_straggler(tmp_path: Path) -> None:
     found = captured_job(tmp_path, "150")
     assert labels(found) == [], found.report()
@@ -39,6 +40,7 @@ def test_a_balanced_job_has_no_straggler(tmp_path: Path) -> None:
     assert found.study.measured
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_rank_with_more_work_is_named_with_its_function(tmp_path: Path, rank: int) -> None:
     found = captured_job(tmp_path, "150", "slow", str(rank), "0.5")
@@ -80,6 +82,7 @@ def test_the_rank_that_shares_its_cpu_lacks_it(tmp_path: Path) -> None:
     assert found.study.stragglers[0].kind == "queue"
 
 
+@pytest.mark.alone
 def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
     inside = profkit_command(
         "capture", "-o", "run.prof", "--", sys.executable, PROGRAM, "100", "slow", "3", "0.5"

@@ -178,7 +178,8 @@ def test_a_target_that_is_killed(tmp_path: Path, sent: signal.Signals) -> None:
     done = run_capture(tmp_path, "bash", "-c", command)
     assert done.returncode == -sent
     run = load_run(tmp_path / "run.prof")
-    (bash,) = (process for process in run.processes if process.command[0] == "bash")
+    (bash,) = (process for process in run.processes if process.role == "main")
+    assert bash.command == ("bash", "-c", command)
     assert bash.exit == "killed"
     assert run.series is not None
     assert len(run.series.time_ns) >= 2
@@ -410,7 +411,7 @@ def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> 
 def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> None:
     for rank in (0, 1):
         job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "job1"}
-        captured_rank = run_capture(tmp_path, "bash", "-c", "sleep 0.2; true", env=environment(**job))
+        captured_rank = run_capture(tmp_path, "bash", "-c", "sleep 1; true", env=environment(**job))
         assert captured_rank.returncode == 0
     files = [f"run-rank{rank}.prof" for rank in (0, 1)]
     subprocess.run(
@@ -470,16 +471,17 @@ def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: tuple[str, int]) ->
     assert run.machine is not None
     found = run.machine.neighbours
     assert found is not None
-    (neighbour,) = (one for one in found.listed if one.name == "nightly-backup")
+    (neighbour,) = (one for one in found.listed if one.pid == backup[1])
+    assert neighbour.name == "nightly-backup"
     assert neighbour.cores > 0
     assert neighbour.user
     assert found.queued_s > 0.3
     assert found.cores is not None
     shown = json.loads(show_run(tmp_path, "--format", "json"))
     jsonschema.Draft202012Validator(SCHEMA).validate(shown)
-    listed = {one["name"]: one for one in shown["machine"]["neighbours"]["listed"]}
-    assert listed["nightly-backup"]["pid"] == neighbour.pid
-    assert "nightly-backup" in show_run(tmp_path, "--full")
+    listed = {one["pid"]: one for one in shown["machine"]["neighbours"]["listed"]}
+    assert listed[backup[1]]["name"] == "nightly-backup"
+    assert "nightly-backup" in show_run(tmp_path, "--format", "md")
 
 
 def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup: tuple[str, int]) -> None:

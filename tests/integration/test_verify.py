@@ -34,7 +34,7 @@ PROGRAM = textwrap.dedent(
     import multiprocessing, os, sys, time
 
     def warm_up():
-        end = time.process_time() + 0.5
+        end = time.process_time() + 0.3
         while time.process_time() < end:
             sum(i * i for i in range(1000))
 
@@ -148,6 +148,7 @@ def test_an_advice_that_the_program_does_not_take_fails(tmp_path: Path) -> None:
     assert (report["after_s"], report["gain_s"]) == (None, None)
 
 
+@pytest.mark.alone
 def test_threads_of_numpy_in_a_pool(tmp_path: Path) -> None:
     imported("numpy")
     program = textwrap.dedent(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.capture import host, provenance, record_notices
-from profkit.capture.agent import native, record_file, settings, tracer
+from profkit.capture import counters, host, provenance, record_notices
+from profkit.capture.agent import native, process_facts, record_file, settings, tracer
 from profkit.capture.endings import Ending, Unrecorded
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
 from profkit.capture.places import with_lightning_ranks
+from profkit.capture.proc_files import read_stat
 from profkit.capture.record_types import Record
 from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
@@ -466,6 +468,32 @@ def test_a_clock_of_the_day_that_is_set_back(tmp_path: Path) -> None:
     assert [(p.pid, p.role) for p in run.processes] == [(10, "main"), (11, "child")]
     assert run.manifest is not None
     assert run.manifest.wall_s == 15.0
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_process_that_ends_while_its_records_are_read_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes its last record and is gone, between the reading of that before and the look whether it is alive."""
+    (tmp_path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
+    path = tmp_path / "h-10-1.record"
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    facts = {"pid": process.pid, "boot": process_facts.boot_id(), "born": None}
+    facts["born"] = int(read_stat(f"/proc/{process.pid}/stat")[1][19])
+    path.write_bytes(record_bytes(**facts, state="snapshot", perf=5.0))
+    real = counters.is_alive
+
+    def ends_now(kernel: str, pid: int, born: int | None) -> bool | None:
+        if pid == process.pid and process.returncode is None:
+            path.write_bytes(record_bytes(**facts, state="exited", perf=9.0))
+            process.communicate()
+        return real(kernel, pid, born)
+
+    monkeypatch.setattr(counters, "is_alive", ends_now)
+    run = pack_spool(tmp_path)
+    assert process.returncode == 0
+    assert [(p.pid, p.exit, p.wall_s) for p in run.processes] == [(process.pid, "exited", 9.0)]
+    assert not [notice for notice in run.warnings if process.pid in notice.numbers.get("pids", ())]
 
 
 def test_a_record_in_the_kept_file(tmp_path: Path) -> None:

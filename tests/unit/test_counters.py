@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import subprocess
 import sys
 import time
 from array import array
@@ -15,6 +16,7 @@ import pytest
 
 from profkit.capture import counters, gpu, machines, process_tree
 from profkit.capture.meters import Meters
+from profkit.capture.proc_files import read_stat
 from profkit.capture.process_tree import ProcessTree
 from profkit.capture.record_types import Record
 from profkit.capture.watched import WatchedThread
@@ -270,7 +272,8 @@ def test_the_tree_of_a_process_is_found_and_its_end_noticed(monkeypatch: pytest.
             tree.read()
             time.sleep(0.02)
         assert tree.counts() == (3, 3)
-        for _ in range(50):  # bash is busy: every reading is a row, and there is room for sixteen
+        # Bash is busy: a reading is a row whenever it has run since the last, and there is room for sixteen.
+        while tree.thinned == 0 and time.monotonic() < deadline:
             time.sleep(0.002)
             tree.read()
         record = {r["pid"]: r for r in tree.as_records()}[pid]
@@ -293,6 +296,55 @@ def test_the_tree_of_a_process_is_found_and_its_end_noticed(monkeypatch: pytest.
                     os.kill(child, 9)
             os.waitpid(pid, 0)
         tree.close()
+
+
+#: Its child executes the words behind it when a line comes in; it does not wait for its child.
+FORKS = """
+import os, sys, time
+if os.fork() == 0:
+    print(flush=True)
+    sys.stdin.readline()
+    os.execvp(sys.argv[1], sys.argv[1:])
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+@pytest.mark.parametrize(
+    ("executed", "known"), [(["sleep", "30"], ["sleep", "30"]), (["sleep", "0"], ["sleep"])]
+)
+def test_a_process_seen_between_fork_and_exec_has_the_command_that_it_executed(
+    executed: list[str], known: list[str]
+) -> None:
+    """Of a program that has ended, and that its parent has not waited for, the kernel has only the name."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS, *executed], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        tree = ProcessTree(parent.pid, "NO=SUCH")
+        try:
+            tree.read()
+            (child,) = (record for record in tree.as_records() if record["parent"] == parent.pid)
+            assert child["command"][0] == sys.executable
+            parent.stdin.write(b"\n")
+            parent.stdin.flush()
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                time.sleep(0.01)
+                name, fields = read_stat(f"/proc/{child['pid']}/stat")
+                if name == "sleep" and fields[0] == (b"Z" if executed[1] == "0" else b"S"):
+                    break
+            tree.read()
+            (child,) = (record for record in tree.as_records() if record["parent"] == parent.pid)
+            assert child["command"] == known
+            assert [thread["name"] for thread in child["threads"]] == ["sleep"]
+        finally:
+            for record in tree.as_records():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(record["pid"], 9)
+            tree.close()
 
 
 def test_a_kernel_without_schedstat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

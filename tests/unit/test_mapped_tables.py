@@ -96,7 +96,9 @@ def test_open_calls_go_on_until_the_end_that_is_known(whole: bytes) -> None:
     last = file.last_event_s
     assert last is not None
     _, other = file.threads(last + 10.0, {}, {})
-    assert float(other.open.own[-1]) == pytest.approx(10.3, abs=0.2)
+    # On a busy machine the process slept for longer than the 0.3 s that it asked for.
+    own = float(other.open.own[-1])
+    assert 10.1 < own < 15
     assert float(other.open.within[0]) > 10.3
     # The kernel has seen it sleep for all but a second of them.
     end = ThreadEnd(int((last + 10.0) * 1e9), run_ns=10**9, wait_ns=0)
@@ -104,7 +106,7 @@ def test_open_calls_go_on_until_the_end_that_is_known(whole: bytes) -> None:
     assert other.measured
     sleep = file.codes.name.index("<built-in method time.sleep>")
     blocked = float(other.waiting.blocked[other.waiting.function == sleep].sum())
-    assert blocked == pytest.approx(9.3, abs=0.3)
+    assert blocked == pytest.approx(own - 1.0, abs=0.3)
 
 
 def test_what_was_being_made_when_the_process_died_is_not_there(whole: bytes) -> None:

@@ -164,7 +164,7 @@ _PROBED = (_call_from_python, _call_from_c, _call_c)
 _MUCH = 1.0
 
 
-def tracer(module: Any, mapped: bool = False) -> Tracer:
+def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
     """Return a tracer with the collector of this module, or with cProfile's for ``None``.
 
     Parameters
@@ -173,9 +173,16 @@ def tracer(module: Any, mapped: bool = False) -> Tracer:
         What `load` has returned.
     mapped
         Whether `map_tables` has been called: the tables are in a file, and nothing has to be read here.
+    inherited
+        In a forked child, that of its parent, if it still sees calls.
     """
     if module is None:
         return Tracer()
+    if inherited is not None:
+        if mapped and isinstance(inherited, ProcessTracer):
+            inherited.renew()  # to set the interpreter's events another time would cost more than all else
+            return inherited
+        inherited.finish()
     kind = ThreadTracer if PER_THREAD else ProcessTracer
     return kind(module.Collector, mapped)
 
@@ -245,6 +252,9 @@ class ThreadTracer(Tracer):
     def _new(self, ident: int, name: str, base_depth: int) -> Traced:
         return _NativeTraced(self._collector, ident, name, base_depth)
 
+    def sees(self) -> bool:
+        return type(sys.getprofile()) is self._collector
+
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
         self._between = False
         self._follow_foreign()
@@ -313,6 +323,15 @@ class ProcessTracer(Tracer):
     def start(self, base_depth: int) -> None:
         self._names[_thread.get_native_id()] = "MainThread"
         self.resume()
+
+    def sees(self) -> bool:
+        return self._running and not self._collector.displaced()
+
+    def renew(self) -> None:
+        """In a forked child: go on as a tracer of its own."""
+        self._collector.renew()
+        self._names = {}
+        self._threads_ended = EndedThreads()
 
     def resume(self) -> None:
         if not self._running:

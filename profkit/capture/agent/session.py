@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: Seconds that a record waits for the one that is being written.
 _LONGEST_WAIT = 2.0
 
+#: CPU seconds of a forked child that is left out if it ends before it has made a call.
+_LEFT_OUT = 0.005
+
 #: Times that are recorded one by one of a target that profiles itself; later ones are only counted.
 _OWN_PROFILES_KEPT = 4
 
@@ -86,6 +89,7 @@ class Session:
         self._notes: Dict[str, Any] = {}
         self._own_profilers: List[Tuple[Any, int]] = []
         self._over = False
+        self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's
         # On a machine that no sampler watches, this process does; nothing can be imported later than here.
         self._machine: Any = None
         if not os.path.exists(os.path.join(spool, settings.sampled_mark(process_facts.boot_id()))):
@@ -96,7 +100,7 @@ class Session:
     def start(self) -> None:
         """Begin to trace and to write records; called once, when the interpreter is about to run the target."""
         try:
-            self._begin(forked=False)
+            self._begin(False, wall_time(), perf_counter(), None)
             if hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=self._after_fork_in_child)
             atexit.register(self._end, "exited")
@@ -121,7 +125,7 @@ class Session:
         except Exception as error:  # the target must run as without profkit
             self._notes["agent_failed"] = repr(error)
 
-    def _begin(self, forked: bool) -> None:
+    def _begin(self, forked: bool, now: float, perf: float, inherited: Optional[Tracer]) -> None:
         self._writing = _thread.allocate_lock()
         self._over = self._begun = False
         self._notes = {}
@@ -134,8 +138,8 @@ class Session:
             # Libraries look at it when they are loaded, and a fork finds them loaded.
             self._environment_at_start = settings.thread_environment(os.environ)
         self._identity["environment_at_start"] = self._environment_at_start
-        self._identity["begin_time"] = wall_time()
-        self._identity["begin_perf"] = perf_counter()
+        self._identity["begin_time"] = now
+        self._identity["begin_perf"] = perf
         if self._machine is not None:
             self._first_reading, self._quota = self._machine.reading(), self._machine.quota_cpus()
         self._path = os.path.join(
@@ -145,7 +149,7 @@ class Session:
         self._reserve.open(self._path)
         path, descriptor = self._path + RESERVE_SUFFIX, self._reserve.descriptor
         self._mapped = native.map_tables(self._native, path, descriptor)
-        self._tracer = native.tracer(self._native, self._mapped)
+        self._tracer = native.tracer(self._native, self._mapped, inherited)
         self._profiled = self._profiled and not (self._windowed and not self._can_follow())
         if self._mapped:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
@@ -353,6 +357,11 @@ class Session:
         """Write the last record; the process does nothing of the target's after this, unless an exec fails."""
         if self._over:
             return
+        if self._awaits_call:
+            if state == "exited" and process_time() < _LEFT_OUT:
+                self._native.await_call(None)  # what the interpreter calls as it ends is not the target's
+                return
+            self._begin_in_child()
         # A second Ctrl-C, while the first one's KeyboardInterrupt ends the process, would raise another one here.
         ignoring = state == "exited" and _ignore_interrupts()
         try:
@@ -385,9 +394,29 @@ class Session:
             self._ticker.start_after(sys._getframe().f_back)
 
     def _after_fork_in_child(self) -> None:
+        """Begin with the first call: many a child execs or exits at once, and then costs next to nothing."""
+        self._forked_at = wall_time(), perf_counter()
         try:
-            inherited = self._tracer
-            inherited.finish()
+            self._awaits_call = bool(
+                self._mapped
+                and self._begun
+                and not (self._over or self._windowed or self._own_profilers or self._hooks)
+                and self._tracer.sees()
+                and self._native.await_call(self._begin_in_child)
+            )
+        except Exception as error:
+            self._notes["agent_failed"] = repr(error)
+        if not self._awaits_call:
+            self._begin_in_child()
+
+    def _begin_in_child(self) -> None:
+        try:
+            inherited, sees = self._tracer, self._awaits_call
+            if sees:
+                self._awaits_call = False
+                self._native.await_call(None)
+            else:
+                inherited.finish()
             self._inherited = inherited  # freeing the parent's entries here would only cost time
             self._ticker.forget()
             self._pools.forget()
@@ -395,7 +424,7 @@ class Session:
             self._windows.forked()
             self._following = _thread.allocate_lock()
             self._main_ident = _thread.get_ident()
-            self._begin(forked=True)
+            self._begin(True, *self._forked_at, inherited if sees else None)
             depth = 0
             frame: Any = sys._getframe().f_back
             while frame is not None:
@@ -420,6 +449,8 @@ class Session:
                 try:
                     return original(*args, **kwargs)
                 finally:  # an exec that failed
+                    if self._awaits_call:
+                        self._begin_in_child()
                     self._over = False
                     if self._ticks():
                         self._ticker.start()
@@ -486,6 +517,8 @@ class Session:
             self._own_profiler_on(key)
 
     def _own_profiler_on(self, profiler: Any) -> None:
+        if self._awaits_call:
+            self._begin_in_child()
         if not self._own_profilers:
             spans = self._notes.setdefault("own_profiler", [])
             if len(spans) < _OWN_PROFILES_KEPT:

@@ -87,7 +87,7 @@ class Pools:
         return rows
 
     def _native(self, final: bool) -> Optional[List[Row]]:
-        if not _NOLOAD or Calls.get(final) is None:
+        if not _NOLOAD or (not final and Calls.get(False) is None):
             return None  # Windows; or a snapshot of a program that has nothing which calls into libraries
         try:
             # What imports nothing maps nothing that matters, and a snapshot shall be cheap.
@@ -97,7 +97,10 @@ class Pools:
                 if not final and _something_is_loading():
                     return self._rows(final)
                 seen = len(sys.modules)
-                self._find(final)
+                mapped = _mapped()
+                if mapped and Calls.get(final) is None:
+                    return None
+                self._find(mapped, final)
                 self._modules_seen = seen
         except OSError:
             return None  # no /proc here
@@ -110,8 +113,8 @@ class Pools:
             rows += library.rows(final, files)
         return rows
 
-    def _find(self, final: bool) -> None:
-        for path in _mapped():
+    def _find(self, mapped: List[str], final: bool) -> None:
+        for path in mapped:
             self._files[path] = None
             if path in self._libraries:
                 continue

@@ -146,6 +146,10 @@ class Tracer:
         """Stop following threads that continue after what was to be traced, from any thread; `finish` comes first."""
         self._left = True
 
+    def sees(self) -> bool:
+        """Whether a call of this thread would be noticed at once."""
+        return False
+
     def displaced(self) -> bool:
         """Whether something else now receives events, or nothing; here, up to 3.11, of the calling thread alone."""
         traced = self._of_this_thread()

@@ -9,13 +9,14 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "store.h"
 
 /* A thread that `threading` starts is known there after a dozen functions; others never are. */
 #define MOST_TRIES 40
 
 int64_t agent_due = INT64_MAX;
 
-static PyObject *name_function, *remind_function, *range_function;
+static PyObject *name_function, *remind_function, *range_function, *begin_function;
 
 static void exchange(PyObject **place, PyObject *value) {
     PyObject *before = *place;
@@ -31,6 +32,46 @@ void agent_serve(PyObject *name_of, PyObject *remind, double seconds) {
 }
 
 void agent_forget(void) { agent_due = INT64_MAX; }
+
+void agent_await_call(PyObject *begin) { exchange(&begin_function, begin); }
+
+static bool is_own(PyObject *code) {
+    PyObject *file = PyObject_GetAttrString(code, "co_filename");
+    Py_ssize_t size;
+    const char *text = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8AndSize(file, &size) : NULL;
+    bool own = text && store_is_own(text, (size_t)size);
+    Py_XDECREF(file);
+    PyErr_Clear();
+    return own;
+}
+
+int agent_first_call(PyObject *code) {
+    PyObject *type, *value, *traceback;
+    sigset_t all, before;
+    if (!begin_function)
+        return 0;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (is_own(code)) {
+        PyErr_Restore(type, value, traceback);
+        return 0;
+    }
+    PyObject *begin = begin_function;
+    begin_function = NULL;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    PyObject *done = PyObject_CallFunctionObjArgs(begin, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    Py_DECREF(begin);
+    if (!done) { /* a handler of the target's, as all that the agent raises is caught there */
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        return -1;
+    }
+    Py_DECREF(done);
+    PyErr_Restore(type, value, traceback);
+    return 1;
+}
 
 void agent_name_thread(struct table *table) {
     if (table->name[0] || !name_function || table->name_tries >= MOST_TRIES)

@@ -21,6 +21,13 @@ void agent_serve(PyObject *name_of, PyObject *remind, double seconds);
 /* In a forked child: the parent's agent is not called. */
 void agent_forget(void);
 
+/* Have `begin()` called when this process, a forked child, is about to make its first call; NULL for no longer. */
+void agent_await_call(PyObject *begin);
+
+/* In a process whose agent has not begun, something is called by `code`, or it is run: call what agent_await_call() has got, unless
+ * the code is the agent's own. 1 if the agent has begun by that, 0 if not, -1 as agent_remind(). */
+int agent_first_call(PyObject *code);
+
 /* Ask for the name of the calling thread, whose table is new, until it has one. */
 void agent_name_thread(struct table *table);
 

@@ -61,6 +61,8 @@ struct table *collector_table_for(struct collector *collector, pid_t native, uns
 }
 
 struct table *collector_table_of_this_thread(struct collector *collector) {
+    if (collector->mapped && collector->generation != kernel_generation)
+        return NULL;
     /* The thread may have had its table when another collector was on. */
     pid_t thread = kernel_thread_id();
     for (size_t i = collector->n_tables; i-- > 0;) {
@@ -72,6 +74,19 @@ struct table *collector_table_of_this_thread(struct collector *collector) {
     if (table)
         kernel_last_table = table;
     return table;
+}
+
+static PyObject *collector_renew(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    struct collector *collector = (struct collector *)self;
+    free(collector->tables);
+    collector->tables = NULL;
+    collector->n_tables = collector->room = 0;
+    memory_free(collector->before_warmup);
+    collector->before_warmup = NULL;
+    collector->serial = ++last_serial;
+    collector->generation = kernel_generation;
+    collector->mapped = store_header != NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *collector_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -314,6 +329,9 @@ static PyMethodDef methods[] = {
     {"follow_others", collector_follow_others, METH_O,
      "follow_others(on)\n--\n\nTrace threads that no collector is enabled in and that `threading` has not started, or do so no longer;\n"
      "up to Python 3.11. Their tables are in a file."},
+    {"renew", collector_renew, METH_NOARGS,
+     "renew()\n--\n\nIn a forked child, go on where the parent was: what was traced is the parent's, and it is traced into the\n"
+     "tables of map_tables() from now on. From Python 3.12 on, after map_tables() was called."},
     {"displaced", collector_displaced, METH_NOARGS,
      "displaced()\n--\n\nWhether another profiler has the place, or nothing, from any thread: nothing was traced\n"
      "since."},

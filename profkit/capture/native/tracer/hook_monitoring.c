@@ -25,6 +25,18 @@ static inline struct table *table_of_this_thread(struct collector *collector) {
     return collector_table_of_this_thread(collector);
 }
 
+/* The same for a call by `code`, or of it: with the first one in a forked child the agent begins. `raised` is set with an
+ * exception of the target's. */
+static inline struct table *table_to_call(struct collector *collector, PyObject *code, bool *raised) {
+    *raised = false;
+    if (UNLIKELY(collector->generation != kernel_generation && collector->mapped)) {
+        *raised = agent_first_call(code) < 0;
+        if (*raised)
+            return NULL;
+    }
+    return table_of_this_thread(collector);
+}
+
 /* None is immortal in every Python that has sys.monitoring; counting references to it by the inline code of
  * older headers would make it drift. */
 static inline PyObject *none(void) { return Py_None; }
@@ -41,7 +53,10 @@ static PyObject *on_python_call(PyObject *self, PyObject *const *arguments, Py_s
         return none();
     if (UNLIKELY(throttle_has(arguments[0])))
         return no_more();
-    struct table *table = table_of_this_thread((struct collector *)self);
+    bool raised;
+    struct table *table = table_to_call((struct collector *)self, arguments[0], &raised);
+    if (UNLIKELY(raised))
+        return NULL;
     if (LIKELY(table) && UNLIKELY(call_begins(table, arguments[0], arguments[0], NULL, NULL, &throttle_python) < 0))
         return NULL;
     return none();
@@ -105,8 +120,9 @@ static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_
         return on_other_call((struct collector *)self, arguments, count);
     if (UNLIKELY(throttle_has(definition)))
         return site_repeats(arguments, definition) ? no_more() : none();
-    struct table *table = table_of_this_thread((struct collector *)self);
-    if (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to, NULL, &throttle_c) < 0))
+    bool raised;
+    struct table *table = table_to_call((struct collector *)self, arguments[0], &raised);
+    if (UNLIKELY(raised) || (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to, NULL, &throttle_c) < 0)))
         return NULL;
     return none();
 }

@@ -87,11 +87,24 @@ static inline int book_event(struct table *table, PyFrameObject *frame, int what
     return 0;
 }
 
+static int event_in_child(PyFrameObject *frame, int what, PyObject *argument);
+
 static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
     struct table *table = ((struct collector *)self)->tables[0];
     if (UNLIKELY(table->generation != kernel_generation))
-        return 0; /* in a forked child, whose parent's it is */
+        return event_in_child(frame, what, argument); /* whose parent's it is */
     return book_event(table, frame, what, argument);
+}
+
+/* In a forked child, an event of a collector of its parent's: with the first call the agent begins, and puts its own in. */
+static int event_in_child(PyFrameObject *frame, int what, PyObject *argument) {
+    if (what != PyTrace_CALL && what != PyTrace_C_CALL)
+        return 0;
+    int begun = agent_first_call(code_of(frame));
+    if (begun <= 0)
+        return begun;
+    PyThreadState *thread = PyThreadState_Get();
+    return thread->c_profilefunc == on_event ? on_event(thread->c_profileobj, frame, what, argument) : 0;
 }
 
 /* Threads that `threading` has not started, and so has not put a collector in: the interpreter lets us see every frame before it
@@ -135,7 +148,7 @@ static int on_adopted_event(PyObject *self, PyFrameObject *frame, int what, PyOb
     struct collector *collector = (struct collector *)self;
     struct table *table = kernel_last_table;
     if (UNLIKELY(collector->generation != kernel_generation))
-        return 0;
+        return event_in_child(frame, what, argument);
     if (UNLIKELY(!table || table->owner != collector->serial)) {
         has_own = is_of_threading(frame);
         if (has_own) {

@@ -84,6 +84,16 @@ static PyObject *serve(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+static PyObject *await_call(PyObject *Py_UNUSED(module), PyObject *begin) {
+#ifdef PROFKIT_ABI3
+    /* Events of what the parent has throttled are disabled: the first call might not be seen. */
+    if (begin != Py_None && throttle_n_keys > 0)
+        Py_RETURN_FALSE;
+#endif
+    agent_await_call(begin == Py_None ? NULL : begin);
+    Py_RETURN_TRUE;
+}
+
 static PyObject *serve_ranges(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *name, *domain;
     PyObject *function;
@@ -172,6 +182,9 @@ static PyMethodDef functions[] = {
     {"serve", serve, METH_VARARGS,
      "serve(name_of, remind, seconds)\n--\n\nHave name_of(ident) called for names of threads that are in a file, and remind()\n"
      "at the first call that any of them makes after so many seconds, and again after as many as it returns."},
+    {"await_call", await_call, METH_O,
+     "await_call(begin)\n--\n\nIn a forked child whose parent was traced: have begin() called when it is about to make its first\n"
+     "call, except of the agent; None for no longer. Returns whether that would be seen."},
     {"serve_ranges", serve_ranges, METH_VARARGS,
      "serve_ranges(name, domain, function)\n--\n\nHave function(begins) called when an NVTX range of this name begins or ends, in a\n"
      "domain (None: in any); whether the collector reports it."},

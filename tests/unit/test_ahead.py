@@ -1,0 +1,190 @@
+"""What is looked at while the target runs: the sources of what it has called, on a CPU that nothing else wants."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from profkit.capture import host, native, records
+from profkit.capture.agent import process_facts, settings
+from profkit.capture.agent.reserve import RESERVE_SUFFIX
+from profkit.capture.ahead import look_ahead
+from profkit.capture.mapped_tables import GrowingNames, decode_tables
+from profkit.capture.packer import pack_spool
+from profkit.capture.source_cache import Sources
+from profkit.model import Run
+from tests.requirements import require
+
+INJECT = Path(records.__file__).parent / "agent" / "inject"
+
+#: Calls what was there at the start, then what is named on its input, line by line.
+PROGRAM = """
+import sys
+def at_first():
+    return 1
+def later():
+    return 2
+at_first()
+for line in sys.stdin:
+    globals()[line.strip()]()
+    print(line, flush=True)
+"""
+CHANGED = PROGRAM.replace("return", "return -1 +")
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    require("native", any(Path(native.__file__).parent.glob("lib/_tracer*")), "the tracer was not compiled")
+    path = tmp_path / "spool"
+    path.mkdir()
+    (path / settings.sampled_mark(process_facts.boot_id())).touch()
+    (path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
+    return path
+
+
+@contextmanager
+def running(spool: Path, program: Path) -> Iterator[Callable[[str], None]]:
+    """A program that runs under the agent; what this gives has it call a function of its own."""
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(spool)}
+    environment.pop(settings.DISABLE_NATIVE_VARIABLE, None)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, program], env=environment, text=True, stdin=pipe, stdout=pipe
+    ) as target:
+        assert target.stdin is not None
+        assert target.stdout is not None
+
+        def call(name: str) -> None:
+            assert target.stdin is not None
+            assert target.stdout is not None
+            print(name, file=target.stdin, flush=True)
+            assert target.stdout.readline().strip() == name
+            target.stdout.readline()
+
+        call("at_first")
+        yield call
+        target.stdin.close()
+    assert target.returncode == 0
+
+
+@contextmanager
+def looking(spool: Path, sources: Sources) -> Iterator[None]:
+    ended = threading.Event()
+    thread = threading.Thread(target=look_ahead, args=(spool, sources, ended))
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(10.0)
+    assert not thread.is_alive()
+
+
+class Noted(Sources):
+    """Sources that say which functions they were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, str]] = []
+
+    def describe(self, path: str, line: int, name: str, qualname: str) -> tuple[str, str]:
+        self.asked.append((path, name))
+        return super().describe(path, line, name, qualname)
+
+    def wait_for(self, path: Path, name: str) -> None:
+        deadline = time.monotonic() + 60.0
+        while (str(path), name) not in self.asked:
+            assert time.monotonic() < deadline, f"{name} was not looked at"
+            time.sleep(0.01)
+
+
+def hashes(run: Run, path: Path) -> dict[str, str]:
+    profile = run.processes[0].threads[0].profile
+    texts = profile.strings
+    return {
+        texts[name]: texts[digest]
+        for file, name, digest in zip(profile.file, profile.name, profile.source_hash, strict=True)
+        if texts[file] == str(path)
+    }
+
+
+def test_what_was_called_is_known_when_the_target_ends(
+    spool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "take_load", lambda: (0.0, 0))
+    program, sources = tmp_path / "program.py", Noted()
+    with running(spool, program) as call:
+        with looking(spool, sources):
+            sources.wait_for(program, "at_first")
+            call("later")
+            sources.wait_for(program, "later")
+        assert len(sources.asked) == len(set(sources.asked)), "each function is asked for once"
+        assert not any(path.startswith(("~", "<")) for path, _ in sources.asked)
+        program.write_text(CHANGED)  # what ran was the text before
+    before = tmp_path / "before.py"
+    before.write_text(PROGRAM)
+    found = hashes(pack_spool(spool, sources=sources), program)
+    other = Sources()
+    for name, line in (("at_first", 3), ("later", 5)):
+        assert found[name] == other.describe(str(before), line, name, name)[1] != ""
+
+
+def test_nothing_is_done_while_all_cpus_are_wanted(
+    spool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, looks = threading.Event(), threading.Semaphore(0)
+
+    def load() -> tuple[float, int]:
+        looks.release()
+        return 0.0, 0 if free.is_set() else int(host.cpus_to_use()) + 1
+
+    monkeypatch.setattr(host, "take_load", load)
+    program, sources = tmp_path / "program.py", Noted()
+    with running(spool, program), looking(spool, sources):
+        for _ in range(5):
+            assert looks.acquire(timeout=30.0)
+        assert sources.asked == []
+        free.set()
+        sources.wait_for(program, "at_first")
+
+
+def test_new_names_of_a_file_that_grows_are_given_once(spool: Path, tmp_path: Path) -> None:
+    program, names = tmp_path / "program.py", GrowingNames()
+    with running(spool, program) as call:
+        (path,) = spool.glob("*" + RESERVE_SUFFIX)
+        first = names.look(path.read_bytes())
+        assert names.look(path.read_bytes()) == []
+        call("later")
+        second = names.look(path.read_bytes())
+    assert (str(program), 3, "at_first") in [function[:3] for function in first]
+    assert (str(program), 5, "later") in [function[:3] for function in second]
+    assert not any("profkit" in Path(file).parts for file, *_ in first), "the agent's are not the target's"
+    third = names.look(path.read_bytes())
+    codes = decode_tables(path.read_bytes()).codes
+    all_of_it = {(codes.files[at], name) for at, name in zip(codes.file, codes.name, strict=True)}
+    assert {(function[0], function[2]) for function in first + second + third} <= all_of_it
+    assert all_of_it - {(function[0], function[2]) for function in first + second + third} <= {
+        (file, name) for file, name in all_of_it if "capture/agent" in file
+    }
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"PFKCALLS", b"PFKCALLS" + b"\xff" * 8192], ids=["empty", "cut", "wild"]
+)
+def test_a_damaged_file_is_passed_over(
+    spool: Path, tmp_path: Path, damage: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "take_load", lambda: (0.0, 0))
+    (spool / f"a-1-1{RESERVE_SUFFIX}").write_bytes(damage)
+    program, sources = tmp_path / "program.py", Noted()
+    with running(spool, program), looking(spool, sources):
+        sources.wait_for(program, "at_first")

@@ -1,0 +1,148 @@
+"""What CI does with tests that fail (.ci/tests): the real script, Makefile and pytest on made-up tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import imported, require
+
+ROOT = Path(__file__).parents[2]
+BESIDE_OTHERS = '"PYTEST_XDIST_WORKER" in os.environ'
+#: Notes that a test ran, and whether other tests could run beside it.
+BEGIN = f"""
+import os, pathlib, pytest
+
+def ran(name):
+    with open("ran.txt", "a") as file:
+        print(name, "beside others" if {BESIDE_OTHERS} else "alone", file=file)
+
+def test_that_passes():
+    ran("passes")
+"""
+WEAK = f"""
+@pytest.mark.parametrize("word", {{words}})
+def test_weak(word):
+    ran(word)
+    assert not ({BESIDE_OTHERS})
+"""
+WRONG = """
+def test_wrong():
+    ran("wrong")
+    assert False
+"""
+
+
+class Checkout:
+    """A working tree with these tests, whose environment is ready and notes what it is asked to run."""
+
+    def __init__(self, directory: Path, tests: str) -> None:
+        self.directory = directory
+        for name in ("Makefile", ".ci/tests"):
+            (directory / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, directory / name)
+        for name in ("pyproject.toml", "hatch_build.py"):
+            (directory / name).touch()
+        python = directory / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\necho "$2" >>started.txt\nexec \'{sys.executable}\' "$@"\n')
+        python.chmod(0o755)
+        for stamp in (".ready", ".ready-test", ".ready-test-mpi"):
+            (directory / ".venv" / stamp).touch()
+        (directory / "test_made_up.py").write_text(BEGIN + tests)
+
+    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """Run the script as CI does."""
+        inherited = ("MAKE", "MFLAGS", "ARGS", "PYTEST", "VENV", "PYTHON")
+        return subprocess.run(
+            [sys.executable, ".ci/tests", "weak.txt", "-n", "1", *args],
+            cwd=self.directory,
+            env={name: value for name, value in os.environ.items() if not name.startswith(inherited)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    def lines(self, name: str) -> list[str]:
+        path = self.directory / name
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture(autouse=True)
+def _tools() -> None:
+    imported("xdist")
+    require("make", shutil.which("make") is not None, "no make")
+
+
+def test_tests_that_pass_alone_are_named_and_pass(tmp_path: Path) -> None:
+    words = ["plain", "two words", "it's $HOME", '"*"', "$(ARGS) #"]
+    checkout = Checkout(tmp_path, WEAK.format(words=words))
+    done = checkout.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    named = [f"failed beside other tests, passed alone: test_made_up.py::test_weak[{word}]" for word in words]
+    assert sorted(checkout.lines("weak.txt")) == sorted(named)
+    assert sorted(done.stdout.splitlines()[-len(words) :]) == sorted(named)
+    ran = checkout.lines("ran.txt")
+    beside = [f"{word} beside others" for word in ("passes", *words)]
+    assert sorted(ran) == sorted([*beside, *(f"{word} alone" for word in words)])
+    assert ran.index("plain alone") >= len(beside)
+    assert checkout.lines("started.txt") == ["pytest", "pytest"], "nothing was installed"
+
+
+def test_what_failed_before_is_not_run_again(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, WEAK.format(words=["here"]))
+    other = tmp_path / "test_other.py"
+    other.write_text(BEGIN + WRONG)
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "test_other.py"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (tmp_path / ".pytest_cache").exists()
+    other.write_text(BEGIN)
+    (tmp_path / "ran.txt").unlink()
+    done = checkout.run("test_made_up.py")
+    assert done.returncode == 0, done.stdout
+    assert checkout.lines("ran.txt") == ["passes beside others", "here beside others", "here alone"]
+
+
+@pytest.mark.parametrize(
+    ("tests", "again"),
+    [
+        (WEAK.format(words=["weak"]) + WRONG, ["weak alone", "wrong alone"]),
+        (WEAK.format(words=[*"123456"]), []),
+        (WEAK.format(words=["weak"]) + f"\nif not ({BESIDE_OTHERS}): del test_weak\n", []),
+        (
+            f"\ndef test_that_is_skipped():\n    if {BESIDE_OTHERS}: assert False\n    pytest.skip('alone')\n",
+            [],
+        ),
+        (WEAK.format(words=["weak"]) + "\ndef test_end():\n    pytest.exit('no more')\n", []),
+    ],
+    ids=["one fails again", "more than five", "is not there any more", "is skipped then", "pytest was ended"],
+)
+def test_other_failures_are_failures(tmp_path: Path, tests: str, again: list[str]) -> None:
+    checkout = Checkout(tmp_path, tests)
+    done = checkout.run()
+    assert done.returncode == 2, done.stdout
+    assert [line for line in checkout.lines("ran.txt") if line.endswith("alone")] == again
+    assert "passed alone" not in done.stdout
+    assert checkout.lines("weak.txt") == []
+
+
+def test_a_file_that_cannot_be_collected_is_not_a_test_that_failed(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, f"\nif {BESIDE_OTHERS}: raise RuntimeError\n")
+    done = checkout.run()
+    assert done.returncode == 2
+    assert checkout.lines("ran.txt") == []
+
+
+def test_without_a_failure_nothing_runs_again(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, "")
+    assert checkout.run().returncode == 0
+    assert checkout.lines("ran.txt") == ["passes beside others"]
+    assert checkout.lines("weak.txt") == []
