@@ -1,9 +1,9 @@
 """What a capture costs with widely used frameworks: ``python -m benchmarks.frameworks PYTHON [NAME…]``.
 
 `PYTHON` is an interpreter with the libraries of requirements.txt. Each program runs plain, captured, and under
-``python -m cProfile -o``, in turn. *total* is the wall of the whole ``profkit capture`` command: its start, the target,
-and packing. The measure is (total − 150 ms) over cProfile's wall, the median of rounds. cProfile sees one thread of one
-process; a capture follows the workers of a DataLoader or of Dask, and the kernel of a notebook.
+``python -m cProfile -o``, in turn. *total* is the wall of the whole ``profkit capture`` command: its start, the
+target, and packing. The measure is (total − 150 ms) over cProfile's wall, the median of rounds. cProfile sees one
+thread of one process; a capture follows the workers of a DataLoader or of Dask, and the kernel of a notebook.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def timed(command: Sequence[str], folder: Path, env: dict[str, str]) -> tuple[fl
     """Run a command that must succeed: its wall, and when it began and ended, seconds."""
     with (folder / "said.txt").open("w+") as said:
         begin = time.perf_counter()
-        status = subprocess.run(command, cwd=folder, env=env, stdout=said, stderr=said, check=False).returncode
+        status = subprocess.run(
+            command, cwd=folder, env=env, stdout=said, stderr=said, check=False
+        ).returncode
         end = time.perf_counter()
         if status:
             said.seek(0)

@@ -27,7 +27,11 @@ def main() -> None:
     inputs = rng.normal(size=(4000, 32)).astype("float32")
     labels = (inputs[:, :4].sum(axis=1) > 0).astype("int32")
     model = keras.Sequential(
-        [keras.layers.Dense(64, activation="relu"), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(2)]
+        [
+            keras.layers.Dense(64, activation="relu"),
+            keras.layers.Dense(32, activation="relu"),
+            keras.layers.Dense(2),
+        ]
     )
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
     noted = Patience()
