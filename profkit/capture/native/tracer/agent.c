@@ -32,12 +32,33 @@ void agent_serve(PyObject *name_of, PyObject *remind, double seconds) {
 
 void agent_forget(void) { agent_due = INT64_MAX; }
 
+/* Call a function of the agent's. PyTorch's compiler, if the thread is in what it has compiled, looks at each frame before it is
+ * run, and would count the agent's among the program's: it is off in this thread meanwhile, as its own `disable` does that. */
+static PyObject *call_unseen(PyObject *function, PyObject *argument) {
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *compiler = modules ? PyDict_GetItemString(modules, "torch._C._dynamo.eval_frame") : NULL;
+    PyObject *set = compiler ? PyObject_GetAttrString(compiler, "set_eval_frame") : NULL;
+    PyObject *before = set ? PyObject_CallFunctionObjArgs(set, Py_None, NULL) : NULL;
+    PyErr_Clear();
+    PyObject *result = PyObject_CallFunctionObjArgs(function, argument, NULL);
+    if (before) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_XDECREF(PyObject_CallFunctionObjArgs(set, before, NULL));
+        PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(before);
+    Py_XDECREF(set);
+    return result;
+}
+
 void agent_name_thread(struct table *table) {
     if (table->name[0] || !name_function || table->name_tries >= MOST_TRIES)
         return;
     table->name_tries++;
     PyObject *ident = PyLong_FromUnsignedLong(table->ident);
-    PyObject *name = ident ? PyObject_CallFunctionObjArgs(name_function, ident, NULL) : NULL;
+    PyObject *name = ident ? call_unseen(name_function, ident) : NULL;
     PyObject *bytes = name && PyUnicode_Check(name) ? PyUnicode_AsEncodedString(name, "utf-8", "replace") : NULL;
     if (bytes) {
         strncpy(table->name, PyBytes_AsString(bytes), sizeof table->name - 1);
@@ -69,7 +90,7 @@ void agent_range(bool begins) {
     PyErr_Fetch(&type, &value, &traceback);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    Py_XDECREF(PyObject_CallFunctionObjArgs(range_function, begins ? Py_True : Py_False, NULL));
+    Py_XDECREF(call_unseen(range_function, begins ? Py_True : Py_False));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     PyErr_Clear();
     PyErr_Restore(type, value, traceback);
@@ -84,7 +105,7 @@ int agent_remind(struct table *table) {
     /* A handler that Python runs in the middle of it would be interrupted by what is caught there. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    PyObject *seconds = remind_function ? PyObject_CallFunctionObjArgs(remind_function, NULL) : NULL;
+    PyObject *seconds = remind_function ? call_unseen(remind_function, NULL) : NULL;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!seconds && PyErr_Occurred()) {
         Py_XDECREF(type);
