@@ -492,7 +492,10 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
         else:
             previous = by_pid.get(process.pid)  # the same process after an exec keeps its role
             role = result[previous].role if previous is not None else "child"
-        result.append(replace(process, role=role, rank=record.rank if of_rank else None))
+        process = replace(process, role=role)
+        if of_rank:
+            process = replace(process, rank=record.rank, local_rank=record.local_rank, node=record.node)
+        result.append(process)
         by_pid[process.pid] = index
     return result
 

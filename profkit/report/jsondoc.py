@@ -406,6 +406,8 @@ def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
         "parent": process.parent,
         "role": json_text(process.role),
         "rank": process.rank,
+        "local_rank": process.local_rank,
+        "node": process.node,
         "command": json_texts(process.command),
         "exit": json_text(process.exit),
         "python": json_text(process.python),

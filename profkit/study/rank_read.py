@@ -28,7 +28,19 @@ from profkit.measure.critical_path import waits_for_ranks
 from profkit.measure.iterations import warming_up
 from profkit.measure.movement import is_wait
 from profkit.measure.range_stats import pattern_of
-from profkit.model import BUILTIN, PROJECT, STDLIB, FunctionKey, Notice, Process, Profile, Roots, Run, Thread
+from profkit.model import (
+    BUILTIN,
+    PROJECT,
+    STDLIB,
+    FunctionKey,
+    Job,
+    Notice,
+    Process,
+    Profile,
+    Roots,
+    Run,
+    Thread,
+)
 
 __all__ = [
     "METRICS",
@@ -76,6 +88,8 @@ class Member:
         File that it was read from.
     rank, size
         Its rank, and how many ranks its launcher started; ``None`` where that is not known.
+    local_rank, node
+        As in `Process`.
     host, job, command, started
         Empty where not known; `started` is ISO 8601.
     measured
@@ -116,6 +130,8 @@ class Member:
     imports_s: float
     helpers_run_s: float
     projects: tuple[str, ...] = ()
+    local_rank: int | None = None
+    node: int | None = None
 
     @property
     def pace_s(self) -> float:
@@ -292,15 +308,16 @@ def _processes(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, .
     if alone and not ranks and len(workers) > 1:
         return [(p, _helpers(run, p), f"worker {p.pid}") for p in workers]
     first = ranks[0] if ranks else run.processes[0]
-    rank = first.rank if first.rank is not None else _job(run).get("rank")
-    if type(rank) is int:
-        first = replace(first, rank=rank)
+    job = _job(run)
+    rank = first.rank if first.rank is not None else job.get("rank")
+    if first.rank is None and rank is not None:
+        first = replace(first, rank=rank, local_rank=job.get("local_rank"), node=job.get("node"))
     others = tuple(p for p in run.processes if p.pid != first.pid or p.parent != first.parent)
-    return [(first, others, f"rank {rank}" if type(rank) is int else name)]
+    return [(first, others, name if rank is None else f"rank {rank}")]
 
 
-def _job(run: Run) -> Mapping[str, object]:
-    return run.manifest.job or {} if run.manifest is not None else {}
+def _job(run: Run) -> Job:
+    return (run.manifest.job if run.manifest is not None else None) or Job()
 
 
 def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
@@ -336,12 +353,13 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
     host = process.host or (manifest.host if manifest is not None else None)
     job = _job(run)
     run_s, queue_s, blocked_s, waits_s, imports_s = totals[1:].tolist()
-    size = job.get("world_size")
     member = Member(
         label=label,
         path=run.path,
         rank=process.rank,
-        size=size if type(size) is int else None,
+        size=job.get("world_size"),
+        local_rank=process.local_rank,
+        node=process.node,
         host="" if host is None else host.name,
         job=str(job.get("id") or ""),
         command=process.command or (manifest.command if manifest is not None else ()),
