@@ -217,6 +217,26 @@ def test_srun_with_pmi2_says_where_ranks_run(tmp_path: Path, slurm: dict[str, st
     assert places(tmp_path / "run.prof") == PLACES
 
 
+def test_files_of_two_steps_are_not_merged(tmp_path: Path, slurm: dict[str, str]) -> None:
+    for name in ("one", "two"):
+        capture = profkit_command(
+            "capture", "-q", "-o", f"{name}.prof", "--", sys.executable, program(tmp_path)
+        )
+        command = ["srun", "-n", "2", "--overcommit", *capture]
+        subprocess.run(command, cwd=tmp_path, env=slurm, check=True, timeout=60)
+    done = subprocess.run(
+        profkit_command("merge", "-o", "job.prof", "one-rank0.prof", "two-rank1.prof"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert not (tmp_path / "job.prof").exists()
+    (line,) = done.stderr.splitlines()
+    assert "two-rank1.prof: is of another job or job step than one-rank0.prof" in line
+
+
 def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, str]) -> None:
     capture = profkit_command(
         "capture", "-q", "-o", "job.prof", "--", sys.executable, program(tmp_path), "wait"
