@@ -83,6 +83,21 @@ def test_the_program_opens_windows_for_all_threads(tmp_path: Path, python: str) 
     assert waiting["wait_for_end"] == 2
 
 
+def test_windows_are_in_the_json_of_show(tmp_path: Path, python: str) -> None:
+    run = windowed(tmp_path, python, "code", options=("--start-paused",))
+    shown = subprocess.run(
+        profkit_command("show", "--format", "json", "run.prof"), cwd=tmp_path, check=True, capture_output=True
+    )
+    value = json.loads(shown.stdout)
+    manifest = run.manifest
+    assert manifest is not None
+    assert [tuple(window.values()) for window in value["windows"]] == [
+        (window.name, window.begin_s, window.end_s, window.captured) for window in manifest.windows
+    ]
+    assert value["windows_total"] == 2
+    assert (value["manifest"]["wall_s"], value["manifest"]["whole_s"]) == (manifest.wall_s, manifest.whole_s)
+
+
 def test_named_parts_of_a_whole_run(tmp_path: Path, python: str) -> None:
     program = "import profkit\nwith profkit.window('epoch 3'):\n    pass"
     env = environment(PYTHONPATH=str(ROOT))
