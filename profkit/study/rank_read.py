@@ -28,6 +28,7 @@ from profkit.measure.critical_path import waits_for_ranks
 from profkit.measure.iterations import warming_up
 from profkit.measure.movement import is_wait
 from profkit.measure.range_stats import pattern_of
+from profkit.measure.throttled import folded, throttled_in
 from profkit.model import (
     BUILTIN,
     PROJECT,
@@ -210,6 +211,8 @@ class Task:
         ``None`` where files are taken to name the project alike.
     alone
         Whether there is one file only: without ranks, the workers in it are compared.
+    folded
+        Functions that are parts of their callers in all processes, since a tracer has throttled them in some.
     """
 
     columns: tuple[FunctionKey, ...] = ()
@@ -217,15 +220,17 @@ class Task:
     waits: tuple[str, ...] = ()
     reference: Reference | None = None
     alone: bool = False
+    folded: frozenset[FunctionKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileReading:
-    """One file: its processes, or why it was skipped."""
+    """One file: its processes, and the functions that were throttled in any of them; or why it was skipped."""
 
     path: str
     readings: tuple[Reading, ...] = ()
     skipped: Notice | None = None
+    throttled: frozenset[FunctionKey] = frozenset()
     warnings: tuple[Notice, ...] = field(default=())
 
 
@@ -245,15 +250,17 @@ def read_file(path: str, task: Task) -> FileReading:
         A file that cannot be read has a notice instead of processes.
     """
     try:
-        run = _load(path)
+        run = _load(path, edges=bool(task.folded))
     except FormatError as error:
         hint = {"hint": error.hint} if error.hint else {}
         return FileReading(
             path, skipped=Notice("file-skipped", error.path, {"problem": error.problem, **hint})
         )
+    throttled = throttled_in((run,))
+    run = folded(run, task.folded)
     found = _processes(run, alone=task.alone)
     readings = tuple(_reading(run, process, helpers, label, task) for process, helpers, label in found)
-    return FileReading(path, readings, warnings=run.warnings)
+    return FileReading(path, readings, throttled=throttled, warnings=run.warnings)
 
 
 def reference_of(path: str) -> Reference:
@@ -266,10 +273,10 @@ def reference_of(path: str) -> Reference:
     return Reference(path, frozenset(path for root, path in files if root == PROJECT))
 
 
-def _load(path: str) -> Run:
+def _load(path: str, *, edges: bool = False) -> Run:
     with _local(path) as file:
         try:
-            return replace(load_run(file, edges=False), path=path)
+            return replace(load_run(file, edges=edges), path=path)
         except FormatError as error:
             raise FormatError(path, error.problem, error.hint) from None
 
