@@ -80,8 +80,8 @@ def having(module: str, version: str = "") -> str | None:
     return None
 
 
-def packages(python: str, requirement: str) -> Path:
-    """Install a package without what it depends on, once, for an interpreter; skip the calling test if it cannot be.
+def packages(python: str, *requirements: str) -> Path:
+    """Install packages without what they depend on, once, for an interpreter; skip the calling test if it cannot be.
 
     Returns
     -------
@@ -93,8 +93,8 @@ def packages(python: str, requirement: str) -> Path:
         # This interpreter's pip: those of .ci/newer-pythons have none.
         words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
         words += ["--python-version", version_of(python), "--implementation", "cp"]
-        done = subprocess.run([*words, "--target", directory, requirement], capture_output=True, text=True)
-        why = f"{requirement} cannot be installed for {python}: {done.stderr.strip()[-200:]}"
+        done = subprocess.run([*words, "--target", directory, *requirements], capture_output=True, text=True)
+        why = f"{', '.join(requirements)} cannot be installed for {python}: {done.stderr.strip()[-200:]}"
         require("index", done.returncode == 0, why)
 
-    return made_once((python, requirement), install)
+    return made_once((python, *requirements), install)

@@ -265,9 +265,9 @@ class Run(Reported):
         Returns
         -------
         Columns
-            ``pid, parent, role, rank, command, exit, python, host, profiled, threads, wall_s, cpu_s,
-            run_queue_wait_s, voluntary_switches, involuntary_switches, peak_threads, peak_memory_bytes, page_faults,
-            read_bytes``. The command is one text, quoted as for a shell.
+            ``pid, parent, role, rank, local_rank, node, command, exit, python, host, profiled, threads, wall_s,
+            cpu_s, run_queue_wait_s, voluntary_switches, involuntary_switches, peak_threads, peak_memory_bytes,
+            page_faults, read_bytes``. The command is one text, quoted as for a shell.
         """
         import shlex
 
@@ -278,6 +278,8 @@ class Run(Reported):
                 "parent": wholes(p.parent for p in found),
                 "role": texts(p.role for p in found),
                 "rank": wholes(p.rank for p in found),
+                "local_rank": wholes(p.local_rank for p in found),
+                "node": wholes(p.node for p in found),
                 "command": texts(shlex.join(p.command) for p in found),
                 "exit": texts(p.exit for p in found),
                 "python": texts(p.python for p in found),

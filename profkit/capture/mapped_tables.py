@@ -4,6 +4,9 @@
 write to the spool directory can have changed any byte: sizes, numbers and addresses are checked against what is there
 before anything is taken from them, and memory is taken in proportion to the file. What was being made when the
 process died is not there.
+
+The file of a process that goes on grows while it is read: what was read later names what was not there yet where
+it was read earlier. What refers to something that is not there was then made meanwhile, and is not there either.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ _HEADER = struct.Struct("<8s10I8xqqqqdQQ")
 _CLOCK_TURN = 48
 _HEADER_BYTES = 4096
 _MOST_BYTES = 2**32
+#: Times that a file is read whose tables were summed up meanwhile.
+_READINGS = 8
 
 _TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
 _FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH = range(1, 6)
@@ -127,8 +132,15 @@ class _Clock:
         return (self.ns + (ticks - self.ticks) * self.ns_per_tick) / 1e9
 
 
-def read_tables(path: Path) -> MappedTables:
+def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
     """Return the tables of one process.
+
+    Parameters
+    ----------
+    path
+        The file.
+    growing
+        Whether the process may go on, and change it meanwhile.
 
     Raises
     ------
@@ -137,7 +149,12 @@ def read_tables(path: Path) -> MappedTables:
     ValueError
         It is damaged, or of another version of profkit; the message says which.
     """
-    return decode_tables(read_regular(path, _MOST_BYTES))
+    for _ in range(_READINGS if growing else 1):
+        data = read_regular(path, _MOST_BYTES)
+        # Tables of ended threads that were summed up meanwhile have given their room to others.
+        if not growing or _epoch(data) == _epoch(read_regular(path, _HEADER_BYTES, cut=True)):
+            break
+    return MappedTables(data, growing=growing)
 
 
 def decode_tables(data: bytes) -> MappedTables:
@@ -158,7 +175,8 @@ class MappedTables:
         Whether there was no room for some of what was traced.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, *, growing: bool = False) -> None:
+        self.growing = growing
         if len(data) < _HEADER_BYTES:
             raise MemberError(f"torn: it ends in its header, after {len(data)} bytes")
         header = _HEADER.unpack_from(data)
@@ -278,7 +296,9 @@ class MappedTables:
                     functions.append((number, file, line, text))
                 else:
                     self._throttled.add(number)
-        if any(file not in files for _, file, _, _ in functions):
+        if self.growing:
+            functions = [function for function in functions if function[1] in files]
+        elif any(file not in files for _, file, _, _ in functions):
             raise MemberError("damaged: a function's file is not there")
         places = np.array([files[file] for _, file, _, _ in functions], np.int64)
         names = [text.partition(b"\0") for *_, text in functions]
@@ -421,6 +441,10 @@ def _name_bytes(text: bytes) -> int:
     return (_NAME.size + len(text) + 7) // 8 * 8
 
 
+def _epoch(data: bytes) -> int | None:
+    return _HEADER.unpack_from(data)[16] if len(data) >= _HEADER_BYTES else None
+
+
 def _clock(data: bytes, header: tuple[Any, ...]) -> _Clock:
     began_ticks, began_ns, ticks, ns, rate = header[11:16]
     (turn,) = struct.unpack_from("<I", data, _CLOCK_TURN)
@@ -446,20 +470,41 @@ class _Reader:
         functions = places[_FUNCTION]
         numbers = file.half(functions, 4)
         order = np.argsort(numbers, kind="stable")
-        self._functions, self._numbers = functions[order], numbers[order]
-        if (np.diff(self._numbers) == 0).any():
+        functions, numbers = functions[order], numbers[order]
+        if (np.diff(numbers) == 0).any():
             raise MemberError("damaged: two functions of a thread have one number")
-        names = file.half(self._functions, 8).tolist()
-        codes = [-1 if name == 0 else file._code_of.get(name, -2) for name in names]
-        if -2 in codes:
+        names = file.half(functions, 8).tolist()
+        codes = np.array([-1 if name == 0 else file._code_of.get(name, -2) for name in names], np.int64)
+        known = codes > -2
+        if not known.all() and not file.growing:
             raise MemberError("damaged: a function's name is not there")
+        #: In ascending order of their numbers.
+        self._functions, self._numbers = functions[known], numbers[known]
         #: By place in the table: the function's place in the codes, -1 for what is outside every call.
-        self._code = np.array(codes, np.int64)
+        self._code = codes[known]
         self._edges = places[_EDGE]
         self._rows = places[_ROW]
         contexts, paths = places[_CONTEXT], places[_PATH]
         self._contexts = contexts[np.argsort(file.half(contexts, 4), kind="stable")]
         self._paths = paths[np.argsort(file.half(paths, 4), kind="stable")]
+        if file.growing:
+            self._leave_out_the_newest()
+
+    def _leave_out_the_newest(self) -> None:
+        """Leave out what refers to something that was not there yet where it was read, and what came after that."""
+        half = self._file.half
+        self._edges = self._edges[
+            np.isin(half(self._edges, 4), self._numbers) & np.isin(half(self._edges, 8), self._numbers)
+        ]
+        at = self._contexts
+        whole = (half(at, 4) == np.arange(1, len(at) + 1)) & np.isin(half(at, 12), self._numbers)
+        self._contexts = at[: int(np.argmin(np.append(whole, False)))]
+        self._rows = self._rows[
+            (half(self._rows, 4) <= len(self._contexts)) & np.isin(half(self._rows, 8), self._numbers)
+        ]
+        called = half(self._paths, 12)
+        whole = (called == 0) | np.isin(called, self._numbers)
+        self._paths = self._paths[: int(np.argmin(np.append(whole, False)))]
 
     def table(
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]

@@ -102,10 +102,13 @@ def pack_spool(
     if root is not None:  # of those that go on nothing is lost: what they do later is not of this run
         ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
     seen_by = {(p.ns_pid, p.born): p for p in seen}
+    # Of processes of other machines it is not known here whether they go on.
+    goes_on = ("running", "unknown") if launcher_alive else ("running",)
     packed: list[tuple[Record, endings.Ending, Process]] = []
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
         progress(f"process {number} of {len(found)}")
-        whole = reader.with_tables(record, end, seen_by.get((record.pid, record.born or 0)))
+        seen_process = seen_by.get((record.pid, record.born or 0))
+        whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
         try:
             packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # rows that are possible one by one, and not together
@@ -230,7 +233,9 @@ class _Reader:
             Notice("record-unreadable", f"{name}{settings.RECORD_SUFFIX}", {"problem": f"damaged: {problem}"})
         )
 
-    def with_tables(self, record: Record, end: endings.Ending, sampled: SeenProcess | None) -> Record:
+    def with_tables(
+        self, record: Record, end: endings.Ending, sampled: SeenProcess | None, *, growing: bool
+    ) -> Record:
         """Return a record with the functions of its tracer's file; without, and with a notice, if that is damaged."""
         if not record.mapped:
             return record
@@ -240,7 +245,7 @@ class _Reader:
             until_s = record.perf + end.lost_s
         names = {known.tid: known.name for known in record.thread_names}
         try:
-            tables = mapped_tables.read_tables(self._spool / name)
+            tables = mapped_tables.read_tables(self._spool / name, growing=growing)
             threads = tables.threads(until_s, names, _thread_ends(record, sampled))
         except OSError as error:
             problem = error.strerror or str(error)
@@ -264,7 +269,7 @@ class _Reader:
             if last:
                 return []
             found: list[Record | Notice | None] = []
-            for data in mapped_tables.read_tables(path).records():
+            for data in mapped_tables.read_tables(path, growing=True).records():
                 try:
                     found.append(records.decode_record(data))
                 except ValueError:
@@ -492,7 +497,10 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
         else:
             previous = by_pid.get(process.pid)  # the same process after an exec keeps its role
             role = result[previous].role if previous is not None else "child"
-        result.append(replace(process, role=role, rank=record.rank if of_rank else None))
+        process = replace(process, role=role)
+        if of_rank:
+            process = replace(process, rank=record.rank, local_rank=record.local_rank, node=record.node)
+        result.append(process)
         by_pid[process.pid] = index
     return result
 

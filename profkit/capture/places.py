@@ -49,7 +49,7 @@ def _placed(
     while record.rank is None and at in by_pid and at not in seen:
         if at in groups:
             node, here, size = groups[at]
-            return replace(record, rank=node * here + local, world_size=size)
+            return replace(record, rank=node * here + local, world_size=size, local_rank=local, node=node)
         seen.add(at)
         above = (record.kernel, by_pid[at].ppid)
         told = _told(by_pid[at])

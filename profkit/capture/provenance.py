@@ -44,10 +44,16 @@ def git_state() -> dict[str, Any] | None:
 
 def job() -> dict[str, Any] | None:
     """Which job's rank this launcher is, where a launcher of ranks has started it."""
-    rank, size = settings.rank_of(os.environ)
+    rank, size, local_rank, node = settings.place_of(os.environ)
     if rank is None or (size or 1) < 2:
         return None
-    return {"id": _job_identity(os.environ), "rank": rank, "world_size": size}
+    return {
+        "id": _job_identity(os.environ),
+        "rank": rank,
+        "world_size": size,
+        "local_rank": local_rank,
+        "node": node,
+    }
 
 
 def _job_identity(environ: Mapping[str, str]) -> str | None:

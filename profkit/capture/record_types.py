@@ -276,6 +276,8 @@ class Record:
     codes: Codes
     threads: tuple[ThreadTable, ...]
     mapped: bool = False
+    local_rank: Count | None = None
+    node: Count | None = None
     thread_names: tuple[ThreadName, ...] = ()
     cpu_s: Seconds | None = None
     voluntary_switches: Count | None = None

@@ -21,10 +21,11 @@ __all__ = ["Progress", "say_directly"]
 _SHOWN_FROM, _SHOWN_EVERY = 1.0, 0.2
 
 
-class Progress(contextlib.AbstractContextManager["Callable[[str], None]"]):
+class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], str]], None]"]):
     """A line on a terminal that says what is done; nothing where standard error is none.
 
-    Entering it, once or several times, gives what is to be called with what is done next.
+    Entering it, once or several times, gives what is to be called with what is done next: a text, or what
+    returns the text of the moment. Without one, the seconds are shown.
 
     Parameters
     ----------
@@ -37,11 +38,11 @@ class Progress(contextlib.AbstractContextManager["Callable[[str], None]"]):
     def __init__(self, title: str, after_s: float = _SHOWN_FROM) -> None:
         self._title = title
         self._after_s = after_s
-        self._doing = ""
+        self._doing: str | Callable[[], str] = ""
         self._width = 0  # of what is shown
         self._writing = threading.RLock()  # a signal's handler may write, too
 
-    def __enter__(self) -> Callable[[str], None]:
+    def __enter__(self) -> Callable[[str | Callable[[], str]], None]:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         if sys.stderr is not None and sys.stderr.isatty():
@@ -51,13 +52,14 @@ class Progress(contextlib.AbstractContextManager["Callable[[str], None]"]):
                 self._thread = thread
         return self._next
 
-    def _next(self, doing: str) -> None:
-        self._doing = printable(doing)
+    def _next(self, doing: str | Callable[[], str]) -> None:
+        self._doing = doing
 
     def _show(self) -> None:
         wait_s, begin = self._after_s, time.monotonic()
         while not self._ended.wait(wait_s):
-            doing = self._doing or f"{time.monotonic() - begin:.0f} s"
+            doing = self._doing if isinstance(self._doing, str) else self._doing()
+            doing = printable(doing) or f"{time.monotonic() - begin:.0f} s"
             line = f"profkit: {self._title}: {doing}"[: _columns() - 1]
             with self._writing:
                 self._width = max(self._width, len(line))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import statistics
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,10 +18,11 @@ from profkit.cli.options import FILE
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from profkit.study.journal import Trial
     from profkit.study.space import Space
     from profkit.study.sweep import Progress
 
-__all__ = ["run_options", "say", "space_of", "stopped", "study_options"]
+__all__ = ["run_options", "runs_shown", "space_of", "stopped", "study_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -99,15 +104,57 @@ def space_of(param: tuple[str, ...], env: tuple[str, ...], command: tuple[str, .
     return space
 
 
-def say(progress: Progress) -> None:
-    """Print one line for each run when it has ended."""
-    trial = progress.trial
-    if trial is None:
+@contextlib.contextmanager
+def runs_shown(title: str, *, quiet: bool, planned: bool = True) -> Iterator[Callable[[Progress], None]]:
+    """Give what is to be called before and after each run of a study; it says nothing if `quiet`.
+
+    A line is printed for each run when it has ended. Meanwhile a terminal shows which one runs, for how long, and,
+    where the number of runs is `planned`, how long the study still takes if each takes as long as the median of those
+    before.
+    """
+    from profkit.cli.progress import Progress as Line
+
+    if quiet:
+        yield lambda _: None
         return
+    line, took = Line(title), list[float]()
+    begun = 0.0
+
+    with line as show:
+
+        def progress(at: Progress) -> None:
+            nonlocal begun
+            if at.trial is None:
+                begun = time.monotonic()
+                show(partial(_running, at, begun, tuple(took) if planned else ()))
+            else:
+                took.append(time.monotonic() - begun)
+                show("")
+                line.say(_said(at, at.trial))
+
+        yield progress
+
+
+def _place(progress: Progress) -> str:
+    return "warm-up" if progress.number == 0 else f"run {progress.number} of {progress.total}"
+
+
+def _running(progress: Progress, begun: float, took: Sequence[float]) -> str:
+    """Return what runs, since when, and how long the study still takes by the seconds that runs before `took`."""
+    now = time.monotonic() - begun
+    text = f"{_place(progress)}: {progress.label}, {now:.0f} s"
+    if not took:
+        return text
+    usual = statistics.median(took)
+    left = max(0.0, usual - now) + usual * (progress.total - progress.number)
+    return f"{text}, about {left:.0f} s left"
+
+
+def _said(progress: Progress, trial: Trial) -> str:
+    """Return the line of a run that has ended."""
     from profkit.report.text import clean
     from profkit.report.units import seconds
 
-    place = "warm-up" if progress.number == 0 else f"run {progress.number} of {progress.total}"
     if trial.status == "disturbed":
         said = f"{seconds(trial.wall_s)}, disturbed: {trial.problem}"
     elif trial.status != "done":
@@ -116,7 +163,7 @@ def say(progress: Progress) -> None:
         said = f"{trial.objective:.6g} in {seconds(trial.wall_s)}"
     else:
         said = seconds(trial.wall_s)
-    print(clean(f"profkit: {place}: {progress.label}: {said}"), file=sys.stderr, flush=True)
+    return clean(f"{_place(progress)}: {progress.label}: {said}")
 
 
 def stopped(directory: Path) -> click.exceptions.Exit:

@@ -8,7 +8,7 @@ import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
-from profkit.cli.studies import say, space_of, stopped, study_options
+from profkit.cli.studies import runs_shown, space_of, stopped, study_options
 from profkit.errors import UsageError
 
 __all__ = ["sweep"]
@@ -71,7 +71,10 @@ def sweep(
         space.settings()
         if baseline is not None:
             parse_setting(baseline, space.parameters)
-        with Journal(directory, space, profiled=not no_profile) as journal:
+        with (
+            Journal(directory, space, profiled=not no_profile) as journal,
+            runs_shown("sweep", quiet=quiet) as progress,
+        ):
             try:
                 run(
                     journal,
@@ -79,7 +82,7 @@ def sweep(
                     repeat=repeat,
                     warmup=warmup,
                     timeout_s=timeout,
-                    progress=(lambda _: None) if quiet else say,
+                    progress=progress,
                 )
             except (Interrupted, KeyboardInterrupt):
                 raise stopped(directory) from None

@@ -11,7 +11,7 @@ import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
-from profkit.cli.studies import say, space_of, stopped, study_options
+from profkit.cli.studies import runs_shown, space_of, stopped, study_options
 
 if TYPE_CHECKING:
     from profkit.study.cells import Results
@@ -125,14 +125,14 @@ def tune(
         first=first_settings(space, cpus),
     )
     runner = Runner(space, runs, not no_profile, dict(os.environ), timeout, wanted)
-    progress = (lambda _: None) if quiet else say
     again = None
     try:
-        advise = partial(advice_of, runner, default)
-        search_on(search, runner, trials=trials, advise=advise, progress=progress)
-        best = finalists(search)
-        if repeat and best:
-            again = confirm(directory, runner, [default, *best], repeat=repeat, progress=progress)
+        with runs_shown("tune", quiet=quiet) as progress:
+            advise = partial(advice_of, runner, default)
+            search_on(search, runner, trials=trials, advise=advise, progress=progress)
+            best = finalists(search)
+            if repeat and best:
+                again = confirm(directory, runner, [default, *best], repeat=repeat, progress=progress)
     except (Interrupted, KeyboardInterrupt):
         raise stopped(directory) from None
     goal.write(

@@ -10,7 +10,7 @@ import click
 from profkit.cli import say as say_line
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, format_option
-from profkit.cli.studies import run_options, say, stopped
+from profkit.cli.studies import run_options, runs_shown, stopped
 from profkit.errors import UsageError
 
 __all__ = ["verify"]
@@ -55,16 +55,18 @@ def verify(
     goal = destination(format, output, limit=None, ticket=False, open_report=False)
     goal.keep(files)
     try:
-        result = tried(
-            *files,
-            number=number,
-            profiled=not no_profile,
-            limit_s=limit_s,
-            timeout_s=timeout,
-            directory=directory,
-            here=here,
-            progress=(lambda _: None) if quiet else say,
-        )
+        # It goes on until it is decided.
+        with runs_shown("verify", quiet=quiet, planned=False) as progress:
+            result = tried(
+                *files,
+                number=number,
+                profiled=not no_profile,
+                limit_s=limit_s,
+                timeout_s=timeout,
+                directory=directory,
+                here=here,
+                progress=progress,
+            )
     except (Interrupted, KeyboardInterrupt):
         if directory is not None:
             raise stopped(directory) from None

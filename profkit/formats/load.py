@@ -342,6 +342,8 @@ def _joined(ordered: Sequence[Run]) -> Run:
         ranks = [rank for run in ordered for rank in _ranks_of(run)]
         job = _job_of(first).copy()
         job.pop("rank", None)
+        job.pop("local_rank", None)
+        job.pop("node", None)
         manifest = replace(
             manifest,
             wall_s=max(m.wall_s for m in known),
@@ -439,7 +441,10 @@ def _of_rank(run: Run) -> list[Process]:
     processes = [p if p.host is not None else replace(p, host=host) for p in run.processes]
     rank = _rank_of(run)
     if processes and rank is not None and processes[0].rank is None:
-        processes[0] = replace(processes[0], rank=rank, role="rank")
+        job = _job_of(run)
+        processes[0] = replace(
+            processes[0], rank=rank, role="rank", local_rank=job.get("local_rank"), node=job.get("node")
+        )
     return processes
 
 

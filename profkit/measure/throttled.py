@@ -9,7 +9,7 @@ it was counted to the end: what the callers take with it is the same whether it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from profkit.identity.keys import function_keys
 from profkit.model import Edges, FunctionKey, Notice, Paths, Process, Profile, Run, RunSet, Thread
 from profkit.model.profile import Floats, Ints
 
-__all__ = ["without_throttled"]
+__all__ = ["folded", "throttled_in", "without_throttled"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -33,7 +33,7 @@ class _Folding:
     """What is folded: functions, and of those whose source differs between the sides the hash on one of them."""
 
     keys: frozenset[FunctionKey]
-    changed: Mapping[FunctionKey, str]
+    changed: Mapping[FunctionKey, str] = field(default_factory=dict)
 
 
 def without_throttled(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
@@ -52,7 +52,7 @@ def without_throttled(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunS
     notices : tuple of Notice
         How many functions were folded.
     """
-    keys = frozenset(_throttled(baseline)) | frozenset(_throttled(candidate))
+    keys = throttled_in((*baseline.runs, *candidate.runs))
     if not keys:
         return baseline, candidate, ()
     hashes = [_hashes(side, keys) for side in (baseline, candidate)]
@@ -71,11 +71,21 @@ def _threads(side: RunSet) -> Iterable[tuple[Process, Thread]]:
     return ((process, thread) for run in side.runs for process in run.processes for thread in process.threads)
 
 
-def _throttled(side: RunSet) -> Iterable[FunctionKey]:
-    for process, thread in _threads(side):
-        if thread.throttled:
-            keys = function_keys(thread.profile, process.roots)
-            yield from (keys.key(row) for row in thread.throttled)
+def throttled_in(runs: Iterable[Run]) -> frozenset[FunctionKey]:
+    """Return the functions that were throttled in any thread of some runs."""
+    found: set[FunctionKey] = set()
+    for run in runs:
+        for process in run.processes:
+            for thread in process.threads:
+                if thread.throttled:
+                    keys = function_keys(thread.profile, process.roots)
+                    found.update(keys.key(row) for row in thread.throttled)
+    return frozenset(found)
+
+
+def folded(run: Run, keys: frozenset[FunctionKey]) -> Run:
+    """Return a run whose functions of these keys are parts of their callers; it must have been read with edges."""
+    return _folded_run(run, _Folding(keys)) if keys else run
 
 
 def _hashes(side: RunSet, wanted: frozenset[FunctionKey]) -> dict[FunctionKey, str]:

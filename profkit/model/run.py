@@ -141,11 +141,16 @@ class Git(TypedDict, total=False):
 
 
 class Job(TypedDict, total=False):
-    """The launcher's job: its identity, the rank and how many there are; of joined files the ranks instead."""
+    """The launcher's job: its identity, the rank, its place and how many there are; of joined files all ranks.
+
+    `local_rank` and `node` are those of `Process`.
+    """
 
     id: str | None
     rank: Rank | None
     world_size: Rank | None
+    local_rank: Rank | None
+    node: Rank | None
     ranks: tuple[Rank, ...]
 
 
@@ -346,6 +351,9 @@ class Process:
         ``main``, ``rank``, ``worker`` (started by multiprocessing or a loader) or ``child``.
     rank
         MPI or torchrun rank, ``None`` without one.
+    local_rank, node
+        Number of the rank among those of the job on its node, and of the node in the job, both from 0 on; ``None``
+        where the launcher does not say them.
     command
         Its own command line.
     exit
@@ -402,6 +410,8 @@ class Process:
     peak_memory_bytes: Count | None = None
     page_faults: Count | None = None
     read_bytes: Count | None = None
+    local_rank: Rank | None = None
+    node: Rank | None = None
 
 
 class CallSums:

@@ -62,7 +62,7 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     ),
     "Manifest.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
     "Manifest.git": re.compile(r"revision|dirty"),
-    "Manifest.job": re.compile(r"id|rank|ranks|world_size"),
+    "Manifest.job": re.compile(r"id|rank|ranks|world_size|local_rank|node"),
     "Manifest.clocks": re.compile(r"[a-z_]*(?:time|clock|counter|monotonic|boottime)[a-z_]*"),
     "Manifest.sampler": re.compile(r"period_s|samples|cpu_s|notes"),
     "Series.columns": re.compile(

@@ -358,6 +358,7 @@ def show_object(
             for process, need in zip(processes, taken.processes, strict=False)
         ],
         "inventory": inventory_object(taken),
+        **_windows(run.manifest, limit),
         "functions_total": len(functions),
         "functions": _functions(functions, limit),
         "ranges_total": len(ranges),
@@ -378,6 +379,7 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
         "exit_status": manifest.exit_status,
         "started": json_text(manifest.started),
         "wall_s": json_number(manifest.wall_s),
+        "whole_s": json_number(manifest.whole_s),
         "host": _host(manifest.host),
         "environment": _plain(manifest.environment),
         "packages": _plain(manifest.packages),
@@ -385,6 +387,22 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
         "job": _plain(manifest.job),
         "clocks": _plain(manifest.clocks),
         "sampler": _plain(manifest.sampler),
+    }
+
+
+def _windows(manifest: Manifest | None, limit: int) -> dict[str, Any]:
+    windows = () if manifest is None else manifest.windows
+    return {
+        "windows_total": len(windows),
+        "windows": [
+            {
+                "name": json_text(window.name),
+                "begin_s": json_number(window.begin_s),
+                "end_s": json_number(window.end_s),
+                "captured": window.captured,
+            }
+            for window in (windows[:limit] if limit else windows)
+        ],
     }
 
 
@@ -406,6 +424,8 @@ def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
         "parent": process.parent,
         "role": json_text(process.role),
         "rank": process.rank,
+        "local_rank": process.local_rank,
+        "node": process.node,
         "command": json_texts(process.command),
         "exit": json_text(process.exit),
         "python": json_text(process.python),

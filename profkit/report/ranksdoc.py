@@ -341,6 +341,8 @@ def _members(study: RankStudy, limit: int) -> Table:
     columns = (
         Column("process", "text"),
         Column("host", "text", 3),
+        Column("local rank", "count", 6),
+        Column("node", "count", 6),
         Column("own time", "seconds"),
         Column("CPU" if study.measured else "self", "seconds"),
         Column("queued", "seconds", 1),
@@ -361,6 +363,8 @@ def _members(study: RankStudy, limit: int) -> Table:
                 (
                     clean(m.label),
                     clean(m.host) if _hosts(study) else None,
+                    m.local_rank,
+                    m.node,
                     m.pace_s,
                     m.run_s,
                     m.queue_s if study.measured else None,
@@ -397,6 +401,8 @@ def _json(study: RankStudy, limit: int) -> dict[str, object]:
                 "label": m.label,
                 "file": m.path,
                 "rank": m.rank,
+                "local_rank": m.local_rank,
+                "node": m.node,
                 "host": m.host or None,
                 "measured": m.measured,
                 "life_s": m.life_s,

@@ -267,6 +267,8 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
     columns = (
         Column("role", "text"),
         Column("rank", "count", 1),
+        Column("local rank", "count", 6),
+        Column("node", "count", 6),
         Column("pid", "pid"),
         Column("wall", "seconds"),
         Column("CPU", "seconds"),
@@ -299,6 +301,8 @@ def _process_row(process: Process) -> Row:
         (
             clean(process.role),
             process.rank,
+            process.local_rank,
+            process.node,
             "" if process.pid is None else str(process.pid),
             process.wall_s,
             process.cpu_s,

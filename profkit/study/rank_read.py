@@ -28,7 +28,20 @@ from profkit.measure.critical_path import waits_for_ranks
 from profkit.measure.iterations import warming_up
 from profkit.measure.movement import is_wait
 from profkit.measure.range_stats import pattern_of
-from profkit.model import BUILTIN, PROJECT, STDLIB, FunctionKey, Notice, Process, Profile, Roots, Run, Thread
+from profkit.measure.throttled import folded, throttled_in
+from profkit.model import (
+    BUILTIN,
+    PROJECT,
+    STDLIB,
+    FunctionKey,
+    Job,
+    Notice,
+    Process,
+    Profile,
+    Roots,
+    Run,
+    Thread,
+)
 
 __all__ = [
     "METRICS",
@@ -76,6 +89,8 @@ class Member:
         File that it was read from.
     rank, size
         Its rank, and how many ranks its launcher started; ``None`` where that is not known.
+    local_rank, node
+        As in `Process`.
     host, job, command, started
         Empty where not known; `started` is ISO 8601.
     measured
@@ -116,6 +131,8 @@ class Member:
     imports_s: float
     helpers_run_s: float
     projects: tuple[str, ...] = ()
+    local_rank: int | None = None
+    node: int | None = None
 
     @property
     def pace_s(self) -> float:
@@ -194,6 +211,8 @@ class Task:
         ``None`` where files are taken to name the project alike.
     alone
         Whether there is one file only: without ranks, the workers in it are compared.
+    folded
+        Functions that are parts of their callers in all processes, since a tracer has throttled them in some.
     """
 
     columns: tuple[FunctionKey, ...] = ()
@@ -201,15 +220,17 @@ class Task:
     waits: tuple[str, ...] = ()
     reference: Reference | None = None
     alone: bool = False
+    folded: frozenset[FunctionKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileReading:
-    """One file: its processes, or why it was skipped."""
+    """One file: its processes, and the functions that were throttled in any of them; or why it was skipped."""
 
     path: str
     readings: tuple[Reading, ...] = ()
     skipped: Notice | None = None
+    throttled: frozenset[FunctionKey] = frozenset()
     warnings: tuple[Notice, ...] = field(default=())
 
 
@@ -229,15 +250,17 @@ def read_file(path: str, task: Task) -> FileReading:
         A file that cannot be read has a notice instead of processes.
     """
     try:
-        run = _load(path)
+        run = _load(path, edges=bool(task.folded))
     except FormatError as error:
         hint = {"hint": error.hint} if error.hint else {}
         return FileReading(
             path, skipped=Notice("file-skipped", error.path, {"problem": error.problem, **hint})
         )
+    throttled = throttled_in((run,))
+    run = folded(run, task.folded)
     found = _processes(run, alone=task.alone)
     readings = tuple(_reading(run, process, helpers, label, task) for process, helpers, label in found)
-    return FileReading(path, readings, warnings=run.warnings)
+    return FileReading(path, readings, throttled=throttled, warnings=run.warnings)
 
 
 def reference_of(path: str) -> Reference:
@@ -250,10 +273,10 @@ def reference_of(path: str) -> Reference:
     return Reference(path, frozenset(path for root, path in files if root == PROJECT))
 
 
-def _load(path: str) -> Run:
+def _load(path: str, *, edges: bool = False) -> Run:
     with _local(path) as file:
         try:
-            return replace(load_run(file, edges=False), path=path)
+            return replace(load_run(file, edges=edges), path=path)
         except FormatError as error:
             raise FormatError(path, error.problem, error.hint) from None
 
@@ -292,15 +315,16 @@ def _processes(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, .
     if alone and not ranks and len(workers) > 1:
         return [(p, _helpers(run, p), f"worker {p.pid}") for p in workers]
     first = ranks[0] if ranks else run.processes[0]
-    rank = first.rank if first.rank is not None else _job(run).get("rank")
-    if type(rank) is int:
-        first = replace(first, rank=rank)
+    job = _job(run)
+    rank = first.rank if first.rank is not None else job.get("rank")
+    if first.rank is None and rank is not None:
+        first = replace(first, rank=rank, local_rank=job.get("local_rank"), node=job.get("node"))
     others = tuple(p for p in run.processes if p.pid != first.pid or p.parent != first.parent)
-    return [(first, others, f"rank {rank}" if type(rank) is int else name)]
+    return [(first, others, name if rank is None else f"rank {rank}")]
 
 
-def _job(run: Run) -> Mapping[str, object]:
-    return run.manifest.job or {} if run.manifest is not None else {}
+def _job(run: Run) -> Job:
+    return (run.manifest.job if run.manifest is not None else None) or Job()
 
 
 def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
@@ -336,12 +360,13 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
     host = process.host or (manifest.host if manifest is not None else None)
     job = _job(run)
     run_s, queue_s, blocked_s, waits_s, imports_s = totals[1:].tolist()
-    size = job.get("world_size")
     member = Member(
         label=label,
         path=run.path,
         rank=process.rank,
-        size=size if type(size) is int else None,
+        size=job.get("world_size"),
+        local_rank=process.local_rank,
+        node=process.node,
         host="" if host is None else host.name,
         job=str(job.get("id") or ""),
         command=process.command or (manifest.command if manifest is not None else ()),

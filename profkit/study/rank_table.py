@@ -161,14 +161,20 @@ def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = 
     if not alone:
         task = replace(task, reference=reference_of(first))
     shares: dict[FunctionKey, float] = {}
+    throttled: frozenset[FunctionKey] = frozenset()
     for file in workers.each(partial(read_file, task=task), sample):
+        throttled |= file.throttled
         for reading in file.readings:
             _most(shares, reading.more)
     columns = _largest(shares, _SAMPLE_MOST)
-    gathered = _Gathered(columns)
-    task = replace(task, columns=columns, floor=FLOOR)
-    for file in workers.each(partial(read_file, task=task), paths):
-        gathered.add(file)
+    while True:
+        gathered = _Gathered(columns, throttled)
+        task = replace(task, columns=columns, floor=FLOOR, folded=throttled)
+        for file in workers.each(partial(read_file, task=task), paths):
+            throttled |= file.throttled
+            gathered.add(file)
+        if throttled == task.folded:
+            break
     chosen = gathered.chosen()
     missing = tuple(sorted(set(chosen) - set(columns)))
     more: list[Values] = []
@@ -211,8 +217,9 @@ def _largest(shares: Mapping[FunctionKey, float], most: int) -> tuple[FunctionKe
 class _Gathered:
     """What is kept of the files that were read so far."""
 
-    def __init__(self, columns: tuple[FunctionKey, ...]) -> None:
+    def __init__(self, columns: tuple[FunctionKey, ...], folded: frozenset[FunctionKey]) -> None:
         self.columns = columns
+        self.folded = folded
         self.most = np.zeros(len(columns), np.float32)
         self.shares: dict[FunctionKey, float] = {}
         self.members: list[Member] = []
@@ -258,8 +265,12 @@ class _Gathered:
             chosen,
             values,
             tuple(RangeRow(*key, tuple(self.ranges[i].get(key) for i in order)) for key in names),
-            (*self.notices, *self._missing()),
+            (*self._folded(), *self.notices, *self._missing()),
         )
+
+    def _folded(self) -> list[Notice]:
+        folded = len(self.folded)
+        return [Notice("functions-folded", "", {"functions": folded})] if folded else []
 
     def _missing(self) -> list[Notice]:
         ranks = [m.rank for m in self.members if m.rank is not None]

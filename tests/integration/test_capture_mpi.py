@@ -38,6 +38,10 @@ def mpi_environment() -> dict[str, str]:
 
 
 def check(run: Run) -> None:
+    # Open MPI does not number the nodes.
+    assert [(p.local_rank, p.node) for p in run.processes if p.role == "rank"] == [
+        (i, None) for i in range(4)
+    ]
     ranks = [p for p in run.processes if p.role == "rank"]
     assert [p.rank for p in ranks] == [0, 1, 2, 3]
     assert run.processes[0] is ranks[0]

@@ -11,7 +11,7 @@ import pytest
 
 from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
-from tests.interpreters import interpreter
+from tests.interpreters import interpreter, packages
 
 CHILDREN = str(PROGRAMS / "children.py")
 
@@ -225,28 +225,50 @@ def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     assert run.manifest.wall_s < 1.9, "a fork waited for the agent's thread until its time was out"
 
 
+#: What makes greenlets of threads, with what it depends on.
+GREEN = {
+    "gevent": ("gevent", "greenlet", "zope.event", "zope.interface"),
+    "eventlet": ("eventlet", "greenlet", "dnspython"),
+}
+
+
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("version", ["3.11", "3.12"])
+@pytest.mark.parametrize("library", GREEN)
 def test_greenlets_that_stand_for_threads_are_recorded_with_the_thread_that_runs_them(
-    tmp_path: Path, compiled: bool
+    tmp_path: Path, library: str, version: str, compiled: bool
 ) -> None:
+    start = {
+        "gevent": "from gevent import monkey; monkey.patch_all()",
+        "eventlet": "import eventlet; eventlet.monkey_patch()",
+    }
     (tmp_path / "green.py").write_text(
-        "from gevent import monkey; monkey.patch_all()\n"
+        f"{start[library]}\n"
         "import threading, time\n"
-        "def before(): time.sleep(0.01)\n"
-        "def inside(): time.sleep(0.01); sum(range(1000))\n"
-        "def after(): time.sleep(0.01)\n"
-        "before()\n"
+        "def at_first(): time.sleep(0.01)\n"
+        "def leaf(): pass\n"
+        "def inside():\n"
+        "    for _ in range(50): leaf()\n"
+        "    time.sleep(0.01)\n"
+        "    for _ in range(50): leaf()\n"
+        "def at_last(): time.sleep(0.01)\n"
+        "at_first()\n"
         "threads = [threading.Thread(target=inside) for _ in range(3)]\n"
         "for thread in threads: thread.start()\n"
         "for thread in threads: thread.join()\n"
-        "after()\n"
+        "at_last()\n"
     )
-    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
-    run = captured(tmp_path, sys.executable, "green.py", env=env)
+    python = interpreter(version)
+    extra = {"PYTHONPATH": str(packages(python, *GREEN[library]))}
+    env = environment(**extra) if compiled else environment(**extra, PROFKIT_NO_NATIVE="1")
+    # eventlet warns that it is deprecated.
+    run = captured(tmp_path, python, "-W", "ignore", "green.py", env=env)
     (main,) = (thread for thread in run.processes[0].threads if len(thread.profile))
     assert main.name == "MainThread"
     found = calls(run.processes[0])
-    assert (found["before"], found["inside"], found["after"]) == (1, 3, 1)
+    assert (found["inside"], found["leaf"], found["at_last"]) == (3, 300, 1)
+    # cProfile, too, counts one that eventlet switches away from twice.
+    assert found["at_first"] == 1 or not compiled
     assert "profile-function-replaced" not in [notice.code for notice in run.warnings]
 
 

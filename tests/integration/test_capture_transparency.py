@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ from tests.integration.capturing import (
     profkit_command,
     run_capture,
 )
-from tests.interpreters import interpreter
+from tests.interpreters import interpreter, packages
 
 #: Starts a command that may use the first so many CPUs only.
 PINNED = (
@@ -216,6 +218,46 @@ def test_a_target_that_takes_the_profilers_place_from_us_keeps_its_record(
         assert found.get("after", 0) == goes_on
         late = [name for name in found if "monitoring" in name and column(main, name, "cumtime") > 0.4]
         assert late == [], "charged with what came later"
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_viztracer_traces_as_without_capture(tmp_path: Path, version: str) -> None:
+    """It takes the profiler's place in both threads, and has an audit hook; its own trace is whole."""
+    (tmp_path / "program.py").write_text(
+        "import sys, threading\n"
+        "def leaf(): pass\n"
+        "def work():\n"
+        "    for _ in range(500): leaf()\n"
+        "work()\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+        "sys.exit(3)\n"
+    )
+    python = interpreter(version)
+    env = environment(PYTHONPATH=str(packages(python, "viztracer", "objprint")))
+    command = [python, "-m", "viztracer", "--quiet", "-o", "trace.json", "program.py"]
+    traced = []
+    for under_capture in (False, True):
+        if under_capture:
+            done = run_capture(tmp_path, *command, env=env)
+            assert "agent failed" not in done.stderr
+            assert (
+                done.stderr.count("took the place of profkit's: functions are not recorded from there on")
+                == 1
+            )
+        else:
+            done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 3, done.stderr
+        events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        (tmp_path / "trace.json").unlink()
+        names = Counter(event["name"].split()[0] for event in events if event["ph"] == "X")
+        traced.append({name: names[name] for name in ("leaf", "work")})
+        assert not [event for event in events if "profkit" in event["name"]], "what profkit calls"
+    assert traced == [{"leaf": 1000, "work": 2}] * 2
+    main = load_run(tmp_path / "run.prof").processes[0]
+    assert main.exit == "exited"
+    assert calls(main)["run_code"] == 1, "what came before VizTracer began"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6"])

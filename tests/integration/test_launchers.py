@@ -1,10 +1,11 @@
-"""Launchers of parallel jobs, run for real: Slurm's srun, Hydra, pytest-xdist; Open MPI is in test_capture_mpi.
+"""Launchers of parallel jobs, run for real: Slurm's srun, Hydra, Open MPI, torchrun, pytest-xdist.
 
-The tests start a Slurm of their own: daemons, ports, keys and state of one temporary directory.
+The tests start a Slurm of their own, of two nodes: daemons, ports, keys and state of one temporary directory.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -36,33 +37,47 @@ if "wait" in sys.argv:
     time.sleep(60)
 """
 
+#: Rank 3 computes four times as much as the others.
+UNEVEN = """
+import os
+
+def step(n):
+    return sum(i * i for i in range(n))
+
+for _ in range(20 if os.environ.get("RANK", os.environ.get("SLURM_PROCID")) != "3" else 80):
+    step(20000)
+"""
+
+#: Local rank and node of the ranks of a job of two nodes, two on each.
+PLACES = [(0, 0), (1, 0), (0, 1), (1, 1)]
+
 _SLURM = """
 ClusterName=one
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={directory}/munge.sock
 StateSaveLocation={directory}/state
-SlurmdSpoolDir={directory}/spool
+SlurmdSpoolDir={directory}/spool-%n
 SlurmctldPidFile={directory}/slurmctld.pid
-SlurmdPidFile={directory}/slurmd.pid
+SlurmdPidFile={directory}/slurmd-%n.pid
 SlurmctldLogFile={directory}/slurmctld.log
-SlurmdLogFile={directory}/slurmd.log
+SlurmdLogFile={directory}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 KillWait=20
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+NodeName=node0 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cpus} State=UNKNOWN
+NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs={cpus} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
 def _free_ports() -> list[int]:
-    sockets = [socket.socket() for _ in range(2)]
+    sockets = [socket.socket() for _ in range(3)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
     ports = [int(each.getsockname()[1]) for each in sockets]
@@ -73,7 +88,7 @@ def _free_ports() -> list[int]:
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[dict[str, str]]:
-    """The environment of a shell in which ``srun`` reaches a Slurm of one node."""
+    """The environment of a shell in which ``srun`` reaches a Slurm of two nodes, both of this machine."""
     daemons = ("munged", "slurmctld", "slurmd")
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     found = [shutil.which(name, path=path) for name in (*daemons, "srun", "sinfo")]
@@ -101,15 +116,13 @@ def slurm() -> Iterator[dict[str, str]]:
             check=True,
             capture_output=True,
         )
-        for name in ("slurmctld", "slurmd"):
-            subprocess.run([name, "-f", str(config)], env=env, check=True, capture_output=True)
+        for daemon in (["slurmctld"], ["slurmd", "-N", "node0"], ["slurmd", "-N", "node1"]):
+            subprocess.run([*daemon, "-f", str(config)], env=env, check=True, capture_output=True)
         deadline = time.monotonic() + 30
-        while (
-            subprocess.run(["sinfo", "-h", "-t", "idle", "-o", "%n"], env=env, capture_output=True).stdout
-            == b""
-        ):
+        idle = ["sinfo", "-h", "-N", "-t", "idle", "-o", "%n"]
+        while len(subprocess.run(idle, env=env, capture_output=True).stdout.split()) < 2:
             logs = "".join(path.read_text() for path in directory.glob("*.log"))
-            assert time.monotonic() < deadline, f"no node became idle: {logs}"
+            assert time.monotonic() < deadline, f"a node did not become idle: {logs}"
             time.sleep(0.2)
         yield env
     finally:
@@ -134,6 +147,23 @@ def ranks(processes: list[Process]) -> list[int | None]:
     return [process.rank for process in found]
 
 
+def places(path: Path) -> list[tuple[int | None, int | None]]:
+    """Local rank and node of each rank of a run file, in the order of the ranks."""
+    return [(p.local_rank, p.node) for p in load_run(path).processes if p.role == "rank"]
+
+
+def shown(*command: str, where: Path) -> str:
+    done = subprocess.run(
+        profkit_command(*command),
+        cwd=where,
+        env=environment(COLUMNS="200"),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
 def test_capture_behind_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
     capture = profkit_command("capture", "-q", "-o", "job.prof", "--", sys.executable, program(tmp_path))
     subprocess.run(
@@ -151,6 +181,60 @@ def test_capture_in_front_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None
     done = run_capture(tmp_path, *command, env=slurm)
     assert done.returncode == 0, done.stderr
     assert ranks(load_run(tmp_path / "run.prof").processes) == [0, 1]
+
+
+def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
+    (tmp_path / "uneven.py").write_text(UNEVEN)
+    command = ["srun", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
+    target = [sys.executable, "uneven.py"]
+    capture = profkit_command("capture", "-q", "-o", "job.prof", "--", *target)
+    subprocess.run([*command, *capture], cwd=tmp_path, env=slurm, check=True, timeout=60)
+    files = [f"job-rank{rank}.prof" for rank in range(4)]
+    assert [places(tmp_path / name) for name in files] == [[place] for place in PLACES]
+    jobs = [manifest.job for name in files if (manifest := load_run(tmp_path / name).manifest) is not None]
+    assert [(job["local_rank"], job["node"]) for job in jobs if job is not None] == PLACES
+    shown("merge", "-o", "job.prof", *files, where=tmp_path)
+    assert places(tmp_path / "job.prof") == PLACES
+
+    processes = json.loads(shown("show", "--format", "json", "job.prof", where=tmp_path))["processes"]
+    assert [(p["local_rank"], p["node"]) for p in processes] == PLACES
+    table = shown("show", "--full", "job.prof", where=tmp_path)
+    title = next(line for line in table.splitlines() if "local rank" in line)
+    assert title.index("rank") < title.index("local rank") < title.index("node") < title.index("wall")
+
+    study = json.loads(shown("ranks", "--format", "json", "job.prof", where=tmp_path))
+    assert [(p["rank"], p["local_rank"], p["node"]) for p in study["processes"]] == [
+        (rank, *place) for rank, place in enumerate(PLACES)
+    ]
+    # Both nodes are one machine here, with one host name: it is the node's number that says where.
+    assert "Rank 3 (local rank 1 on node 1) holds the others up" in shown("ranks", "job.prof", where=tmp_path)
+
+
+def test_srun_with_pmi2_says_where_ranks_run(tmp_path: Path, slurm: dict[str, str]) -> None:
+    command = ["srun", "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
+    done = run_capture(tmp_path, *command, sys.executable, program(tmp_path), env=slurm)
+    assert done.returncode == 0, done.stderr
+    assert places(tmp_path / "run.prof") == PLACES
+
+
+def test_files_of_two_steps_are_not_merged(tmp_path: Path, slurm: dict[str, str]) -> None:
+    for name in ("one", "two"):
+        capture = profkit_command(
+            "capture", "-q", "-o", f"{name}.prof", "--", sys.executable, program(tmp_path)
+        )
+        command = ["srun", "-n", "2", "--overcommit", *capture]
+        subprocess.run(command, cwd=tmp_path, env=slurm, check=True, timeout=60)
+    done = subprocess.run(
+        profkit_command("merge", "-o", "job.prof", "one-rank0.prof", "two-rank1.prof"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert not (tmp_path / "job.prof").exists()
+    (line,) = done.stderr.splitlines()
+    assert "two-rank1.prof: is of another job or job step than one-rank0.prof" in line
 
 
 def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, str]) -> None:
@@ -184,6 +268,28 @@ def test_hydra(tmp_path: Path) -> None:
     done = run_capture(tmp_path, "mpiexec.hydra", "-n", "2", sys.executable, program(tmp_path))
     assert done.returncode == 0, done.stderr
     assert ranks(load_run(tmp_path / "run.prof").processes) == [0, 1]
+    assert places(tmp_path / "run.prof") == [(0, None), (1, None)]
+
+
+def test_local_ranks_of_hydra_on_two_hosts(tmp_path: Path) -> None:
+    require("hydra", shutil.which("mpiexec.hydra") is not None, "mpiexec.hydra (MPICH) is not installed")
+    # Its daemon of each host is started here, by fork instead of ssh.
+    hosts = ["-launcher", "fork", "-hosts", "127.0.0.1:2,127.0.0.2:2"]
+    done = run_capture(tmp_path, "mpiexec.hydra", *hosts, "-n", "4", sys.executable, program(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert ranks(load_run(tmp_path / "run.prof").processes) == [0, 1, 2, 3]
+    assert places(tmp_path / "run.prof") == [(local, None) for local, _ in PLACES]
+
+
+def test_torchrun_on_two_nodes(tmp_path: Path) -> None:
+    require("torchrun", shutil.which("torchrun") is not None, "torchrun (PyTorch) is not installed")
+    (tmp_path / "uneven.py").write_text(UNEVEN)
+    port = _free_ports()[0]
+    one = f"torchrun --nnodes 2 --nproc_per_node 2 --master_addr 127.0.0.1 --master_port {port} --node_rank"
+    done = run_capture(tmp_path, "sh", "-c", f"{one} 1 uneven.py & {one} 0 uneven.py && wait")
+    assert done.returncode == 0, done.stderr
+    assert places(tmp_path / "run.prof") == PLACES
+    assert "rank 3 (local rank 1 on node 1)" in shown("ranks", "run.prof", where=tmp_path).lower()
 
 
 def test_workers_of_pytest_xdist(tmp_path: Path) -> None:

@@ -170,6 +170,45 @@ def test_two_runs_are_compared_by_what_both_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.interpreters
+def test_ranks_are_compared_by_what_all_of_them_counted(tmp_path: Path) -> None:
+    """A function that one rank has throttled is a part of its callers in all: no rank does it instead of them."""
+    program = tmp_path / "ranked.py"
+    program.write_text(
+        "def tiny(x):\n    return x + 1\n"
+        "def caller(n):\n    total = 0\n    for _ in range(n):\n        total = tiny(total)\n"
+        "def other():\n    return sum(range(20_000))\n"
+        "for _ in range(4):\n    caller(300_000)\n    [other() for _ in range(300)]\n"
+    )
+    for rank, share in enumerate(("5%", "off", "off")):
+        env = environment(RANK=str(rank), WORLD_SIZE="3")
+        done = run_capture(
+            tmp_path, interpreter("3.12"), str(program), options=("--overhead", share), env=env
+        )
+        assert done.returncode == 0, done.stderr
+    files = [f"run-rank{rank}.prof" for rank in range(3)]
+    left = [throttled(load_run(tmp_path / name).processes[0]) for name in files]
+    assert ["tiny" in names for names in left] == [True, False, False]
+    for jobs in ("1", "2"):
+        done = subprocess.run(
+            profkit_command("ranks", "--format", "json", "--jobs", jobs, *files),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env=environment(),
+            check=True,
+        )
+        found = json.loads(done.stdout)
+        names = {row["name"] for row in found["functions"]}
+        assert "caller" in names
+        assert "tiny" not in names
+        assert [notice["code"] for notice in found["notices"]] == ["functions-folded"]
+        calls_of_caller = next(row for row in found["functions"] if row["name"] == "caller")
+        # In each rank it has what its calls of the other function took.
+        assert min(calls_of_caller["work_s"]) > 0.5 * max(calls_of_caller["work_s"])
+        assert found["unclear"] == []
+
+
+@pytest.mark.interpreters
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_program_does_the_same_under_a_budget(tmp_path: Path, version: str) -> None:
     """Recursion, generators and exceptions of throttled functions, and a profile of the program's own."""

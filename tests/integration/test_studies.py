@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -76,6 +78,37 @@ def settings_of(place: Path, directory: str) -> list[tuple[str, ...]]:
     ]
 
 
+@pytest.mark.parametrize("command", ["sweep", "tune"])
+def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path, command: str) -> None:
+    if command == "tune":
+        imported("optuna")
+        words = ("tune", "-p", "w=2,3", "--trials", "2", "--repeat", "1", "--seed", "1")
+    else:
+        words = ("sweep", "-p", "w=2,3", "--repeat", "2")
+    whole = profkit_command(*words, "--no-profile", *target("{w}"))
+    reading, writing = pty.openpty()
+    with subprocess.Popen(
+        whole, cwd=place, env=environment(), stdout=subprocess.DEVNULL, stderr=writing
+    ) as study:
+        os.close(writing)
+        text = ""
+        with contextlib.suppress(OSError):  # at the end of a terminal
+            while chunk := os.read(reading, 4096):
+                text += chunk.decode()
+        os.close(reading)
+    assert study.returncode == 0, text
+    shown = re.findall(rf"\rprofkit: {command}: run (\d) of (\d): w=(\d), (\d+) s(, about \d+ s left)?", text)
+    assert shown
+    assert {setting for _, _, setting, _, _ in shown} <= {"2", "3"}
+    # Nothing is known of the first run's end; by then, of the last one's.
+    assert any(left for *_, left in shown)
+    # One line is written again and again; what stays is the line of each run that has ended.
+    kept = [line.rpartition("\r")[2].rstrip() for line in text.replace("\r\n", "\n").split("\n")]
+    runs = [line for line in kept if line]
+    assert len(runs) == 4
+    assert all(re.fullmatch(r"profkit: run \d of \d: w=\d: .*", line) for line in runs)
+
+
 def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
     words = ("sweep", "-p", "w=3,1,2", "-e", "SLOW=no,yes", "--repeat", "2", "-o", "s.json")
     done = profkit(place, *words, *target("{w}"))
@@ -100,6 +133,9 @@ def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
     assert again.returncode == 0
     assert "Best: w=1 SLOW=no" in again.stdout
     assert "run " not in again.stderr
+    # Beside a line for each run that has ended, only a terminal shows something.
+    assert "sweep: " not in done.stderr
+    assert "\r" not in done.stderr
     assert (place / "sweep" / "journal.jsonl").read_bytes() == before
     assert profkit(place, "sweep").stdout == again.stdout
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.capture.running import read_running
 from profkit.formats import load_run
 from profkit.model import Process, Run
 from tests.integration.capturing import (
@@ -81,6 +82,21 @@ def test_the_program_opens_windows_for_all_threads(tmp_path: Path, python: str) 
     assert main["in_code"] == main["<module>"] == 2
     assert {"beside", "run", "_bootstrap"} <= set(busy)
     assert waiting["wait_for_end"] == 2
+
+
+def test_windows_are_in_the_json_of_show(tmp_path: Path, python: str) -> None:
+    run = windowed(tmp_path, python, "code", options=("--start-paused",))
+    shown = subprocess.run(
+        profkit_command("show", "--format", "json", "run.prof"), cwd=tmp_path, check=True, capture_output=True
+    )
+    value = json.loads(shown.stdout)
+    manifest = run.manifest
+    assert manifest is not None
+    assert [tuple(window.values()) for window in value["windows"]] == [
+        (window.name, window.begin_s, window.end_s, window.captured) for window in manifest.windows
+    ]
+    assert value["windows_total"] == 2
+    assert (value["manifest"]["wall_s"], value["manifest"]["whole_s"]) == (manifest.wall_s, manifest.whole_s)
 
 
 def test_named_parts_of_a_whole_run(tmp_path: Path, python: str) -> None:
@@ -349,6 +365,39 @@ def test_a_run_that_is_still_going_is_shown(tmp_path: Path, python: str) -> None
     assert (tmp_path / "run.prof").is_file()
     assert not spool.exists()
     assert calls(load_run(tmp_path / "run.prof").processes[0])["piece"] > counted
+
+
+def all_calls(run: Run) -> int:
+    return sum(int(t.profile.ncalls.sum()) for process in run.processes for t in process.threads)
+
+
+def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> None:
+    program = [python, str(PROGRAMS / "growing.py"), "20"]
+    command = profkit_command("capture", "-q", "-o", "run.prof", "--", *program)
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "ready\n"
+        (spool,) = tmp_path.glob(".run.prof.spool-*")
+        counted = read = 0
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            run = read_running(spool)
+            # Nothing is left out as damaged, and nothing that was there once is missing.
+            assert codes(run) == ["capture-running"]
+            assert all_calls(run) >= counted
+            counted = all_calls(run)
+            read += 1
+        assert read > 5
+        shown = subprocess.run(
+            profkit_command("show", "run.prof", "--format", "json"),
+            cwd=tmp_path,
+            capture_output=True,
+            env=environment(),
+        )
+        assert shown.returncode == 0, shown.stderr
+        assert [notice["code"] for notice in json.loads(shown.stdout)["warnings"]] == ["capture-running"]
+    assert job.returncode == 0
+    assert all_calls(load_run(tmp_path / "run.prof")) >= counted
 
 
 def test_a_name_that_is_no_run_is_refused_as_before(tmp_path: Path) -> None:

@@ -93,6 +93,60 @@ def test_rank_of(environ: dict[str, str], expected: tuple[int | None, int | None
     assert settings.rank_of(environ) == expected
 
 
+_STEP = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1", "SLURM_NODEID": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        # Open MPI's "node rank" counts processes of all its jobs on a node; the node itself has no number.
+        (
+            {
+                "OMPI_COMM_WORLD_RANK": "5",
+                "OMPI_COMM_WORLD_SIZE": "8",
+                "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+                "OMPI_COMM_WORLD_NODE_RANK": "3",
+            },
+            (1, None),
+        ),
+        ({"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}, (1, None)),
+        (
+            {
+                "PMI_RANK": "5",
+                "PMI_SIZE": "8",
+                "PALS_LOCAL_RANKID": "1",
+                "PALS_NODEID": "2",
+                "PALS_RANKID": "5",
+            },
+            (1, 2),
+        ),
+        (
+            {"MV2_COMM_WORLD_RANK": "5", "MV2_COMM_WORLD_SIZE": "8", "MV2_COMM_WORLD_LOCAL_RANK": "1"},
+            (1, None),
+        ),
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "GROUP_RANK": "2"}, (1, 2)),
+        # Ray Train, and DeepSpeed's launcher.
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "NODE_RANK": "2"}, (1, 2)),
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "CROSS_RANK": "2"}, (1, 2)),
+        # torchrun knows better than the variable that a script gave it.
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "NODE_RANK": "0", "GROUP_RANK": "2"}, (1, 2)),
+        ({**_STEP, "SLURM_STEP_ID": "0"}, (1, 2)),
+        # srun --mpi=pmi2: PMI has the rank, Slurm the place.
+        ({**_STEP, "SLURM_STEP_ID": "0", "PMI_RANK": "5", "PMI_SIZE": "8"}, (1, 2)),
+        # mpirun's daemon on each node is the task of the step: its place is not the rank's.
+        (
+            {**_STEP, "SLURM_STEP_ID": "0", "OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "16"},
+            (None, None),
+        ),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}, (None, None)),
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "-1", "GROUP_RANK": "x"}, (None, None)),
+        ({"LOCAL_RANK": "1", "NODE_RANK": "0"}, (None, None)),
+    ],
+)
+def test_where_a_rank_runs(environ: dict[str, str], expected: tuple[int | None, int | None]) -> None:
+    assert settings.place_of(environ)[2:] == expected
+
+
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
@@ -123,7 +177,13 @@ def test_what_names_a_job(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], expected: str | None
 ) -> None:
     monkeypatch.setattr(os, "environ", {"RANK": "1", "WORLD_SIZE": "2", **environ})
-    assert provenance.job() == {"id": expected, "rank": 1, "world_size": 2}
+    assert provenance.job() == {
+        "id": expected,
+        "rank": 1,
+        "world_size": 2,
+        "local_rank": None,
+        "node": None,
+    }
 
 
 def test_lightning_ranks() -> None:
@@ -145,6 +205,7 @@ def test_lightning_ranks() -> None:
     found = with_lightning_ranks([*of_node(0), *of_node(1)])
     assert [r.rank for r in found] == [0, 1, 0, 1, 2, 3, 2, 3]
     assert {r.world_size for r in found} == {4}
+    assert [(r.node, r.local_rank) for r in found] == [(n, local) for n in (0, 1) for local in (0, 1, 0, 1)]
 
 
 def test_others_variables_make_no_lightning_ranks() -> None:

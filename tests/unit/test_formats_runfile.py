@@ -107,7 +107,7 @@ def sample_run() -> Run:
         {"OMP_NUM_THREADS": "4"},
         {"numpy": "2.0.0"},
         {"revision": "abc", "dirty": True},
-        {"id": "job:7", "rank": 0, "world_size": 2},
+        {"id": "job:7", "rank": 0, "world_size": 2, "local_rank": 0, "node": 0},
         {"monotonic": 1.5},
     )
     threads = (
@@ -121,6 +121,8 @@ def sample_run() -> Run:
         parent=1,
         role="rank",
         rank=0,
+        local_rank=0,
+        node=0,
         command=("python", "train.py"),
         exit="killed",
         python="3.12.1",

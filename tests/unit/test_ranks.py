@@ -6,6 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -296,6 +297,30 @@ def test_json_follows_its_schema_and_every_format_names_the_straggler(tmp_path: 
         text = found.report(format)
         assert "Rank 3 holds the others up" in text
         assert "gradient" in text
+
+
+def test_a_straggler_is_named_with_its_node_where_there_are_several(tmp_path: Path) -> None:
+    def verdict(name: str, hosts: int, places: bool) -> str:
+        runs = [
+            replace(
+                run,
+                processes=tuple(
+                    replace(p, local_rank=r % 4 if places else None, node=r // 4 if places else None)
+                    for p in run.processes
+                ),
+            )
+            for r in range(8)
+            for run in [
+                rank_run(r, {"gradient": Did(100, 6.0 if r == 5 else 4.0)}, host=f"n{r * hosts // 8}")
+            ]
+        ]
+        report = study(write_job(tmp_path / name, runs)).report("md")
+        return next(line for line in report.splitlines() if "holds the others up" in line).lower()
+
+    assert "rank 5 (local rank 1 on host-b) holds" in verdict("two hosts", 2, places=True)
+    assert "rank 5 (on host-b) holds" in verdict("unsaid", 2, places=False)
+    assert "rank 5 (local rank 1 on node 1) holds" in verdict("one host", 1, places=True)
+    assert "rank 5 holds" in verdict("old files", 1, places=False)
 
 
 def test_reports_name_no_host_and_no_home(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from profkit.identity.alignment import RUNGS
-from profkit.model import ROOTS
+from profkit.model import ROOTS, Window
 from profkit.report.jsondoc import diff_json, show_json
 from profkit.verdict.types import CAUSES, RunVerdict
 from tests import report_builders as build
@@ -84,6 +84,22 @@ def test_a_run_is_summed_over_its_threads() -> None:
         {"name": "train_one_epoch", "file": "/home/ann/job/train.py", "line": 40, "cumtime": 9.5}
     ]
     assert [f["rank"] for f in thread["functions"]] == [1, 2, 3, 4, 5]
+
+
+def test_windows_are_listed_with_their_times() -> None:
+    run = build.captured_run()
+    assert run.manifest is not None
+    windows = tuple(Window(f"epoch {i}" if i else "", 2.0 * i, 2.0 * i + 1.5, i != 1) for i in range(3))
+    run = replace(run, manifest=replace(run.manifest, wall_s=3.0, whole_s=12.4, windows=windows))
+    value = strict(show_json(run, limit=2))
+    jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
+    assert value["windows"] == [
+        {"name": "", "begin_s": 0.0, "end_s": 1.5, "captured": True},
+        {"name": "epoch 1", "begin_s": 2.0, "end_s": 3.5, "captured": False},
+    ]
+    assert value["windows_total"] == 3
+    assert (value["manifest"]["wall_s"], value["manifest"]["whole_s"]) == (3.0, 12.4)
+    assert len(strict(show_json(run, limit=0))["windows"]) == 3
 
 
 def test_the_schema_knows_every_cause_rung_and_root() -> None:

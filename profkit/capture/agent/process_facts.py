@@ -48,11 +48,14 @@ def state(final: bool) -> Dict[str, Any]:
     """Facts that may change: read with every record; the last one has more of each thread."""
     argv = command()
     allowed = affinity()
+    rank, world_size, local_rank, node = settings.place_of(os.environ)
     record: Dict[str, Any] = {
         "argv": argv,
         "environment": settings.thread_environment(os.environ),
-        "rank": settings.rank_of(os.environ)[0],
-        "world_size": settings.rank_of(os.environ)[1],
+        "rank": rank,
+        "world_size": world_size,
+        "local_rank": local_rank,
+        "node": node,
         # Plain strings: marshal takes no subclass of `str`, such as some path libraries put here.
         "path": [str.__str__(entry) for entry in sys.path or () if isinstance(entry, str)],
         "cpus": os.cpu_count(),

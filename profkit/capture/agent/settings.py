@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Dict, Mapping, Optional, Tuple
+    from typing import Dict, Iterable, Mapping, Optional, Tuple
 
 
 #: Directory that agents write to; its presence in the environment is what switches an agent on.
@@ -119,13 +119,17 @@ THREAD_VARIABLES = frozenset(
 #: variables in a batch script too, where they name no rank: `SLURM_STEP_ID` marks a step. An interactive step has one
 #: task, whatever was allocated: the step's own number comes first. Who sets a rank alone (PMIx) is not here, nor are
 #: Dask and Ray, whose workers have no ranks. Lightning's are found by the packer, which sees all its processes.
+#:
+#: Behind the variable that must be there stand those of the rank on its node, and those of the node in the job, of
+#: which the first that is set counts. `OMPI_COMM_WORLD_NODE_RANK` is no number of a node: it counts processes of all
+#: jobs there. `GROUP_RANK` is torchrun's number of a node, `CROSS_RANK` DeepSpeed's.
 RANK_VARIABLES = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""),
-    ("PMI_RANK", "PMI_SIZE", ""),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", ""),
-    ("RANK", "WORLD_SIZE", ""),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"),
-    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "", "OMPI_COMM_WORLD_LOCAL_RANK", ""),
+    ("PMI_RANK", "PMI_SIZE", "", "MPI_LOCALRANKID PMI_LOCAL_RANK PALS_LOCAL_RANKID", "PALS_NODEID"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "", "MV2_COMM_WORLD_LOCAL_RANK", ""),
+    ("RANK", "WORLD_SIZE", "", "LOCAL_RANK", "GROUP_RANK NODE_RANK CROSS_RANK"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID", "SLURM_LOCALID", "SLURM_NODEID"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID", "SLURM_LOCALID", "SLURM_NODEID"),
 )
 
 
@@ -199,14 +203,36 @@ def sampled_mark(boot_id: str) -> str:
 
 def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
     """Return ``(rank, world size)`` as the launcher of the process set them; ``None`` where it did not."""
-    for rank, size, needed in RANK_VARIABLES:
-        if (
-            is_number(environ.get(rank, ""))
-            and is_number(environ.get(size, ""))
-            and (not needed or needed in environ)
-        ):
-            return int(environ[rank]), int(environ[size])
-    return None, None
+    return place_of(environ)[:2]
+
+
+def place_of(
+    environ: Mapping[str, str],
+) -> Tuple[Optional[int], Optional[int], Optional[int], Optional[int]]:
+    """Return ``(rank, world size, local rank, node)`` as the launcher set them; ``None`` for what it did not.
+
+    The local rank is the number of the rank among those of its job on its node, and `node` the number of the node
+    in the job, both from 0 on.
+    """
+    found: Tuple[Optional[int], Optional[int]] = (None, None)
+    local_rank = on_node = None
+    for rank, size, needed, local, node in RANK_VARIABLES:
+        numbers = _first_number(environ, (rank,)), _first_number(environ, (size,))
+        if None in numbers or (needed and needed not in environ):
+            continue
+        if found[0] is None:
+            found = numbers
+        elif rank != "SLURM_PROCID" or numbers != found:
+            continue
+        # Of a task of a step that is this rank, Slurm says what the launcher does not, as with `srun --mpi=pmi2`.
+        local_rank = _first_number(environ, local.split()) if local_rank is None else local_rank
+        on_node = _first_number(environ, node.split()) if on_node is None else on_node
+    return found + (local_rank, on_node)
+
+
+def _first_number(environ: Mapping[str, str], names: Iterable[str]) -> Optional[int]:
+    """Return the number in the first of some variables that has one."""
+    return next((int(environ[name]) for name in names if is_number(environ.get(name, ""))), None)
 
 
 def is_number(text: str) -> bool:

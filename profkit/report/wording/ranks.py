@@ -43,7 +43,7 @@ def ranks_verdict(study: RankStudy) -> VerdictBlock:
     n = len(study.members)
     if not found:
         return _no_straggler(study)
-    labels = [clean(study.members[s.member].label) for s in found]
+    labels = [_placed(study, s.member) for s in found]
     if study.slow_host:
         headline = f"All {len(found)} processes on {clean(study.slow_host)} hold the others up"
     elif len(found) == 1:
@@ -159,6 +159,20 @@ def rank_notes(study: RankStudy) -> list[str]:
             f"Up to {left} ranges of a name were left out as warming up. Times of functions include them."
         )
     return notes
+
+
+def _placed(study: RankStudy, member: int) -> str:
+    """Name a process, with the node that it ran on where the job had several."""
+    one = study.members[member]
+    label = clean(one.label)
+    if one.host and len({m.host for m in study.members}) > 1:
+        where = clean(one.host)
+    elif one.node is not None and len({m.node for m in study.members}) > 1:
+        where = f"node {one.node}"
+    else:
+        return label
+    local = "" if one.local_rank is None else f"local rank {one.local_rank} "
+    return f"{label} ({local}on {where})"
 
 
 def _capital(text: str) -> str:

@@ -33,6 +33,27 @@ void agent_serve(PyObject *name_of, PyObject *remind, double seconds) {
 
 void agent_forget(void) { agent_due = INT64_MAX; }
 
+/* Call a function of the agent's. PyTorch's compiler, if the thread is in what it has compiled, looks at each frame before it is
+ * run, and would count the agent's among the program's: it is off in this thread meanwhile, as its own `disable` does that. */
+static PyObject *call_unseen(PyObject *function, PyObject *argument) {
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *compiler = modules ? PyDict_GetItemString(modules, "torch._C._dynamo.eval_frame") : NULL;
+    PyObject *set = compiler ? PyObject_GetAttrString(compiler, "set_eval_frame") : NULL;
+    PyObject *before = set ? PyObject_CallFunctionObjArgs(set, Py_None, NULL) : NULL;
+    PyErr_Clear();
+    PyObject *result = PyObject_CallFunctionObjArgs(function, argument, NULL);
+    if (before) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_XDECREF(PyObject_CallFunctionObjArgs(set, before, NULL));
+        PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(before);
+    Py_XDECREF(set);
+    return result;
+}
+
 void agent_await_call(PyObject *begin) { exchange(&begin_function, begin); }
 
 static bool is_own(PyObject *code) {
@@ -59,7 +80,7 @@ int agent_first_call(PyObject *code) {
     begin_function = NULL;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    PyObject *done = PyObject_CallFunctionObjArgs(begin, NULL);
+    PyObject *done = call_unseen(begin, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     Py_DECREF(begin);
     if (!done) { /* a handler of the target's, as all that the agent raises is caught there */
@@ -78,7 +99,7 @@ void agent_name_thread(struct table *table) {
         return;
     table->name_tries++;
     PyObject *ident = PyLong_FromUnsignedLong(table->ident);
-    PyObject *name = ident ? PyObject_CallFunctionObjArgs(name_function, ident, NULL) : NULL;
+    PyObject *name = ident ? call_unseen(name_function, ident) : NULL;
     PyObject *bytes = name && PyUnicode_Check(name) ? PyUnicode_AsEncodedString(name, "utf-8", "replace") : NULL;
     if (bytes) {
         strncpy(table->name, PyBytes_AsString(bytes), sizeof table->name - 1);
@@ -110,7 +131,7 @@ void agent_range(bool begins) {
     PyErr_Fetch(&type, &value, &traceback);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    Py_XDECREF(PyObject_CallFunctionObjArgs(range_function, begins ? Py_True : Py_False, NULL));
+    Py_XDECREF(call_unseen(range_function, begins ? Py_True : Py_False));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     PyErr_Clear();
     PyErr_Restore(type, value, traceback);
@@ -125,7 +146,7 @@ int agent_remind(struct table *table) {
     /* A handler that Python runs in the middle of it would be interrupted by what is caught there. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    PyObject *seconds = remind_function ? PyObject_CallFunctionObjArgs(remind_function, NULL) : NULL;
+    PyObject *seconds = remind_function ? call_unseen(remind_function, NULL) : NULL;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!seconds && PyErr_Occurred()) {
         Py_XDECREF(type);

@@ -177,8 +177,10 @@ static void set_runner(frame_runner run) { _PyInterpreterState_Get()->eval_frame
 static void adopt_thread(void) {
     PyObject *type, *value, *traceback; /* a generator is resumed by throw() with the exception pending */
     PyErr_Fetch(&type, &value, &traceback);
+    has_own = true; /* frames of an audit hook, which is asked, are not what it is for */
     PyEval_SetProfile(on_adopted_event, (PyObject *)adopter);
-    PyErr_Clear(); /* an audit hook may object */
+    has_own = !_PyThreadState_UncheckedGet()->c_profilefunc; /* it may object: once is enough */
+    PyErr_Clear();
     PyErr_Restore(type, value, traceback);
 }
 

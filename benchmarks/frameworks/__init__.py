@@ -1,0 +1,1 @@
+"""What capturing adds to programs of widely used frameworks, against cProfile."""
