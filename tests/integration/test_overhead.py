@@ -15,9 +15,8 @@ from tests.integration.tracing import NEW
 from tests.interpreters import interpreter
 
 MANY = str(PROGRAMS / "many_calls.py")
-#: Functions of the program that are called often enough, where the tracer can be told to leave them: up to 3.11 the
-#: hook of the interpreter stays, and on 3.11 it costs as much as what is done in it.
-OFTEN: dict[str, set[str]] = {"3.9": set(), "3.11": set(), "3.12": {"tiny"}, "3.13": {"tiny"}}
+#: Functions of the program that are called often enough and take little enough.
+OFTEN: dict[str, set[str]] = {"3.9": set(), "3.11": {"tiny"}, "3.12": {"tiny"}, "3.13": {"tiny"}}
 VERSIONS = ("3.11", "3.12", "3.13")
 #: Less than the usual 5 % of the time: beside other programs a process has less of the CPU, and so has its tracer.
 BUDGET = "2%"
@@ -64,8 +63,6 @@ def test_what_is_called_too_often_is_left_to_its_callers_and_said(tmp_path: Path
     assert counted[acquire] == all_calls[acquire] >= 100_000
     assert "main" not in left
     # What was counted until then stays.
-    for name in left & set(all_calls):
-        assert counted[name] <= all_calls[name]
     for name in OFTEN[version]:
         assert 1000 <= counted[name] < all_calls[name]
     # The stack was kept in order: what is open to the end is the whole program, and nothing is in it twice.
@@ -244,3 +241,85 @@ def test_a_share_that_is_none_is_refused(tmp_path: Path, share: str) -> None:
     assert "--overhead" in done.stderr
     assert "such as 5%" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+#: A function that calls nothing in C until the tracer leaves its frames alone; then it waits a hundred times.
+LATE = """
+import time
+
+def tiny(x):
+    return x + 1
+
+def take(number):
+    if number >= 400_000 and number % 1000 == 0:
+        time.sleep(0.002)
+    return tiny(number)
+
+def main():
+    for number in range(500_000):
+        take(number)
+
+main()
+"""
+
+#: What the target's own hooks see after the tracer has left frames alone.
+HOOKED = """
+import sys, threading
+
+seen = []
+
+def hook(frame, event, argument):
+    if "set" not in (name := getattr(argument, "__name__", frame.f_code.co_name)):
+        seen.append((event, frame.f_code.co_name, name))
+    return hook
+
+def tiny(x):
+    return x + 1
+
+def inner(number):
+    total = tiny(number)
+    return abs(total)
+
+def step(number):
+    if number == 300_000:
+        sys.{set}(hook)
+    if number == 300_003:
+        sys.{set}(None)
+    return inner(number)
+
+def main():
+    for number in range(400_000):
+        step(number)
+
+main()
+sys.{set}(hook)
+inner(1)
+sys.{set}(None)
+print(len(seen), seen)
+"""
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.9", *VERSIONS])
+def test_a_function_that_waits_late_is_seen_to_wait(tmp_path: Path, version: str) -> None:
+    target = tmp_path / "late.py"
+    target.write_text(LATE)
+    run = captured(tmp_path, interpreter(version), str(target), options=("--overhead", BUDGET))
+    main = run.processes[0]
+    sleep = next(name for name in calls(main) if "sleep" in name)
+    # The first of the hundred may be a part of its caller.
+    assert 90 <= calls(main)[sleep] <= 100
+    assert seconds_of(main, "cumtime", "main") >= 0.2
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("hook", ["settrace", "setprofile"])
+@pytest.mark.parametrize("version", ["3.9", *VERSIONS])
+def test_hooks_of_the_target_see_what_they_see_without(tmp_path: Path, version: str, hook: str) -> None:
+    target = tmp_path / "hooked.py"
+    target.write_text(HOOKED.replace("{set}", hook))
+    python = interpreter(version)
+    plain = subprocess.run([python, str(target)], capture_output=True, text=True, check=True, timeout=60).stdout
+    done = run_capture(tmp_path, python, str(target), options=("--overhead", BUDGET))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain

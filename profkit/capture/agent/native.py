@@ -89,7 +89,9 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
         )
     finally:
         others.follow_others(False)
-    by_call, by_c_code, c_call = (max(0.0, with_events - without) for with_events, without in zip(traced, plain))
+    by_call, by_c_code, c_call = (
+        max(0.0, with_events - without) for with_events, without in zip(traced, plain)
+    )
     quietly = max(0.0, quiet[1] - plain[1])
     python_inside = min(max(0.0, python_inside - _EMPTY_PART * plain[0]), by_c_code)
     quiet_inside = min(max(0.0, quiet_inside - _EMPTY_PART * plain[0]), quietly)

@@ -173,7 +173,8 @@ static bool opens_ranges(const struct table *table, const struct function *funct
 /* `gross` are the ticks that it took with those of its events. */
 static bool may_go(const struct table *table, const struct function *function, const struct since *since, double gross) {
     const struct name *name = function->name;
-    return since->calls >= FEWEST_CALLS && !name->throttled &&
+    /* Of one that is quiet it is seen when it waits: its calls are booked. In one without a call there is nothing to see. */
+    return since->calls >= FEWEST_CALLS && !name->throttled && (!name->quiet || name->leaf) &&
            (double)clock_ticks_in(since->blocked) <= BLOCKS * gross && !opens_ranges(table, function) &&
            !label_is_needed(name->label);
 }
@@ -262,20 +263,19 @@ static bool is_known(struct name *name, int64_t calls) {
     return !name->loud && calls - name->looked_at >= FEWEST_CALLS;
 }
 
-/* Have all functions quiet that can be and are worth it; return what that saves of the calls since the last look. */
-static double silence(const struct table *table, const struct since *all) {
-    double saved = 0;
+/* Have all functions quiet that can be and are worth it. */
+static void silence(const struct table *table, const struct since *all) {
     for (struct function *function = table->base->next; function; function = function->next) {
         const struct since *since = &all[function->number];
         struct name *name = function->name;
-        if (!name || is_in_c(function) || name->quiet || !is_known(name, calls_around(function, since)))
+        if (!name || is_in_c(function) || name->quiet || name->throttled ||
+            !is_known(name, calls_around(function, since)))
             continue;
         struct question question = {name, false};
         tables_each_running(calls_in_c, &question);
-        if (!question.answer && !opens_ranges(table, function) && names_quieten(name))
-            saved += (cost_of(&throttle_python) - cost_of(&throttle_quiet)) * (double)since->recent;
+        if (!question.answer && !opens_ranges(table, function))
+            names_quieten(name);
     }
-    return saved;
 }
 
 /* Of the functions that take least themselves, throttle as many as have to go. */
@@ -285,11 +285,11 @@ static void choose(struct table *table, double window) {
     struct candidate *found = all ? calloc((size_t)table->n_functions + 1, sizeof *found) : NULL;
     if (found) {
         double spent;
+        if (hook_can_silence())
+            silence(table, all);
         size_t n = candidates_of(table, all, found, &spent);
         double excess = spent - REPAYING * budget * window;
         double least = LEAST_PART * excess;
-        if (hook_can_silence())
-            excess -= silence(table, all);
         for (size_t i = 0; i < n && excess > 0; i++)
             if (found[i].saved >= least) {
                 excess -= found[i].saved;
