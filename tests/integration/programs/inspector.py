@@ -20,6 +20,14 @@ def descriptors():
     return sorted(set.intersection(*seen))
 
 
+def thresholds():
+    """Those that stay: while a snapshot is made, no collection begins."""
+    deadline = time.monotonic() + 20
+    while gc.get_threshold()[0] == 2**31 - 1 and time.monotonic() < deadline:
+        time.sleep(0.03)
+    return gc.get_threshold()
+
+
 def is_open(fd):
     """Whether it still is: not the one that the listing itself took."""
     try:
@@ -40,7 +48,7 @@ facts = {
     "trace": sys.gettrace(),
     "handlers": [str(signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)],
     "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
-    "gc": (gc.isenabled(), gc.get_threshold(), len(gc.callbacks)),
+    "gc": (gc.isenabled(), thresholds(), len(gc.callbacks)),
     "warnings": [str(w) for w in warnings.filters],
     "cwd": os.getcwd(),
     "umask": os.umask(0o22),
