@@ -274,7 +274,9 @@ class ThreadTracer(Tracer):
                 self._main = traced
             if warm:
                 traced.collector.remember()
-            skip = own_depth() + behind if ident == own else 0
+            # The agent's own frames are calls like others, which are left out with what they call; frames of others
+            # behind them are none of the target's.
+            skip = own_depth() + behind if ident == own and behind else 0
             traced.running = bool(traced.collector.adopt({ident: native}, skip, fresh))
 
     def close(self) -> None:
@@ -347,7 +349,7 @@ class ProcessTracer(Tracer):
         if warm:
             self._collector.remember()
         try:
-            self._collector.adopt(threads, own_depth() + behind, fresh)
+            self._collector.adopt(threads, own_depth() + behind if behind else 0, fresh)
             self._running = True
         except ValueError:
             pass  # there is one place for a profiler, and another one holds it

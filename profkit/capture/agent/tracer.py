@@ -445,8 +445,12 @@ def without(functions: List[Any], taken_out: Dict[int, List[Any]]) -> List[Any]:
 def thread_name(ident: int) -> str:
     """Name that `threading` has for a thread, without creating anything; empty where it has none."""
     module = sys.modules.get("threading")
-    thread = getattr(module, "_active", {}).get(ident)
-    return str(getattr(thread, "name", ""))
+    thread: Any = getattr(module, "_active", {}).get(ident)
+    try:
+        # Not by `getattr`: it would be what calls the property, and only what the agent itself calls is left out.
+        return str(thread.name)
+    except AttributeError:
+        return ""
 
 
 def _depth(frame: Any) -> int:

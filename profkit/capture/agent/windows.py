@@ -42,6 +42,8 @@ class Windows:
 
     def __init__(self, spool: str, asked: str, native: Any, changed: Callable[[], None]) -> None:
         self._spool = spool
+        # Made here: of what the agent calls while functions are traced, only direct calls are taken out of the run.
+        self._bell_path = os.path.join(spool, settings.SAMPLER_BELL)
         self._native = native
         self._changed = changed
         self._own: Tuple[int, int] = (
@@ -193,7 +195,7 @@ class Windows:
     def _tell_sampler(self) -> None:
         """Have the launcher's sampler look now: counters are those of the window, too."""
         try:
-            fd = os.open(os.path.join(self._spool, settings.SAMPLER_BELL), os.O_WRONLY | os.O_NONBLOCK)
+            fd = os.open(self._bell_path, os.O_WRONLY | os.O_NONBLOCK)
             try:
                 os.write(fd, b"\n")
             finally:

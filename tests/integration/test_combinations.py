@@ -1,0 +1,185 @@
+"""Windows, the budget for overhead, calling contexts, forked workers and NVTX ranges, each beside each of the others.
+
+Every pair of choices is in some row of `ROWS`. What holds of each of them alone must hold of all together.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.formats import load_run
+from profkit.model import Process, Run, Thread
+from tests.integration.capturing import PROGRAMS, ROOT, calls, environment, run_capture
+from tests.integration.nvtx_ranges import require_collector, rows
+from tests.interpreters import interpreter
+
+PROGRAM = str(PROGRAMS / "combined.py")
+#: Calls of `tiny` in each part of the program, by the budget: more than any that could be paid for.
+CALLS = {"off": 100_000, "5%": 2_000_000}
+
+CHOICES = (
+    ("3.11", "3.12"),
+    ("whole", "code", "range", "steps"),
+    ("off", "5%"),
+    ("ranges", "-"),
+    ("workers", "-"),
+)
+ROWS = [
+    ("3.11", "whole", "off", "ranges", "workers"),
+    ("3.12", "whole", "5%", "-", "-"),
+    ("3.11", "code", "5%", "ranges", "-"),
+    ("3.12", "code", "off", "-", "workers"),
+    ("3.11", "range", "off", "-", "-"),
+    ("3.12", "range", "5%", "ranges", "workers"),
+    ("3.11", "steps", "5%", "-", "workers"),
+    ("3.12", "steps", "off", "ranges", "-"),
+    ("3.12", "steps", "5%", "ranges", "workers"),
+]
+OPTIONS = {
+    "whole": (),
+    "code": ("--start-paused",),
+    "range": ("--capture-range", "epoch", "--cycles", "0"),
+    "steps": ("--wait", "1", "--warmup", "1", "--active", "1", "--cycles", "2"),
+}
+
+
+def test_every_pair_of_choices_is_tried() -> None:
+    for (i, some), (j, others) in combinations(enumerate(CHOICES), 2):
+        assert {(row[i], row[j]) for row in ROWS} == set(product(some, others))
+
+
+def sums(run: Run) -> dict[str, int]:
+    """Calls by name, of all processes."""
+    found: dict[str, int] = {}
+    for process in run.processes:
+        for name, count in calls(process).items():
+            found[name] = found.get(name, 0) + count
+    return found
+
+
+def row_of(thread: Thread, name: str) -> int:
+    profile = thread.profile
+    (row,) = (row for row in range(len(profile)) if profile.strings[profile.name[row]] == name)
+    return row
+
+
+def contexts_add_up(thread: Thread) -> None:
+    """The contexts of a thread have all calls of its functions, and their own times."""
+    paths, profile = thread.paths, thread.profile
+    assert paths is not None
+    assert paths.ncalls.sum() == profile.ncalls.sum()
+    # The tracer's own time is taken out of every call, of the shortest more than they have: there sums differ.
+    slack = 1e-3 + 0.1 * profile.total
+    assert paths.tottime.sum() == pytest.approx(profile.total, abs=slack)
+    known = paths.function >= 0
+    of_function = np.bincount(paths.function[known], paths.tottime[known], len(profile))
+    kept_apart = np.bincount(paths.function[known], paths.ncalls[known], len(profile)) == profile.ncalls
+    assert (np.abs(of_function - profile.tottime)[kept_apart] <= slack).all()
+    assert (of_function <= profile.tottime + slack).all()
+
+
+def in_ranges(process: Process, name: str) -> int:
+    """Calls of a function while a range `step {n}` was open."""
+    found = 0
+    for thread in process.threads:
+        inside = thread.range_calls
+        if inside is None:
+            continue
+        for at, function in enumerate(inside.function.tolist()):
+            profile = thread.profile
+            context = inside.strings[inside.name[inside.context[at]]]
+            if context == "step {n}" and profile.strings[profile.name[function]] == name:
+                found += int(inside.ncalls[at])
+    return found
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize(("python", "windows", "overhead", "ranges", "workers"), ROWS)
+def test_what_holds_alone_holds_together(
+    tmp_path: Path, python: str, windows: str, overhead: str, ranges: str, workers: str
+) -> None:
+    if ranges == "ranges" or windows == "range":
+        require_collector()
+    done = run_capture(
+        tmp_path,
+        interpreter(python),
+        PROGRAM,
+        windows,
+        ranges,
+        workers,
+        str(CALLS[overhead]),
+        options=(*OPTIONS[windows], "--overhead", overhead),
+        env=environment(PYTHONPATH=str(ROOT)),
+    )
+    assert done.returncode == 0, done.stderr
+    run = load_run(tmp_path / "run.prof")
+    main, found = run.processes[0], sums(run)
+    captured = 2 if windows == "steps" else 3
+    left_out = 0 if windows != "whole" else 6 - captured
+
+    # What is called seldom is counted to the last call, whatever the budget; nothing outside of windows is there.
+    expected = {"inside": 10 * captured, "outside": 10 * left_out, "caller": captured, "passed_by": left_out}
+    if ranges == "ranges":
+        expected |= {"in_range": 4 * captured, "out_of_range": 4 * left_out}
+    if workers == "workers":
+        expected |= {"worked": 20 * captured, "idled": 20 * left_out}
+    assert {name: found.get(name, 0) for name in expected} == expected
+    throttled = {
+        thread.profile.strings[thread.profile.name[row]]
+        for process in run.processes
+        for thread in process.threads
+        for row in thread.throttled
+    }
+    if overhead == "off":
+        assert not throttled
+        assert found["tiny"] == CALLS[overhead] * (captured + left_out)
+    elif python == "3.12":
+        assert "tiny" in throttled
+
+    # Own times are whole: of each thread by contexts, and of a caller with what it calls, counted or not.
+    for process in run.processes:
+        for thread in process.threads:
+            if len(thread.profile):
+                contexts_add_up(thread)
+    thread = main.threads[0]
+    at = row_of(thread, "caller")
+    took, within = float(done.stdout), float(thread.profile.cumtime[at])
+    assert thread.tracer_s is not None
+    assert within <= took + 1e-3
+    assert within + thread.tracer_s >= 0.9 * took
+    edges = thread.profile.edges
+    assert edges is not None
+    callees = edges.cumtime[edges.caller == at].sum()
+    assert thread.profile.tottime[at] + callees == pytest.approx(within, rel=0.25, abs=1e-3)
+
+    # Ranges are those of windows, and have the functions that ran in them.
+    if ranges == "ranges":
+        steps = [name for name, _, _ in rows(main) if name.startswith("step ")]
+        parts = [n for n in range(6) if windows == "whole" or n % 3 == 2 or windows != "steps"]
+        if windows in ("code", "range"):
+            parts = [n for n in parts if n % 2 == 1]
+        assert steps == [f"step {n}" for n in parts]
+        assert in_ranges(main, "in_range") == 4 * captured
+        assert in_ranges(main, "out_of_range") == 4 * left_out
+        assert in_ranges(main, "inside") == 0
+
+    # Walls are those of the windows.
+    manifest = run.manifest
+    assert manifest is not None
+    assert [window.captured for window in manifest.windows] == (
+        [] if windows == "whole" else [True] * captured
+    )
+    if windows != "whole":
+        lengths = sum(window.end_s - window.begin_s for window in manifest.windows)
+        assert manifest.wall_s == pytest.approx(lengths, abs=1e-6)
+        assert manifest.whole_s is not None
+        assert manifest.wall_s < manifest.whole_s
+    for process in run.processes:
+        assert process.wall_s is not None
+        assert process.wall_s <= manifest.wall_s + 0.1
+        for thread in process.threads:
+            assert thread.profile.total <= process.wall_s + 0.05
