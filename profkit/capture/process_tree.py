@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from profkit.capture.agent.process_facts import words_of
 from profkit.capture.proc_files import TICKS, file_budget, last_pid, read_file, read_stat, switches
 from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
 
@@ -306,9 +307,9 @@ class ProcessTree:
         process.cpu_ticks = max(process.cpu_ticks, ticks - process.cpu_ticks_before)
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"{_PROC}/{process.pid}/cmdline", "rb") as file:
-                words = file.read(1 << 16).decode("utf-8", "surrogateescape").split("\0")
+                words = words_of(file.read(1 << 16))
             if any(words):  # a zombie has none any more
-                process.command = words[:-1] if words[-1] == "" else words
+                process.command = words
             if not process.last_ns:
                 status = read_file(f"{_PROC}/{process.pid}/status")
                 at = status.find(b"\nNSpid:")

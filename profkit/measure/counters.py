@@ -175,7 +175,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         file=run.path,
         runs=len(side.runs),
         total_s=total_s,
-        mains=len(main_processes(selected(run))),
+        mains=len({_identity(p) for p in main_processes(selected(run))}),
         processes=len(run.processes),
         threads=sum(len(p.threads) for p in run.processes),
         cpu_model=host.cpu_model if host else "",
@@ -221,6 +221,11 @@ def main_processes(selected: Sequence[Process]) -> list[Process]:
     return [p for p in selected if p.role in ("main", "rank") and p.profiled] or list(selected[:1])
 
 
+def _identity(process: Process) -> tuple[object, ...]:
+    """What the programs have in common that a process executed one after the other."""
+    return process.rank, process.pid
+
+
 def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]:
     machine = run.machine
     wall = run.manifest.wall_s if run.manifest else None
@@ -247,10 +252,15 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
         return value / machine.wall_s if value is not None and machine and machine.wall_s else None
 
     busy = per_second("busy_s")
+    known: dict[tuple[object, ...], tuple[float, float]] = {}
+    for process, r, w in zip(mains, main_runs, main_waits, strict=True):
+        if r is not None and w is not None:
+            before = known.get(_identity(process), (0.0, 0.0))
+            known[_identity(process)] = before[0] + r, before[1] + w
     worst = [
         fraction
-        for r, w in zip(main_runs, main_waits, strict=True)
-        if (fraction := _fraction(r, w)) is not None and wall and (r or 0.0) + (w or 0.0) >= WORKS * wall
+        for r, w in known.values()
+        if (fraction := _fraction(r, w)) is not None and wall and r + w >= WORKS * wall
     ]
     host = _host(run)
     # Of ranks that are each bound to CPUs of their own, the CPUs of all.

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
+from profkit.measure.counters import side_facts
+from profkit.model import RunSet
 from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
 from tests.interpreters import interpreter, packages
 
@@ -285,6 +287,35 @@ def test_exec_that_fails_leaves_the_targets_own_profiler_on(tmp_path: Path) -> N
         "print(sum(key[2] == 'after' for key in pstats.Stats(own).stats))\n"
     )
     assert run_capture(tmp_path, interpreter("3.11"), "-c", program).stdout == "1\n"
+
+
+def test_a_program_that_executes_another_is_one_process(tmp_path: Path) -> None:
+    """As ``jupyter nbconvert`` does; what its first program queued, in a moment, is not that of a rank."""
+    program = (
+        "import os, sys, time\n"
+        "end = time.process_time() + 0.3\n"
+        "while time.process_time() < end: pass\n"
+        "if len(sys.argv) == 1: os.execv(sys.executable, [sys.executable, sys.argv[0], 'again'])\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    run = captured(tmp_path, sys.executable, "program.py")
+    mains = [process for process in run.processes if process.role == "main"]
+    assert len(mains) == 2
+    assert len({process.pid for process in mains}) == 1
+    facts = side_facts(RunSet("", (run,)), 1.0, lambda run: run.processes)
+    assert facts.mains == 1
+    assert facts.wait_fraction == facts.worst_wait_fraction
+
+
+def test_a_title_that_a_process_gave_itself_is_its_command(tmp_path: Path) -> None:
+    """As workers of Ray and of PostgreSQL do: the kernel shows zeros behind it."""
+    (tmp_path / "program.py").write_text(
+        "import setproctitle, time\nsetproctitle.setproctitle('ray::task')\ntime.sleep(0.3)\n"
+    )
+    env = environment(PYTHONPATH=str(packages(sys.executable, "setproctitle")))
+    words = [sys.executable, "program.py", *["an argument"] * 20]
+    (process,) = (process for process in captured(tmp_path, *words, env=env).processes if process.profiled)
+    assert process.command == ("ray::task",)
 
 
 def test_path_entries_of_a_subclass_of_str(tmp_path: Path) -> None:

@@ -163,11 +163,22 @@ def _birth() -> Optional[int]:
         return None
 
 
+def words_of(line: bytes) -> List[str]:
+    """Words of a command line as the kernel has it; a program that wrote a title there fills the rest with zeros."""
+    words = line.decode("utf-8", "surrogateescape").split("\0")
+    if words[-1] == "":
+        words.pop()
+    if words[-2:] == ["", ""]:
+        while words and words[-1] == "":
+            words.pop()
+    return words
+
+
 def command() -> List[str]:
     """Return this process's command line."""
     try:
         with open("/proc/self/cmdline", "rb") as stream:
-            words = stream.read().decode("utf-8", "surrogateescape").split("\0")[:-1]
+            words = words_of(stream.read())
         if words:
             return words
     except OSError:
