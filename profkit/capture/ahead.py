@@ -24,7 +24,7 @@ __all__ = ["look_ahead"]
 #: Seconds between two looks at the files: at least, and as a part of how long that went on already.
 _LEAST_S, _PART = 0.1, 0.1
 #: Part of a CPU that looking at the files may take.
-_SHARE = 0.02
+_SHARE = 0.1
 #: Seconds of work between two looks whether a CPU is free.
 _PIECE_S = 0.003
 #: Seconds until the next look for one, where there was none.
