@@ -87,7 +87,7 @@ static PyObject *serve(PyObject *Py_UNUSED(module), PyObject *arguments) {
 static PyObject *await_call(PyObject *Py_UNUSED(module), PyObject *begin) {
 #ifdef PROFKIT_ABI3
     /* Events of what the parent has throttled are disabled: the first call might not be seen. */
-    if (begin != Py_None && throttle_n_keys > 0)
+    if (begin != Py_None && throttle_left.n > 0)
         Py_RETURN_FALSE;
 #endif
     agent_await_call(begin == Py_None ? NULL : begin);
