@@ -314,7 +314,9 @@ def test_hooks_of_the_target_see_what_they_see_without(tmp_path: Path, version: 
     target = tmp_path / "hooked.py"
     target.write_text(HOOKED.replace("{set}", hook))
     python = interpreter(version)
-    plain = subprocess.run([python, str(target)], capture_output=True, text=True, check=True, timeout=60).stdout
+    plain = subprocess.run(
+        [python, str(target)], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
     done = run_capture(tmp_path, python, str(target), options=("--overhead", BUDGET))
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain

@@ -265,12 +265,14 @@ static inline PyObject *run_as_due(PyThreadState *thread, frame_to_run *frame, i
  * thread use for that before frames are left as they are. It suffices for more calls than Python allows by itself. */
 #define MOST_STACK (1 << 20)
 
+static PyObject *run_frame(PyThreadState *thread, frame_to_run *frame, int throwing);
+
 static void look_at_stack(void) {
     static FAST_THREAD_LOCAL const char *begin = NULL;
     const char here = 0;
     if (UNLIKELY(!begin))
         begin = &here;
-    if (UNLIKELY(begin - &here > MOST_STACK)) {
+    if (UNLIKELY(begin - &here > MOST_STACK) && runner() == run_frame) {
         set_runner(_PyEval_EvalFrameDefault);
         keys_clear(&throttle_silent);
     }
