@@ -218,11 +218,22 @@ static int fall_silent(struct table *table, PyFrameObject *frame) {
     return 0;
 }
 
+/* Whether a frame that is run makes a generator or a coroutine of itself, and nothing else: there is no event for that. */
+static inline bool makes_generator(const frame_to_run *frame) {
+#if PY_VERSION_HEX >= 0x030B0000
+    return UNLIKELY(frame->f_code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
+           frame->owner != FRAME_OWNED_BY_GENERATOR;
+#else
+    (void)frame;
+    return false;
+#endif
+}
+
 static PyObject *run_booked(PyThreadState *thread, frame_to_run *frame, int throwing) {
     const PyObject *collector = thread->c_profileobj;
     struct table *table = ((const struct collector *)collector)->tables[0];
     PyObject *code = code_run(frame);
-    const bool silent = keys_have(&throttle_silent, code), booked = !throttle_has(code);
+    const bool silent = keys_have(&throttle_silent, code), booked = !throttle_has(code) && !makes_generator(frame);
     const struct probe *probe = silent ? &throttle_quiet : &throttle_python;
     if (LIKELY(booked)) {
         thread->tracing++; /* what the agent does is not traced */
