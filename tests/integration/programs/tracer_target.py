@@ -26,7 +26,9 @@ def load(binary):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if sys.version_info < (3, 12):
-        module.Collector().follow_others(True)  # as the agent does: calls are then booked where frames are run
+        module.Collector().follow_others(
+            True
+        )  # as the agent does: calls are then booked where frames are run
     return module
 
 
