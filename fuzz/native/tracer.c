@@ -130,12 +130,22 @@ static int number_of(const PyObject *label, const struct table *table)
 
 static const struct probe free_of_cost = {0, 0, 0};
 
+/* There is no hook here, and so nothing that is not traced. */
+bool hook_can_silence(void) { return false; }
+bool hook_is_leaf(PyObject *Py_UNUSED(code)) { return false; }
+
+/* Calls of every other function end by their frames: here any addresses, one for each place in the stack. */
+static const void *frame_at(const struct model *model, int number, int place)
+{
+    return number % 2 ? &model->stack[place] : NULL;
+}
+
 static void begin(struct table *table, struct model *model, int number)
 {
     if (model->depth == MOST_STACK)
         return;
     const struct callable *one = &callables[number];
-    call_begins(table, one->key, one->object, one->self, &free_of_cost);
+    call_begins(table, one->key, one->object, one->self, frame_at(model, number, model->depth), &free_of_cost);
     model->stack[model->depth++] = number;
 }
 
@@ -148,10 +158,14 @@ static void close_one(struct model *model)
 
 static void finish(struct table *table, struct model *model, int number)
 {
-    call_ends(table, callables[number].key, &free_of_cost);
     int at = model->depth;
     while (at > 0 && model->stack[at - 1] != number)
         at--;
+    const void *frame = frame_at(model, number, at > 0 ? at - 1 : MOST_STACK); /* no call's */
+    if (frame)
+        calls_end_frame(table, frame, &free_of_cost);
+    else
+        call_ends(table, callables[number].key, &free_of_cost);
     if (at == 0)
         return;
     while (model->depth >= at)
