@@ -63,6 +63,8 @@ static void python_return(struct table *table, PyFrameObject *frame) {
     PyObject *code = code_of(frame);
     if (UNLIKELY(throttle_has(code)))
         table->taken += throttle_python.left;
+    else if (LIKELY(table->top->key == code && !table->top->frame))
+        call_ends_here(table, &throttle_python);
     else if (!calls_have_frame(table, running))
         call_ends(table, code, &throttle_python);
 }
