@@ -427,6 +427,8 @@ class Session:
             self._begin(True, *self._forked_at, inherited if sees else None)
             depth = 0
             frame: Any = sys._getframe().f_back
+            if not sees and frame is not None:
+                frame = frame.f_back  # without _after_fork_in_child(), which is about to return
             while frame is not None:
                 depth += 1
                 self._worker = process_facts.name_of_worker(frame) or self._worker
