@@ -92,7 +92,9 @@ def reports_of_the_tracer(stderr: str) -> list[str]:
     return [block for block in blocks if re.search(rf"\((?:{ours}):\d+\)", block)]
 
 
-def under_valgrind(version: str, tracer: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def under_valgrind(
+    version: str, tracer: Path, *words: str, seconds: float = 300
+) -> subprocess.CompletedProcess[str]:
     valgrind = shutil.which("valgrind")
     require("valgrind", valgrind is not None, "no valgrind")
     under = [str(valgrind), "-q", "--leak-check=no", "--num-callers=30"]
@@ -101,7 +103,7 @@ def under_valgrind(version: str, tracer: Path, *words: str) -> subprocess.Comple
         env={**os.environ, **ONE_BY_ONE},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds,
     )
 
 
@@ -128,5 +130,8 @@ def test_a_defect_of_the_tracer_is_seen(tmp_path: Path) -> None:
     done = subprocess.run(command, env=under_sanitizer(), capture_output=True, text=True)
     assert done.returncode == 9
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
-    found = under_valgrind("3.11", build(headers, False, (), sources), "deep")
-    assert any("Invalid write" in report for report in reports_of_the_tracer(found.stderr))
+    try:
+        stderr = under_valgrind("3.11", build(headers, False, (), sources), "deep", seconds=40).stderr
+    except subprocess.TimeoutExpired as ended:  # what was overwritten may keep the program from ending
+        stderr = (ended.stderr or b"").decode()
+    assert any("Invalid write" in report for report in reports_of_the_tracer(stderr))
