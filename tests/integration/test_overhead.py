@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,19 @@ def throttled(process: Process) -> set[str]:
         for thread in process.threads
         for row in thread.throttled
     }
+
+
+def answer(directory: Path, *words: str) -> Any:
+    """Return the JSON that a command prints."""
+    done = subprocess.run(
+        profkit_command(*words, "--format", "json"),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    return json.loads(done.stdout)
 
 
 def tracer_s(run: Run) -> float:
@@ -139,15 +153,7 @@ def test_two_runs_are_compared_by_what_both_counted(tmp_path: Path) -> None:
     for name, share in (("one", BUDGET), ("other", "off")):
         (tmp_path / name).mkdir()
         captured(tmp_path / name, python, MANY, options=("--overhead", share))
-    done = subprocess.run(
-        profkit_command("diff", "one/run.prof", "other/run.prof", "--format", "json"),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=environment(),
-        check=True,
-    )
-    found = json.loads(done.stdout)
+    found = answer(tmp_path, "diff", "one/run.prof", "other/run.prof")
     counted = [
         (row["name"], row["baseline"]["ncalls"], row["candidate"]["ncalls"])
         for row in found["functions"]
@@ -181,15 +187,7 @@ def test_ranks_are_compared_by_what_all_of_them_counted(tmp_path: Path) -> None:
     left = [throttled(load_run(tmp_path / name).processes[0]) for name in files]
     assert ["tiny" in names for names in left] == [True, False, False]
     for jobs in ("1", "2"):
-        done = subprocess.run(
-            profkit_command("ranks", "--format", "json", "--jobs", jobs, *files),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            env=environment(),
-            check=True,
-        )
-        found = json.loads(done.stdout)
+        found = answer(tmp_path, "ranks", "--jobs", jobs, *files)
         names = {row["name"] for row in found["functions"]}
         assert "caller" in names
         assert "tiny" not in names

@@ -11,21 +11,11 @@ import os
 import sys
 import time
 
+from traced_state import wait_until
+
 WINDOWS, RANGES, WORKERS = sys.argv[1:4]
 CALLS = int(sys.argv[4])
 PARTS = 6
-
-
-def traced():
-    monitoring = getattr(sys, "monitoring", None)
-    return sys.getprofile() is not None if monitoring is None else monitoring.get_events(2) != 0
-
-
-def wait_until(wanted):
-    deadline = time.monotonic() + 60
-    while traced() != wanted:
-        assert time.monotonic() < deadline, f"not traced: {not wanted}, after a minute"
-        time.sleep(0.002)
 
 
 def inside():
