@@ -77,6 +77,10 @@ class Workload:
         The option, and its clean value, that sets how much work is done.
     ranks
         Started by ``mpirun`` with so many ranks; 0: started directly.
+    gpu
+        Whether it needs PyTorch and a GPU.
+    window
+        Options of ``profkit capture`` that say which part of it is captured.
     conditions
         Names out of `CONDITIONS` that make sense for it.
     kept
@@ -90,6 +94,8 @@ class Workload:
     oversubscribed: tuple[str, ...]
     amount: tuple[str, int]
     ranks: int = 0
+    gpu: bool = False
+    window: tuple[str, ...] = ()
     conditions: tuple[str, ...] = tuple(CONDITIONS)
     kept: tuple[str, ...] = ()
 
@@ -98,6 +104,8 @@ class Workload:
         """What is missing to run it, empty where nothing is."""
         if self.ranks and not shutil.which("mpirun"):
             return "mpirun is not installed"
+        if self.gpu and not os.path.exists("/dev/nvidiactl"):
+            return "there is no GPU"
         return ""
 
 
@@ -146,6 +154,17 @@ def workloads(cpus: int) -> list[Workload]:
             oversubscribed=(),
             amount=("--steps", 200),
             ranks=2,
+            conditions=tuple(c for c in CONDITIONS if c != "code-change"),
+            kept=("clean-1", "oversubscribed"),
+        ),
+        Workload(
+            "gpu_train",
+            programs / "gpu_train.py",
+            clean=("--workers", "4"),
+            oversubscribed=("--workers", "4"),
+            amount=("--epochs", 4),
+            gpu=True,
+            window=("--capture-range", "training"),
             conditions=tuple(c for c in CONDITIONS if c != "code-change"),
             kept=("clean-1", "oversubscribed"),
         ),
@@ -257,7 +276,7 @@ def capture(workload: Workload, condition: str, output: Path, cpus: int) -> None
         project.mkdir()
         stage(workload, condition, project)
         made = Path(scratch) / output.name
-        profkit = [sys.executable, "-m", "profkit", "capture", "-o", str(made), "--"]
+        profkit = [sys.executable, "-m", "profkit", "capture", *workload.window, "-o", str(made), "--"]
         for _ in range(ATTEMPTS):
             status, errors = run_whole_job([*profkit, *command_of(workload, condition)], project, environment)
             if status:

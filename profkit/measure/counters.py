@@ -21,6 +21,7 @@ __all__ = [
     "SideFacts",
     "delivery_seconds",
     "first_thread",
+    "gpu_share",
     "main_processes",
     "no_side",
     "of_process",
@@ -70,6 +71,8 @@ class SideFacts:
         CPU per second that the hypervisor gave to other machines while this one wanted it.
     throttled
         Throttled part of the cgroup's enforcement periods.
+    gpu_share
+        Mean utilisation of the machine's GPUs as NVML has it: part of the time in which a kernel ran.
     psi_share
         Part of the wall in which some task of the machine waited for a CPU.
     working_threads
@@ -110,6 +113,7 @@ class SideFacts:
     steal_cores: float | None
     throttled: float | None
     psi_share: float | None
+    gpu_share: float | None
     available_cpus: float | None
     working_threads: float | None
     pool_threads: float | None
@@ -286,6 +290,7 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
         if machine and machine.periods and machine.throttled_periods is not None
         else None,
         "psi_share": per_second("psi_some_s"),
+        "gpu_share": gpu_share(run),
         "available_cpus": min(cpus) if cpus else None,
         "working_threads": _working(run, wall),
         "probe_s": host.probe_s if host else None,
@@ -293,6 +298,13 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
         "read_bytes": _sum([None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]),
     }
+
+
+def gpu_share(run: Run) -> float | None:
+    """Mean utilisation of the GPUs of a run's machine over its readings, 0 to 1; ``None`` without any."""
+    column = None if run.series is None else run.series.columns.get("gpu_utilisation")
+    known = np.empty(0) if column is None else column[~np.isnan(column)]
+    return float(known.mean()) if known.size else None
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

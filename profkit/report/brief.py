@@ -53,14 +53,14 @@ ADVICE = 4
 WARNINGS = 2
 #: Part of the greatest step of the account below which a step gets no line.
 LEAST_STEP = 0.03
-#: Part of the greatest change of a function below which another one gets no line.
-LEAST_CHANGE = 0.01
+#: Part of the greatest time, or change, of a function below which another one gets no line.
+LEAST_PART = 0.01
 #: Score below which a reader must know first that the two sides can hardly be compared.
 HARDLY_COMPARABLE = 0.5
 #: Kinds of advice that always have a line.
 _LAST = ("not-the-code", "verify")
 #: Facts of a run that are shown; the whole report has all.
-_FACTS = ("command", "time", "exit status")
+_FACTS = ("command", "time", "GPU", "exit status")
 
 
 def brief_diff(diff: Diff) -> Document:
@@ -150,7 +150,7 @@ def _changed(diff: Diff) -> list[Section]:
         side.cumtime if by == "cumtime" else side.active for side in (table.baseline, table.candidate)
     )
     change = after - before
-    least = max(noise.MIN_SECONDS, LEAST_CHANGE * float(np.abs(change).max(initial=0.0)))
+    least = max(noise.MIN_SECONDS, LEAST_PART * float(np.abs(change).max(initial=0.0)))
     rows: list[Row] = []
     for i in np.argsort(-np.abs(change), kind="stable").tolist():
         if abs(change[i]) < least or len(rows) == FUNCTIONS:
@@ -181,12 +181,14 @@ def _changed(diff: Diff) -> list[Section]:
 def _ranked(functions: Ranked, by: str) -> list[Section]:
     """The functions that take most, waits by design left out."""
     rows: list[Row] = []
+    least = noise.MIN_SECONDS
     for row in functions.rows():
         if is_wait(row.name, row.key.root):
             continue
         seconds = row.cumtime if by == "cumtime" else row.active
-        if len(rows) == FUNCTIONS or seconds < noise.MIN_SECONDS:
+        if len(rows) == FUNCTIONS or seconds < least:
             break
+        least = max(least, LEAST_PART * seconds)
         queued = None if row.wait is None or row.tottime <= 0 else min(1.0, row.wait / row.tottime)
         where = location(row.key, row.file, row.line)
         rows.append(Row((display_name(row.name), seconds, row.share, queued, where)))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from profkit.measure.counters import gpu_share
 from profkit.model import Machine, Run
 from profkit.report import units
 from profkit.report.neighbours import neighbour_objects
@@ -30,6 +33,9 @@ def machine_items(run: Run) -> list[tuple[str, str]]:
         text = _machine(machine, watched=is_own and run.series is not None)
         if text:
             items.append((label, text))
+    gpu = _gpu(run)
+    if gpu:
+        items.append(("GPU", gpu))
     sampler = _sampler(run)
     if sampler:
         items.append(("sampler", sampler))
@@ -37,6 +43,18 @@ def machine_items(run: Run) -> list[tuple[str, str]]:
     if tracer:
         items.append(("tracer", tracer))
     return items
+
+
+def _gpu(run: Run) -> str:
+    """Say how much the GPUs were used, by whomever; nothing where none was sampled."""
+    share = gpu_share(run)
+    if share is None or run.series is None:
+        return ""
+    memory = run.series.columns.get("gpu_memory_bytes")
+    most = 0.0 if memory is None or np.isnan(memory).all() else float(np.nanmax(memory))
+    return f"in use {units.share(share)} of the time" + (
+        f", at most {most / 1e9:,.1f} GB of memory" if most else ""
+    )
 
 
 def _tracer(run: Run) -> str:

@@ -33,6 +33,9 @@ NAMED = 3
 LEAST_SHARE = 0.1
 #: Part of all queueing in functions that one must hold to be named.
 LEAST_PART = 0.05
+#: Use of the GPUs below which they are not what the program runs on, and what it must fall to, of the baseline's,
+#: before it is said to have fallen: what one reading of a GPU says varies.
+LEAST_GPU_SHARE, GPU_FELL = 0.03, 0.8
 #: Rows of the table among which a function with other calls is looked for.
 LOOKED_AT = 20
 
@@ -214,6 +217,16 @@ def _neighbours(case: Judged) -> Found:
         numbers["hidden" if not found.all_visible else "unseen"] = unseen
     if len(numbers) > 1:
         yield Evidence("neighbours", "text", reading="who-ran", numbers=numbers)
+
+
+def _gpu(case: Case) -> Found:
+    """How much of the time the GPUs were in use; nothing where they were not, or not noticeably less than before."""
+    a, b = case.signals.baseline, case.signals.candidate
+    if a.gpu_share is None:
+        if b.gpu_share is not None and b.gpu_share >= LEAST_GPU_SHARE:
+            yield Evidence("gpu", "share", None, b.gpu_share)
+    elif b.gpu_share is not None and a.gpu_share >= LEAST_GPU_SHARE and b.gpu_share <= GPU_FELL * a.gpu_share:
+        yield Evidence("gpu", "share", a.gpu_share, b.gpu_share, reading="gpu-waited")
 
 
 def _steal(case: Case) -> Found:
@@ -541,6 +554,7 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "others": _others,
     "neighbours": _neighbours,
     "steal": _steal,
+    "gpu": _gpu,
     "pressure": _pressure,
     "throttled": _throttled,
     "queue-functions": _queue_functions,

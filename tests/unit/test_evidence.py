@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from profkit.model import Host, Machine, Neighbour, Neighbours, Process, Run
+from profkit.model import Host, Machine, Neighbour, Neighbours, Process, Run, Series
 from profkit.verdict.comparison import compare, diff
 from profkit.verdict.evidence import produce
 from profkit.verdict.types import Diff, Evidence
@@ -149,6 +151,32 @@ class TestWaitingForACpu:
     def test_neighbours_are_no_evidence_where_others_took_nothing(self) -> None:
         beside = Neighbours(6.0, (Neighbour("sh", 0.1, 5),), 0.1, True)
         assert found_in(side(), machine(side(), neighbours=beside), "neighbours") == {}
+
+
+class TestGpus:
+    @staticmethod
+    def used(run: Run, *shares: float) -> Run:
+        column = np.array([*shares, math.nan])  # read twice a second: between two readings there is none
+        return replace(run, series=Series(np.arange(column.size), {"gpu_utilisation": column}))
+
+    def test_gpus_that_waited_more(self) -> None:
+        a, b = self.used(side(), 0.9, 0.7), self.used(side(ratio=2.0, others=1.9), 0.2, 0.4)
+        found = compared(a, b)
+        gpu = found.verdict.evidence[1]
+        assert (gpu.signal, gpu.unit, gpu.reading) == ("gpu", "share", "gpu-waited")
+        assert (gpu.baseline, gpu.candidate) == (pytest.approx(0.8), pytest.approx(0.3))
+
+    @pytest.mark.parametrize("shares", [(0.78, 0.82), (0.9, 1.0), ()])
+    def test_gpus_that_did_not_say_nothing(self, shares: tuple[float, ...]) -> None:
+        assert found_in(self.used(side(), 0.8), self.used(side(), *shares), "gpu") == {}
+
+    def test_a_gpu_that_nothing_used_says_nothing(self) -> None:
+        assert found_in(self.used(side(), 0.02), self.used(side(), 0.0), "gpu") == {}
+        assert found_in(side(), self.used(side(), 0.0), "gpu") == {}
+
+    def test_a_run_alone_has_its_own(self) -> None:
+        gpu = found_in(side(), self.used(side(), 0.4), "gpu")["gpu"]
+        assert (gpu.baseline, gpu.candidate, gpu.reading) == (None, pytest.approx(0.4), "")
 
 
 class TestLoaders:

@@ -20,7 +20,7 @@ OFF_CPU = Rule(
         ((more("helpers.busy", "workers.busy"),), 0.6),
         ((less("time.slowdown", "time.slower"),), 0.75),
     ),
-    evidence=("off", "main-wait"),
+    evidence=("off", "gpu", "main-wait"),
     advice=("show-waiting",),
     numbers=("off", "off-before"),
 )
@@ -41,7 +41,7 @@ OFF_CPU_ALONE = Rule(
     ),
     confidence=0.8,
     strength="off",
-    evidence=("off", "main-wait"),
+    evidence=("off", "gpu", "main-wait"),
     advice=("show-waiting",),
     numbers=("off",),
 )

@@ -60,7 +60,7 @@ THROTTLING = Rule(
         yes("time.factor-above-1"),
     ),
     confidence=0.97,
-    evidence=("throttled", "demand"),
+    evidence=("throttled", "gpu", "demand"),
     advice=("raise-quota", "not-the-code"),
     numbers=("throttled",),
 )
@@ -95,6 +95,7 @@ RUN_QUEUE_WAIT = Rule(
     doubts=(((less("time.slowdown", "time.slower"),), 0.85),),
     evidence=(
         "queue",
+        "gpu",
         "neighbours",
         "demand",
         "asked",
@@ -194,7 +195,7 @@ THROTTLED_ALONE = Rule(
     kind="kind.quota",
     conditions=(more("wall", "alone.wall"), more("throttled", "throttled")),
     confidence=0.95,
-    evidence=("throttled", "demand"),
+    evidence=("throttled", "gpu", "demand"),
     advice=("raise-quota",),
     numbers=("throttled",),
 )
@@ -220,7 +221,7 @@ QUEUED_ALONE = Rule(
     confidence=0.95,
     doubts=(((yes("contention.unknown"),), 0.6), ((less("most.wait", "wait.twice"),), 0.85)),
     strength="most.wait",
-    evidence=("queue", "helpers-queue", "neighbours", "demand", "others"),
+    evidence=("queue", "helpers-queue", "gpu", "neighbours", "demand", "others"),
     advice=("contention",),
     numbers=(
         "contention.who",

@@ -29,7 +29,7 @@ LOADING = Rule(
     ),
     confidence=0.9,
     doubts=(((less("time.slowdown", "time.slower"),), 0.75),),
-    evidence=("off", "main-wait", "delivery", "iterations"),
+    evidence=("off", "gpu", "main-wait", "delivery", "iterations"),
     advice=("show-workers",),
     numbers=("delivery", "delivery-before"),
 )
@@ -48,7 +48,7 @@ LOADING_ALONE = Rule(
     ),
     confidence=0.85,
     strength="account.loading",
-    evidence=("delivery", "helpers-queue", "demand"),
+    evidence=("delivery", "gpu", "helpers-queue", "demand"),
     advice=("more-loaders",),
     numbers=("account.loading",),
 )
