@@ -45,14 +45,14 @@ def look_ahead(spool: Path, sources: Sources, ended: threading.Event) -> None:
     looks: dict[str, GrowingNames] = {}
     while not ended.is_set():
         before, took = time.monotonic(), time.thread_time()
-        found = list(_new_functions(spool, looks)) if _is_free(cpus) else []
+        found = list(_new_functions(spool, looks)) if host.has_free_cpu(cpus) else []
         took = time.thread_time() - took
         pause = until = 0.0
         for function in found:
             while time.monotonic() >= until:
                 if ended.wait(pause):
                     return
-                pause = 0.0 if _is_free(cpus) else _BUSY_S
+                pause = 0.0 if host.has_free_cpu(cpus) else _BUSY_S
                 until = time.monotonic() + (0.0 if pause else _PIECE_S)
             sources.describe(*function)
         sources.let_go()
@@ -67,9 +67,3 @@ def _new_functions(spool: Path, looks: dict[str, GrowingNames]) -> Iterator[_Fun
             for function in names.look(read_regular(path, _MOST_BYTES)):
                 if not function[0].startswith(("~", "<")):
                     yield function
-
-
-def _is_free(cpus: float) -> bool:
-    """Whether fewer other threads are ready to run than there are `cpus`; false where that is not known."""
-    _, runnable = host.take_load()
-    return runnable is not None and runnable < cpus

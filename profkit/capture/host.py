@@ -25,6 +25,7 @@ __all__ = [
     "cgroup_directories",
     "cpu_seconds",
     "cpus_to_use",
+    "has_free_cpu",
     "limiting",
     "physical_cores",
     "probe_speed",
@@ -191,6 +192,12 @@ def take_load() -> tuple[float | None, int | None]:
         words = line.split()
         return float(words[0]), max(0, int(words[3].partition("/")[0]) - 1)
     return None, None
+
+
+def has_free_cpu(cpus: float) -> bool:
+    """Whether fewer other threads are ready to run than there are `cpus`; false where that is not known."""
+    _, runnable = take_load()
+    return runnable is not None and runnable < cpus
 
 
 def cgroup_directories(controller: str, pid: int | str = "self") -> list[Path]:

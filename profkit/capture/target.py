@@ -31,6 +31,11 @@ if TYPE_CHECKING:  # numpy, which starting a target does not need
 
 __all__ = ["CommandNotFoundError", "Target"]
 
+#: Seconds in which nothing is done beside a target: it imports then, and its libraries start threads on all CPUs.
+_STARTING_S = 0.25
+#: Seconds between two looks for a free CPU.
+_BUSY_S = 0.05
+
 
 class CommandNotFoundError(ProfkitError):
     """The target cannot be started; the exit code is the shell's."""
@@ -219,9 +224,13 @@ class Target:
     def _prepare(self) -> None:
         """Do what packing needs: while the target runs, where that is not on its CPU, so that it delays nothing."""
         with self._kept():
+            if self._beside:
+                self._over.wait(_STARTING_S)
             if "git" not in self._facts:
                 self._facts["git"] = git_state()
             self._facts["host"] = {**_as_dict(host.read_host()), **self._speed}
+            while self._beside and not self._over.is_set() and not host.has_free_cpu(host.cpus_to_use()):
+                self._over.wait(_BUSY_S)
             # numpy's BLAS must not start its pool of threads beside the target's.
             os.environ["OPENBLAS_NUM_THREADS"] = "1"
             import numpy.ma  # as the first call of np.unique would  # noqa: F401
