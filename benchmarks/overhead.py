@@ -5,6 +5,9 @@ tracer can be asked for. Each runs plain, captured with the default budget, capt
 in turn; the figures are medians of ratios, round by round. A capture's wall is that of the target, without packing.
 Then two versions of each loader are compared with a budget and without: the verdict must be the same.
 
+The programs take 0.3 to 2.5 s, of which imports are a large part. ``--work 5`` gives them five times the work; with
+``--budget-only`` they run plain and with the default budget alone.
+
 ``--environment ENV`` names the environment that ``benchmarks.verdict setup`` has made; without it only the loaders
 run.
 """
@@ -21,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.measuring import environment
@@ -143,19 +147,18 @@ def captured_wall(
 
 
 def measure(
-    name: str, python: str, script: str, folder: Path, env: dict[str, str], repeats: int
+    name: str, python: str, script: str, folder: Path, env: dict[str, str], repeats: int, *, budget_only: bool
 ) -> list[float]:
     """Run one program in all ways; return the medians of what is relative to its plain wall, and print them."""
     output = folder / "run.prof"
     rows = []
     for number in range(repeats + 1):
-        plain = wall([python, script], folder, env)
-        row = (
-            plain,
+        row = [
+            wall([python, script], folder, env),
             captured_wall([python, script], folder, env, "5%", output),
-            captured_wall([python, script], folder, env, "off", output),
-            profiled_wall(python, script, folder, env),
-        )
+            math.nan if budget_only else captured_wall([python, script], folder, env, "off", output),
+            math.nan if budget_only else profiled_wall(python, script, folder, env),
+        ]
         if number:  # the first warms caches
             rows.append(row)
     ratios = [statistics.median(row[way] / row[0] for row in rows) for way in range(1, 4)]
@@ -223,9 +226,12 @@ def main() -> None:
     parser.add_argument("--environment", type=Path, help="where the libraries of the verdict benchmark are")
     parser.add_argument("--python", default=sys.executable, help="interpreter for the loaders")
     parser.add_argument("--repeats", type=int, default=5, help="rounds a figure (default: %(default)s)")
+    parser.add_argument("--work", type=int, default=1, help="times the usual work (default: %(default)s)")
+    parser.add_argument("--budget-only", action="store_true", help="plain and with the default budget alone")
     parser.add_argument("--no-verdicts", action="store_true", help="measure walls alone")
     options = parser.parse_args()
     names = options.names or [*(programs if options.environment else ()), *LOADERS]
+    clean = replace(CONDITIONS["clean"], work=options.work)
     print(f"{'':<18} {'plain/ms':>9} {'5% / ×':>8} {'off / ×':>8} {'cProf./×':>8} {'off/cProf. add':>14}")
     with tempfile.TemporaryDirectory() as directory:
         work, budget = Path(directory), []
@@ -233,13 +239,17 @@ def main() -> None:
             if name in LOADERS:
                 folder = work / name
                 folder.mkdir()
-                (folder / "loader.py").write_text(filled(*LOADERS[name][:2]))
-                found = measure(name, options.python, "loader.py", folder, dict(os.environ), options.repeats)
+                text, usual, _ = LOADERS[name]
+                rounds = str(options.work * int(usual["ROUNDS"]))
+                (folder / "loader.py").write_text(filled(text, usual | {"ROUNDS": rounds}))
+                python, script, env = options.python, "loader.py", dict(os.environ)
             else:
                 program, python = PROGRAMS[name], str(options.environment / "bin" / "python")
-                folder = _stage(work, Cell(name, "clean", 1), program, CONDITIONS["clean"], 0)
-                env = {**os.environ, **program.environment}
-                found = measure(name, python, f"{name}.py", folder, env, options.repeats)
+                folder = _stage(work, Cell(name, "clean", 1), program, clean, 0)
+                script, env = f"{name}.py", {**os.environ, **program.environment}
+            found = measure(
+                name, python, script, folder, env, options.repeats, budget_only=options.budget_only
+            )
             budget.append(found[0])
         median, worst = statistics.median(budget), max(budget)
         print(

@@ -31,7 +31,6 @@ struct name {
     bool passes_on;        /* see label_passes_on() */
     bool throttled;        /* see names_throttle() */
     bool quiet;            /* see names_quieten() */
-    bool loud;             /* never to be quiet again */
     bool leaf;             /* quiet from the beginning, see hook_is_leaf() */
     int64_t patience;      /* ns without an event after which it is looked at again, 0 for LONG_GAP_NS */
     int64_t looked_at;     /* calls around it when that was last so, -1 for now; see throttle.c */

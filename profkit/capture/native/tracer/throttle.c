@@ -240,16 +240,15 @@ static int64_t calls_around(const struct function *function, const struct since 
     return calls;
 }
 
-/* What is called in C is known by what a function has called before it was quiet. When it runs for long it may have called
- * something else: a function that has waited there is traced for good, others for as long as they were at first, and
- * then they may run for longer. */
+/* What is called in C is known by what a function has called before it was quiet. When it runs or waits for long it may have called
+ * something else: it is traced for as long as it was at first, and then it may run for longer. What it calls then is counted,
+ * so that it stays traced; if nothing was called, it was the GIL, say, or a hypervisor. */
 #define MORE_PATIENCE 4
 
-void throttle_quiet_ran(struct name *name, int64_t ran, int64_t blocked) {
+void throttle_quiet_ran(struct name *name, int64_t ran) {
     if (!name->patience)
         name->patience = LONG_GAP_NS;
-    name->loud = name->loud || blocked > LONG_GAP_NS;
-    if (name->leaf || (ran < name->patience && !name->loud))
+    if (name->leaf || ran < name->patience)
         return;
     name->patience *= MORE_PATIENCE;
     name->looked_at = -1;
@@ -260,16 +259,15 @@ void throttle_quiet_ran(struct name *name, int64_t ran, int64_t blocked) {
 static bool is_known(struct name *name, int64_t calls) {
     if (name->looked_at < 0)
         name->looked_at = calls;
-    return !name->loud && calls - name->looked_at >= FEWEST_CALLS;
+    return calls - name->looked_at >= FEWEST_CALLS;
 }
 
-/* Have all functions quiet that can be and are worth it. */
+/* Have all functions quiet that can be and are worth it. One that is throttled has no calls any more: what it called before counts. */
 static void silence(const struct table *table, const struct since *all) {
     for (struct function *function = table->base->next; function; function = function->next) {
         const struct since *since = &all[function->number];
         struct name *name = function->name;
-        if (!name || is_in_c(function) || name->quiet || name->throttled ||
-            !is_known(name, calls_around(function, since)))
+        if (!name || is_in_c(function) || name->quiet || !(name->throttled || is_known(name, calls_around(function, since))))
             continue;
         struct question question = {name, false};
         tables_each_running(calls_in_c, &question);

@@ -46,9 +46,9 @@ void throttle_measured(const struct probe_costs *costs);
 /* Begin to keep within a share of the time, 0 for no budget. In a forked child, what its parent has throttled stays so. */
 void throttle_begin(double share);
 
-/* A quiet function has run for so many ns without an event, and was off the CPU, not queueing, for some of them: what it calls in
- * C is looked at again where that may be why. */
-void throttle_quiet_ran(struct name *name, int64_t ran, int64_t blocked);
+/* A quiet function has run, or waited for something else than a CPU, for so many ns without an event: what it calls in C is looked
+ * at again where that may be why. */
+void throttle_quiet_ran(struct name *name, int64_t ran);
 
 /* See whether the tracer is within its budget, and throttle what makes it exceed that in this thread. */
 void throttle_look(struct table *table);

@@ -99,7 +99,7 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now) {
     charge(table, runner, wait, blocked);
     struct name *name = runner->function->name;
     if (UNLIKELY(name && name->quiet && is_long))
-        throttle_quiet_ran(name, clock_ns_in(gap) - wait, blocked);
+        throttle_quiet_ran(name, clock_ns_in(gap) - wait);
     adapt(table, now, is_long ? most : 0, wait + blocked);
     /* What is left keeps its date, so that the next short interval after it takes it over. */
     if (table->uncharged_wait + table->uncharged_blocked < NOTHING_NS)
