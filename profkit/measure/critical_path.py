@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from profkit.measure.counters import delivery_seconds, first_thread, main_processes, of_process
 from profkit.measure.select import Selected
-from profkit.model import Process, Run, Thread
+from profkit.model import Process, Profile, Run, Thread
 
 __all__ = [
     "Composition",
@@ -57,7 +57,8 @@ class PathReading:
     own_wait, own_blocked : float64 array, shape (n,), or None
         Of it, queueing and off the CPU otherwise, where a tracer measured that.
     helpers : float64 array, shape (n,)
-        Seconds that the program's other profiled threads and processes were active in each function.
+        Seconds that the program's other profiled threads and processes were active in each function, or native threads of
+        those processes for it.
     helpers_blocked : float64 array, shape (n,)
         Seconds that they were off the CPU in each function without queueing, 0 where that was not measured.
     helpers_wait : float64 array, shape (n,)
@@ -290,6 +291,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     if helpers_wait is not None and off is not None:
         helpers = np.maximum(helpers - helpers_wait - off, 0.0)
         helpers_blocked, helpers_queued = off, helpers_wait
+        helpers += _of_native_threads(selected, chosen, n)
     return PathReading(
         wall_s=wall,
         life_s=chosen.wall_s if chosen.wall_s is not None else wall,
@@ -327,13 +329,35 @@ def _of_threads(
     return total, wait if measured else None, blocked if measured else None
 
 
-def _tracing(thread: Thread) -> Floats:
-    """What tracing took, which is in no function's time, as a common factor on all that ran."""
-    profile = thread.profile
+def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
+    """What threads without functions (BLAS, OpenMP) of all processes but the chosen one ran, by what their process ran."""
+    result = np.zeros(n)
+    for process, places in zip(selected.processes, selected.rows, strict=True):
+        native_s = _known([thread.run_s for thread in process.threads if not len(thread.profile)])
+        if process is chosen or not native_s:
+            continue
+        ran = np.zeros(n)
+        for thread, rows in zip(process.threads, places, strict=True):
+            if len(thread.profile):
+                ran += np.bincount(rows, _ran(thread.profile), n)
+        whole = float(ran.sum())
+        if whole > 0:
+            result += ran * (native_s / whole)
+    return result
+
+
+def _ran(profile: Profile) -> Floats:
+    """CPU time by function, as far as its waiting was measured."""
     ran = profile.tottime
     for off in (profile.wait, profile.blocked):
         if off is not None:
             ran = np.maximum(ran - off, 0.0)
+    return ran
+
+
+def _tracing(thread: Thread) -> Floats:
+    """What tracing took, which is in no function's time, as a common factor on all that ran."""
+    ran = _ran(thread.profile)
     whole = float(ran.sum())
     part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
     return part

@@ -279,6 +279,23 @@ class TestReading:
         assert found.helpers_wait[at["job"]] == 0.5
         assert (found.helpers_run_s, found.helpers_queue_s) == (3.0, 0.625)
 
+    def test_native_threads_of_a_worker_run_for_what_it_runs(self) -> None:
+        """The BLAS that a worker started does not compute for the call in which the main thread waits."""
+        run = program(
+            [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 4.0, {"main": 1})],
+            workers=[[Fn("whiten", 10, 1.5), Fn("load", 10, 0.5, 0.25)]],
+        )
+        main, worker = run.processes
+        blas = Thread(Profile.empty(), tid=900, run_s=2.0, run_queue_wait_s=1.0)
+        worker = replace(worker, cpu_s=(worker.cpu_s or 0.0) + 2.0, threads=(*worker.threads, blas))
+        run = replace(run, processes=(main, worker))
+        whole = select(run)
+        found = read_path(run, whole, None)
+        at = {whole.profile.strings[i]: n for n, i in enumerate(whole.profile.name.tolist())}
+        assert found.helpers[at["whiten"]] == pytest.approx(1.5 + 2.0 * 1.5 / 2.0)
+        assert found.helpers[at["load"]] == pytest.approx(0.5 + 2.0 * 0.5 / 2.0)
+        assert found.helpers.sum() == pytest.approx(found.helpers_run_s)
+
     def test_a_run_without_processes_is_its_wall(self) -> None:
         run = replace(program([Fn("main", 1, 1.0)], startup=1.0), processes=())
         found = read_path(run, select(run), None)
