@@ -17,20 +17,17 @@ from profkit.capture import host
 from profkit.capture.mapped_tables import GrowingNames
 from profkit.capture.remains import kept_files
 from profkit.capture.source_cache import Sources
-from profkit.formats.regular_file import read_regular
 
 __all__ = ["look_ahead"]
 
-#: Seconds between two looks at the files: at least, and as a part of how long that went on already.
-_LEAST_S, _PART = 0.1, 0.1
+#: Seconds between two looks at the files: at least, at most, and as a part of how long that went on already.
+_LEAST_S, _MOST_S, _PART = 0.05, 1.0, 0.02
 #: Part of a CPU that looking at the files may take.
 _SHARE = 0.1
 #: Seconds of work between two looks whether a CPU is free.
 _PIECE_S = 0.003
 #: Seconds until the next look for one, where there was none.
 _BUSY_S = 0.05
-#: Larger files are left for the end: they hold hardly more names, and reading one takes its memory.
-_MOST_BYTES = 1 << 26
 
 _Function = tuple[str, int, str, str]
 
@@ -56,7 +53,7 @@ def look_ahead(spool: Path, sources: Sources, ended: threading.Event) -> None:
                 until = time.monotonic() + (0.0 if pause else _PIECE_S)
             sources.describe(*function)
         sources.let_go()
-        ended.wait(max(_LEAST_S, _PART * (before - begin), took / _SHARE))
+        ended.wait(max(_LEAST_S, min(_MOST_S, _PART * (before - begin)), took / _SHARE))
 
 
 def _new_functions(spool: Path, looks: dict[str, GrowingNames]) -> Iterator[_Function]:
@@ -64,6 +61,6 @@ def _new_functions(spool: Path, looks: dict[str, GrowingNames]) -> Iterator[_Fun
     for path in kept_files(spool):
         with contextlib.suppress(OSError, ValueError):
             names = looks.setdefault(path.name, GrowingNames())
-            for function in names.look(read_regular(path, _MOST_BYTES)):
+            for function in names.look(path):
                 if not function[0].startswith(("~", "<")):
                     yield function

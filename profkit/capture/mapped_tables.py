@@ -12,11 +12,12 @@ it was read earlier. What refers to something that is not there was then made me
 from __future__ import annotations
 
 import bisect
+import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from profkit.capture import record_types as types
 from profkit.capture.agent import record_file
 from profkit.capture.record_types import Codes, ThreadTable
 from profkit.formats.codec import MemberError
-from profkit.formats.regular_file import read_regular
+from profkit.formats.regular_file import open_regular, read_regular
 
 __all__ = ["MAGIC", "GrowingNames", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
 
@@ -45,6 +46,7 @@ _IS_OWN = 1
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
 _OWN_METHOD = b" of 'profkit_tracer."
 
+_EXTENT = struct.Struct("<QQ")
 _BLOCK = struct.Struct("<3I4x")
 _NAME = struct.Struct("<6I")
 _TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqqQQiI3?60s")
@@ -52,6 +54,9 @@ _CALL = struct.Struct("<QqqqqQ")
 #: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
 _LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 96, 32, 48)
 _MOST_STRUCTURE = 4096
+
+#: Bytes of names in one place.
+_MOST_NAMES = 2**20
 
 _MOST_CALLS = 2**53
 _LAST_LINE = 2**31 - 1
@@ -62,7 +67,12 @@ _MOST_THREADS = 2**16
 #: As in the tracer: a rate that is off by more is of a machine that was suspended.
 _RATE_TOLERANCE = 0.01
 
+#: What a file of this version begins with.
+_MADE_BY = (MAGIC, _VERSION, _HEADER_BYTES)
+
 _Ints = npt.NDArray[np.int64]
+#: Returns bytes of a file: from where, and how many.
+_Read: TypeAlias = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +220,7 @@ class MappedTables:
         self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
         self._extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
-        blocks = list(_blocks(data, self._extents))
+        blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), self._extents))
         self._extents.sort()
         self._throttled: set[int] = set()  # numbers of names
         self.codes, self._own, self._code_of = self._read_names([b for b in blocks if b.kind == _NAMES])
@@ -287,7 +297,7 @@ class MappedTables:
         own_files: list[bool] = []
         functions: list[tuple[int, int, int, bytes]] = []
         for block in blocks:
-            for kind, number, file, line, flags, text in _names(data, block, 0):
+            for kind, number, file, line, flags, text in _names(data[block.at : block.at + block.size]):
                 if kind == _NAME_FILE:
                     files[number] = len(texts)
                     texts.append(_text(text))
@@ -365,53 +375,69 @@ class MappedTables:
 class GrowingNames:
     """The functions of a process that still runs, each given once: its file as it is at each look.
 
-    A look takes no more from the file than its names: what it says is of use before the process has ended, and is
-    believed for nothing.
+    A look reads no more of the file than where its parts are, and the names that are new: what it says is of use
+    before the process has ended, and is believed for nothing.
     """
 
     def __init__(self) -> None:
         self._read: dict[int, int] = {}  # by the place of a block, the bytes of it that were read
         self._files: dict[int, str] = {}
 
-    def look(self, data: bytes) -> list[tuple[str, int, str, str]]:
+    def look(self, path: Path) -> list[tuple[str, int, str, str]]:
         """Return file, line, name and qualified name of the functions that were not there at the last look.
 
         Raises
         ------
+        OSError
+            The file cannot be read.
         ValueError
-            The file is damaged, or of another version of profkit.
+            It is no regular file, damaged, or of another version of profkit.
         """
-        if _HEADER.unpack_from(data.ljust(_HEADER.size, b"\0"))[:3] != (MAGIC, _VERSION, _HEADER_BYTES):
-            raise MemberError("not written by this profkit")
-        found = []
-        for block in _blocks(data, []):
-            if block.kind != _NAMES:
-                continue
-            read = self._read.get(block.at, 0)
-            for kind, number, file, line, flags, text in _names(data, block, read):
-                read += _name_bytes(text)
-                if kind == _NAME_FILE:
-                    self._files[number] = "" if flags & _IS_OWN else _text(text)
-                elif kind == _NAME_FUNCTION and self._files.get(file):
-                    name, _, qualname = text.partition(b"\0")
-                    found.append((self._files[file], min(line, _LAST_LINE), _text(name), _text(qualname)))
-            self._read[block.at] = read
-        return found
+        with open_regular(path, buffering=0) as file:
+
+            def read(at: int, count: int) -> bytes:
+                file.seek(at)
+                return file.read(count)
+
+            if _HEADER.unpack_from(read(0, _HEADER.size).ljust(_HEADER.size, b"\0"))[:3] != _MADE_BY:
+                raise MemberError("not written by this profkit")
+            found = []
+            for block in _blocks(read, os.fstat(file.fileno()).st_size, []):
+                if block.kind == _NAMES:
+                    found += self._new(read, block)
+            return found
+
+    def _new(self, read: _Read, block: _Block) -> Iterator[tuple[str, int, str, str]]:
+        done = self._read.get(block.at, 0)
+        if block.size > _MOST_NAMES:
+            raise MemberError("damaged: it has more names in one place than a tracer writes")
+        for kind, number, file, line, flags, text in _names(read(block.at + done, block.size - done)):
+            done += _name_bytes(text)
+            if kind == _NAME_FILE:
+                self._files[number] = "" if flags & _IS_OWN else _text(text)
+            elif kind == _NAME_FUNCTION and self._files.get(file):
+                name, _, qualname = text.partition(b"\0")
+                yield self._files[file], min(line, _LAST_LINE), _text(name), _text(qualname)
+        self._read[block.at] = done
 
 
-def _blocks(data: bytes, extents: list[tuple[int, int, int]]) -> Iterator[_Block]:
-    """Yield the blocks of a file; `extents` gets address, bytes and place of what they are in."""
+def _blocks(read: _Read, size: int, extents: list[tuple[int, int, int]]) -> Iterator[_Block]:
+    """Yield the blocks of a file of some size; `extents` gets address, bytes and place of what they are in."""
     at = _HEADER_BYTES
-    while at + 16 <= len(data):
-        size, address = struct.unpack_from("<QQ", data, at)
-        if size == 0:
+    while at + 16 <= size:
+        head = read(at, _EXTENT.size)
+        if len(head) < _EXTENT.size:
+            return  # it was cut meanwhile
+        whole, address = _EXTENT.unpack(head)
+        if whole == 0:
             return  # it was being added
-        if size % 4096 or size > len(data) - at or address % 4096:
+        if whole % 4096 or whole > size - at or address % 4096:
             raise MemberError("damaged: it has a part of an impossible size")
-        extents.append((address, size, at))
-        end, block = at + size, at + 16
+        extents.append((address, whole, at))
+        end, block = at + whole, at + _EXTENT.size
         while block + _BLOCK.size <= end:
-            taken, kind, owner = _BLOCK.unpack_from(data, block)
+            head = read(block, _BLOCK.size)
+            taken, kind, owner = _BLOCK.unpack(head) if len(head) == _BLOCK.size else (0, 0, 0)
             if taken == 0:
                 break
             if taken % 16 or taken > end - block:
@@ -421,9 +447,9 @@ def _blocks(data: bytes, extents: list[tuple[int, int, int]]) -> Iterator[_Block
         at = end
 
 
-def _names(data: bytes, block: _Block, read: int) -> Iterator[tuple[int, int, int, int, int, bytes]]:
-    """Yield kind, number, file, line, flags and text of the names of a block, behind the bytes that were `read`."""
-    at, end = block.at + read, block.at + block.size
+def _names(data: bytes) -> Iterator[tuple[int, int, int, int, int, bytes]]:
+    """Yield kind, number, file, line, flags and text of the names in the content of a block, or of its end."""
+    at, end = 0, len(data)
     while at + _NAME.size <= end:
         kind, size, number, file, line, flags = _NAME.unpack_from(data, at)
         if kind == 0:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import BinaryIO
 
-__all__ = ["NotRegularError", "read_regular"]
+__all__ = ["NotRegularError", "open_regular", "read_regular"]
 
 
 class NotRegularError(ValueError):
@@ -31,15 +32,22 @@ def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) 
     NotRegularError
         It is no regular file, is larger than `most`, or its name is one that no file has.
     """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most and not cut:
+            raise NotRegularError(f"is larger than it can be, {size} bytes")
+        # Of its size, not of the most: a buffer is allocated for as much as is asked for.
+        return file.read(min(size, most))
+
+
+def open_regular(path: str | os.PathLike[str], *, buffering: int = -1) -> BinaryIO:
+    """Open a regular file for reading; path and errors are those of `read_regular`, `buffering` that of `open`."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except ValueError:  # a NUL in it, or a character that the system's encoding does not have
         raise NotRegularError("has a name that no file has") from None
-    with open(fd, "rb") as file:
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode):
-            raise NotRegularError("is no regular file")
-        if about.st_size > most and not cut:
-            raise NotRegularError(f"is larger than it can be, {about.st_size} bytes")
-        # Of its size, not of the most: a buffer is allocated for as much as is asked for.
-        return file.read(min(about.st_size, most))
+    file = open(fd, "rb", buffering=buffering)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        file.close()
+        raise NotRegularError("is no regular file")
+    return file

@@ -161,14 +161,14 @@ def test_new_names_of_a_file_that_grows_are_given_once(spool: Path, tmp_path: Pa
     program, names = tmp_path / "program.py", GrowingNames()
     with running(spool, program) as call:
         (path,) = spool.glob("*" + RESERVE_SUFFIX)
-        first = names.look(path.read_bytes())
-        assert names.look(path.read_bytes()) == []
+        first = names.look(path)
+        assert names.look(path) == []
         call("later")
-        second = names.look(path.read_bytes())
+        second = names.look(path)
     assert (str(program), 3, "at_first") in [function[:3] for function in first]
     assert (str(program), 5, "later") in [function[:3] for function in second]
     assert not any("profkit" in Path(file).parts for file, *_ in first), "the agent's are not the target's"
-    third = names.look(path.read_bytes())
+    third = names.look(path)
     codes = decode_tables(path.read_bytes()).codes
     all_of_it = {(codes.files[at], name) for at, name in zip(codes.file, codes.name, strict=True)}
     assert {(function[0], function[2]) for function in first + second + third} <= all_of_it
