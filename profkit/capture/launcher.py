@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import shlex
 import tempfile
@@ -240,11 +241,24 @@ def _pack(target: Target, spool: Path, path: Path, progress: Callable[[str], Non
     from profkit.capture.packer import pack_spool
     from profkit.formats.runfile import write_run
 
-    run = pack_spool(spool, wait_for_stragglers=True, sources=sources, progress=progress)
-    progress(f"writing {path}")
-    write_run(path, run)
-    sources.save()
+    with _without_collections():
+        run = pack_spool(spool, wait_for_stragglers=True, sources=sources, progress=progress)
+        progress(f"writing {path}")
+        write_run(path, run)
+        sources.save()
     return run
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Keep the cyclic garbage collector away, which would look through millions of objects that are no garbage."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _not_written(error: BaseException, spool: Path, path: Path, status: int) -> NotWrittenError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,10 @@ __all__ = ["ThreadTables"]
 
 _Value = TypeVar("_Value", np.int64, np.float64)
 
+#: File, line, name and qualified name of a function; where a file's path and module are in the string table.
+_Code: TypeAlias = tuple[str, int, str, str]
+_File: TypeAlias = tuple[int, int]
+
 _TEXTS = ("file", "name", "qualname", "module", "source_hash")
 _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
@@ -30,9 +34,8 @@ class ThreadTables:
         self._sources = sources or Sources()
         self._strings: dict[str, int] = {"": 0}
         self._table: tuple[str, ...] = ()
-        #: By import path, since that gives a file its module's name.
-        self._known: dict[tuple[str, ...], dict[tuple[str, int, str, str], tuple[int, ...]]] = {}
-        self._modules: dict[tuple[str, tuple[str, ...]], str] = {}
+        #: By import path, since that gives a file its module's name: the texts of functions, and of files.
+        self._known: dict[tuple[str, ...], tuple[dict[_Code, tuple[int, ...]], dict[str, _File]]] = {}
         self._codes: Codes | None = None
         self._rows = np.zeros((0, len(_TEXTS)), np.int32)
 
@@ -145,7 +148,7 @@ class ThreadTables:
     def _texts(self, record: Record, numbers: npt.NDArray[np.intp]) -> list[tuple[int, ...]]:
         """Return where the texts of functions are in the string table, a row each in the order of `_TEXTS`."""
         roots = tuple(sorted((p for p in record.path if p), key=len, reverse=True))
-        known = self._known.setdefault(roots, {})
+        known, files = self._known.setdefault(roots, ({}, {}))
         codes, rows = record.codes, []
         for number, at, line in zip(
             numbers.tolist(), codes.file[numbers].tolist(), codes.line[numbers].tolist(), strict=True
@@ -153,25 +156,26 @@ class ThreadTables:
             code = codes.files[at], line, codes.name[number], codes.qualname[number]
             row = known.get(code)
             if row is None:
-                row = known[code] = self._describe(code, roots)
+                row = known[code] = self._describe(code, roots, files)
             rows.append(row)
         return rows
 
-    def _describe(self, code: tuple[str, int, str, str], roots: tuple[str, ...]) -> tuple[int, ...]:
+    def _describe(
+        self, code: _Code, roots: tuple[str, ...], files: dict[str, _File]
+    ) -> tuple[int, int, int, int, int]:
         file, _, name, qualname = code
-        module = source_hash = ""
-        if file != "~":
-            module = self._modules.get((file, roots), "?")
-            if module == "?":
-                module = self._modules[(file, roots)] = _module_name(file, roots)
-            if not file.startswith("<"):
-                qualname, source_hash = self._sources.describe(*code)
-        return tuple(
-            [
-                self._strings.setdefault(text, len(self._strings))
-                for text in (file, name, qualname, module, source_hash)
-            ]
-        )
+        strings = self._strings
+        known = files.get(file)
+        of_file = strings.setdefault(file, len(strings)) if known is None else known[0]
+        source_hash = ""
+        if not file.startswith(("~", "<")):
+            qualname, source_hash = self._sources.describe(*code)
+        of_name = strings.setdefault(name, len(strings))
+        of_qualname = strings.setdefault(qualname, len(strings))
+        if known is None:
+            module = "" if file == "~" else _module_name(file, roots)
+            known = files[file] = of_file, strings.setdefault(module, len(strings))
+        return of_file, of_name, of_qualname, known[1], strings.setdefault(source_hash, len(strings))
 
 
 def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:

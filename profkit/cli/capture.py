@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,7 @@ def capture(
     except NotWrittenError as error:
         say_directly(f"error: {error}")
         status = error.status or error.exit_code
+    gc.freeze()  # the interpreter's end would look through all that was packed
     end_like(status)
 
 

@@ -48,16 +48,19 @@ def write_pstats(profile: Profile) -> bytes:
     callers: list[dict[tuple[str, int, str], tuple[int, int, float, float]]] = [{} for _ in keys]
     if profile.edges is not None:
         edges = profile.edges
-        for caller, callee, *cost in zip(
+        for caller, callee, cost in zip(
             edges.caller.tolist(),
             edges.callee.tolist(),
-            edges.ncalls.tolist(),
-            edges.primitive_calls.tolist(),
-            edges.tottime.tolist(),
-            edges.cumtime.tolist(),
+            zip(
+                edges.ncalls.tolist(),
+                edges.primitive_calls.tolist(),
+                edges.tottime.tolist(),
+                edges.cumtime.tolist(),
+                strict=True,
+            ),
             strict=True,
         ):
-            callers[callee][keys[caller]] = (cost[0], cost[1], cost[2], cost[3])
+            callers[callee][keys[caller]] = cost
     entries = zip(
         profile.primitive_calls.tolist(),
         profile.ncalls.tolist(),

@@ -46,7 +46,7 @@ def open_regular(path: str | os.PathLike[str], *, buffering: int = -1) -> Binary
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except ValueError:  # a NUL in it, or a character that the system's encoding does not have
         raise NotRegularError("has a name that no file has") from None
-    file = open(fd, "rb", buffering=buffering)
+    file = open(fd, "rb", buffering=buffering)  # noqa: SIM115 - the caller's
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         file.close()
         raise NotRegularError("is no regular file")

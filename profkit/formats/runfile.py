@@ -61,6 +61,8 @@ _OPTIONAL = frozenset(f"functions/{name}" for name in WAIT_COLUMNS)
 
 #: Level 6 takes three times as long as this for a tenth less (100 000 functions).
 _COMPRESSION_LEVEL = 1
+#: A member is stored as it is where so many bytes from its middle keep more than this part (1) of their size.
+_SAMPLE_BYTES, _MOST_KEPT = 4096, 0.8
 #: Modification time of all members, so that equal runs are equal files.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _CHUNK = 1 << 20
@@ -127,10 +129,11 @@ def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
 
         def add(member: str, *parts: bytes) -> None:
+            data = b"".join(parts)
             info = zipfile.ZipInfo(member, _NO_TIME)
-            info.compress_type = zipfile.ZIP_DEFLATED
+            info.compress_type = _compression_of(data)
             info.external_attr = (stat.S_IFREG | 0o644) << 16
-            archive.writestr(info, b"".join(parts), compresslevel=_COMPRESSION_LEVEL)
+            archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)
 
         add(_MANIFEST, run_json.encode(_manifest_document(run)))
         add(_PROCESSES, run_json.encode(documents.all))
@@ -138,6 +141,14 @@ def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept
             add(f"{name}.npy", array_head(values.dtype, len(values)), values.tobytes())
         for name, dtype, count in columns.found():
             add(f"{name}.npy", array_head(dtype, count), *columns.read(name))
+
+
+def _compression_of(data: bytes) -> int:
+    """Return how a member is stored: measured times are hardly smaller when compressed, which takes long."""
+    middle = len(data) // 2
+    part = data[middle : middle + _SAMPLE_BYTES]
+    hardly = len(zlib.compress(part, _COMPRESSION_LEVEL)) > _MOST_KEPT * len(part)
+    return zipfile.ZIP_STORED if hardly and len(part) == _SAMPLE_BYTES else zipfile.ZIP_DEFLATED
 
 
 def _plain_profile(processes: Sequence[Process]) -> bytes:

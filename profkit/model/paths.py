@@ -72,14 +72,16 @@ class Paths:
 
 def depths(parent: npt.NDArray[np.integer[Any]]) -> Ints:
     """Return how many rows are around each, given the row around it, −1 for none."""
-    depth = np.zeros(len(parent), np.int64)
     around = parent.astype(np.int64)
+    depth = (around >= 0).astype(np.int64)
     while True:
+        # Each row is added what is around the row that it has come to, and comes to where that is.
         inside = np.flatnonzero(around >= 0)
         if not len(inside):
             return depth
-        depth[inside] += 1
-        around[inside] = parent[around[inside]]
+        reached = around[inside]
+        depth[inside] += depth[reached]
+        around[inside] = around[reached]
 
 
 def with_callees(parent: npt.NDArray[np.integer[Any]], own: Floats) -> Floats:
