@@ -41,10 +41,10 @@ _READINGS = 8
 
 _TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
 _FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH = range(1, 6)
-_NAME_FILE, _NAME_FUNCTION, _NAME_THROTTLED = 1, 2, 3
+_NAME_FILE, _NAME_FUNCTION, _NAME_THROTTLED = _NAME_KINDS = 1, 2, 3
 _IS_OWN = 1
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
-_OWN_METHOD = b" of 'profkit_tracer."
+_OWN_METHOD = " of 'profkit_tracer."
 
 _EXTENT = struct.Struct("<QQ")
 _BLOCK = struct.Struct("<3I4x")
@@ -57,6 +57,9 @@ _MOST_STRUCTURE = 4096
 
 #: Bytes of names in one place.
 _MOST_NAMES = 2**20
+
+#: A thread's functions are numbered in order; those of a process that goes on may not all have been there yet.
+_MOST_SPREAD = 2**16
 
 _MOST_CALLS = 2**53
 _LAST_LINE = 2**31 - 1
@@ -295,7 +298,7 @@ class MappedTables:
         files: dict[int, int] = {}
         texts: list[str] = []
         own_files: list[bool] = []
-        functions: list[tuple[int, int, int, bytes]] = []
+        functions: list[tuple[int, int, int, str, str]] = []
         for block in blocks:
             for kind, number, file, line, flags, text in _names(data[block.at : block.at + block.size]):
                 if kind == _NAME_FILE:
@@ -303,25 +306,19 @@ class MappedTables:
                     texts.append(_text(text))
                     own_files.append(bool(flags & _IS_OWN))
                 elif kind == _NAME_FUNCTION:
-                    functions.append((number, file, line, text))
+                    functions.append((number, file, min(line, _LAST_LINE), *_name_and_qualname(text)))
                 else:
                     self._throttled.add(number)
         if self.growing:
             functions = [function for function in functions if function[1] in files]
-        elif any(file not in files for _, file, _, _ in functions):
+        numbers, file_numbers, lines, names, qualnames = zip(*functions, strict=True) if functions else [()] * 5
+        if any(file not in files for file in set(file_numbers)):
             raise MemberError("damaged: a function's file is not there")
-        places = np.array([files[file] for _, file, _, _ in functions], np.int64)
-        names = [text.partition(b"\0") for *_, text in functions]
-        codes = Codes(
-            tuple(texts),
-            places,
-            np.array([min(line, _LAST_LINE) for _, _, line, _ in functions], np.int64),
-            tuple(_text(name) for name, _, _ in names),
-            tuple(_text(qualname) for _, _, qualname in names),
-        )
+        places = np.array([files[file] for file in file_numbers], np.int64)
+        codes = Codes(tuple(texts), places, np.array(lines, np.int64), names, qualnames)
         own = np.array(own_files, bool)[places] if functions else np.zeros(0, bool)
-        own |= np.array([_OWN_METHOD in name for name, _, _ in names], bool)
-        return codes, own, {number: index for index, (number, *_) in enumerate(functions)}
+        own |= np.array([_OWN_METHOD in name for name in names], bool)
+        return codes, own, dict(zip(numbers, range(len(numbers)), strict=True))
 
     def _read_heads(self, blocks: list[_Block]) -> list[_Thread]:
         found = []
@@ -416,8 +413,7 @@ class GrowingNames:
             if kind == _NAME_FILE:
                 self._files[number] = "" if flags & _IS_OWN else _text(text)
             elif kind == _NAME_FUNCTION and self._files.get(file):
-                name, _, qualname = text.partition(b"\0")
-                yield self._files[file], min(line, _LAST_LINE), _text(name), _text(qualname)
+                yield (self._files[file], min(line, _LAST_LINE), *_name_and_qualname(text))
         self._read[block.at] = done
 
 
@@ -449,14 +445,14 @@ def _blocks(read: _Read, size: int, extents: list[tuple[int, int, int]]) -> Iter
 
 def _names(data: bytes) -> Iterator[tuple[int, int, int, int, int, bytes]]:
     """Yield kind, number, file, line, flags and text of the names in the content of a block, or of its end."""
-    at, end = 0, len(data)
-    while at + _NAME.size <= end:
-        kind, size, number, file, line, flags = _NAME.unpack_from(data, at)
+    at, last, unpack, kinds = 0, len(data) - _NAME.size, _NAME.unpack_from, _NAME_KINDS
+    while at <= last:
+        kind, size, number, file, line, flags = unpack(data, at)
         if kind == 0:
             return
-        if size > end - at - _NAME.size:
+        if size > last - at:
             raise MemberError("damaged: it has a name of an impossible size")
-        if kind not in (_NAME_FILE, _NAME_FUNCTION, _NAME_THROTTLED):
+        if kind not in kinds:
             raise MemberError("damaged: it has a name of no kind")
         text = data[at + _NAME.size : at + _NAME.size + size]
         yield kind, number, file, line, flags, text
@@ -506,6 +502,11 @@ class _Reader:
             raise MemberError("damaged: a function's name is not there")
         #: In ascending order of their numbers.
         self._functions, self._numbers = functions[known], numbers[known]
+        if len(functions) and int(numbers[-1]) > _MOST_SPREAD + 2 * len(functions):
+            raise MemberError("damaged: a function has a number that cannot be")
+        #: By number, its place in that order; -1 for what is not there.
+        self._place_of = np.full(int(self._numbers[-1]) + 1 if known.any() else 0, -1, np.int64)
+        self._place_of[self._numbers] = np.arange(len(self._numbers))
         #: By place in the table: the function's place in the codes, -1 for what is outside every call.
         self._code = codes[known]
         self._edges = places[_EDGE]
@@ -560,14 +561,12 @@ class _Reader:
 
     def _place(self, numbers: _Ints) -> _Ints:
         """Return the places in the table of functions with these numbers."""
-        if not len(self._numbers):
-            if len(numbers):
-                raise MemberError("damaged: a thread has no functions")
-            return numbers
-        places = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-        if (self._numbers[places] != numbers).any():
+        if len(numbers) and int(numbers.max()) >= len(self._place_of):
             raise MemberError("damaged: a function is not there")
-        return places.astype(np.int64)
+        places: _Ints = self._place_of[numbers]
+        if (places < 0).any():
+            raise MemberError("damaged: a function is not there")
+        return places
 
     def _counts(self, values: _Ints) -> _Ints:
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
@@ -877,6 +876,15 @@ def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
         inside=types.Inside(ints, ints, ints, floats, floats, floats),
         paths=_NO_PATHS,
     )
+
+
+def _name_and_qualname(text: bytes) -> tuple[str, str]:
+    try:
+        name, _, qualname = text.decode("utf-8", "surrogatepass").partition("\0")
+    except UnicodeDecodeError:
+        parts = text.partition(b"\0")
+        name, qualname = _text(parts[0]), _text(parts[2])
+    return name, qualname
 
 
 def _text(text: bytes) -> str:

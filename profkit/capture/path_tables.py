@@ -44,11 +44,14 @@ def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
     while (further := (around >= 0) & ~kept[around]).any():
         around[further] = parent[around[further]]
     # What is left out is one row for each path that it was called from.
-    callers, group = np.unique(around, return_inverse=True)
+    found = np.zeros(len(parent) + 1, bool)
+    found[around + 1] = True
+    callers = np.flatnonzero(found) - 1
+    group = (np.cumsum(found) - 1)[around + 1]
     number = np.cumsum(kept) - 1
 
     def summed(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        return np.concatenate([values[kept], np.bincount(group.reshape(-1), values[lost], len(callers))])
+        return np.concatenate([values[kept], np.bincount(group, values[lost], len(callers))])
 
     def numbered(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.where(rows >= 0, number[rows], -1)

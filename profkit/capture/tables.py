@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
@@ -135,7 +136,8 @@ class ThreadTables:
             self._codes, self._rows = codes, np.full((len(codes), len(_TEXTS)), -1, np.int32)
         new = numbers[self._rows[numbers, 0] < 0]
         if len(new):
-            self._rows[new] = self._texts(record, new)
+            texts = itertools.chain.from_iterable(self._texts(record, new))
+            self._rows[new] = np.fromiter(texts, np.int32, len(new) * len(_TEXTS)).reshape(len(new), -1)
         if len(self._table) != len(self._strings):
             self._table = tuple(self._strings)
         columns = np.ascontiguousarray(self._rows[numbers].T)

@@ -129,6 +129,8 @@ def _without_edges(profile: Profile) -> Profile:
 
 def _union(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[Index]]:
     """Return one string table for all, and for each table where its entries are in it."""
+    if all(table is tables[0] for table in tables):
+        return tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(tables)
     known: dict[int, Index] = {}
     union: dict[str, int] = {"": 0}
     for table in tables:
@@ -154,14 +156,12 @@ def _joined_edges(profiles: Sequence[Profile], offsets: Ints) -> Edges | None:
     )
 
 
-def _text_ids(strings: tuple[str, ...], column: Index) -> Ints:
-    """Return the column with equal strings under equal numbers, should the table hold a string twice."""
+def _text_ids(strings: tuple[str, ...]) -> Ints | None:
+    """Return one number for equal strings, should the table hold a string twice; ``None`` where it does not."""
     if len(set(strings)) == len(strings):
-        return column.astype(np.int64)
+        return None
     first: dict[str, int] = {}
-    ids = np.fromiter((first.setdefault(text, i) for i, text in enumerate(strings)), np.int64, len(strings))
-    numbers: Ints = ids[column]
-    return numbers
+    return np.fromiter((first.setdefault(text, i) for i, text in enumerate(strings)), np.int64, len(strings))
 
 
 def _groups(columns: Sequence[Ints]) -> tuple[Index, Index]:
@@ -207,8 +207,9 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
     """Sum equal rows; also returns the row of the result for each row."""
     if not len(profile):
         return profile, np.zeros(0, np.int32)
+    ids = _text_ids(profile.strings)
     columns = [
-        profile.line.astype(np.int64) if c == "line" else _text_ids(profile.strings, getattr(profile, c))
+        getattr(profile, c).astype(np.int64) if c == "line" or ids is None else ids[getattr(profile, c)]
         for c in key
     ]
     group, first = _groups(columns)
