@@ -311,7 +311,9 @@ class MappedTables:
                     self._throttled.add(number)
         if self.growing:
             functions = [function for function in functions if function[1] in files]
-        numbers, file_numbers, lines, names, qualnames = zip(*functions, strict=True) if functions else [()] * 5
+        numbers, file_numbers, lines, names, qualnames = (
+            zip(*functions, strict=True) if functions else [()] * 5
+        )
         if any(file not in files for file in set(file_numbers)):
             raise MemberError("damaged: a function's file is not there")
         places = np.array([files[file] for file in file_numbers], np.int64)
