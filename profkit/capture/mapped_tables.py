@@ -400,7 +400,7 @@ class GrowingNames:
 
             if _HEADER.unpack_from(read(0, _HEADER.size).ljust(_HEADER.size, b"\0"))[:3] != _MADE_BY:
                 raise MemberError("not written by this profkit")
-            found = []
+            found: list[tuple[str, int, str, str]] = []
             for block in _blocks(read, os.fstat(file.fileno()).st_size, []):
                 if block.kind == _NAMES:
                     found += self._new(read, block)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,7 @@ from profkit.capture.ahead import look_ahead
 from profkit.capture.mapped_tables import GrowingNames, decode_tables
 from profkit.capture.packer import pack_spool
 from profkit.capture.source_cache import Sources
+from profkit.formats import write_run
 from profkit.model import Run
 from tests.requirements import require
 
@@ -175,6 +178,37 @@ def test_new_names_of_a_file_that_grows_are_given_once(spool: Path, tmp_path: Pa
     assert all_of_it - {(function[0], function[2]) for function in first + second + third} <= {
         (file, name) for file, name in all_of_it if "capture/agent" in file
     }
+
+
+def test_a_look_reads_of_a_large_file_only_where_names_are(spool: Path, tmp_path: Path) -> None:
+    program, names = tmp_path / "program.py", GrowingNames()
+    with running(spool, program):
+        pass
+    (path,) = spool.glob("*" + RESERVE_SUFFIX)
+    whole, entries = 1 << 30, 2
+    with path.open("ab") as file:  # a part of the tables that is larger than any profkit reads at once
+        file.write(struct.pack("<QQ3I4x", whole, 1 << 40, whole - 16, entries, 1))
+        file.truncate(file.tell() - 32 + whole)
+    tracemalloc.start()
+    try:
+        found = names.look(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "at_first" in [name for _, _, name, _ in found]
+    assert peak < 16 << 20
+
+
+def test_what_is_known_ahead_changes_nothing_in_the_run_file(
+    spool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "take_load", lambda: (0.0, 0))
+    program, sources = tmp_path / "program.py", Noted()
+    with running(spool, program), looking(spool, sources):
+        sources.wait_for(program, "at_first")
+    for name, known in (("ahead", sources), ("after", Sources())):
+        write_run(tmp_path / name, pack_spool(spool, sources=known))
+    assert (tmp_path / "ahead").read_bytes() == (tmp_path / "after").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,9 @@ WARNINGS = (
 )
 
 
+TIMES = ("tottime", "cumtime")
+
+
 def profile_of(seed: int, n: int = 5, *, wait: bool = False, edges: bool = True) -> Profile:
     """Build a profile in which most functions have the same names whatever the seed."""
     rng = np.random.default_rng(seed)
@@ -254,6 +257,19 @@ def test_members_are_plain(path: Path) -> None:
     assert len(calls) == 20
     assert np.isnan(wait[5:15]).all()
     assert not any(name.startswith(("/", ".")) for name in names)
+
+
+def test_numbers_that_hardly_compress_are_stored_as_they_are(tmp_path: Path) -> None:
+    path, run = tmp_path / "large.prof", Run("x", (Process(threads=(Thread(profile_of(1, 4000)),)),))
+    write_run(path, run)
+    with zipfile.ZipFile(path) as archive:
+        kinds = {info.filename: info.compress_type for info in archive.infolist()}
+        times = np.load(io.BytesIO(archive.read("functions/tottime.npy")), allow_pickle=False)
+    stored = {name for name, kind in kinds.items() if kind == zipfile.ZIP_STORED}
+    assert stored == {f"{group}/{column}.npy" for group in ("functions", "edges") for column in TIMES}
+    assert set(kinds.values()) == {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+    assert (times == run.processes[0].threads[0].profile.tottime).all()
+    same(read_run(path), run)
 
 
 def test_wait_columns_only_where_measured(tmp_path: Path) -> None:

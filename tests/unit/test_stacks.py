@@ -15,6 +15,7 @@ from profkit.measure import stacks
 from profkit.measure.calls import CallSide
 from profkit.measure.stacks import OTHERS, FunctionTimes, StackTable, stacks_of_pairs, stacks_of_paths
 from profkit.model import Paths
+from profkit.model.paths import depths, with_callees
 from profkit.report.functions import ranked_run
 from profkit.report.stackgraph import run_stacks
 
@@ -223,3 +224,26 @@ def test_short_contexts_are_summed_up_where_they_were_called() -> None:
 
 def test_a_file_without_most_of_its_contexts_has_none() -> None:
     assert stacks_of_paths([[[]], [[]]]) is None
+
+
+@pytest.mark.parametrize("shape", ["chain", "star", "random", "forest", "empty"])
+def test_depths_and_sums_of_trees_of_any_shape(shape: str) -> None:
+    rng = np.random.default_rng(7)
+    n = 0 if shape == "empty" else 300
+    rows = np.arange(n)
+    parent = {
+        "chain": rows - 1,
+        "star": np.minimum(rows, 1) - 1,
+        "random": np.array([rng.integers(-1, i) if i else -1 for i in rows]),
+        "forest": np.where(rows % 7, rows - 1, -1),
+        "empty": rows,
+    }[shape].astype(np.int32)
+    own = rng.random(n)
+    depth, sums = [0] * n, own.tolist()
+    for row in range(n):
+        depth[row] = depth[parent[row]] + 1 if parent[row] >= 0 else 0
+    for row in reversed(range(n)):
+        if parent[row] >= 0:
+            sums[parent[row]] += sums[row]
+    assert depths(parent).tolist() == depth
+    assert with_callees(parent, own).tolist() == pytest.approx(sums)
