@@ -57,8 +57,8 @@ class PathReading:
     own_wait, own_blocked : float64 array, shape (n,), or None
         Of it, queueing and off the CPU otherwise, where a tracer measured that.
     helpers : float64 array, shape (n,)
-        Seconds that the program's other profiled threads and processes were active in each function, or native threads of
-        those processes for it.
+        Seconds that the program's other profiled threads and processes were active in each function, or native
+        threads of those processes for it.
     helpers_blocked : float64 array, shape (n,)
         Seconds that they were off the CPU in each function without queueing, 0 where that was not measured.
     helpers_wait : float64 array, shape (n,)
@@ -330,7 +330,7 @@ def _of_threads(
 
 
 def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
-    """What threads without functions (BLAS, OpenMP) of all processes but the chosen one ran, by what their process ran."""
+    """What threads without functions (BLAS, OpenMP) ran in other processes than the chosen one, by what those ran."""
     result = np.zeros(n)
     for process, places in zip(selected.processes, selected.rows, strict=True):
         native_s = _known([thread.run_s for thread in process.threads if not len(thread.profile)])
