@@ -213,11 +213,7 @@ class ThreadTracer(Tracer):
     kind = "native"
 
     def __init__(self, collector: Any, mapped: bool) -> None:
-        # Not later, when a thread of the agent's opens a window: the module takes who imports it for the main thread.
-        import threading
-
         super().__init__()
-        self._threading = threading
         self._collector = collector
         self._mapped = mapped
         self._look_for_ended = 2 * _FEW_THREADS
@@ -261,8 +257,7 @@ class ThreadTracer(Tracer):
         self._between = False
         self._follow_foreign()
         self._hook = self._hook or self._thread_started
-        if getattr(self._threading, "_profile_hook", None) is None:
-            self._threading.setprofile(self._hook)
+        self.threading_is_there(sys.modules.get("threading"))
         own = _thread.get_ident()
         for ident, native in threads.items():
             traced = self._living.get(ident)
@@ -281,8 +276,10 @@ class ThreadTracer(Tracer):
 
     def close(self) -> None:
         self._between = True
-        if getattr(self._threading, "_profile_hook", None) == self._hook:
-            self._threading.setprofile(None)
+        threading = sys.modules.get("threading")
+        self._hooked = False
+        if self._hook is not None and getattr(threading, "_profile_hook", None) == self._hook:
+            threading.setprofile(None)  # type: ignore[union-attr]
         if self._of_others is not None:
             self._of_others.follow_others(False)
             self._of_others.suspend()

@@ -19,6 +19,7 @@ from time import monotonic, perf_counter, process_time, thread_time
 from time import time as wall_time
 
 from . import native, own_function, process_facts, record_file, settings, windows
+from .import_hook import after_import
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker, without_collections
@@ -108,6 +109,8 @@ class Session:
                 self._hooks.install()
             self._wrap_exits()
             self._make_way_for_own_profilers()
+            if PER_THREAD and self._profiled:
+                after_import({"threading": lambda module: self._tracer.threading_is_there(module)})
             own_function.make_way(
                 (Collector, getattr(self._native, "Collector", None)),
                 self._follows,
@@ -236,6 +239,8 @@ class Session:
             return settings.USUAL_INTERVAL
         took = 0.0
         try:
+            # Where the target took what waits for the import out of `sys.meta_path`.
+            self._tracer.threading_is_there(sys.modules.get("threading"))
             self._note_displacement()
             took = self._write("snapshot")
         except Exception as error:

@@ -18,7 +18,6 @@ import _thread
 import os
 import sys
 from time import monotonic, sleep  # bound now: the target may replace what the module `time` holds
-from types import FunctionType
 
 from . import settings
 
@@ -143,7 +142,7 @@ class Ticker:
             _thread.start_new_thread(work, ())
         else:
             # A code object of its own, so that nothing that is left of another start can be meant.
-            carrier = FunctionType(_carrier.__code__.replace(), {})
+            carrier = type(_carrier)(_carrier.__code__.replace(), {})
             event = _MONITORING.events.PY_START
 
             def on_start(tool: int) -> None:

@@ -56,6 +56,7 @@ class Tracer:
         self._left = False
         self._between = False  # windows: no thread is to be traced
         self._hook: Any = None
+        self._hooked = False  # `threading` has it, or had it until the target set another
         #: Samples where threads wait; native tracers measure it, and some systems do not report it.
         self.sampling: Optional[Sampling] = None
         self._others: Dict[int, Followed] = {}  # threads that share the main thread's collector
@@ -64,11 +65,8 @@ class Tracer:
     def start(self, base_depth: int) -> None:
         """Begin with the calling thread; its `base_depth` outermost frames were entered before."""
         if PER_THREAD:
-            # Imported here because the hook must be in place before the target starts its first thread.
-            import threading
-
             self._hook = self._thread_started
-            threading.setprofile(self._hook)
+            self.threading_is_there(sys.modules.get("threading"), again=True)
         if self.kind == "cprofile":
             self.sampling = Sampling.possible()
         self._main = self._trace_this_thread("MainThread", base_depth)
@@ -87,6 +85,25 @@ class Tracer:
         self._living[ident] = traced
         traced.resume()
         return traced
+
+    def threading_is_there(self, threading: Any, again: bool = False) -> None:
+        """Have the threads that `threading` starts begin with our hook, up to Python 3.11.
+
+        Called when the target has imported it, before it can start a thread: to import it for every process would
+        cost those of milliseconds half of what a capture adds, and the main thread is the one that imports it.
+
+        Parameters
+        ----------
+        threading
+            The module, ``None`` where it was not imported.
+        again
+            Whether a hook that is there is replaced: a forked child has its parent's.
+        """
+        if self._hook is None or self._between or self._left or (self._hooked and not again):
+            return
+        if hasattr(threading, "setprofile") and (again or threading._profile_hook is None):
+            self._hooked = True
+            threading.setprofile(self._hook)
 
     def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
         """First profile event of a new thread: put a collector in this function's place."""

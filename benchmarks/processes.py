@@ -1,0 +1,148 @@
+"""What a capture adds to processes that live for milliseconds: ``python -m benchmarks.processes [VERSION…]``.
+
+One program starts processes in four ways and takes the time of each; it runs plain and under ``profkit capture``, in
+turn. A row has the medians of all processes of a way, and the medians and ranges of the ratios and of the
+differences of neighbouring runs. Its functions are those of a program of average size: a fork copies what the
+memory of a process is mapped by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.measuring import ROOT, environment
+from tests.interpreters import find
+
+#: Of each way to start a process: how the row is called, and the most that a capture may add, as a ratio or in
+#: seconds; ``None`` without a goal.
+ROWS: dict[str, tuple[str, float | None, float | None]] = {
+    "fork": ("os.fork() alone, in the parent", 1.2, None),
+    "child": ("fork, os._exit, waitpid", None, None),
+    "calls": ("fork, 10 calls in Python, os._exit, waitpid", None, None),
+    "subprocess": ("subprocess.run([python, '-c', 'pass'])", None, 0.005),
+    "spawn": ("spawn: Process(target=f), start, join", None, 0.005),
+}
+
+#: ``PROGRAM RESULT.json FORKS PROCESSES``, in the target's interpreter.
+PROGRAM = """
+import json, os, subprocess, sys
+from time import perf_counter
+
+def nothing():
+    pass
+
+def call(n):
+    return n and call(n - 1)
+
+def fork(times, work):
+    begun = perf_counter()
+    pid = os.fork()
+    forked = perf_counter()
+    if not pid:
+        work()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    times["fork"].append(forked - begun)
+    return perf_counter() - begun
+
+def main():
+    import multiprocessing
+    forks, processes = map(int, sys.argv[2:])
+    times = {"fork": []}
+    times["child"] = [fork(times, nothing) for _ in range(forks)]
+    times["calls"] = [fork({"fork": []}, lambda: call(10)) for _ in range(forks)]
+    times["subprocess"] = times["spawn"] = ()
+    spawn = multiprocessing.get_context("spawn")
+    for name, start in (
+        ("subprocess", lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)),
+        ("spawn", lambda: in_process(spawn)),
+    ):
+        found = []
+        for _ in range(processes):
+            begun = perf_counter()
+            start()
+            found.append(perf_counter() - begun)
+        times[name] = found
+    with open(sys.argv[1], "w") as stream:
+        json.dump(times, stream)
+
+def in_process(context):
+    process = context.Process(target=nothing)
+    process.start()
+    process.join()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def times(python: str, work: Path, captured: bool, forks: int, processes: int) -> dict[str, list[float]]:
+    """Run the program once; return the seconds of each process by the way that it was started."""
+    command = [python, "program.py", "times.json", str(forks), str(processes)]
+    if captured:
+        (work / "processes.prof").unlink(missing_ok=True)
+        command = [sys.executable, "-m", "profkit", "capture", "-o", "processes.prof", "--", *command]
+    subprocess.run(
+        command, cwd=work, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
+    )
+    found: dict[str, list[float]] = json.loads((work / "times.json").read_text())
+    return found
+
+
+def row(version: str, name: str, pairs: list[tuple[dict[str, list[float]], dict[str, list[float]]]]) -> str:
+    """Return one row of the table, from pairs of runs, plain and captured."""
+    title, most_ratio, most_s = ROWS[name]
+    medians = [(statistics.median(plain[name]), statistics.median(captured[name])) for plain, captured in pairs]
+    ratios = sorted(captured / plain for plain, captured in medians)
+    added = sorted(captured - plain for plain, captured in medians)
+    ratio, more = statistics.median(ratios), statistics.median(added)
+    least = [min(min(run[way][name]) for run in pairs) for way in (0, 1)]
+    bar = ""
+    if most_ratio is not None:
+        bar = f"  ≤ {most_ratio:g} × {'met' if ratio <= most_ratio else 'MISSED'}"
+    if most_s is not None:
+        bar = f"  ≤ {most_s * 1e3:g} ms {'met' if more <= most_s else 'MISSED'}"
+    return (
+        f"{version:<5} {title:<44} {statistics.median(m[0] for m in medians) * 1e3:7.2f} "
+        f"{statistics.median(m[1] for m in medians) * 1e3:8.2f} {more * 1e3:6.2f}  "
+        f"{least[0] * 1e3:6.2f} {least[1] * 1e3:6.2f}  {ratio:5.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f}){bar}"
+    )
+
+
+def main() -> None:
+    """Measure the versions that were asked for, or those of the goals."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.processes", description=__doc__)
+    parser.add_argument("versions", nargs="*", default=["3.11", "3.12"], help="such as 3.12")
+    parser.add_argument("--repeats", type=int, default=5, help="pairs of runs (default: %(default)s)")
+    parser.add_argument("--forks", type=int, default=200, help="forks of a run (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=20, help="new interpreters of a run, of each kind")
+    options = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    print(f"{'ms a process':<50} {'plain':>7} {'captured':>8} {'added':>6}  {'least of both':>13}  ratio (of runs)")
+    with tempfile.TemporaryDirectory() as directory:
+        work = Path(directory)
+        (work / "program.py").write_text(PROGRAM)
+        for version in options.versions:
+            python = find(version)
+            if python is None:
+                print(f"{version:<5} no such interpreter on this machine")
+                continue
+            pairs = []
+            for _ in range(options.repeats):
+                plain, captured = (
+                    times(python, work, how, options.forks, options.processes) for how in (False, True)
+                )
+                pairs.append((plain, captured))
+            for name in ROWS:
+                print(row(version, name, pairs), flush=True)
+
+
+if __name__ == "__main__":
+    main()
