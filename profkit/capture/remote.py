@@ -39,7 +39,7 @@ def _profkit():
     if name in sys.modules:
         return
     # What the agent imports, and only its own modules keep.
-    new = [m for m in ("__future__", "_lsprof", "_types", "atexit", "resource", "types") if m not in sys.modules]
+    new = [m for m in ("__future__", "_lsprof", "_types", "atexit", "types") if m not in sys.modules]
     try:
         package = type(sys)(name)
         package.__path__ = [{agent!r}]

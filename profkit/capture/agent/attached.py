@@ -101,7 +101,7 @@ class _Attached:
         self._identity["environment_at_start"] = settings.thread_environment(os.environ)
         self._identity["begin_time"] = wall_time()
         self._identity["begin_perf"] = perf_counter()
-        self._before = process_facts.state(True)
+        self._before = process_facts.state(True, self._module.usage)
         name = "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6))
         self._path = os.path.join(self._spool, name)
         if not native.map_tables(self._module, self._path + RESERVE_SUFFIX, -1):
@@ -155,7 +155,7 @@ class _Attached:
 
     def _write(self, state: str) -> None:
         record: Dict[str, Any] = dict(self._identity)
-        now = process_facts.state(state != "snapshot")
+        now = process_facts.state(state != "snapshot", self._module.usage)
         subtract(now, self._before)
         record.update(now)
         record["worker"] = record["worker"] or self._worker

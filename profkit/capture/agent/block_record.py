@@ -52,6 +52,7 @@ class Recording:
         if not _loaded:
             _loaded.append(native.load())
         self._tracer = native.tracer(_loaded[0])
+        self._usage = process_facts.usage_of(_loaded[0])
         self._ticker = Ticker(self._tick)
         self._code: Any = None
         self._hook: Any = None
@@ -83,7 +84,7 @@ class Recording:
         self._identity["forked"] = False
         self._identity["environment_at_start"] = settings.thread_environment(os.environ)
         self._identity["begin_time"] = wall_time()
-        self._begin = process_facts.state(True)
+        self._begin = process_facts.state(True, self._usage)
         depth = -2  # this function and the one that has called it are none of the block's, its own is
         frame: Any = sys._getframe()
         while frame is not None:
@@ -117,7 +118,7 @@ class Recording:
             return None
         self._leave()
         record = dict(self._identity)
-        state = process_facts.state(True)
+        state = process_facts.state(True, self._usage)
         state["perf"] = end
         own = _thread.get_native_id()
         subtract(state, self._begin)

@@ -15,7 +15,7 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 from time import perf_counter
 
-from . import record_file, settings
+from . import process_facts, record_file, settings
 from .ended import EndedThreads, accumulate
 from .tracer import HERE, PER_THREAD, Traced, Tracer, thread_name, without
 
@@ -38,8 +38,14 @@ _EMPTY_PART = 0.2
 _FEW_THREADS = 32
 
 
-def load() -> Any:
-    """Return the native tracer's module for this interpreter, ``None`` where there is none."""
+def load(spool: str = "") -> Any:
+    """Return the native tracer's module for this interpreter, ``None`` where there is none.
+
+    Parameters
+    ----------
+    spool
+        Directory in which processes leave each other what events cost; empty to measure it here.
+    """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
     directory = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "lib")
@@ -57,18 +63,57 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
-            if not hasattr(module, "take_out"):
+            if not hasattr(module, "usage"):
                 return None  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
                 module.follow_ranges(injected)
-            module.take_out(*probe_costs(module))
+            module.take_out(*costs_of(module, spool))
             return module
         except ImportError:
             return None  # another C library, a free-threaded build: what it refuses, cProfile can do
         finally:
             sys.modules.pop(name, None)
     return None
+
+
+def costs_of(module: Any, spool: str) -> Tuple[float, ...]:
+    """Return what `probe_costs` says: the first process of an interpreter on a machine measures it for the others.
+
+    A process of milliseconds would take a tenth of its time to find out what is known.
+    """
+    if not spool:
+        return probe_costs(module)
+    interpreter = "%s-%x" % (sys.implementation.cache_tag, sys.hexversion)
+    path = os.path.join(spool, settings.costs_file(process_facts.boot_id(), interpreter))
+    build = " ".join(sys.version.split())  # two of one version may cost different times
+    known = _read_costs(path, build)
+    if known is not None:
+        return known
+    costs = probe_costs(module)
+    temporary = "%s.%d" % (path, os.getpid())
+    try:
+        with open(temporary, "wb") as file:
+            file.write("\n".join([build, *map(repr, costs)]).encode("utf-8"))
+        os.replace(temporary, path)
+    except (OSError, ValueError):
+        pass  # the others measure it themselves
+    return costs
+
+
+def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
+    """Return what another process of this build of the interpreter has found; ``None`` without one."""
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        try:
+            words = os.read(fd, 4096).decode("utf-8").split("\n")
+        finally:
+            os.close(fd)
+        costs = tuple(map(float, words[1:]))
+    except (OSError, ValueError):
+        return None
+    sensible = len(costs) == _COSTS and all(0.0 <= cost < _MUCH for cost in costs)
+    return costs if words[0] == build and sensible else None
 
 
 def probe_costs(module: Any) -> Tuple[float, ...]:
@@ -163,7 +208,8 @@ def _call_c(times: range = range(_PROBED_CALLS), function: Any = _thread.get_ide
 
 
 _PROBED = (_call_from_python, _call_from_c, _call_c)
-_MUCH = 1.0
+#: How many there are, and more seconds than any of them.
+_COSTS, _MUCH = 9, 1.0
 
 
 def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:

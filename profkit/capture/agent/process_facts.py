@@ -8,16 +8,15 @@ from os import close, listdir, read
 from os import open as open_file
 from time import perf_counter, time
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
-
 from . import settings
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Callable, Dict, List, Optional, Tuple
+
+
+#: Once it was read.
+_boot_id: List[str] = []
 
 
 def identity() -> Dict[str, Any]:
@@ -38,13 +37,39 @@ def identity() -> Dict[str, Any]:
 
 def boot_id() -> str:
     """Return what identifies this running kernel, in all of its containers; empty if unknown."""
+    if not _boot_id:
+        try:
+            _boot_id.append(_read("/proc/sys/kernel/random/boot_id").decode("ascii").strip())
+        except (OSError, ValueError):
+            return ""
+    return _boot_id[0]
+
+
+def usage_of(tracer: Any) -> Callable[[], Tuple[Any, ...]]:
+    """Return what says how much this process has used: the tracer's module where there is one, which costs nothing.
+
+    It returns CPU seconds, voluntary and involuntary switches, the largest resident memory in KiB and page faults
+    without input; nothing on systems that do not know it.
+    """
+    found: Optional[Callable[[], Tuple[Any, ...]]] = getattr(tracer, "usage", None)
+    if found is not None:
+        return found
     try:
-        return _read("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
-    except (OSError, ValueError):
-        return ""
+        import resource
+    except ImportError:  # Windows
+        return tuple
+
+    def usage() -> Tuple[Any, ...]:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        cpu_s = used.ru_utime + used.ru_stime
+        # Kibibytes, but for macOS (getrusage(2) of either).
+        memory = used.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+        return cpu_s, used.ru_nvcsw, used.ru_nivcsw, memory, used.ru_minflt
+
+    return usage
 
 
-def state(final: bool) -> Dict[str, Any]:
+def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
     """Facts that may change: read with every record; the last one has more of each thread."""
     argv = command()
     allowed = affinity()
@@ -68,14 +93,10 @@ def state(final: bool) -> Dict[str, Any]:
         "time": time(),
         "perf": perf_counter(),
     }
-    if resource is not None:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        record["cpu_s"] = usage.ru_utime + usage.ru_stime
-        record["voluntary_switches"] = usage.ru_nvcsw
-        record["involuntary_switches"] = usage.ru_nivcsw
-        # Kibibytes, but for macOS (getrusage(2) of either).
-        record["peak_memory_bytes"] = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        record["page_faults"] = usage.ru_minflt
+    used = usage()
+    if used:
+        record["cpu_s"], record["voluntary_switches"], record["involuntary_switches"] = used[:3]
+        record["peak_memory_bytes"], record["page_faults"] = used[3] * 1024, used[4]
     record["read_bytes"] = _bytes_read()
     return record
 

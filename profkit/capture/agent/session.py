@@ -68,7 +68,8 @@ class Session:
         self._hooks = hooks
         ranks = os.environ.get(settings.RANKS_VARIABLE, "")
         self._profiled = not ranks or settings.is_rank_asked(ranks, os.environ)
-        self._native: Any = native.load() if self._profiled else None
+        self._native: Any = native.load(spool) if self._profiled else None
+        self._usage = process_facts.usage_of(self._native)
         self._mapped = False
         self._tracer = Tracer()
         asked = os.environ.get(settings.WINDOW_VARIABLE, "")
@@ -296,7 +297,7 @@ class Session:
     def _write_alone(self, state: str) -> float:
         begun = thread_time()
         record = dict(self._identity)
-        record.update(process_facts.state(state != "snapshot"))
+        record.update(process_facts.state(state != "snapshot", self._usage))
         record["path"] = self._starting + record["path"]
         record["worker"] = record["worker"] or self._worker
         if self._machine is not None:

@@ -60,6 +60,9 @@ REFUSED_SUFFIX = ".refused"
 #: What the name ends with of a file in the spool directory that names a machine which a sampler watches.
 SAMPLED_SUFFIX = ".sampled"
 
+#: What the names of files end with that say what the tracer's events cost on a machine, see `native.costs_of`.
+COSTS_SUFFIX = ".costs"
+
 #: Seconds between two snapshots of a process where nothing says that they should be more.
 USUAL_INTERVAL = 1.5
 
@@ -164,6 +167,11 @@ def window_name(name: str) -> str:
 def windows_file(boot_id: str) -> str:
     """Return the name of the file with the windows of a machine."""
     return (boot_id or "unknown") + WINDOWS_SUFFIX
+
+
+def costs_file(boot_id: str, interpreter: str) -> str:
+    """Return the name of the file with what events cost on a machine, in processes of one interpreter."""
+    return "%s-%s%s" % (boot_id or "unknown", interpreter, COSTS_SUFFIX)
 
 
 def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:

@@ -3,6 +3,7 @@
 #include "python_api.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "agent.h"
 #include "clock.h"
@@ -169,6 +170,16 @@ static PyObject *let_go(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing
     Py_RETURN_NONE;
 }
 
+static double seconds_of(struct timeval time) { return (double)time.tv_sec + (double)time.tv_usec * 1e-6; }
+
+static PyObject *usage(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    struct rusage used;
+    if (getrusage(RUSAGE_SELF, &used) != 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    return Py_BuildValue("(dllll)", seconds_of(used.ru_utime) + seconds_of(used.ru_stime), used.ru_nvcsw, used.ru_nivcsw,
+                         used.ru_maxrss, used.ru_minflt);
+}
+
 static PyObject *sync_tables(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     store_sync();
     Py_RETURN_NONE;
@@ -192,6 +203,9 @@ static PyMethodDef functions[] = {
      "range_reported()\n--\n\nWhether such a range began or ended in a thread that could not call the function; None for neither."},
     {"sync_tables", sync_tables, METH_NOARGS,
      "sync_tables()\n--\n\nThe process ends: have a network file system write the file of map_tables()."},
+    {"usage", usage, METH_NOARGS,
+     "usage()\n--\n\nReturn what getrusage(2) says of this process: CPU seconds, voluntary and involuntary switches, the\n"
+     "largest resident memory in KiB, and page faults without input; the module resource need not be loaded for it."},
     {"let_go", let_go, METH_NOARGS,
      "let_go()\n--\n\nThe process goes on without the tracer, which is off: let go of the file of map_tables(), of the\n"
      "functions of serve(), and close all descriptors."},
