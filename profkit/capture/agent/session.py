@@ -70,7 +70,7 @@ class Session:
         self._profiled = not ranks or settings.is_rank_asked(ranks, os.environ)
         self._native: Any = native.load(spool) if self._profiled else None
         self._usage = process_facts.usage_of(self._native)
-        self._mapped = False
+        self._mapped = self._beside_tables = False
         self._tracer = Tracer()
         asked = os.environ.get(settings.WINDOW_VARIABLE, "")
         self._windows = windows.Windows(spool, asked, self._native, self._follow)
@@ -221,13 +221,18 @@ class Session:
 
     # Records
 
-    def _write_first(self) -> None:
-        """Write what the process is; before anything is traced, as what this calls is not the target's."""
+    def _write_first(self, forked: bool = False) -> None:
+        """Write what the process is; before anything is traced, as what this calls is not the target's.
+
+        That of a forked child goes beside its tables: most are over before another file would have been worth it.
+        """
         if self._mapped or not self._profiled:
+            self._beside_tables = self._mapped and forked
             try:
                 self._write("snapshot")
             except Exception as error:
                 self._notes["agent_failed"] = repr(error)
+            self._beside_tables = False
 
     def _look(self) -> float:
         """Write what may have changed of the living process; return the seconds until the next time.
@@ -323,6 +328,14 @@ class Session:
         record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
         parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
+        if not (self._beside_tables and self._native.keep(b"".join(parts))):
+            self._replace(parts, state, record["perf"])
+        took = thread_time() - begun
+        self._notes["agent_s"] = self._notes.get("agent_s", 0.0) + took
+        return took
+
+    def _replace(self, parts: Tuple[bytes, bytes], state: str, perf: float) -> None:
+        """Put a record into the place of the one before it, or wherever else it can be kept."""
         temporary = self._path + ".writing"
         try:
             fd = _os_open(
@@ -336,21 +349,18 @@ class Session:
             finally:
                 _os_close(fd)
             if state == "snapshot" and self._over:
-                return 0.0  # it was so slow that the last record has overtaken it
+                return  # it was so slow that the last record has overtaken it
             _os_replace(temporary, self._path + settings.RECORD_SUFFIX)
         except OSError as error:
             if state == "snapshot" and self._over:
-                return 0.0
+                return
             # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
             if not (
                 self._native.keep(b"".join(parts)) if self._mapped else self._reserve.write(parts, error)
             ):
                 self._notes["write_failed"] = "%s" % error
                 if state != "snapshot":
-                    leave_end(self._path, state, error, record["perf"], process_time())
-        took = thread_time() - begun
-        self._notes["agent_s"] = self._notes.get("agent_s", 0.0) + took
-        return took
+                    leave_end(self._path, state, error, perf, process_time())
 
     def _read_pools(self, final: bool) -> Any:
         try:
@@ -439,7 +449,7 @@ class Session:
                 depth += 1
                 self._worker = process_facts.name_of_worker(frame) or self._worker
                 frame = frame.f_back
-            self._write_first()
+            self._write_first(forked=True)
             self._trace(base_depth=depth)
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
