@@ -89,6 +89,7 @@ class _Attached:
         if holder:
             return "%s traces it already" % holder
         self._module = native.load()
+        native.take_out_costs(self._module)
         return "profkit has no compiled tracer for it" if self._module is None else ""
 
     def _watch_ends(self) -> None:

@@ -51,6 +51,7 @@ class Recording:
     def __init__(self) -> None:
         if not _loaded:
             _loaded.append(native.load())
+            native.take_out_costs(_loaded[0])
         self._tracer = native.tracer(_loaded[0])
         self._usage = process_facts.usage_of(_loaded[0])
         self._ticker = Ticker(self._tick)

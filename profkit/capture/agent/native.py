@@ -38,14 +38,8 @@ _EMPTY_PART = 0.2
 _FEW_THREADS = 32
 
 
-def load(spool: str = "") -> Any:
-    """Return the native tracer's module for this interpreter, ``None`` where there is none.
-
-    Parameters
-    ----------
-    spool
-        Directory in which processes leave each other what events cost; empty to measure it here.
-    """
+def load() -> Any:
+    """Return the native tracer's module for this interpreter, ``None`` where there is none; `take_out_costs` is next."""
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
     directory = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "lib")
@@ -68,7 +62,6 @@ def load(spool: str = "") -> Any:
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
                 module.follow_ranges(injected)
-            module.take_out(*costs_of(module, spool))
             return module
         except ImportError:
             return None  # another C library, a free-threaded build: what it refuses, cProfile can do
@@ -77,13 +70,22 @@ def load(spool: str = "") -> Any:
     return None
 
 
-def costs_of(module: Any, spool: str) -> Tuple[float, ...]:
-    """Return what `probe_costs` says: the first process of an interpreter on a machine measures it for the others.
+def take_out_costs(module: Any, spool: str = "") -> None:
+    """Have what events cost taken out of all times; called before `map_tables`.
 
-    A process of milliseconds would take a tenth of its time to find out what is known.
+    Parameters
+    ----------
+    module
+        What `load` has returned.
+    spool
+        Directory in which the first process of an interpreter on a machine leaves what it has measured, so that
+        those of milliseconds need not; empty to measure it here.
     """
-    if not spool:
-        return probe_costs(module)
+    if module is not None:
+        module.take_out(*(_costs_of(module, spool) if spool else probe_costs(module)))
+
+
+def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
     interpreter = "%s-%x" % (sys.implementation.cache_tag, sys.hexversion)
     path = os.path.join(spool, settings.costs_file(process_facts.boot_id(), interpreter))
     build = " ".join(sys.version.split())  # two of one version may cost different times

@@ -23,7 +23,7 @@ from .import_hook import after_import
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker, without_collections
-from .tracer import PER_THREAD, Collector, Tracer, thread_name
+from .tracer import PER_THREAD, Collector, Tracer, load_sampling, thread_name
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
@@ -68,7 +68,9 @@ class Session:
         self._hooks = hooks
         ranks = os.environ.get(settings.RANKS_VARIABLE, "")
         self._profiled = not ranks or settings.is_rank_asked(ranks, os.environ)
-        self._native: Any = native.load(spool) if self._profiled else None
+        self._native: Any = native.load() if self._profiled else None
+        if self._native is None:
+            load_sampling()
         self._usage = process_facts.usage_of(self._native)
         self._mapped = self._beside_tables = False
         self._tracer = Tracer()
@@ -150,6 +152,8 @@ class Session:
             self._spool,
             "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6)),
         )
+        if not forked:
+            native.take_out_costs(self._native, self._spool)
         self._reserve.open(self._path)
         path, descriptor = self._path + RESERVE_SUFFIX, self._reserve.descriptor
         self._mapped = native.map_tables(self._native, path, descriptor)

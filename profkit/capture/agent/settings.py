@@ -60,7 +60,7 @@ REFUSED_SUFFIX = ".refused"
 #: What the name ends with of a file in the spool directory that names a machine which a sampler watches.
 SAMPLED_SUFFIX = ".sampled"
 
-#: What the names of files end with that say what the tracer's events cost on a machine, see `native.costs_of`.
+#: What the names of files end with that say what the tracer's events cost on a machine, see `native.take_out_costs`.
 COSTS_SUFFIX = ".costs"
 
 #: Seconds between two snapshots of a process where nothing says that they should be more.

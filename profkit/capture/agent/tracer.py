@@ -18,11 +18,12 @@ from time import perf_counter
 
 from . import record_file
 from .ended import EndedThreads, accumulate
-from .waiting import Followed, Sampling
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Set, Tuple
+
+    from .waiting import Followed, Sampling
 
 #: Where the agent is: its own functions are not the target's.
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,6 +40,21 @@ _get_ident = _thread.get_ident
 
 #: The collector's type, before the target can see ours.
 Collector: Any = _lsprof.Profiler
+
+
+_waiting: List[Any] = []
+
+
+def load_sampling() -> Any:
+    """Return the module that samples where threads wait; the agent needs it where it has no native tracer.
+
+    Called for the first time while the agent is imported: later nothing can be.
+    """
+    if not _waiting:
+        from . import waiting
+
+        _waiting.append(waiting)
+    return _waiting[0]
 
 
 class Tracer:
@@ -68,7 +84,7 @@ class Tracer:
             self._hook = self._thread_started
             self.threading_is_there(sys.modules.get("threading"), again=True)
         if self.kind == "cprofile":
-            self.sampling = Sampling.possible()
+            self.sampling = load_sampling().Sampling.possible()
         self._main = self._trace_this_thread("MainThread", base_depth)
         if self.sampling is not None and self._main.waits is not None:
             self._main.waits.begin(self.sampling.wait_of(self._main.native))
@@ -80,7 +96,7 @@ class Tracer:
         ident = _get_ident()
         traced = self._new(ident, name, base_depth)
         if self.sampling is not None:
-            traced.waits = Followed(ident, traced.native, base_depth)
+            traced.waits = load_sampling().Followed(ident, traced.native, base_depth)
         self._end(ident)
         self._living[ident] = traced
         traced.resume()
@@ -194,7 +210,7 @@ class Tracer:
         for ident, thread in list(getattr(sys.modules.get("threading"), "_active", {}).items()):
             tid = getattr(thread, "native_id", None)
             if tid is not None and tid != main.native:
-                other = living[tid] = self._others.get(tid) or Followed(ident, tid, 0)
+                other = living[tid] = self._others.get(tid) or load_sampling().Followed(ident, tid, 0)
                 other.name = str(getattr(thread, "name", ""))
         for tid, other in self._others.items():
             if tid not in living and other.measured:

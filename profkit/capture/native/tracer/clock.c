@@ -22,6 +22,7 @@ struct instant {
 };
 
 static struct instant began;
+static bool calibrated = false;
 static double first_ns_per_tick = 1.0;
 
 #ifdef __x86_64__
@@ -59,6 +60,14 @@ void clock_start(void) {
         return;
     clock_is_counter = true;
     began = both_clocks();
+#endif
+}
+
+void clock_calibrate(void) {
+#ifdef __x86_64__
+    if (calibrated || !clock_is_counter)
+        return;
+    calibrated = true;
     while (clock_monotonic_ns() - began.ns < CALIBRATION_NS)
         continue;
     struct instant now = both_clocks();

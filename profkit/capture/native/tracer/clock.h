@@ -17,8 +17,12 @@
 /* Whether ticks are the counter's; otherwise they are nanoseconds. Set once, by clock_start(). */
 extern bool clock_is_counter;
 
-/* Decide for a clock and measure its rate (takes 0.2 ms where it is the counter). */
+/* Decide for a clock. */
 void clock_start(void);
+
+/* Measure its rate, once: before anything is traced. Where the clock is the counter, this waits until 0.2 ms have passed since
+ * clock_start(). */
+void clock_calibrate(void);
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 static inline int64_t clock_monotonic_ns(void) {
@@ -35,7 +39,7 @@ static inline int64_t clock_ticks(void) {
     return clock_monotonic_ns();
 }
 
-/* Ticks in so many nanoseconds, and nanoseconds in so many ticks, by the rate that clock_start() measured. */
+/* Ticks in so many nanoseconds, and nanoseconds in so many ticks, by the rate that clock_calibrate() measured. */
 int64_t clock_ticks_in(int64_t ns);
 int64_t clock_ns_in(int64_t ticks);
 

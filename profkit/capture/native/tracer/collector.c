@@ -96,6 +96,7 @@ static PyObject *collector_new(PyTypeObject *type, PyObject *arguments, PyObject
     }
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct collector *collector = (struct collector *)allocate(type, 0);
+    clock_calibrate();
     if (collector) {
         collector->serial = ++last_serial;
         collector->generation = kernel_generation;

@@ -70,6 +70,7 @@ static PyObject *map_tables(PyObject *Py_UNUSED(module), PyObject *arguments) {
         Py_XDECREF(path);
         return NULL;
     }
+    clock_calibrate();
     bool done = store_open(PyBytes_AsString(path), descriptor, PyBytes_AsString(prefix));
     Py_DECREF(path);
     Py_DECREF(prefix);
@@ -117,6 +118,7 @@ static PyObject *take_out(PyObject *Py_UNUSED(module), PyObject *arguments) {
                           &costs.c_outside, &costs.c_inside, &costs.c_left, &costs.site, &costs.quiet_outside,
                           &costs.quiet_inside))
         return NULL;
+    clock_calibrate();
     throttle_measured(&costs);
     Py_RETURN_NONE;
 }
