@@ -1,9 +1,9 @@
 """What a capture adds to processes that live for milliseconds: ``python -m benchmarks.processes [VERSION…]``.
 
 One program starts processes in four ways and takes the time of each; it runs plain and under ``profkit capture``, in
-turn. A row has the medians of all processes of a way, and the medians and ranges of the ratios and of the
-differences of neighbouring runs. Its functions are those of a program of average size: a fork copies what the
-memory of a process is mapped by.
+turn. A row has the medians of all processes of a way, what a capture adds, the least time of both, and the median
+and range of the ratios of neighbouring runs. The interpreters are those of new environments: what packages do when
+Python starts is not measured.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tests.interpreters import find
 ROWS: dict[str, tuple[str, float | None, float | None]] = {
     "fork": ("os.fork() alone, in the parent", 1.2, None),
     "child": ("fork, os._exit, waitpid", None, None),
-    "calls": ("fork, 10 calls in Python, os._exit, waitpid", None, None),
+    "calls": ("the same, with 10 calls in Python", None, None),
     "subprocess": ("subprocess.run([python, '-c', 'pass'])", None, 0.005),
     "spawn": ("spawn: Process(target=f), start, join", None, 0.005),
 }
 
 #: ``PROGRAM RESULT.json FORKS PROCESSES``, in the target's interpreter.
 PROGRAM = """
-import json, os, subprocess, sys
+import os, sys
 from time import perf_counter
 
 def nothing():
@@ -41,24 +41,25 @@ def nothing():
 def call(n):
     return n and call(n - 1)
 
-def fork(times, work):
+def fork(found, calls):
     begun = perf_counter()
     pid = os.fork()
-    forked = perf_counter()
     if not pid:
-        work()
+        if calls:
+            call(calls)
         os._exit(0)
+    forked = perf_counter()
     os.waitpid(pid, 0)
-    times["fork"].append(forked - begun)
+    found.append(forked - begun)
     return perf_counter() - begun
 
 def main():
-    import multiprocessing
     forks, processes = map(int, sys.argv[2:])
     times = {"fork": []}
-    times["child"] = [fork(times, nothing) for _ in range(forks)]
-    times["calls"] = [fork({"fork": []}, lambda: call(10)) for _ in range(forks)]
-    times["subprocess"] = times["spawn"] = ()
+    # Modules such as threading have functions of their own called in each child.
+    times["child"] = [fork(times["fork"], 0) for _ in range(forks)]
+    times["calls"] = [fork([], 10) for _ in range(forks)]
+    import json, multiprocessing, subprocess
     spawn = multiprocessing.get_context("spawn")
     for name, start in (
         ("subprocess", lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)),
@@ -110,7 +111,7 @@ def row(version: str, name: str, pairs: list[tuple[dict[str, list[float]], dict[
     if most_s is not None:
         bar = f"  ≤ {most_s * 1e3:g} ms {'met' if more <= most_s else 'MISSED'}"
     return (
-        f"{version:<5} {title:<44} {statistics.median(m[0] for m in medians) * 1e3:7.2f} "
+        f"{version:<5} {title:<40} {statistics.median(m[0] for m in medians) * 1e3:7.2f} "
         f"{statistics.median(m[1] for m in medians) * 1e3:8.2f} {more * 1e3:6.2f}  "
         f"{least[0] * 1e3:6.2f} {least[1] * 1e3:6.2f}  {ratio:5.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f}){bar}"
     )
@@ -125,7 +126,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=20, help="new interpreters of a run, of each kind")
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    print(f"{'ms a process':<50} {'plain':>7} {'captured':>8} {'added':>6}  {'least of both':>13}  ratio (of runs)")
+    print(f"{'ms a process':<46} {'plain':>7} {'captured':>8} {'added':>6}  {'least of both':>13}  ratio (of runs)")
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
         (work / "program.py").write_text(PROGRAM)
@@ -134,6 +135,8 @@ def main() -> None:
             if python is None:
                 print(f"{version:<5} no such interpreter on this machine")
                 continue
+            subprocess.run([python, "-m", "venv", "--without-pip", work / version], check=True)
+            python = str(work / version / "bin" / "python")
             pairs = []
             for _ in range(options.repeats):
                 plain, captured = (

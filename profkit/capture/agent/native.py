@@ -98,8 +98,11 @@ def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
         with open(temporary, "wb") as file:
             file.write("\n".join([build, *map(repr, costs)]).encode("utf-8"))
         os.replace(temporary, path)
-    except (OSError, ValueError):
-        pass  # the others measure it themselves
+    except OSError:  # the others measure it themselves
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
     return costs
 
 

@@ -14,13 +14,17 @@ def _profkit_start():
     session = None
     if spool and sys.version_info >= (3, 8):
         name = "_profkit_agent"
-        # Collections would find nothing in what is imported, and take a quarter of the time.
-        known = "gc" in sys.modules
+        # Collections would find nothing in what is imported, and take a quarter of the time. The compiler alone needs
+        # what is in `__future__`.
+        new = [module for module in ("gc", "__future__") if module not in sys.modules]
         import gc
 
         collects = gc.isenabled()
         gc.disable()
         try:
+            if "__future__" in new:
+                sys.modules["__future__"] = type(sys)("__future__")
+                sys.modules["__future__"].annotations = None
             package = type(sys)(name)
             package.__path__ = [os.path.dirname(here)]
             sys.modules[name] = package
@@ -30,12 +34,10 @@ def _profkit_start():
             # has no record is seen by the launcher.
             session = None
         finally:
-            for module in [m for m in sys.modules if m.partition(".")[0] == name]:
-                del sys.modules[module]
+            for module in [m for m in sys.modules if m.partition(".")[0] == name] + new:
+                sys.modules.pop(module, None)
             if collects:
                 gc.enable()
-            if not known:
-                del sys.modules["gc"]
     try:
         import sitecustomize  # noqa: F401  (the one that this file hides)
     finally:
