@@ -31,7 +31,17 @@ PYTHONS_VARIABLE = "PROFKIT_TRACER_PYTHONS"
 NATIVE = Path("profkit", "capture", "native")
 
 #: Without pages of their own for code, a library takes two mappings less, each of which costs whatever forks.
-COMMON_FLAGS = ("-std=c11", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wl,-z,noseparate-code")
+COMMON_FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-g0",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Wl,-z,noseparate-code",
+)
 
 
 class Library(NamedTuple):  # hatchling loads this file in a way that dataclasses do not survive

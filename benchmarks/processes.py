@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.measuring import ROOT, environment
+from benchmarks.measuring import environment
 from tests.interpreters import find
 
 #: Of each way to start a process: how the row is called, and the most that a capture may add, as a ratio or in
@@ -100,7 +100,9 @@ def times(python: str, work: Path, captured: bool, forks: int, processes: int) -
 def row(version: str, name: str, pairs: list[tuple[dict[str, list[float]], dict[str, list[float]]]]) -> str:
     """Return one row of the table, from pairs of runs, plain and captured."""
     title, most_ratio, most_s = ROWS[name]
-    medians = [(statistics.median(plain[name]), statistics.median(captured[name])) for plain, captured in pairs]
+    medians = [
+        (statistics.median(plain[name]), statistics.median(captured[name])) for plain, captured in pairs
+    ]
     ratios = sorted(captured / plain for plain, captured in medians)
     added = sorted(captured - plain for plain, captured in medians)
     ratio, more = statistics.median(ratios), statistics.median(added)
@@ -126,7 +128,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=20, help="new interpreters of a run, of each kind")
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    print(f"{'ms a process':<46} {'plain':>7} {'captured':>8} {'added':>6}  {'least of both':>13}  ratio (of runs)")
+    print(
+        f"{'ms a process':<46} {'plain':>7} {'captured':>8} {'added':>6}  {'least of both':>13}  ratio (of runs)"
+    )
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
         (work / "program.py").write_text(PROGRAM)

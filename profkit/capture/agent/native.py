@@ -39,7 +39,10 @@ _FEW_THREADS = 32
 
 
 def load() -> Any:
-    """Return the native tracer's module for this interpreter, ``None`` where there is none; `take_out_costs` is next."""
+    """Return the native tracer's module for this interpreter, ``None`` where there is none.
+
+    `take_out_costs` is called before it traces anything that is to be recorded.
+    """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
     directory = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "lib")

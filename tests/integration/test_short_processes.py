@@ -1,0 +1,134 @@
+"""Processes that live for milliseconds: nothing is loaded that they do not use, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.formats import load_run
+from tests.integration.capturing import calls, captured, run_capture
+from tests.integration.test_capture_contents import tracer_environment
+from tests.integration.tracing import NEW, OLD
+from tests.interpreters import interpreter
+
+#: What the agent has at hand without importing it.
+MODULES = ("__future__", "functools", "gc", "threading", "types")
+
+THREADS = """
+import sys
+{before}
+import threading, time
+
+def leaf(i):
+    return i
+
+def work():
+    return sum([leaf(i) for i in range(10)])
+
+{meanwhile}
+for name in ("one", "two"):
+    thread = threading.Thread(target=work, name=name)
+    thread.start()
+    thread.join()
+print(threading.main_thread().name, type(threading.__spec__.loader).__name__, len(sys.meta_path))
+"""
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", [*OLD, *NEW])
+def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, version: str) -> None:
+    code = f"import sys; print([m for m in {MODULES} if m in sys.modules])"
+    # An environment without packages, whose .pth files may import anything.
+    subprocess.run([interpreter(version), "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    command = [str(tmp_path / "env" / "bin" / "python"), "-c", code]
+    plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "threading" not in plain  # else this would not show that it is left to the program
+    assert run_capture(tmp_path, *command).stdout == plain
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", [*OLD, *NEW])
+def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path: Path, version: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(THREADS.format(before="", meanwhile=""))
+    command = [interpreter(version), str(program)]
+    plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = run_capture(tmp_path, *command)
+    assert (done.returncode, done.stdout) == (0, plain), done.stderr
+    (process,) = load_run(tmp_path / "run.prof").processes
+    assert calls(process)["leaf"] == 20
+
+
+def test_threads_are_traced_where_nothing_saw_the_import(tmp_path: Path) -> None:
+    """The program has cleared `sys.meta_path`; the tracer looks at the process now and then."""
+    program = tmp_path / "program.py"
+    before = "sys.meta_path[:] = [finder for finder in sys.meta_path if isinstance(finder, type)]"
+    meanwhile = "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: len(str())"
+    program.write_text(THREADS.format(before=before, meanwhile=meanwhile))
+    (process,) = captured(tmp_path, sys.executable, str(program), env=tracer_environment(True)).processes
+    assert calls(process)["leaf"] == 20
+
+
+KILLED = """
+import os, signal
+
+def leaf():
+    pass
+
+for number in range(4):
+    pid = os.fork()
+    if not pid:
+        for _ in range(number):
+            leaf()
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.11", *NEW])
+def test_a_forked_child_that_is_killed_at_once_is_complete(tmp_path: Path, version: str) -> None:
+    (tmp_path / "program.py").write_text(KILLED)
+    run = captured(tmp_path, interpreter(version), "program.py", env=tracer_environment(True))
+    children = [process for process in run.processes if process.parent == run.processes[0].pid]
+    assert sorted(calls(child).get("leaf", 0) for child in children) == [0, 1, 2, 3]
+    assert {child.exit for child in children} == {"ended"}  # no record says how
+
+
+COSTS = """
+import glob, os, subprocess, sys
+
+(path,) = glob.glob(os.path.join(os.environ["PROFKIT_SPOOL"], "*.costs"))
+before = os.stat(path)
+child = [sys.executable, "-c", "def leaf(): pass\\nleaf()"]
+subprocess.run(child, check=True)
+kept = os.stat(path).st_ino == before.st_ino
+found = []
+for text in {damaged!r}:
+    with open(path, "w") as file:
+        file.write(text)
+    subprocess.run(child, check=True)
+    found.append(len(open(path).read().split("\\n")))
+print(kept, found)
+"""
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.11", *NEW])
+def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    build = " ".join(
+        subprocess.check_output([python, "-c", "import sys; print(sys.version)"], text=True).split()
+    )
+    values = "\n".join(["1e-7"] * 9)
+    damaged = ["", "garbage", f"{build}\n1e-7", f"{build}\n{values}\n1e-7", f"another\n{values}"]
+    damaged += [f"{build}\n{values.replace('1e-7', wrong, 1)}" for wrong in ("nan", "inf", "-1", "60")]
+    (tmp_path / "program.py").write_text(COSTS.format(damaged=damaged))
+    done = run_capture(tmp_path, python, "program.py", env=tracer_environment(True))
+    # Each of them was measured again, and written: a line that says of what, and nine figures.
+    assert done.stdout == f"True {[10] * len(damaged)}\n", done.stderr
+    run = load_run(tmp_path / "run.prof")
+    assert [calls(process).get("leaf", 0) for process in run.processes[1:]] == [1] * 10
