@@ -142,7 +142,8 @@ class Ticker:
             _thread.start_new_thread(work, ())
         else:
             # A code object of its own, so that nothing that is left of another start can be meant.
-            carrier = type(_carrier)(_carrier.__code__.replace(), {})
+            function: Any = type(_carrier)
+            carrier = function(_carrier.__code__.replace(), {})
             event = _MONITORING.events.PY_START
 
             def on_start(tool: int) -> None:
