@@ -52,7 +52,7 @@ EVIDENCE = 3
 ADVICE = 4
 WARNINGS = 2
 #: Part of the greatest step of the account below which a step gets no line.
-LEAST_STEP = 0.03
+LEAST_STEP = 0.05
 #: Part of the greatest time, or change, of a function below which another one gets no line.
 LEAST_PART = 0.01
 #: Score below which a reader must know first that the two sides can hardly be compared.
