@@ -45,6 +45,8 @@ _NAME_FILE, _NAME_FUNCTION, _NAME_THROTTLED = _NAME_KINDS = 1, 2, 3
 _IS_OWN = 1
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
 _OWN_METHOD = " of 'profkit_tracer."
+#: The agent's functions through which the target imports modules: what they call is the target's.
+_PASSING_FILE, _PASSING = "import_hook.py", ("find_spec", "create_module", "exec_module")
 
 _EXTENT = struct.Struct("<QQ")
 _BLOCK = struct.Struct("<3I4x")
@@ -226,6 +228,7 @@ class MappedTables:
         blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), self._extents))
         self._extents.sort()
         self._throttled: set[int] = set()  # numbers of names
+        self._passing: set[int] = set()  # codes
         self.codes, self._own, self._code_of = self._read_names([b for b in blocks if b.kind == _NAMES])
         self._entries: dict[int, list[_Block]] = {}
         for block in blocks:
@@ -320,6 +323,8 @@ class MappedTables:
         codes = Codes(tuple(texts), places, np.array(lines, np.int64), names, qualnames)
         own = np.array(own_files, bool)[places] if functions else np.zeros(0, bool)
         own |= np.array([_OWN_METHOD in name for name in names], bool)
+        for i in np.flatnonzero(own).tolist():
+            self._passing |= {i} if _is_passing(texts[places[i]], names[i]) else set()
         return codes, own, dict(zip(numbers, range(len(numbers)), strict=True))
 
     def _read_heads(self, blocks: list[_Block]) -> list[_Thread]:
@@ -739,14 +744,18 @@ class _Reader:
             for column, more in zip(times, (call[2], call[3], call[5]), strict=True):
                 column[found] += more
         function = np.full(len(at), -1, np.int64)
+        passing = np.zeros(len(at), bool)
         known = called > 0
-        function[known] = self._shown(self._place(called[known]))
-        # The agent's own functions are left out, with what they called.
-        left_out = known & (function < 0)
+        places = self._place(called[known])
+        function[known], passing[known] = self._shown(places), self._is_passing(self._code[places])
+        # The agent's own functions are left out, with what they called that is not the target's.
+        left_out = known & (function < 0) & ~passing
         while (left_out[parents] & ~left_out).any():
             left_out |= left_out[parents]
+        while passing[parents].any():
+            parents = np.where(passing[parents], parents[parents], parents)
         left_out[0] = True
-        kept = ~left_out
+        kept = ~(left_out | passing)
         moved = np.cumsum(kept) - 1
         return types.Paths(
             np.where(parents[kept] > 0, moved[parents[kept]], -1),
@@ -761,6 +770,9 @@ class _Reader:
         """Return the codes of functions, -1 for the agent's and for what is outside every call."""
         codes = self._code[places]
         return np.where((codes >= 0) & ~self._is_own(codes), codes, -1)
+
+    def _is_passing(self, codes: _Ints) -> npt.NDArray[np.bool_]:
+        return np.isin(codes, list(self._file._passing))
 
     def _is_own(self, codes: _Ints) -> npt.NDArray[np.bool_]:
         own = self._file._own
@@ -781,7 +793,7 @@ class _Reader:
         """Put the table together, without the agent's own functions and what they called."""
         code = self._code
         shown = (code >= 0) & ~self._is_own(code)
-        own_calls = (code >= 0) & ~shown
+        own_calls = (code >= 0) & ~shown & ~self._is_passing(code)
         taken = own_calls[edges["caller"]]
         for column, of_edge in (
             ("calls", "calls"),
@@ -887,6 +899,10 @@ def _name_and_qualname(text: bytes) -> tuple[str, str]:
         parts = text.partition(b"\0")
         name, qualname = _text(parts[0]), _text(parts[2])
     return name, qualname
+
+
+def _is_passing(file: str, name: str) -> bool:
+    return name in _PASSING and os.path.basename(file) == _PASSING_FILE
 
 
 def _text(text: bytes) -> str:

@@ -150,7 +150,7 @@ def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: 
 def test_two_runs_are_compared_by_what_both_counted(tmp_path: Path) -> None:
     """A function that one side has throttled is a part of its callers on both sides: no other workload."""
     python = interpreter("3.12")
-    for name, share in (("one", BUDGET), ("other", "off")):
+    for name, share in (("one", "5%"), ("other", "off")):  # with less, `small` may go as well
         (tmp_path / name).mkdir()
         captured(tmp_path / name, python, MANY, options=("--overhead", share))
     found = answer(tmp_path, "diff", "one/run.prof", "other/run.prof")
