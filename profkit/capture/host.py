@@ -31,6 +31,7 @@ __all__ = [
     "probe_speed",
     "quota_cpus",
     "read_host",
+    "take_busy",
     "take_load",
     "take_reading",
     "throttling_of",
@@ -192,6 +193,11 @@ def take_load() -> tuple[float | None, int | None]:
         words = line.split()
         return float(words[0]), max(0, int(words[3].partition("/")[0]) - 1)
     return None, None
+
+
+def take_busy() -> float | None:
+    """Return the CPU seconds that the machine's processes have used, but for this one; ``None`` where not known."""
+    return _cpu_seconds()[0]
 
 
 def has_free_cpu(cpus: float) -> bool:

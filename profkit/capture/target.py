@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import importlib
 import os
 import shlex
 import subprocess
@@ -33,8 +34,20 @@ __all__ = ["CommandNotFoundError", "Target"]
 
 #: Seconds in which nothing is done beside a target: it imports then, and its libraries start threads on all CPUs.
 _STARTING_S = 0.25
-#: Seconds between two looks for a free CPU.
-_BUSY_S = 0.05
+#: Seconds for which a CPU must have been free, and how many of them, before one is used.
+_LOOK_S, _SPARE_CPUS = 0.1, 0.8
+#: What packing imports, in pieces, before each of which a CPU must be free. The first call of `numpy.unique` imports
+#: `numpy.ma`.
+_NEEDED = (
+    ("numpy", "numpy.ma"),
+    ("profkit.model", "profkit.capture.records"),
+    (
+        "profkit.capture.packer",
+        "profkit.formats.nvtx_log",
+        "profkit.formats.nvtx_pairs",
+        "profkit.formats.runfile",
+    ),
+)
 
 
 class CommandNotFoundError(ProfkitError):
@@ -228,17 +241,14 @@ class Target:
                 self._over.wait(_STARTING_S)
             if "git" not in self._facts:
                 self._facts["git"] = git_state()
-            self._facts["host"] = {**_as_dict(host.read_host()), **self._speed}
-            while self._beside and not self._over.is_set() and not host.has_free_cpu(host.cpus_to_use()):
-                self._over.wait(_BUSY_S)
             # numpy's BLAS must not start its pool of threads beside the target's.
             os.environ["OPENBLAS_NUM_THREADS"] = "1"
-            import numpy.ma  # as the first call of np.unique would  # noqa: F401
-
-            import profkit.capture.packer
-            import profkit.formats.nvtx_log
-            import profkit.formats.nvtx_pairs
-            import profkit.formats.runfile  # noqa: F401
+            for modules in _NEEDED:
+                while self._beside and not self._over.is_set() and not self._has_cpu_to_spare():
+                    pass
+                for module in modules:
+                    importlib.import_module(module)
+            self._facts["host"] = {**_as_dict(host.read_host()), **self._speed}
             from profkit.capture.source_cache import Sources, cache_file
 
             self._sources = Sources(cache_file(os.environ))
@@ -246,6 +256,16 @@ class Target:
                 from profkit.capture.ahead import look_ahead
 
                 look_ahead(self._spool, self._sources, self._over)
+
+    def _has_cpu_to_spare(self) -> bool:
+        """Whether a CPU was free for a while: threads that share out work are not ready to run at each moment."""
+        begin, before = time.monotonic(), host.take_busy()
+        self._over.wait(_LOOK_S)
+        after = host.take_busy()
+        if before is None or after is None:
+            return False
+        idle = (os.cpu_count() or 1) - (after - before) / (time.monotonic() - begin)
+        return idle >= _SPARE_CPUS and host.has_free_cpu(host.cpus_to_use())
 
     def prepared(self) -> Sources:
         """See that all is there that packing needs, when the target has ended; return what is known of sources.
