@@ -94,6 +94,14 @@ int agent_first_call(PyObject *code) {
     return 1;
 }
 
+/* Drop what the agent has raised. If it was interrupted, that was the target's: it is interrupted again when this is over. */
+static void drop_error(void) {
+    bool interrupted = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+    PyErr_Clear();
+    if (interrupted)
+        PyErr_SetInterrupt();
+}
+
 void agent_name_thread(struct table *table) {
     if (table->name[0] || !name_function || table->name_tries >= MOST_TRIES)
         return;
@@ -110,7 +118,7 @@ void agent_name_thread(struct table *table) {
     Py_XDECREF(bytes);
     Py_XDECREF(name);
     Py_XDECREF(ident);
-    PyErr_Clear();
+    drop_error();
 }
 
 unsigned agent_name_later(struct table *table) {
@@ -133,7 +141,7 @@ void agent_range(bool begins) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     Py_XDECREF(call_unseen(range_function, begins ? Py_True : Py_False));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    PyErr_Clear();
+    drop_error();
     PyErr_Restore(type, value, traceback);
 }
 
