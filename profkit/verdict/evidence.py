@@ -33,9 +33,9 @@ NAMED = 3
 LEAST_SHARE = 0.1
 #: Part of all queueing in functions that one must hold to be named.
 LEAST_PART = 0.05
-#: Use of the GPUs below which they are not what the program runs on, and what it must fall to, of the baseline's,
-#: before it is said to have fallen: what one reading of a GPU says varies.
-LEAST_GPU_SHARE, GPU_FELL = 0.03, 0.8
+#: Use of the GPUs below which they are not in use, the least that NVML can say; and what it must fall to, of the
+#: baseline's, before it is said to have fallen: what one reading of a GPU says varies.
+LEAST_GPU_SHARE, GPU_FELL = 0.01, 0.8
 #: Rows of the table among which a function with other calls is looked for.
 LOOKED_AT = 20
 

@@ -171,7 +171,7 @@ class TestGpus:
         assert found_in(self.used(side(), 0.8), self.used(side(), *shares), "gpu") == {}
 
     def test_a_gpu_that_nothing_used_says_nothing(self) -> None:
-        assert found_in(self.used(side(), 0.02), self.used(side(), 0.0), "gpu") == {}
+        assert found_in(self.used(side(), 0.005), self.used(side(), 0.0), "gpu") == {}
         assert found_in(side(), self.used(side(), 0.0), "gpu") == {}
 
     def test_a_run_alone_has_its_own(self) -> None:
