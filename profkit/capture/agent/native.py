@@ -127,56 +127,38 @@ def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
 def probe_costs(module: Any) -> Tuple[float, ...]:
     """Measure what events add to calls; return what the module's `take_out` takes, seconds a call.
 
-    Calls that do nothing are made as they are, traced, from a function that is quiet, and with their events left at
-    once. What the machine does beside it can only add: the least of a few times is taken. Caches are warm here, so
-    that real programs pay more.
+    Calls that do nothing are made as they are, and traced. What the machine does beside it can only add: the least of a
+    few times is taken. Caches are warm here, so that real programs pay more.
     """
     plain = _least_times()
     others = module.Collector()
     others.follow_others(True)  # as in the target: it has its price
     try:
         traced, (python_inside, c_inside) = _traced_times(module)
-        quiet, (quiet_inside, _) = _traced_times(module, (module.quieten, _empty.__code__))
-        left, _ = _traced_times(
-            module, (module.leave_out, _empty.__code__), (module.leave_out, _thread.get_ident)
-        )
     finally:
         others.follow_others(False)
     by_call, by_c_code, c_call = (
         max(0.0, with_events - without) for with_events, without in zip(traced, plain)
     )
-    quietly = max(0.0, quiet[1] - plain[1])
     python_inside = min(max(0.0, python_inside - _EMPTY_PART * plain[0]), by_c_code)
-    quiet_inside = min(max(0.0, quiet_inside - _EMPTY_PART * plain[0]), quietly)
     c_inside = min(max(0.0, c_inside - _EMPTY_PART * plain[2]), c_call)
     return (
         by_c_code - python_inside,
         python_inside,
-        max(0.0, left[1] - plain[1]) / 2,
         c_call - c_inside,
         c_inside,
-        max(0.0, left[2] - plain[2]) / 2,
         max(0.0, by_call - by_c_code),
-        quietly - quiet_inside,
-        quiet_inside,
     )
 
 
-def _traced_times(module: Any, *marks: Tuple[Any, object]) -> Tuple[List[float], Tuple[float, float]]:
-    """Return the seconds a call of each way to call while it is traced, and those that it is open in Python and in C.
-
-    Marks are functions of the module, each with what is marked by it meanwhile.
-    """
+def _traced_times(module: Any) -> Tuple[List[float], Tuple[float, float]]:
+    """Return the seconds a call of each way to call while it is traced, and those that it is open in Python and in C."""
     collector = module.Collector()
-    for mark, what in marks:
-        mark(what, True)
     collector.enable()
     try:
         times = _least_times()
     finally:
         collector.disable()
-        for mark, what in marks:
-            mark(what, False)
     inside = [0.0, 0.0]
     for entry in collector.getstats()[0][5]:
         what = entry[0]
@@ -217,7 +199,7 @@ def _call_c(times: range = range(_PROBED_CALLS), function: Any = _thread.get_ide
 
 _PROBED = (_call_from_python, _call_from_c, _call_c)
 #: How many there are, and more seconds than any of them.
-_COSTS, _MUCH = 9, 1.0
+_COSTS, _MUCH = 5, 1.0
 
 
 def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:

@@ -30,13 +30,16 @@ _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.re
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict, List, Optional, Set, Tuple
 
 #: Seconds that a record waits for the one that is being written.
 _LONGEST_WAIT = 2.0
 
 #: CPU seconds of a forked child that is left out if it ends before it has made a call.
 _LEFT_OUT = 0.005
+
+#: Budget of a process that is to be sampled from its begin.
+_ALMOST_NOTHING = 1e-6
 
 #: Times that are recorded one by one of a target that profiles itself; later ones are only counted.
 _OWN_PROFILES_KEPT = 4
@@ -93,6 +96,9 @@ class Session:
         self._notes: Dict[str, Any] = {}
         self._own_profilers: List[Tuple[Any, int]] = []
         self._over = False
+        self._watching = self._stops_for_forks = False  # a thread of the tracer's looks where others are
+        self._watchers: List[int] = []
+        self._sampled = False
         self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's
         # On a machine that no sampler watches, this process does; nothing can be imported later than here.
         self._machine: Any = None
@@ -162,7 +168,8 @@ class Session:
         if self._mapped:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
             self._native.serve(thread_name, self._look, first)
-            self._native.limit(_overhead_share())
+            self._share, self._samples_only = _overhead_asked()
+            self._native.limit(self._share)
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
                 self._stopped_for_forks = True
@@ -193,6 +200,46 @@ class Session:
             if self._phase != windows.OFF:
                 self._tracer.start(base_depth)
             self._begun = True
+            if self._samples_only or not self._identity["forked"]:
+                self._watch_tiers()
+
+    # Tiers
+
+    def _watch_tiers(self) -> None:
+        """Have the native tracer see whether all calls may be traced, and change that if not.
+
+        That takes a thread. It ends before a fork, since `os.fork` warns of threads from Python 3.12 on, and begins again
+        after it; a forked child gets one when it is older than most.
+        """
+        if self._watching or not (self._mapped and self._begun and self._share and not self._windowed):
+            return
+        self._watching = bool(self._native.watch(self._change_tier))
+        if not self._watching:
+            self._notes["no_samples"] = True
+            return
+        if not self._stops_for_forks and hasattr(os, "register_at_fork"):
+            self._stops_for_forks = True
+            os.register_at_fork(
+                before=self._native.stop_watching, after_in_parent=self._native.watch_again
+            )
+        if self._samples_only:
+            self._native.want_samples(True)
+
+    def _change_tier(self) -> None:
+        """Trace all calls from now on, or sample, as the native tracer wants it; called by its thread."""
+        if self._over or not self._begun or self._own_profilers:
+            return
+        try:
+            if self._native.wants_samples():
+                self._note_displacement()
+                self._tracer.close()
+                self._sampled = bool(self._native.sample(True))
+            else:
+                self._sampled = not self._native.sample(False)
+            if not self._sampled:
+                self._tracer.open(native.threads_to_trace(self._main_ident), False, False)
+        except Exception as error:
+            self._notes["agent_failed"] = repr(error)
 
     # Windows
 
@@ -253,6 +300,7 @@ class Session:
             self._tracer.threading_is_there(sys.modules.get("threading"))
             self._note_displacement()
             took = self._write("snapshot")
+            self._watch_tiers()
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
         age: float = perf_counter() - self._identity["begin_perf"]
@@ -320,8 +368,9 @@ class Session:
             self._notes["sampled"] = [sampling.samples, sampling.rate, sampling.cost_s]
         if sampling is not None and sampling.failed:
             self._notes["sampling_failed"] = sampling.failed
-        record["agent_tids"] = sorted(self._ticker.tids)
-        record["tasks"] = [task for task in record["tasks"] if task[0] not in self._ticker.tids]
+        own = self._own_threads()
+        record["agent_tids"] = sorted(own)
+        record["tasks"] = [task for task in record["tasks"] if task[0] not in own]
         record["tracer"] = self._tracer.kind
         if self._mapped and state != "snapshot":
             self._native.sync_tables()
@@ -366,6 +415,12 @@ class Session:
                 if state != "snapshot":
                     leave_end(self._path, state, error, perf, process_time())
 
+    def _own_threads(self) -> Set[int]:
+        watcher = self._native.watching_thread() if self._watching else 0
+        if watcher and watcher not in self._watchers:
+            self._watchers.append(watcher)
+        return self._ticker.tids.union(self._watchers)
+
     def _read_pools(self, final: bool) -> Any:
         try:
             return self._pools.read(final)
@@ -387,7 +442,7 @@ class Session:
         try:
             # The last record is written whatever the target has done to what these work with.
             look = self._note_displacement
-            for step in (self._windows.leave, look, self._tracer.finish, look, self._ticker.stop):
+            for step in (self._stop_watching, self._windows.leave, look, self._tracer.finish, look, self._ticker.stop):
                 try:
                     step()
                 except Exception as error:
@@ -400,7 +455,15 @@ class Session:
             if ignoring:  # a process that dies of the first one sends it to itself
                 _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
+    def _stop_watching(self) -> None:
+        if self._watching:
+            self._own_threads()  # its number is gone with it
+            self._native.stop_watching()
+            self._watching = False
+
     def _note_displacement(self) -> None:
+        if self._sampled:
+            return  # nobody is to have the place
         if self._tracer.displaced():
             self._notes["displaced"] = True
 
@@ -422,8 +485,9 @@ class Session:
                 and self._begun
                 and not (self._over or self._windowed or self._own_profilers or self._hooks)
                 and self._tracer.sees()
-                and self._native.await_call(self._begin_in_child)
             )
+            if self._awaits_call:
+                self._native.await_call(self._begin_in_child)
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
         if not self._awaits_call:
@@ -443,6 +507,8 @@ class Session:
             self._reserve.close()
             self._windows.forked()
             self._following = _thread.allocate_lock()
+            self._watching = self._sampled = False
+            self._watchers = []
             self._main_ident = _thread.get_ident()
             self._begin(True, *self._forked_at, inherited if sees else None)
             depth = 0
@@ -476,6 +542,7 @@ class Session:
                     self._over = False
                     if self._ticks():
                         self._ticker.start()
+                    self._watch_tiers()
                     self._write_first()  # the record says that the process has ended
                     self._trace_again()
 
@@ -563,19 +630,22 @@ class Session:
 
     def _trace_again(self) -> None:
         thread = _thread.get_ident()
-        if self._phase == windows.OFF:
+        if self._phase == windows.OFF or self._sampled:
             return
         if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
             self._tracer.resume()
 
 
-def _overhead_share() -> float:
-    """Part of the process's time that the tracer may take; 0 without a limit."""
+def _overhead_asked() -> Tuple[float, bool]:
+    """Return the part of the process's time that the tracer may take, 0 without a limit, and whether it is to sample at once."""
+    asked = os.environ.get(settings.OVERHEAD_VARIABLE, "0")
+    if asked == settings.SAMPLES_ONLY:
+        return _ALMOST_NOTHING, True
     try:
-        share = float(os.environ.get(settings.OVERHEAD_VARIABLE, "0"))
+        share = float(asked)
     except ValueError:
-        return 0.0  # the target has changed it
-    return share if 0.0 < share < 1.0 else 0.0
+        return 0.0, False  # the target has changed it
+    return (share if 0.0 < share < 1.0 else 0.0), False
 
 
 def _ignore_interrupts() -> bool:

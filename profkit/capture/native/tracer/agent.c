@@ -170,7 +170,9 @@ int agent_remind(struct table *table) {
     if (until > 0)
         agent_due = now + clock_ticks_in((int64_t)(until * 1e9));
     /* As with all that the tracer does, the time falls to the caller. */
-    table->last += now - begun;
-    table->top->start += now - begun;
+    if (table) {
+        table->last += now - begun;
+        table->top->start += now - begun;
+    }
     return 0;
 }

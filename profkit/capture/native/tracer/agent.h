@@ -41,7 +41,7 @@ void agent_serve_ranges(PyObject *function);
 /* Call that function in a thread that has the GIL; what it raises does not reach the target. */
 void agent_range(bool begins);
 
-/* Call what is due; -1 with an exception that is the target's, raised by a handler of a signal that came meanwhile. */
+/* Call what is due, in a thread with this table, or in the sampler's for NULL; -1 with an exception that is the target's, raised by a handler of a signal that came meanwhile. */
 int agent_remind(struct table *table);
 
 #endif

@@ -12,7 +12,7 @@
 #include "clock.h"
 #include "paths.h"
 #include "ranges.h"
-#include "throttle.h"
+#include "tiers.h"
 #include "waiting.h"
 
 /* Close calls that ended unseen, if one of `key` is open further out: a greenlet left them behind. */
@@ -27,21 +27,12 @@ void calls_abandon_all(struct table *table);
 /* A call of a code object began at `now`, unseen; it is inside the one that is open. */
 void calls_adopt(struct table *table, PyObject *code, int64_t now);
 
-/* The call of a frame ends, and with it what is open in it: `call.frame` of one of those that are open, as a rule of the innermost. */
-void calls_end_frame(struct table *table, const void *frame, const struct probe *probe);
-
-/* Whether one of the open calls is that of a frame. */
-bool calls_have_frame(const struct table *table, const void *frame);
-
-/* A function is throttled: end its open calls here, and leave what they do from now on to their callers. */
-void calls_remove(struct table *table, const struct name *name);
-
 /* It is time for the agent, or for a look at the budget; -1 with an exception where the target is to get one, see agent.h. */
 int calls_due(struct table *table);
 
-/* `probe` is what the events of such a call cost; `frame` as in `struct call`. Returns as calls_due(). */
+/* `probe` is what the events of such a call cost. Returns as calls_due(). */
 static inline int call_begins(struct table *table, const void *key, PyObject *object, PyObject *self,
-                              const void *frame, const struct probe *probe) {
+                              const struct probe *probe) {
     struct function *caller = table->top->function;
     struct edge *edge = caller->last;
     if (UNLIKELY(caller->last_key != key)) {
@@ -51,8 +42,8 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
             caller->last = edge;
         } else {
             edge = table_add_edge(table, caller, key, object, self);
-            if (!edge || edge == &table_left_edge) {
-                table->lost += !edge;
+            if (!edge) {
+                table->lost++;
                 return 0;
             }
         }
@@ -66,7 +57,6 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
     call->function = function;
     call->edge = edge;
     call->key = key;
-    call->frame = frame;
     call->path = path_of(table, (call - 1)->path, edge);
     call->children = 0;
     function->open++;
@@ -74,7 +64,7 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
     bool due = false;
     int64_t now = clock_ticks();
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due)) {
-        due = now > agent_due || now > throttle_due;
+        due = now > agent_due || now > tiers_due;
         now = waiting_charge(table, call - 1, now);
     }
     table->last = now;

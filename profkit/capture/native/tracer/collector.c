@@ -6,6 +6,7 @@
 #include "calls.h"
 #include "agent.h"
 #include "clock.h"
+#include "fold.h"
 #include "hook.h"
 #include "ranges.h"
 #include "snapshot.h"
@@ -41,7 +42,13 @@ static struct table *add_table(struct collector *collector, pid_t native, unsign
         collector->tables = tables;
         collector->room = room;
     }
-    struct table *table = table_new(collector->serial, native, ident);
+    struct table *table = collector->mapped ? tables_running(native, ident) : NULL;
+    if (table) { /* it was sampled, or another collector is done with it */
+        table_retain(table);
+        table->owner = collector->serial;
+    } else {
+        table = table_new(collector->serial, native, ident);
+    }
     if (table)
         collector->tables[collector->n_tables++] = table;
     return table;

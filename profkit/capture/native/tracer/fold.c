@@ -44,6 +44,13 @@ void tables_each_running(void (*function)(struct table *table, void *about), voi
             function(kept[i], about);
 }
 
+struct table *tables_running(pid_t native, unsigned long ident) {
+    for (size_t i = n_kept; i-- > 0;)
+        if (kept[i]->native == native && kept[i]->ident == ident && !table_ended(kept[i]))
+            return kept[i];
+    return NULL;
+}
+
 static int64_t own_ticks(const struct table *table) {
     int64_t ticks = 0;
     for (const struct function *function = table->base; function; function = function->next)
@@ -78,6 +85,10 @@ static void add_edge(struct edge *to, const struct edge *from) {
     to->cumulative_wait += from->cumulative_wait;
     to->blocked += from->blocked;
     to->cumulative_blocked += from->cumulative_blocked;
+    to->seen += from->seen;
+    to->seen_squares += from->seen_squares;
+    to->samples += from->samples;
+    to->squares += from->squares;
 }
 
 static bool add_functions(struct table *sum, struct table *from, struct function **places) {

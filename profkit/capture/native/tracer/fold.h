@@ -7,6 +7,10 @@
 #ifndef PROFKIT_FOLD_H
 #define PROFKIT_FOLD_H
 
+#include "python_api.h"
+
+#include <sys/types.h>
+
 struct table;
 
 /* Keep a table of the file until it is folded. */
@@ -17,6 +21,9 @@ void tables_fold(void);
 
 /* Call a function for the table of each thread that is running; the GIL is held. */
 void tables_each_running(void (*function)(struct table *table, void *about), void *about);
+
+/* The table of a thread that is running; NULL for none. The GIL is held. */
+struct table *tables_running(pid_t native, unsigned long ident);
 
 /* In a forked child: all of them are the parent's. */
 void tables_forget(void);

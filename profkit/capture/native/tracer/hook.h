@@ -19,11 +19,18 @@ void hook_look(struct collector *collector);
  * to Python 3.11. From 3.12 on there is nothing to do. */
 void hook_follow_others(struct collector *collector, bool on);
 
-/* Whether frames can go untraced in which there is nothing to be seen (`throttle_silent`). */
-bool hook_can_silence(void);
+/* What it costs to have events, and for how long. */
+struct hook_traits {
+    double slows;         /* part by which byte code of traced frames takes longer, without the events */
+    int64_t burst_ns;     /* of a burst (tiers.h), */
+    bool ends_bursts;     /* which the first event after that time ends; otherwise it lasts until the sampler gets the GIL */
+    int64_t first_gap_ns, gap_ns; /* mean time between two: at first, and later */
+};
+extern const struct hook_traits hook_traits;
 
-/* Whether frames of a code object can go untraced since there is no call in it. */
-bool hook_is_leaf(PyObject *code);
+/* Have the beginnings of calls counted by tiers_count() in all threads that no profiler has, or no longer; false where that is not
+ * possible. */
+bool hook_burst(bool on);
 
 /* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
 int hook_detach(struct collector *collector);

@@ -5,18 +5,19 @@
  */
 #include "hook.h"
 
+#include <string.h>
+
 #include "calls.h"
 #include "frames.h"
 #include "labels.h"
+#include "sampler.h"
+#include "stacks.h"
 #include "waiting.h"
 
 /* The place for profilers, which cProfile takes as well: the second one gets an error. */
 #define PROFILER_ID 2
 
-static PyObject *missing, *disable;
-
-/* Whether events were disabled somewhere, which outlasts our use of the place. */
-static bool some_disabled = false;
+static PyObject *missing;
 
 static inline struct table *table_of_this_thread(struct collector *collector) {
     struct table *table = kernel_last_table;
@@ -41,23 +42,14 @@ static inline struct table *table_to_call(struct collector *collector, PyObject 
  * older headers would make it drift. */
 static inline PyObject *none(void) { return Py_None; }
 
-/* What has the interpreter send no more events from this place. It may be immortal, which older headers do not know. */
-static PyObject *no_more(void) {
-    some_disabled = true;
-    Py_IncRef(disable);
-    return disable;
-}
-
 static PyObject *on_python_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     if (UNLIKELY(count == 0))
         return none();
-    if (UNLIKELY(throttle_has(arguments[0])))
-        return no_more();
     bool raised;
     struct table *table = table_to_call((struct collector *)self, arguments[0], &raised);
     if (UNLIKELY(raised))
         return NULL;
-    if (LIKELY(table) && UNLIKELY(call_begins(table, arguments[0], arguments[0], NULL, NULL, &throttle_python) < 0))
+    if (LIKELY(table) && UNLIKELY(call_begins(table, arguments[0], arguments[0], NULL, &tiers_python) < 0))
         return NULL;
     return none();
 }
@@ -65,21 +57,10 @@ static PyObject *on_python_call(PyObject *self, PyObject *const *arguments, Py_s
 static PyObject *on_python_end(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     if (UNLIKELY(count == 0))
         return none();
-    if (UNLIKELY(throttle_has(arguments[0])))
-        return no_more();
     struct table *table = table_of_this_thread((struct collector *)self);
     if (LIKELY(table))
-        call_ends(table, arguments[0], &throttle_python);
+        call_ends(table, arguments[0], &tiers_python);
     return none();
-}
-
-/* Events of no place in particular, which cannot be disabled there. */
-static PyObject *on_throw(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    return count > 0 && throttle_has(arguments[0]) ? none() : on_python_call(self, arguments, count);
-}
-
-static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    return count > 0 && throttle_has(arguments[0]) ? none() : on_python_end(self, arguments, count);
 }
 
 /* What is called in an event of a call: NULL if it is nothing that counts. `self` is set for methods that are
@@ -99,30 +80,27 @@ static inline const void *definition_of(PyObject *const *arguments, Py_ssize_t c
     return PyCFunction_Check(callable) ? ((const struct c_function *)callable)->definition : NULL;
 }
 
-static bool site_repeats(PyObject *const *arguments, const void *what) {
-    return throttle_site_repeats(arguments[0], PyLong_AsLong(arguments[1]), what);
-}
-
 /* A call that is none of a C function: of Python functions there are other events. */
-static PyObject *on_other_call(struct collector *collector, PyObject *const *arguments, Py_ssize_t count) {
+static PyObject *on_other_call(struct collector *collector) {
     struct table *table = table_of_this_thread(collector);
     if (LIKELY(table != NULL))
-        table->taken += throttle_site;
-    if (UNLIKELY(throttle_pressed) && count >= 4 && site_repeats(arguments, Py_TYPE(arguments[2])))
-        return no_more();
+        table->taken += tiers_site;
     return none();
+}
+
+static void saw_call(PyObject *const *arguments, const void *definition) {
+    sampler_saw_call((uintptr_t)arguments[0], PyLong_AsLong(arguments[1]), definition);
 }
 
 static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     PyObject *bound_to;
     const void *definition = definition_of(arguments, count, &bound_to);
     if (!definition)
-        return on_other_call((struct collector *)self, arguments, count);
-    if (UNLIKELY(throttle_has(definition)))
-        return site_repeats(arguments, definition) ? no_more() : none();
+        return on_other_call((struct collector *)self);
+    saw_call(arguments, definition);
     bool raised;
     struct table *table = table_to_call((struct collector *)self, arguments[0], &raised);
-    if (UNLIKELY(raised) || (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to, NULL, &throttle_c) < 0)))
+    if (UNLIKELY(raised) || (table && UNLIKELY(call_begins(table, definition, arguments[2], bound_to, &tiers_c) < 0)))
         return NULL;
     return none();
 }
@@ -130,11 +108,11 @@ static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyObject *on_c_end(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     PyObject *bound_to;
     const void *definition = definition_of(arguments, count, &bound_to);
-    if (!definition || throttle_has(definition))
+    if (!definition)
         return none();
     struct table *table = table_of_this_thread((struct collector *)self);
     if (table)
-        call_ends(table, definition, &throttle_c);
+        call_ends(table, definition, &tiers_c);
     return none();
 }
 
@@ -142,8 +120,6 @@ static PyObject *on_c_end(PyObject *self, PyObject *const *arguments, Py_ssize_t
 
 static PyMethodDef python_call = CALLBACK(on_python_call);
 static PyMethodDef python_end = CALLBACK(on_python_end);
-static PyMethodDef throw = CALLBACK(on_throw);
-static PyMethodDef unwind = CALLBACK(on_unwind);
 static PyMethodDef c_call = CALLBACK(on_c_call);
 static PyMethodDef c_end = CALLBACK(on_c_end);
 
@@ -151,8 +127,8 @@ static const struct {
     const char *event;
     PyMethodDef *callback;
 } subscriptions[] = {
-    {"PY_START", &python_call}, {"PY_RESUME", &python_call}, {"PY_THROW", &throw},
-    {"PY_RETURN", &python_end}, {"PY_YIELD", &python_end},   {"PY_UNWIND", &unwind},
+    {"PY_START", &python_call}, {"PY_RESUME", &python_call}, {"PY_THROW", &python_call},
+    {"PY_RETURN", &python_end}, {"PY_YIELD", &python_end},   {"PY_UNWIND", &python_end},
     {"CALL", &c_call},          {"C_RETURN", &c_end},        {"C_RAISE", &c_end},
 };
 
@@ -167,8 +143,7 @@ int hook_start(void) {
     PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
     PyObject *names = module ? PyObject_GetAttrString(module, "events") : NULL;
     missing = names ? PyObject_GetAttrString(module, "MISSING") : NULL;
-    disable = missing ? PyObject_GetAttrString(module, "DISABLE") : NULL;
-    for (size_t i = 0; disable && i < N_SUBSCRIPTIONS; i++) {
+    for (size_t i = 0; missing && i < N_SUBSCRIPTIONS; i++) {
         PyObject *event = PyObject_GetAttrString(names, subscriptions[i].event);
         events[i] = event ? (int)PyLong_AsLong(event) : 0;
         Py_XDECREF(event);
@@ -176,7 +151,7 @@ int hook_start(void) {
             break;
     }
     Py_XDECREF(names);
-    if (PyErr_Occurred() || !disable)
+    if (PyErr_Occurred() || !missing)
         return -1;
     Py_INCREF(module);
     monitoring = module;
@@ -211,10 +186,6 @@ static int unsubscribe(void) {
     for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
         failed |=
             tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", PROFILER_ID, events[i], Py_None));
-    if (some_disabled) { /* the target's own profiler in this place is to see all; other tools disable again what they did */
-        failed |= tell(PyObject_CallMethod(monitoring, "restart_events", NULL));
-        some_disabled = false;
-    }
     return failed | tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", PROFILER_ID));
 }
 
@@ -300,10 +271,6 @@ void hook_follow_others(struct collector *collector, bool on) {
     (void)on;
 }
 
-bool hook_is_leaf(PyObject *Py_UNUSED(code)) { return false; }
-
-bool hook_can_silence(void) { return false; /* events are disabled one by one */ }
-
 int hook_detach(struct collector *collector) {
     return still_subscribed(collector) ? unsubscribe() : 0;
 }
@@ -321,3 +288,74 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
 }
 
 int hook_suspend(struct collector *collector) { return hook_disable(collector); }
+
+/* Bursts: beginnings of calls alone, by a tool of their own, so that the target may use its profiler meanwhile. */
+
+const struct hook_traits hook_traits = {
+    .slows = 0, .burst_ns = 5000000, .ends_bursts = false, .first_gap_ns = 150000000, .gap_ns = 1000000000};
+
+static int burst_tool = -1;
+
+static PyObject *count_python(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
+    if (LIKELY(count > 0))
+        tiers_count(stacks_caller(), arguments[0], arguments[0], NULL);
+    return none();
+}
+
+static PyObject *count_c(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
+    PyObject *bound_to;
+    const void *definition = definition_of(arguments, count, &bound_to);
+    if (definition) {
+        saw_call(arguments, definition);
+        tiers_count((uintptr_t)arguments[0], definition, arguments[2], bound_to);
+    }
+    return none();
+}
+
+static PyMethodDef counts_python = CALLBACK(count_python);
+static PyMethodDef counts_c = CALLBACK(count_c);
+
+static const struct {
+    const char *event;
+    PyMethodDef *callback;
+} counted[] = {{"PY_START", &counts_python}, {"PY_RESUME", &counts_python}, {"PY_THROW", &counts_python}, {"CALL", &counts_c}};
+
+static int event_of(const char *name) {
+    for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
+        if (strcmp(subscriptions[i].event, name) == 0)
+            return events[i];
+    return 0;
+}
+
+static bool begin_burst(void) {
+    int all = 0;
+    for (int tool = 4; burst_tool < 0 && tool >= 3; tool--) {
+        PyObject *claimed = PyObject_CallMethod(monitoring, "use_tool_id", "is", tool, "profkit");
+        burst_tool = claimed ? tool : -1;
+        Py_XDECREF(claimed);
+        PyErr_Clear();
+    }
+    if (burst_tool < 0)
+        return false;
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        PyObject *callback = PyCFunction_NewEx(counted[i].callback, NULL, NULL);
+        int event = event_of(counted[i].event);
+        if (callback && tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", burst_tool, event, callback)) == 0)
+            all |= event;
+        Py_XDECREF(callback);
+    }
+    return tell(PyObject_CallMethod(monitoring, "set_events", "ii", burst_tool, all)) == 0;
+}
+
+bool hook_burst(bool on) {
+    bool done = on && begin_burst();
+    if (!done && burst_tool >= 0) {
+        tell(PyObject_CallMethod(monitoring, "set_events", "ii", burst_tool, 0));
+        for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+            tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", burst_tool, event_of(counted[i].event), Py_None));
+        tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", burst_tool));
+        burst_tool = -1;
+    }
+    PyErr_Clear();
+    return done || !on;
+}

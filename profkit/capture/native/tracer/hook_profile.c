@@ -2,7 +2,6 @@
 #include "hook.h"
 
 #include <frameobject.h>
-#include <opcode.h>
 #include <string.h>
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x03090000
@@ -15,6 +14,8 @@
 #include "calls.h"
 #include "frames.h"
 #include "labels.h"
+#include "sampler.h"
+#include "stacks.h"
 #include "waiting.h"
 
 int hook_start(void) { return 0; }
@@ -24,12 +25,10 @@ int hook_start(void) { return 0; }
 #if PY_VERSION_HEX >= 0x030B0000
 typedef struct _PyInterpreterFrame frame_to_run;
 static inline const frame_to_run *running_of(const PyFrameObject *frame) { return frame->f_frame; }
-static inline const frame_to_run *running_in(const PyThreadState *thread) { return thread->cframe->current_frame; }
 static inline void set_traced(PyThreadState *thread, bool on) { thread->cframe->use_tracing = on ? 255 : 0; }
 #else
 typedef PyFrameObject frame_to_run;
 static inline const frame_to_run *running_of(const PyFrameObject *frame) { return frame; }
-static inline const frame_to_run *running_in(const PyThreadState *thread) { return thread->frame; }
 #if PY_VERSION_HEX >= 0x030A0000
 static inline void set_traced(PyThreadState *thread, bool on) { thread->cframe->use_tracing = on; }
 #else
@@ -40,52 +39,23 @@ static inline void set_traced(PyThreadState *thread, bool on) { thread->use_trac
 static inline PyObject *code_run(const frame_to_run *frame) { return (PyObject *)frame->f_code; }
 static inline PyObject *code_of(const PyFrameObject *frame) { return code_run(running_of(frame)); }
 
-static int fall_silent(struct table *table, PyFrameObject *frame);
-
-/* Events of functions in Python. Calls that run_booked() has booked it also ends; events are for those of frames that it does
- * not see: of frames that were running before it did, and of threads that it does not book for. */
-
-static int python_call(struct table *table, PyFrameObject *frame) {
-    if (LIKELY(table->top->frame == running_of(frame)))
-        return 0;
-    PyObject *code = code_of(frame);
-    if (UNLIKELY(throttle_has(code))) {
-        table->taken += throttle_python.left;
-        return 0;
-    }
-    return call_begins(table, code, code, NULL, NULL, &throttle_python);
-}
-
-static void python_return(struct table *table, PyFrameObject *frame) {
-    const void *running = running_of(frame);
-    if (LIKELY(table->top->frame == running))
-        return;
-    PyObject *code = code_of(frame);
-    if (UNLIKELY(throttle_has(code)))
-        table->taken += throttle_python.left;
-    else if (LIKELY(table->top->key == code && !table->top->frame))
-        call_ends_here(table, &throttle_python);
-    else if (!calls_have_frame(table, running))
-        call_ends(table, code, &throttle_python);
-}
-
 static inline int book_event(struct table *table, PyFrameObject *frame, int what, PyObject *argument) {
-    if (what == PyTrace_CALL)
-        return python_call(table, frame);
+    if (what == PyTrace_CALL) {
+        PyObject *code = code_of(frame);
+        return call_begins(table, code, code, NULL, &tiers_python);
+    }
     if (what == PyTrace_RETURN) {
-        python_return(table, frame);
+        call_ends(table, code_of(frame), &tiers_python);
         return 0;
     }
     if (!PyCFunction_Check(argument))
         return 0;
     const void *key = ((struct c_function *)argument)->definition;
-    if (UNLIKELY(throttle_has(key))) {
-        table->taken += throttle_c.left;
-        return throttle_silent.n && what == PyTrace_C_CALL ? fall_silent(table, frame) : 0;
+    if (what == PyTrace_C_CALL) {
+        sampler_saw_call((uintptr_t)code_of(frame), stacks_site(frame), key);
+        return call_begins(table, key, argument, NULL, &tiers_c);
     }
-    if (what == PyTrace_C_CALL)
-        return call_begins(table, key, argument, NULL, NULL, &throttle_c);
-    call_ends(table, key, &throttle_c);
+    call_ends(table, key, &tiers_c);
     return 0;
 }
 
@@ -192,84 +162,9 @@ static void adopt_thread(void) {
 #define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(frame, throwing)
 #endif
 
-/* Frames of threads with a collector of their own, which are seen here from begin to end: their calls are booked without the
- * interpreter's events, so that the frames that are silent (`throttle_silent`) need not be traced. Meanwhile the thread
- * has a collector and no profile function, a state that nothing else brings about. */
-
-static inline bool is_silent(const PyThreadState *thread) {
-    return !thread->c_profilefunc && thread->c_profileobj && Py_TYPE(thread->c_profileobj) == collector_class;
-}
-
-/* Go on with events in the frame that runs, or without. */
-static inline void set_silent(PyThreadState *thread, bool silent) {
-    thread->c_profilefunc = silent ? NULL : on_event;
-    set_traced(thread, !silent || thread->c_tracefunc);
-}
-
-/* Whether nothing is traced in a frame that runs. Its end is seen without an event, or is not booked. */
-static inline bool runs_silent(const struct table *table, const frame_to_run *frame) {
-    PyObject *code = code_run(frame);
-    return keys_have(&throttle_silent, code) && (table->top->frame == frame || throttle_has(code));
-}
-
-/* A throttled function in C is called by a frame: if it may be silent, that begins here. */
-static int fall_silent(struct table *table, PyFrameObject *frame) {
-    PyThreadState *thread = PyThreadState_Get();
-    if (thread->c_profilefunc == on_event && runs_silent(table, running_of(frame)))
-        thread->c_profilefunc = NULL; /* the interpreter looks at it when the event is over */
-    return 0;
-}
-
-/* Whether a frame that is run makes a generator or a coroutine of itself, and nothing else: there is no event for that. */
-static inline bool makes_generator(const frame_to_run *frame) {
-#if PY_VERSION_HEX >= 0x030B0000
-    return UNLIKELY(frame->f_code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
-           frame->owner != FRAME_OWNED_BY_GENERATOR;
-#else
-    (void)frame;
-    return false;
-#endif
-}
-
-static PyObject *run_booked(PyThreadState *thread, frame_to_run *frame, int throwing) {
-    const PyObject *collector = thread->c_profileobj;
-    struct table *table = ((const struct collector *)collector)->tables[0];
-    PyObject *code = code_run(frame);
-    const bool silent = keys_have(&throttle_silent, code), booked = !throttle_has(code) && !makes_generator(frame);
-    const struct probe *probe = silent ? &throttle_quiet : &throttle_python;
-    if (LIKELY(booked)) {
-        thread->tracing++; /* what the agent does is not traced */
-        if (UNLIKELY(call_begins(table, code, code, NULL, frame, probe) < 0))
-            throwing = 1; /* the exception is raised in the frame */
-        thread->tracing--;
-    }
-    if (UNLIKELY(silent || !thread->c_profilefunc))
-        set_silent(thread, silent);
-    PyObject *result = RUN(thread, frame, throwing);
-    if (UNLIKELY(thread->c_profileobj != collector))
-        return result; /* it is the target's profiler that follows, or none */
-    table = ((const struct collector *)collector)->tables[0];
-    if (UNLIKELY(table->generation != kernel_generation))
-        return result;
-    if (LIKELY(booked))
-        calls_end_frame(table, frame, probe);
-    if (UNLIKELY(throttle_silent.n || !thread->c_profilefunc) && (!thread->c_profilefunc || thread->c_profilefunc == on_event)) {
-        const frame_to_run *caller = running_in(thread);
-        set_silent(thread, !thread->c_tracefunc && caller && runs_silent(table, caller));
-    }
-    return result;
-}
-
 static inline PyObject *run_as_due(PyThreadState *thread, frame_to_run *frame, int throwing) {
     if (UNLIKELY(!thread->c_profilefunc && adopter && !has_own))
         adopt_thread();
-    if (LIKELY(thread->c_profilefunc == on_event) || is_silent(thread)) {
-        const struct collector *collector = (const struct collector *)thread->c_profileobj;
-        if (LIKELY(!thread->tracing && !thread->c_tracefunc && collector->tables[0]->generation == kernel_generation))
-            return run_booked(thread, frame, throwing);
-        if (!thread->c_profilefunc)
-            set_silent(thread, false);
-    }
     return RUN(thread, frame, throwing);
 }
 
@@ -285,10 +180,8 @@ static void look_at_stack(void) {
     const char here = 0;
     if (UNLIKELY(!begin))
         begin = &here;
-    if (UNLIKELY(begin - &here > MOST_STACK) && runner() == run_frame) {
+    if (UNLIKELY(begin - &here > MOST_STACK) && runner() == run_frame)
         set_runner(_PyEval_EvalFrameDefault);
-        keys_clear(&throttle_silent);
-    }
 }
 #else
 static inline void look_at_stack(void) {}
@@ -304,33 +197,6 @@ static PyObject *run_frame(PyFrameObject *frame, int throwing) {
     return run_as_due(_PyThreadState_UncheckedGet(), frame, throwing);
 }
 #endif
-
-bool hook_can_silence(void) { return runner() == run_frame; }
-
-static bool is_call(unsigned char opcode) {
-#if PY_VERSION_HEX >= 0x030B0000
-    return opcode == CALL || opcode == CALL_FUNCTION_EX;
-#else
-    return opcode == CALL_FUNCTION || opcode == CALL_FUNCTION_KW || opcode == CALL_FUNCTION_EX || opcode == CALL_METHOD;
-#endif
-}
-
-bool hook_is_leaf(PyObject *code) {
-    char *bytes;
-    Py_ssize_t size;
-#if PY_VERSION_HEX >= 0x030B0000
-    PyObject *content = PyCode_GetCode((PyCodeObject *)code);
-#else
-    PyObject *content = ((PyCodeObject *)code)->co_code;
-    Py_INCREF(content);
-#endif
-    bool found = !content || PyBytes_AsStringAndSize(content, &bytes, &size) < 0;
-    for (Py_ssize_t i = 0; !found && i < size; i += 2) /* opcode and argument; inline caches are zeros */
-        found = is_call((unsigned char)bytes[i]);
-    Py_XDECREF(content);
-    PyErr_Clear();
-    return !found;
-}
 
 void hook_follow_others(struct collector *collector, bool on) {
     if (on) {
@@ -472,4 +338,45 @@ int hook_suspend(struct collector *collector) {
             calls_close_all(table, table->native == kernel_thread_id());
     }
     return 0;
+}
+
+/* Bursts */
+
+const struct hook_traits hook_traits = {
+    .slows = 0.35, .burst_ns = 500000, .ends_bursts = true, .first_gap_ns = 100000000, .gap_ns = 150000000};
+
+static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *argument) {
+    if (UNLIKELY(clock_ticks() > tiers_burst_until)) {
+        if (tiers_burst_until > 0)
+            tiers_burst_until = BURST_IS_OVER;
+        hook_burst(false);
+    } else if (what == PyTrace_CALL) {
+        PyObject *code = code_of(frame);
+        tiers_count(stacks_caller(), code, code, NULL);
+    } else if (what == PyTrace_C_CALL && PyCFunction_Check(argument)) {
+        const void *key = ((struct c_function *)argument)->definition;
+        uintptr_t code = (uintptr_t)code_of(frame);
+        sampler_saw_call(code, stacks_site(frame), key);
+        tiers_count(code, key, argument, NULL);
+    }
+    return 0;
+}
+
+/* The interpreter's own function would ask audit hooks each time. Nothing is kept alive by this. */
+static void put_function(PyThreadState *thread, Py_tracefunc function) {
+    thread->c_profilefunc = function;
+    set_traced(thread, function || thread->c_tracefunc);
+}
+
+bool hook_burst(bool on) {
+    bool any = false;
+    PyThreadState *own = PyThreadState_Get(), *thread = PyInterpreterState_ThreadHead(own->interp);
+    for (; thread; thread = PyThreadState_Next(thread)) {
+        if (on ? thread != own && !thread->c_profilefunc && !thread->c_profileobj && has_frame(thread)
+               : thread->c_profilefunc == on_counted) {
+            put_function(thread, on ? on_counted : NULL);
+            any = true;
+        }
+    }
+    return any;
 }

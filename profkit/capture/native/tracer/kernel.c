@@ -18,8 +18,10 @@
 #include "agent.h"
 #include "clock.h"
 #include "fold.h"
+#include "sampler.h"
 #include "store.h"
 #include "tables.h"
+#include "tiers.h"
 
 /* Our descriptors stay above this where the limit of the process allows: programs that close one of the standard
  * streams and open a file rely on getting the lowest number. */
@@ -34,9 +36,7 @@
 #define TRIES 3
 
 struct os_thread {
-    int descriptor; /* of its schedstat, or -1 */
-    dev_t device;   /* what the descriptor is known by: the target may close it and reuse its number */
-    ino_t inode;
+    struct kernel_file schedstat;
     struct table *tables; /* linked by `next_of_thread` */
     struct os_thread *next, **place; /* of all threads */
 };
@@ -53,16 +53,15 @@ static _Thread_local struct os_thread *here;
 
 pid_t kernel_thread_id(void) { return (pid_t)syscall(SYS_gettid); }
 
-static bool still_ours(const struct os_thread *thread) {
+static bool still_ours(const struct kernel_file *file) {
     struct stat status;
-    return fstat(thread->descriptor, &status) == 0 && status.st_dev == thread->device &&
-           status.st_ino == thread->inode;
+    return fstat(file->descriptor, &status) == 0 && status.st_dev == file->device && status.st_ino == file->inode;
 }
 
-static void close_descriptor(struct os_thread *thread) {
-    if (thread->descriptor >= 0 && still_ours(thread))
-        close(thread->descriptor);
-    thread->descriptor = -1;
+void kernel_close(struct kernel_file *file) {
+    if (file->opened && still_ours(file))
+        close(file->descriptor);
+    file->opened = false;
 }
 
 /* Runs when a thread ends, without the GIL: touches nothing of Python. */
@@ -74,7 +73,7 @@ static void thread_ends(void *value) {
     *thread->place = thread->next;
     if (thread->next)
         thread->next->place = thread->place;
-    close_descriptor(thread);
+    kernel_close(&thread->schedstat);
     pthread_mutex_unlock(&threads_lock);
     for (struct table *table = thread->tables, *next; table; table = next) {
         next = table->next_of_thread;
@@ -96,7 +95,7 @@ void kernel_let_go(void) {
     kernel_last_table = NULL; /* those of other threads are known by their owner */
     pthread_mutex_lock(&threads_lock);
     for (struct os_thread *thread = all_threads; thread; thread = thread->next)
-        close_descriptor(thread);
+        kernel_close(&thread->schedstat);
     pthread_mutex_unlock(&threads_lock);
 }
 
@@ -104,6 +103,8 @@ void kernel_let_go(void) {
 static void in_forked_child(void) {
     bool in_file = store_header != NULL;
     forget_tables();
+    tiers_forget();
+    sampler_forget();
     pthread_mutex_init(&threads_lock, NULL); /* another thread of the parent may have held it */
     all_threads = here;
     if (here) {
@@ -114,7 +115,7 @@ static void in_forked_child(void) {
         kernel_last_table = NULL;
     if (!here)
         return;
-    close_descriptor(here);
+    kernel_close(&here->schedstat);
     if (in_file)
         here->tables = NULL;
     for (struct table *table = here->tables; table; table = table->next_of_thread) {
@@ -136,7 +137,6 @@ static struct os_thread *this_thread(void) {
         struct os_thread *thread = calloc(1, sizeof *thread);
         if (!thread)
             return NULL;
-        thread->descriptor = -1;
         if (pthread_setspecific(key, thread) != 0) {
             free(thread);
             return NULL;
@@ -164,23 +164,24 @@ bool kernel_follow(struct table *table) {
     return true;
 }
 
-static bool open_descriptor(struct os_thread *thread) {
+/* Open a file with a descriptor out of the program's way, if that is not done; false where it is impossible. */
+static bool is_open(struct kernel_file *file, const char *path) {
     struct stat status;
-    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_DESCRIPTOR);
+    if (file->opened && still_ours(file))
+        return true;
+    file->opened = false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC), high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_DESCRIPTOR);
     if (high >= 0) {
         close(fd);
         fd = high;
     }
+    if (fd < 0)
+        return false;
     if (fstat(fd, &status) != 0) {
         close(fd);
         return false;
     }
-    thread->descriptor = fd;
-    thread->device = status.st_dev;
-    thread->inode = status.st_ino;
+    *file = (struct kernel_file){true, fd, status.st_dev, status.st_ino};
     return true;
 }
 
@@ -210,6 +211,8 @@ static bool cpu_time(clockid_t clock, int64_t *ns) {
     return true;
 }
 
+bool kernel_cpu_time(pid_t thread, int64_t *ns) { return cpu_time(CPU_CLOCK_OF(thread), ns); }
+
 /* Read all three from an open schedstat. */
 static bool read_at_once(int fd, clockid_t clock, struct reading *reading) {
     for (int i = 0; i < TRIES; i++) {
@@ -227,11 +230,9 @@ bool kernel_read_own(struct reading *reading) {
     struct os_thread *thread = this_thread();
     if (!thread)
         return false;
-    if (thread->descriptor >= 0 && !still_ours(thread))
-        thread->descriptor = -1;
-    if (thread->descriptor < 0 && !open_descriptor(thread))
+    if (!is_open(&thread->schedstat, "/proc/thread-self/schedstat"))
         return false;
-    return read_at_once(thread->descriptor, CLOCK_THREAD_CPUTIME_ID, reading);
+    return read_at_once(thread->schedstat.descriptor, CLOCK_THREAD_CPUTIME_ID, reading);
 }
 
 bool kernel_read_other(pid_t thread, struct reading *reading) {
@@ -243,4 +244,10 @@ bool kernel_read_other(pid_t thread, struct reading *reading) {
     bool done = read_at_once(fd, CPU_CLOCK_OF(thread), reading);
     close(fd);
     return done;
+}
+
+bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns) {
+    char path[48];
+    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
+    return is_open(schedstat, path) && parse_wait(schedstat->descriptor, ns);
 }

@@ -13,6 +13,14 @@ struct reading {
     int64_t at, run, wait;
 };
 
+/* A file that stays open, and what it is known by: the target may close it and reuse its number. */
+struct kernel_file {
+    bool opened;
+    int descriptor;
+    dev_t device;
+    ino_t inode;
+};
+
 /* Counts the forks between the process that loaded the module and this one. */
 extern unsigned kernel_generation;
 
@@ -36,6 +44,14 @@ bool kernel_read_own(struct reading *reading);
 
 /* The same for another thread of this process; slower by a factor of five. */
 bool kernel_read_other(pid_t thread, struct reading *reading);
+
+/* The CPU time of a thread of this process, ns; false where it has ended. */
+bool kernel_cpu_time(pid_t thread, int64_t *ns);
+
+/* The time in the run queue of a thread of this process, ns, by a file that stays open (zeroed at first); false where it is not
+ * known. */
+bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns);
+void kernel_close(struct kernel_file *file);
 
 /* Have `table` marked as ended when the calling thread ends. False when memory is exhausted. */
 bool kernel_follow(struct table *table);

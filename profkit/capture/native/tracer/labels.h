@@ -40,8 +40,4 @@ PyObject *label_of(PyObject *object, PyObject *self);
  * purpose they are. Leaves no exception behind. */
 bool label_passes_on(PyObject *label);
 
-/* Whether a verdict looks for a function by its name: where a program waits, for other ranks too, where it reads, starts
- * processes, or takes what they bring. Leaves no exception behind. */
-bool label_is_needed(PyObject *label);
-
 #endif

@@ -17,7 +17,7 @@ struct store_header;
 
 enum entry_kind { ENTRY_FUNCTION = 1, ENTRY_EDGE = 2, ENTRY_CONTEXT = 3, ENTRY_ROW = 4, ENTRY_PATH = 5 };
 
-enum name_entry_kind { NAME_FILE = 1, NAME_FUNCTION = 2, NAME_THROTTLED = 3 }; /* the last: of a function, by its number */
+enum name_entry_kind { NAME_FILE = 1, NAME_FUNCTION = 2 };
 
 enum name_entry_flag { NAME_IS_OWN = 1 }; /* a file of the agent's */
 

@@ -12,8 +12,9 @@
 #include "kernel.h"
 #include "labels.h"
 #include "ranges.h"
+#include "sampler.h"
 #include "store.h"
-#include "throttle.h"
+#include "tiers.h"
 #include "waiting.h"
 #include "windows.h"
 
@@ -87,13 +88,8 @@ static PyObject *serve(PyObject *Py_UNUSED(module), PyObject *arguments) {
 }
 
 static PyObject *await_call(PyObject *Py_UNUSED(module), PyObject *begin) {
-#ifdef PROFKIT_ABI3
-    /* Events of what the parent has throttled are disabled: the first call might not be seen. */
-    if (begin != Py_None && throttle_left.n > 0)
-        Py_RETURN_FALSE;
-#endif
     agent_await_call(begin == Py_None ? NULL : begin);
-    Py_RETURN_TRUE;
+    Py_RETURN_NONE;
 }
 
 static PyObject *serve_ranges(PyObject *Py_UNUSED(module), PyObject *arguments) {
@@ -114,12 +110,11 @@ static PyObject *range_reported(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED
 
 static PyObject *take_out(PyObject *Py_UNUSED(module), PyObject *arguments) {
     struct probe_costs costs;
-    if (!PyArg_ParseTuple(arguments, "ddddddddd", &costs.python_outside, &costs.python_inside, &costs.python_left,
-                          &costs.c_outside, &costs.c_inside, &costs.c_left, &costs.site, &costs.quiet_outside,
-                          &costs.quiet_inside))
+    if (!PyArg_ParseTuple(arguments, "ddddd", &costs.python_outside, &costs.python_inside, &costs.c_outside,
+                          &costs.c_inside, &costs.site))
         return NULL;
     clock_calibrate();
-    throttle_measured(&costs);
+    tiers_measured(&costs);
     Py_RETURN_NONE;
 }
 
@@ -127,30 +122,43 @@ static PyObject *limit(PyObject *Py_UNUSED(module), PyObject *share) {
     double budget = PyFloat_AsDouble(share);
     if (budget == -1.0 && PyErr_Occurred())
         return NULL;
-    throttle_begin(budget);
+    tiers_begin(budget);
     Py_RETURN_NONE;
 }
 
-/* Put what is called, or its code, into a set, or take it out: to measure what that costs. */
-static PyObject *have_key(struct keys *keys, PyObject *arguments) {
-    PyObject *what;
-    int on;
-    if (!PyArg_ParseTuple(arguments, "Op", &what, &on))
+static PyObject *watch(PyObject *Py_UNUSED(module), PyObject *change) { return PyBool_FromLong(sampler_start(change)); }
+
+static PyObject *stop_watching(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    sampler_stop();
+    Py_RETURN_NONE;
+}
+
+static PyObject *watch_again(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    sampler_resume();
+    Py_RETURN_NONE;
+}
+
+static PyObject *watching_thread(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    return PyLong_FromLong(sampler_thread());
+}
+
+static PyObject *want_samples(PyObject *Py_UNUSED(module), PyObject *on) {
+    int truth = PyObject_IsTrue(on);
+    if (truth < 0)
         return NULL;
-    const void *key = PyCFunction_Check(what) ? (const void *)((struct c_function *)what)->definition : what;
-    if (on && !keys_add(keys, key))
-        return PyErr_NoMemory();
-    if (!on)
-        keys_remove(keys, key);
+    tiers_want(truth ? TIER_SAMPLED : TIER_EXACT);
     Py_RETURN_NONE;
 }
 
-static PyObject *leave_out(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    return have_key(&throttle_left, arguments);
+static PyObject *wants_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    return PyBool_FromLong(tiers_wanted() == TIER_SAMPLED);
 }
 
-static PyObject *quieten(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    return have_key(&throttle_silent, arguments);
+static PyObject *sample(PyObject *Py_UNUSED(module), PyObject *on) {
+    int truth = PyObject_IsTrue(on);
+    if (truth < 0)
+        return NULL;
+    return PyBool_FromLong(tiers_enter(truth ? TIER_SAMPLED : TIER_EXACT));
 }
 
 static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {
@@ -197,7 +205,7 @@ static PyMethodDef functions[] = {
      "at the first call that any of them makes after so many seconds, and again after as many as it returns."},
     {"await_call", await_call, METH_O,
      "await_call(begin)\n--\n\nIn a forked child whose parent was traced: have begin() called when it is about to make its first\n"
-     "call, except of the agent; None for no longer. Returns whether that would be seen."},
+     "call, except of the agent; None for no longer."},
     {"serve_ranges", serve_ranges, METH_VARARGS,
      "serve_ranges(name, domain, function)\n--\n\nHave function(begins) called when an NVTX range of this name begins or ends, in a\n"
      "domain (None: in any); whether the collector reports it."},
@@ -212,17 +220,24 @@ static PyMethodDef functions[] = {
      "let_go()\n--\n\nThe process goes on without the tracer, which is off: let go of the file of map_tables(), of the\n"
      "functions of serve(), and close all descriptors."},
     {"take_out", take_out, METH_VARARGS,
-     "take_out(python_outside, python_inside, python_left, c_outside, c_inside, c_left, site, quiet_outside, quiet_inside)\n--\n\n"
+     "take_out(python_outside, python_inside, c_outside, c_inside, site)\n--\n\n"
      "Take out of all times what events cost, in seconds: of functions in Python and in C those of a call, outside it and\n"
-     "inside, and one that is left at once; site, that of a call from Python code to a function in Python; and those of a\n"
-     "function in Python that is quiet."},
+     "inside; site, that of a call from Python code to a function in Python."},
     {"limit", limit, METH_O,
-     "limit(share)\n--\n\nKeep what events cost within this share of the time, 0 for no limit, in this process; its tables are\n"
-     "in a file. Functions that are called very often and take little are throttled."},
-    {"leave_out", leave_out, METH_VARARGS,
-     "leave_out(what, on)\n--\n\nLeave the events of a code object or of a C function, or do so no longer: to measure what that\ncosts."},
-    {"quieten", quieten, METH_VARARGS,
-     "quieten(code, on)\n--\n\nTrace nothing in the frames of a code object, or do so no longer, where that is possible: to measure what\nthat saves."},
+     "limit(share)\n--\n\nThe process begins, its tables are in a file, and what is added to its wall is to stay within this share, 0\n"
+     "for no limit: above it samples are wanted."},
+    {"watch", watch, METH_O,
+     "watch(change)\n--\n\nBegin a thread that calls change() when other than what is done now is wanted, see wants_samples(); and\n"
+     "that samples after sample(True). Called by a function that another one has called. Returns whether stacks can be read."},
+    {"stop_watching", stop_watching, METH_NOARGS, "stop_watching()\n--\n\nEnd that thread, after what it has seen is in the tables."},
+    {"watch_again", watch_again, METH_NOARGS,
+     "watch_again()\n--\n\nBegin it again where it was stopped, when the main thread runs Python again."},
+    {"watching_thread", watching_thread, METH_NOARGS, "watching_thread()\n--\n\nThe number of that thread; 0 for none."},
+    {"want_samples", want_samples, METH_O, "want_samples(on)\n--\n\nHave change() called for samples, or for all calls."},
+    {"wants_samples", wants_samples, METH_NOARGS,
+     "wants_samples()\n--\n\nWhether samples are wanted, and not all calls traced."},
+    {"sample", sample, METH_O,
+     "sample(on)\n--\n\nSample from now on, or do so no longer; False where that cannot change any more. No collector is enabled."},
     {"keep", keep, METH_O, "keep(data)\n--\n\nPut a record into the file of map_tables(); whether that is possible."},
     {"follow_ranges", follow_ranges, METH_O,
      "follow_ranges(path)\n--\n\nHave the NVTX collector at this path report ranges; whether it does."},

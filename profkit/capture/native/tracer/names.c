@@ -8,8 +8,6 @@
 #include "labels.h"
 #include "layout.h"
 #include "store.h"
-#include "hook.h"
-#include "throttle.h"
 
 #define FIRST_BUCKETS 256
 /* Bytes of a text that are kept: nobody reads longer ones. */
@@ -180,11 +178,6 @@ static bool add_key(struct name *name, const void *key, PyObject *object) {
     *bucket = name->keys = one;
     name->n_keys++;
     known.n_keys++;
-    if (name->throttled)
-        keys_add(&throttle_left, key);
-    /* Of one name in no file there may be code of several kinds. */
-    if (name->leaf ? key == (const void *)object && hook_is_leaf(object) : name->quiet)
-        keys_add(&throttle_silent, key);
     return true;
 }
 
@@ -199,7 +192,6 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     name->hash = hash;
     name->id = ++known.last_name;
     name->passes_on = label_passes_on(label);
-    name->quiet = name->leaf = !PyUnicode_Check(label) && !name->passes_on && hook_is_leaf(label);
     name->bytes = text->used;
     memcpy(name->text, text->bytes, text->used);
     struct name **bucket = &known.names[hash & (known.n_name_buckets - 1)];
@@ -313,50 +305,12 @@ bool names_use(struct name *name) {
     return true;
 }
 
-void names_say_throttled(struct name *name) {
-    struct name_entry entry = {.id = name->id};
-    if (store_header && (name->written == kernel_generation + 1 || write_name(name)))
-        write_entry(NAME_THROTTLED, &entry, "");
-}
-
-/* Put the keys of a name into a set, with a use of the name, so that it never goes; false where there is no room. */
-static bool put_keys(struct keys *keys, struct name *name) {
-    if (keys->n + name->n_keys > KEYS_MOST || !names_use(name))
-        return false;
-    for (const struct name_key *key = name->keys; key; key = key->next_of_name)
-        keys_add(keys, key->key);
-    return true;
-}
-
-bool names_throttle(struct name *name) {
-    if (name->throttled || !put_keys(&throttle_left, name))
-        return false;
-    name->throttled = true;
-    names_say_throttled(name);
-    return true;
-}
-
-bool names_quieten(struct name *name) {
-    if (name->quiet || !put_keys(&throttle_silent, name))
-        return false;
-    name->quiet = true;
-    return true;
-}
-
-void names_wake(struct name *name) {
-    for (const struct name_key *key = name->keys; key; key = key->next_of_name)
-        keys_remove(&throttle_silent, key->key);
-    name->quiet = false;
-}
-
 static void unlink_key(const struct name_key *key) {
     struct name_key **link = &known.keys[bucket_of(key->key, known.n_key_buckets)];
     while (*link != key)
         link = &(*link)->next_in_bucket;
     *link = key->next_in_bucket;
     known.n_keys--;
-    if (key->name->leaf)
-        keys_remove(&throttle_silent, key->key);
 }
 
 void names_release(struct name *name) {

@@ -29,11 +29,6 @@ struct name {
     uint32_t id;
     unsigned written;      /* the generation of the store that has it, plus 1 */
     bool passes_on;        /* see label_passes_on() */
-    bool throttled;        /* see names_throttle() */
-    bool quiet;            /* see names_quieten() */
-    bool leaf;             /* quiet from the beginning, see hook_is_leaf() */
-    int64_t patience;      /* ns without an event after which it is looked at again, 0 for LONG_GAP_NS */
-    int64_t looked_at;     /* calls around it when that was last so, -1 for now; see throttle.c */
     size_t bytes;
     char text[];           /* file, name, qualified name, each with a NUL behind; line and hash of the code */
 };
@@ -48,17 +43,5 @@ struct name *names_known(const void *key);
 /* A function of a table begins, or ends, to have the name. */
 bool names_use(struct name *name);
 void names_release(struct name *name);
-
-/* Have the events of all that has the name left from now on, see throttle.h; false where there is no room. It never goes. */
-bool names_throttle(struct name *name);
-
-/* Have nothing traced from now on in the frames of all that has the name; false where there is no room. It never goes. */
-bool names_quieten(struct name *name);
-
-/* Have the frames traced again. */
-void names_wake(struct name *name);
-
-/* Say in the store that it is throttled. */
-void names_say_throttled(struct name *name);
 
 #endif

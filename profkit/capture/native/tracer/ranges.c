@@ -8,6 +8,7 @@
 #include "agent.h"
 #include "clock.h"
 #include "layout.h"
+#include "tiers.h"
 #include "windows.h"
 
 static struct context *new_context(struct table *table, struct context *parent, uint32_t domain, uint32_t name,
@@ -80,10 +81,33 @@ static struct function *opener_of(const struct table *table) {
     return call->function;
 }
 
+/* Of a thread that is sampled, samples are charged. */
+static void charge_until(struct table *table, int64_t now) {
+    if (tiers_now() == TIER_EXACT)
+        ranges_charge(table, table->top->function, now);
+    else
+        table->charged_until = now;
+}
+
+void ranges_sampled(struct table *table, struct context *context, struct function *function, int64_t own, int64_t wait,
+                    int64_t blocked) {
+    pthread_mutex_lock(&table->lock);
+    struct context *open = table->context;
+    table->context = context;
+    struct edge *row = ranges_row_of(table, function);
+    if (row) {
+        row->own += own;
+        row->wait += wait;
+        row->blocked += blocked;
+    }
+    table->context = open;
+    pthread_mutex_unlock(&table->lock);
+}
+
 static void range_opens(struct table *table, uint32_t domain, uint32_t name) {
     int64_t now = table_time(table, clock_ticks());
     if (table->context)
-        ranges_charge(table, table->top->function, now);
+        charge_until(table, now);
     struct ranges *ranges = ranges_of(table);
     if (!ranges)
         return;
@@ -114,7 +138,7 @@ static void range_ends(struct table *table, uint32_t domain) {
     if (at == 0)
         return; /* it began before the tracer did, or never */
     if (table->context)
-        ranges_charge(table, table->top->function, table_time(table, clock_ticks()));
+        charge_until(table, table_time(table, clock_ticks()));
     struct context *around = at > 1 ? ranges->open[at - 2].context : NULL;
     for (size_t i = at; i < ranges->n_open; i++) {
         struct open_range *inside = &ranges->open[i];

@@ -86,6 +86,10 @@ static inline void ranges_charge(struct table *table, struct function *function,
     table->charged_until = now;
 }
 
+/* A sample was in a function while these ranges were open: ticks of its time, and ns of it that were waited. */
+void ranges_sampled(struct table *table, struct context *context, struct function *function, int64_t own, int64_t wait,
+                    int64_t blocked);
+
 /* A call begins, with `caller` having run until now. */
 static inline void ranges_call(struct table *table, struct function *caller, struct function *callee, int64_t now) {
     ranges_charge(table, caller, now);

@@ -14,8 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tiers.h"
+
 #define STORE_MAGIC "PFKCALLS"
-enum { STORE_VERSION = 3, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
+enum { STORE_VERSION = 4, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
 
 enum block_kind {
     BLOCK_FREE = 0,
@@ -38,6 +40,7 @@ struct store_header {
     double first_ns_per_tick;
     _Atomic uint64_t epoch;  /* see tables_fold() */
     _Atomic uint64_t missed; /* blocks for which there was no room */
+    struct tier_store tiers;
 };
 
 struct extent {

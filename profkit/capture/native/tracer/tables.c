@@ -32,8 +32,6 @@ struct chunk {
 /* The base's, by which nothing calls it. */
 static struct edge no_edge = {.kind = 0};
 
-struct edge table_left_edge;
-
 static uint32_t last_number = 0;
 
 static size_t next_chunk_size(const struct chunk *last) {
@@ -261,15 +259,13 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
     /* A generator is resumed by throw() with the exception pending, and a label may need Python code. */
     PyErr_Fetch(&type, &value, &traceback);
     struct name *name = edges_reserve(&caller->callees) ? names_of(key, object, self, &kept) : NULL;
-    if (name && name->throttled) {
-        edge = &table_left_edge;
-    } else if (name) {
+    if (name) {
         if (!kept || name->n_keys > 1)
             edge = edge_to(caller, name);
         if (!edge)
             edge = table_named_edge(table, caller, name);
     }
-    if (edge && edge != &table_left_edge && kept) {
+    if (edge && kept) {
         edges_put(caller->callees.slots, caller->callees.mask, key, edge);
         caller->callees.used++;
         caller->last_key = key;
@@ -278,6 +274,18 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
     if (table->mapped)
         agent_name_thread(table);
     PyErr_Restore(type, value, traceback);
+    return edge;
+}
+
+struct edge *table_known_edge(struct table *table, struct function *caller, const void *key) {
+    struct name *name = names_known(key);
+    struct edge *edge = name && edges_reserve(&caller->callees) ? edge_to(caller, name) : NULL;
+    if (name && !edge)
+        edge = table_named_edge(table, caller, name);
+    if (edge && edges_reserve(&caller->callees)) {
+        edges_put(caller->callees.slots, caller->callees.mask, key, edge);
+        caller->callees.used++;
+    }
     return edge;
 }
 

@@ -38,7 +38,11 @@ struct edge {
     int64_t total, recursive;
     int64_t wait, cumulative_wait;
     int64_t blocked, cumulative_blocked;
-    int64_t calls_before; /* when throttle_look() saw it last */
+    int64_t seen;          /* calls in bursts, see tiers.h, */
+    double seen_squares;   /* and the sum of the squares of what each burst saw */
+    int64_t samples;       /* of the sampler in the function itself, */
+    double squares;        /* and the sum of the squares of what each stands for, ns */
+    int64_t seen_before;   /* at the end of the last burst */
     struct edge *next;    /* of the same caller, in order of first call */
     const struct path *around; /* by which the last call of this way was made, */
     struct path *path;         /* and its path */
@@ -82,7 +86,6 @@ struct call {
     struct path *path; /* by which it was called */
     const void *key;   /* what is called; the frame keeps it alive */
     struct function *function;
-    const void *frame; /* whose end comes without an event, see hook_profile.c; NULL of others */
 };
 
 /* See paths.h. Open addressing, like edges; `mask` is one less than the size. */
@@ -122,7 +125,7 @@ struct table {
     struct call *limit;
     int64_t due; /* ticks when the kernel is asked in any case */
     int64_t fine_until; /* ticks */
-    int64_t looked_at, taken_before; /* at the last look of throttle_look() */
+    int64_t taken_before; /* at the last look of tiers_look() */
     unsigned long long owner; /* serial number of the collector */
     struct function *base, *last_function;
     struct edges functions; /* by name; each slot is some edge to the function */
@@ -155,8 +158,8 @@ void table_release(struct table *table);
 /* Forget everything and let go of the names; the GIL is held. */
 void table_clear(struct table *table);
 
-/* What table_add_edge() returns of a function that is throttled. */
-extern struct edge table_left_edge;
+/* The owner of a table that no collector has made. */
+#define TABLE_OF_SAMPLES UINT64_MAX
 
 /* Find or make the edge from a function for something that it has not been seen to call; NULL when memory is
  * exhausted. `object` and `self` say what is called, as labels.h explains. Leaves a pending exception alone. */
@@ -165,6 +168,9 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
 
 /* The same for a function's name, where there is no edge to it yet. */
 struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name);
+
+/* The same by the key of a name that is known, where no edge has that key; NULL where there is no such name either. */
+struct edge *table_known_edge(struct table *table, struct function *caller, const void *key);
 
 /* Add a row for a function to the context of a number; NULL when memory is exhausted. */
 struct edge *table_add_row(struct table *table, struct edges *rows, uint32_t context, struct function *function);

@@ -2,11 +2,9 @@
 #include "waiting.h"
 
 #include "clock.h"
-#include "names.h"
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"
-#include "throttle.h"
 
 /* Asking takes 1.2 us, or 5 where the descriptor has to be opened; from this on, ns, the thread lost the CPU. */
 #define LOST_WHILE_ASKING_NS 20000
@@ -22,7 +20,6 @@ void waiting_start(struct table *table, bool own_thread) {
     table->last = clock_ticks();
     table->long_gap = clock_ticks_in(LONG_GAP_NS);
     table->due = table->last + clock_ticks_in(CHARGE_EVERY_NS);
-    table->looked_at = table->last;
     table->uncharged_wait = table->uncharged_blocked = 0;
     table->read_before = false;
     if (own_thread ? kernel_read_own(&reading) : kernel_read_other(table->native, &reading))
@@ -97,9 +94,6 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now) {
     int64_t wait = between(0, table->uncharged_wait, most);
     int64_t blocked = between(0, table->uncharged_blocked, most - wait);
     charge(table, runner, wait, blocked);
-    struct name *name = runner->function->name;
-    if (UNLIKELY(name && name->quiet && is_long))
-        throttle_quiet_ran(name, clock_ns_in(gap) - wait);
     adapt(table, now, is_long ? most : 0, wait + blocked);
     /* What is left keeps its date, so that the next short interval after it takes it over. */
     if (table->uncharged_wait + table->uncharged_blocked < NOTHING_NS)

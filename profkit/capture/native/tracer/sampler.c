@@ -1,0 +1,661 @@
+/* See sampler.h. Times are nanoseconds. */
+#define _GNU_SOURCE 1
+#include "sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "clock.h"
+#include "fold.h"
+#include "kernel.h"
+#include "names.h"
+#include "paths.h"
+#include "ranges.h"
+#include "stacks.h"
+#include "store.h"
+#include "tables.h"
+#include "tiers.h"
+
+/* The mean time between two looks, at least; it is longer where looks take more than this part of a CPU. */
+#define LOOK_EVERY_NS 1000000
+#define LOOK_MOST_NS 20000000
+#define LOOK_SHARE 0.01
+
+/* The same in the exact tier. */
+#define WATCH_EVERY_NS 10000000
+#define LIST_EXACT_NS 50000000
+
+/* Looks of which one sees whether a thread runs byte code. */
+#define MOVES_EVERY 4
+
+/* Threads come and go, and what was seen is booked, so often. */
+#define LIST_EVERY_NS 10000000
+#define BOOK_EVERY_NS 100000000
+#define BOOK_IDLE_NS 1000000000
+
+/* Looks in a row at which a thread had not run, after which it is looked at less often. */
+#define STILL 16
+#define STILL_EVERY 8
+
+/* Off the CPU for no longer than this, a thread has not waited: three counters are not read at one instant. */
+#define NOTHING_NS 50000
+
+enum { MOST_THREADS = 2048, SLOTS = 2048, MOST_CHARGES = 1024, MOST_CODES = 1 << 17, SITES = 1 << 13 };
+
+/* A call of a C function was seen here. Read without the GIL: an entry that is being written is not equal to any place. */
+static struct site {
+    uintptr_t code;
+    int64_t instruction;
+    const void *key;
+} sites[SITES];
+
+struct seen_thread {
+    uintptr_t state;
+    unsigned long ident;
+    pid_t native;
+    struct kernel_file schedstat;
+    struct table *table;     /* retained; NULL until something is booked */
+    struct stack stack;
+    int64_t at, run, wait;   /* the counters at the last look */
+    bool running;            /* at the last look */
+    bool ran;                /* since the look before that */
+    bool there, listed;      /* it has been looked at; it was in the last list */
+    int32_t charge;          /* what its stack at the last look was charged with, -1 for none */
+    unsigned still, skip;
+    int64_t pending_run, pending_blocked; /* without a stack so far */
+};
+
+/* What one stack of one thread was charged with since the last booking. */
+struct charge {
+    struct seen_thread *thread;
+    struct context *context;
+    const void *leaf; /* the definition of a C function that was running, NULL for none */
+    uint64_t hash;
+    uint32_t first, n; /* its codes, innermost first */
+    int64_t run, wait, blocked, samples;
+    double squares;
+};
+
+static struct seen_thread **threads;
+static size_t n_threads;
+static struct charge *charges;
+static uintptr_t *codes;
+static uint32_t n_charges, n_codes;
+static int32_t slots[SLOTS];
+
+static pthread_t thread;
+static pid_t number;
+static bool started, wanted_again;
+static PyThreadState *mine;
+static PyObject *change_function;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t bell;
+static bool stopping, woken;
+
+static int64_t used_ns, looks; /* CPU time of the thread, and how often it has looked, since it began */
+
+pid_t sampler_thread(void) { return number; }
+
+static struct site *site_of(uintptr_t code, int64_t instruction) {
+    uint64_t mixed = (code >> 4) * 31 + (uint64_t)instruction;
+    return &sites[(mixed * UINT64_C(0x9E3779B97F4A7C15)) >> 51];
+}
+
+void sampler_saw_call(uintptr_t code, int64_t instruction, const void *key) {
+    struct site *site = site_of(code, instruction);
+    if (LIKELY(site->code == code && site->instruction == instruction && site->key == key))
+        return;
+    site->code = 0;
+    atomic_thread_fence(memory_order_release);
+    site->instruction = instruction;
+    site->key = key;
+    atomic_thread_fence(memory_order_release);
+    site->code = code;
+}
+
+static const void *called_at(uintptr_t code, int64_t instruction) {
+    const struct site *site = site_of(code, instruction);
+    const void *key = site->code == code && site->instruction == instruction ? site->key : NULL;
+    atomic_thread_fence(memory_order_acquire);
+    return site->code == code && site->instruction == instruction ? key : NULL;
+}
+
+/* Random times, so that looks do not keep step with the program (Mytkowicz et al., "Evaluating the accuracy of Java
+ * profilers", 2010). */
+static uint64_t random_state;
+
+static uint64_t next_random(void) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static int64_t around(int64_t mean) { return mean / 2 + (int64_t)(next_random() % (uint64_t)(mean | 1)); }
+
+/* Threads */
+
+static void forget_thread(struct seen_thread *seen) {
+    kernel_close(&seen->schedstat);
+    if (seen->table) {
+        if (!seen->table->followed)
+            atomic_store(&seen->table->ended, true);
+        table_release(seen->table);
+    }
+    stacks_free(&seen->stack);
+    free(seen);
+}
+
+static struct seen_thread *thread_of(uintptr_t state, const struct seen_state *is) {
+    for (size_t i = 0; i < n_threads; i++)
+        if (threads[i]->state == state && threads[i]->native == is->native && threads[i]->ident == is->ident)
+            return threads[i];
+    struct seen_thread *seen = n_threads < MOST_THREADS ? calloc(1, sizeof *seen) : NULL;
+    if (!seen)
+        return NULL;
+    *seen = (struct seen_thread){.state = state, .ident = is->ident, .native = is->native, .charge = -1};
+    return threads[n_threads++] = seen;
+}
+
+/* Follow the list of thread states to one side of our own, which stays. */
+static void list_side(bool before) {
+    struct seen_state is;
+    uintptr_t state = (uintptr_t)mine;
+    for (size_t i = 0; i <= MOST_THREADS && stacks_state(state, &is); i++) {
+        if (state != (uintptr_t)mine) {
+            struct seen_thread *seen = is.native > 0 && is.native != number ? thread_of(state, &is) : NULL;
+            if (seen)
+                seen->listed = true;
+        }
+        state = before ? is.before : is.after;
+        if (!state)
+            break;
+    }
+}
+
+static void list_threads(void) {
+    for (size_t i = 0; i < n_threads; i++)
+        threads[i]->listed = false;
+    list_side(true);
+    list_side(false);
+}
+
+/* Charging */
+
+static struct charge *charge_for(struct seen_thread *seen) {
+    const struct stack *stack = &seen->stack;
+    const void *leaf = stack->n ? called_at(stack->frames[0].code, stack->frames[0].instruction) : NULL;
+    struct context *context = seen->table ? *(struct context *volatile *)&seen->table->context : NULL;
+    uint64_t hash = (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
+    uint32_t n = 0;
+    for (size_t i = 0; i < stack->n; i++)
+        if (stack->frames[i].code) {
+            hash = (hash ^ stack->frames[i].code) * UINT64_C(0x9E3779B97F4A7C15);
+            hash ^= hash >> 29;
+            n++;
+        }
+    size_t slot = hash % SLOTS;
+    for (; slots[slot]; slot = (slot + 1) % SLOTS) {
+        struct charge *known = &charges[slots[slot] - 1];
+        if (known->hash == hash && known->n == n && known->thread == seen)
+            return known;
+    }
+    if (n_charges == MOST_CHARGES || n_codes + n > MOST_CODES)
+        return NULL;
+    struct charge *charge = &charges[n_charges++];
+    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .hash = hash, .first = n_codes, .n = n};
+    for (size_t i = 0; i < stack->n; i++)
+        if (stack->frames[i].code)
+            codes[n_codes++] = stack->frames[i].code;
+    slots[slot] = (int32_t)n_charges;
+    return charge;
+}
+
+static void add(struct charge *charge, int64_t run, int64_t wait, int64_t blocked, bool is_sample) {
+    double whole = (double)(run + wait + blocked);
+    is_sample &= whole > 0;
+    charge->run += run;
+    charge->wait += wait;
+    charge->blocked += blocked;
+    charge->samples += is_sample;
+    charge->squares += is_sample ? whole * whole : 0.0;
+}
+
+static struct charge *last_charge(const struct seen_thread *seen) {
+    return seen->charge >= 0 ? &charges[seen->charge] : NULL;
+}
+
+/* Look at one thread; false where it has ended. */
+static bool look(struct seen_thread *seen) {
+    int64_t run, after, now = clock_monotonic_ns();
+    if (!kernel_cpu_time(seen->native, &run))
+        return false;
+    int64_t ran = run - seen->run, elapsed = now - seen->at;
+    if (seen->there && ran == 0 && seen->charge >= 0 && !seen->running) {
+        /* It has not run: it is where it was, and still off the CPU or queueing, which the counter says when it runs. */
+        seen->still++;
+        seen->ran = false;
+        return true;
+    }
+    seen->ran = !seen->there || ran > 0;
+    bool done = stacks_read(seen->state, &seen->stack);
+    if (!done || !kernel_cpu_time(seen->native, &after)) {
+        if (!done)
+            seen->stack.n = 0;
+        return done;
+    }
+    seen->still = 0;
+    if (after > run && looks % MOVES_EVERY == 0)
+        tiers_ran(ran, stacks_moves(seen->state));
+    int64_t waited = seen->wait, off = elapsed - ran;
+    if ((!seen->there || off > NOTHING_NS) && !kernel_wait_of(seen->native, &seen->schedstat, &waited))
+        waited = seen->wait;
+    struct charge *before = last_charge(seen), *charge = charge_for(seen);
+    bool running = after > run, ran_before = seen->running;
+    if (seen->there) {
+        int64_t wait = waited - seen->wait;
+        wait = wait < 0 ? 0 : wait > off ? (off < 0 ? 0 : off) : wait;
+        int64_t blocked = off - wait > 0 ? off - wait : 0;
+        if (running || !before) {
+            ran += seen->pending_run;
+            seen->pending_run = 0;
+            if (charge)
+                add(charge, ran, 0, 0, true);
+            else
+                seen->pending_run = ran;
+        } else if (ran_before) {
+            add(before, ran, 0, 0, true);
+        } else {
+            seen->pending_run += ran;
+        }
+        struct charge *queued = ran_before || !before ? charge : before;
+        if (queued && wait)
+            add(queued, 0, wait, 0, true);
+        blocked += seen->pending_blocked;
+        seen->pending_blocked = 0;
+        if (!ran_before && before && !running && charge && charge != before) {
+            add(before, 0, 0, blocked / 2, true); /* it ran in between: nothing says when */
+            add(charge, 0, 0, blocked - blocked / 2, true);
+        } else if (!ran_before && before) {
+            add(before, 0, 0, blocked, blocked > NOTHING_NS);
+        } else if (!running && charge) {
+            add(charge, 0, 0, blocked, blocked > NOTHING_NS);
+        } else {
+            seen->pending_blocked = blocked;
+        }
+    }
+    seen->charge = charge ? (int32_t)(charge - charges) : -1;
+    seen->at = now;
+    seen->run = run;
+    seen->wait = waited;
+    seen->running = running;
+    seen->there = true;
+    return true;
+}
+
+/* Threads that stand still are charged, so that what is booked goes up to now. */
+static void charge_still(void) {
+    int64_t now = clock_monotonic_ns();
+    for (size_t i = 0; i < n_threads; i++) {
+        struct seen_thread *seen = threads[i];
+        struct charge *charge = last_charge(seen);
+        if (!seen->still || !charge)
+            continue;
+        int64_t waited = seen->wait;
+        kernel_wait_of(seen->native, &seen->schedstat, &waited);
+        int64_t off = now - seen->at, wait = waited - seen->wait;
+        wait = wait < 0 ? 0 : wait > off ? off : wait;
+        add(charge, 0, wait, off - wait, false);
+        seen->at = now;
+        seen->wait = waited;
+    }
+}
+
+/* Booking, with the GIL */
+
+static struct table *table_of(struct seen_thread *seen) {
+    if (seen->table && !table_ended(seen->table))
+        return seen->table;
+    struct table *table = tables_running(seen->native, seen->ident);
+    if (!table)
+        table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
+    else
+        table_retain(table);
+    if (seen->table)
+        table_release(seen->table);
+    seen->table = table;
+    if (table)
+        agent_name_thread(table);
+    return table;
+}
+
+static void book(const struct charge *charge) {
+    struct table *table = table_of(charge->thread);
+    struct edge *inside[STACK_MOST + 1], *edge = NULL;
+    size_t n = 0;
+    int64_t whole = clock_ticks_in(charge->run + charge->wait + charge->blocked);
+    if (!table || table->top > table->stack)
+        return;
+    struct function *caller = table->base;
+    struct path *path = table->stack->path;
+    for (uint32_t i = charge->n + (charge->leaf != NULL); i-- > 0;) {
+        bool leaf = charge->leaf && i == 0;
+        const void *key = leaf ? charge->leaf : (const void *)codes[charge->first + i - (charge->leaf != NULL)];
+        struct edge *found = edges_find(&caller->callees, key);
+        if (!found && leaf)
+            found = table_known_edge(table, caller, key);
+        else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key)))
+            found = table_add_edge(table, caller, key, (PyObject *)key, NULL);
+        if (!found)
+            break; /* it is gone: the time is its caller's */
+        edge = found;
+        struct function *function = edge->callee;
+        path = path_of(table, path, edge);
+        if (function->open++ == 0) {
+            function->total += whole;
+            function->cumulative_wait += charge->wait;
+            function->cumulative_blocked += charge->blocked;
+        }
+        if (edge->open++ == 0) {
+            edge->total += whole;
+            edge->cumulative_wait += charge->wait;
+            edge->cumulative_blocked += charge->blocked;
+        }
+        inside[n++] = edge;
+        caller = function;
+    }
+    if (edge) {
+        edge->own += whole;
+        edge->wait += charge->wait;
+        edge->blocked += charge->blocked;
+        edge->samples += charge->samples;
+        edge->squares += charge->squares;
+        path->own += whole;
+        path->wait += charge->wait;
+        path->blocked += charge->blocked;
+        if (charge->context)
+            ranges_sampled(table, charge->context, edge->callee, whole, charge->wait, charge->blocked);
+    }
+    while (n > 0) {
+        inside[--n]->open--;
+        inside[n]->callee->open--;
+    }
+    table->wait += charge->wait;
+    table->blocked += charge->blocked;
+    table->last = clock_ticks();
+}
+
+static void book_all(void) {
+    int64_t samples = 0;
+    charge_still();
+    for (uint32_t i = 0; i < n_charges; i++) {
+        samples += charges[i].samples;
+        if (charges[i].run + charges[i].wait + charges[i].blocked > 0)
+            book(&charges[i]);
+    }
+    n_charges = n_codes = 0;
+    memset(slots, 0, sizeof slots);
+    size_t left = 0;
+    for (size_t i = 0; i < n_threads; i++) {
+        threads[i]->charge = -1;
+        threads[i]->still = 0;
+        if (threads[i]->listed)
+            threads[left++] = threads[i];
+        else
+            forget_thread(threads[i]);
+    }
+    n_threads = left;
+    tiers_sampled(samples, used_ns);
+}
+
+/* From here on threads are charged. */
+static void begin_charging(void) {
+    for (size_t i = 0; i < n_threads; i++) {
+        struct seen_thread *seen = threads[i];
+        seen->there = kernel_cpu_time(seen->native, &seen->run);
+        seen->at = clock_monotonic_ns();
+        seen->running = false;
+        seen->charge = -1;
+        seen->pending_run = seen->pending_blocked = 0;
+        if (!kernel_wait_of(seen->native, &seen->schedstat, &seen->wait))
+            seen->wait = 0;
+    }
+}
+
+static void change_tier(void) {
+    enum tier before = tiers_now();
+    PyObject *done = change_function ? PyObject_CallFunctionObjArgs(change_function, NULL) : NULL;
+    Py_XDECREF(done);
+    PyErr_Clear();
+    if (before == TIER_EXACT && tiers_now() == TIER_SAMPLED)
+        begin_charging();
+    else
+        tiers_want(tiers_now()); /* it was not possible */
+}
+
+/* Take the GIL, and do all that needs it. */
+static void with_gil(bool last) {
+    PyEval_AcquireThread(mine);
+    int64_t begun = clock_monotonic_ns();
+    bool sampled = tiers_now() == TIER_SAMPLED;
+    if (sampled) {
+        tiers_end_burst();
+        book_all();
+    }
+    if (last) {
+        PyThreadState_Clear(mine);
+        PyEval_ReleaseThread(mine);
+        PyThreadState_Delete(mine);
+        mine = NULL;
+        return;
+    }
+    if (sampled && clock_ticks() > agent_due)
+        agent_remind(NULL);
+    if (!sampled)
+        tiers_look();
+    if (tiers_wanted() != tiers_now())
+        change_tier();
+    else if (sampled)
+        tiers_begin_burst();
+    tiers_held_gil(clock_monotonic_ns() - begun);
+    PyEval_ReleaseThread(mine);
+}
+
+/* The thread */
+
+static int64_t own_cpu_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Sleep; false when it is to end. */
+static bool sleep_ns(int64_t ns) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    ns += until.tv_nsec;
+    until.tv_sec += ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    pthread_mutex_lock(&lock);
+    while (!stopping && !woken && pthread_cond_timedwait(&bell, &lock, &until) != ETIMEDOUT) {
+    }
+    woken = false;
+    bool goes_on = !stopping;
+    pthread_mutex_unlock(&lock);
+    return goes_on;
+}
+
+/* In the exact tier: see whether a thread runs byte code; whether the budget is to be looked at. */
+static bool watch(struct seen_thread *seen) {
+    int64_t run;
+    if (!kernel_cpu_time(seen->native, &run)) {
+        seen->listed = false;
+        return false;
+    }
+    int64_t ran = seen->there ? run - seen->run : 0;
+    seen->there = true;
+    seen->run = run;
+    seen->ran = ran > 0;
+    return ran > 0 && tiers_ran(ran, stacks_moves(seen->state));
+}
+
+/* Look at all threads; whether any has run, and in the exact tier, whether the budget is to be looked at. */
+static bool look_at_all(bool *due) {
+    bool any = false, exact = tiers_now() == TIER_EXACT;
+    *due = false;
+    for (size_t i = 0; i < n_threads; i++) {
+        struct seen_thread *seen = threads[i];
+        if (!seen->listed || (seen->still > STILL && ++seen->skip % STILL_EVERY))
+            continue;
+        if (exact)
+            *due |= watch(seen);
+        else if (!look(seen))
+            seen->listed = false;
+        any |= seen->ran;
+    }
+    looks++;
+    return any;
+}
+
+static void *run(void *Py_UNUSED(nothing)) {
+    number = kernel_thread_id();
+    prctl(PR_SET_NAME, "profkit");
+    int64_t listed = 0, booked = clock_monotonic_ns(), every = WATCH_EVERY_NS;
+    bool ran = false, due;
+    while (sleep_ns(around(every))) {
+        int64_t now = clock_monotonic_ns();
+        bool exact = tiers_now() == TIER_EXACT;
+        if (now - listed > (exact ? LIST_EXACT_NS : LIST_EVERY_NS)) {
+            list_threads();
+            listed = now;
+        }
+        bool any = look_at_all(&due);
+        ran |= any;
+        if (due || tiers_wanted() != tiers_now() ||
+            (!exact && now - booked > BOOK_EVERY_NS && (ran || now - booked > BOOK_IDLE_NS))) {
+            with_gil(false);
+            booked = clock_monotonic_ns();
+            ran = false;
+        }
+        used_ns = own_cpu_ns();
+        int64_t mean = (int64_t)((double)used_ns / (double)looks / LOOK_SHARE);
+        int64_t fewest = tiers_now() == TIER_EXACT ? WATCH_EVERY_NS : LOOK_EVERY_NS;
+        mean = mean < fewest ? fewest : mean > LOOK_MOST_NS ? LOOK_MOST_NS : mean;
+        /* Where nothing runs it may take a while. */
+        every = any ? mean : 2 * every > LOOK_MOST_NS ? LOOK_MOST_NS : 2 * every < mean ? mean : 2 * every;
+    }
+    if (tiers_now() == TIER_SAMPLED)
+        look_at_all(&due);
+    with_gil(true);
+    number = 0;
+    return NULL;
+}
+
+static bool make_room(void) {
+    static bool known = false;
+    if (known)
+        return true;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&bell, &attributes);
+    pthread_condattr_destroy(&attributes);
+    threads = calloc(MOST_THREADS, sizeof(struct seen_thread *));
+    charges = calloc(MOST_CHARGES, sizeof *charges);
+    codes = malloc(MOST_CODES * sizeof *codes);
+    return known = threads && charges && codes;
+}
+
+static PyInterpreterState *interpreter(void) {
+#if !defined(PROFKIT_ABI3) && PY_VERSION_HEX < 0x03090000
+    return _PyInterpreterState_Get();
+#else
+    return PyInterpreterState_Get();
+#endif
+}
+
+static bool start_thread(void) {
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    stopping = woken = false;
+    used_ns = looks = 0;
+    random_state = (uint64_t)clock_monotonic_ns() * UINT64_C(0x9E3779B97F4A7C15) | 1;
+    mine = PyThreadState_New(interpreter());
+    if (!mine)
+        return false;
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 512 << 10);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    started = pthread_create(&thread, &attributes, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!started) {
+        PyThreadState_Clear(mine);
+        PyThreadState_Delete(mine);
+        mine = NULL;
+    }
+    return started;
+}
+
+bool sampler_start(PyObject *change) {
+    PyObject *before = change_function;
+    Py_XINCREF(change);
+    change_function = change;
+    Py_XDECREF(before);
+    wanted_again = false;
+    return started || (stacks_start() && make_room() && start_thread());
+}
+
+static void ring(bool stop) {
+    pthread_mutex_lock(&lock);
+    stopping |= stop;
+    woken = true;
+    pthread_cond_signal(&bell);
+    pthread_mutex_unlock(&lock);
+}
+
+void sampler_wake(void) {
+    if (started && !pthread_equal(thread, pthread_self()))
+        ring(false);
+}
+
+void sampler_stop(void) {
+    wanted_again = started;
+    if (!started)
+        return;
+    ring(true);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_join(thread, NULL);
+    Py_END_ALLOW_THREADS
+    started = false;
+}
+
+static int start_again(void *Py_UNUSED(nothing)) {
+    if (wanted_again && !started)
+        start_thread();
+    return 0;
+}
+
+void sampler_resume(void) {
+    if (wanted_again)
+        Py_AddPendingCall(start_again, NULL);
+}
+
+void sampler_forget(void) {
+    started = wanted_again = false;
+    number = 0;
+    n_threads = n_charges = n_codes = 0;
+    memset(slots, 0, sizeof slots);
+    pthread_mutex_init(&lock, NULL);
+    mine = NULL;
+}

@@ -1,0 +1,41 @@
+/* A thread of the tracer's that looks where all others are.
+ *
+ * In the exact tier it looks a hundred times a second whether threads run byte code, which is slower where it is traced.
+ *
+ * In the sampled tier, at each look a thread's CPU time, its time in the run queue and its time off the CPU since the look before are charged to a
+ * stack; so all that is charged adds up to what the kernel has counted. Looks come at random times, about a thousand a second
+ * or as many as take a hundredth of a CPU, and need no GIL. About ten times a second the thread takes the GIL, adds what it has
+ * seen to the tables, and may begin a burst (tiers.h). It has the agent change the tier.
+ */
+#ifndef PROFKIT_SAMPLER_H
+#define PROFKIT_SAMPLER_H
+
+#include "python_api.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Begin; `change` is called with the GIL when tiers_wanted() is another tier. False with no exception where stacks cannot be read or
+ * no thread can be started. The GIL is held, and the caller is a function in Python that another one has called. */
+bool sampler_start(PyObject *change);
+
+/* There is something to do: the tier is to change. */
+void sampler_wake(void);
+
+/* Add what was seen to the tables and end the thread; lets go of the GIL meanwhile. */
+void sampler_stop(void);
+
+/* Begin again, if it was stopped for a fork, as soon as the main thread runs Python. */
+void sampler_resume(void);
+
+/* In a forked child: the thread is the parent's. */
+void sampler_forget(void);
+
+/* The thread's number, 0 where there is none. */
+pid_t sampler_thread(void);
+
+/* A call of a C function at a place in a code: looks that find a thread there find it in that function. */
+void sampler_saw_call(uintptr_t code, int64_t instruction, const void *key);
+
+#endif

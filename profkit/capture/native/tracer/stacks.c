@@ -1,0 +1,391 @@
+/* See stacks.h. */
+#define _GNU_SOURCE 1
+#include "stacks.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef PROFKIT_ABI3
+#define Py_BUILD_CORE 1
+#if PY_VERSION_HEX < 0x03090000
+#include <internal/pycore_pystate.h>
+#elif PY_VERSION_HEX >= 0x030B0000
+#include <internal/pycore_frame.h>
+#endif
+#undef Py_BUILD_CORE
+#endif
+
+#include "kernel.h"
+
+/* Frames of the last stack that are copied at once, the innermost; those around them change less often, and a frame that is
+ * the same has the same ones around it. */
+#define AT_ONCE 40
+
+/* Tries to read a stack whose innermost frame has changed meanwhile. */
+#define TRIES 3
+
+/* Words of a thread state, of a frame and of a code object in which is looked for what they hold. */
+#define STATE_WORDS 128
+#define FRAME_WORDS 12
+#define MOST_CODE_HEAD 512
+
+/* Bytes of a thread's description by the C library in which its number is looked for. */
+#define THREAD_BYTES 2048
+
+/* Where things are, in bytes. */
+static struct layout {
+    size_t ident, native; /* of a thread state; `native` 0 where it has none */
+    size_t number;        /* of what the C library keeps of a thread, which its ident is the address of */
+    size_t frame;         /* of a thread state: the innermost frame, */
+    bool through;         /* or what begins with a pointer to it */
+    size_t code, back, instruction, frame_bytes; /* of a frame */
+    bool by_index; /* `instruction` is a number, and no pointer into the code */
+    size_t code_head; /* of a code object, before its instructions */
+    size_t state_bytes;
+} layout;
+
+static pid_t own_process;
+static uintptr_t code_type;
+
+/* Bits of a word that do not belong to the pointer in it. */
+#define TAGS ((uintptr_t)7)
+
+bool stacks_copy(uintptr_t from, void *to, size_t bytes) {
+    struct iovec here = {to, bytes}, there = {(void *)from, bytes};
+    return from && process_vm_readv(own_process, &here, 1, &there, 1, 0) == (ssize_t)bytes;
+}
+
+static uintptr_t word_in(const void *from, size_t offset) {
+    uintptr_t word;
+    memcpy(&word, (const char *)from + offset, sizeof word);
+    return word;
+}
+
+/* Before Python 3.11 a thread state does not have the kernel's number of its thread. */
+static bool find_number(void) {
+    char bytes[THREAD_BYTES];
+    pid_t number = kernel_thread_id(), found;
+    size_t room = sizeof bytes;
+    while (room >= 64 && !stacks_copy((uintptr_t)pthread_self(), bytes, room))
+        room /= 2;
+    for (size_t i = 0; i + sizeof found <= room; i += sizeof found) {
+        memcpy(&found, bytes + i, sizeof found);
+        if (found == number) {
+            layout.number = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t larger(size_t one, size_t other) { return one > other ? one : other; }
+
+#ifndef PROFKIT_ABI3
+static bool find_layout(void) {
+    layout.ident = offsetof(PyThreadState, thread_id);
+#if PY_VERSION_HEX >= 0x030B0000
+    layout.native = offsetof(PyThreadState, native_thread_id);
+    layout.frame = offsetof(PyThreadState, cframe);
+    layout.through = true;
+    _Static_assert(offsetof(_PyCFrame, current_frame) % sizeof(void *) == 0, "a pointer");
+    layout.code = offsetof(_PyInterpreterFrame, f_code);
+    layout.back = offsetof(_PyInterpreterFrame, previous);
+    layout.instruction = offsetof(_PyInterpreterFrame, prev_instr);
+    layout.code_head = offsetof(PyCodeObject, co_code_adaptive);
+#else
+    layout.frame = offsetof(PyThreadState, frame);
+    layout.code = offsetof(PyFrameObject, f_code);
+    layout.back = offsetof(PyFrameObject, f_back);
+    layout.instruction = offsetof(PyFrameObject, f_lasti) & ~(size_t)7;
+    layout.by_index = true;
+    _Static_assert(offsetof(PyFrameObject, f_lasti) % 8 == 0, "the first half of a word");
+#endif
+    return true;
+}
+
+#if PY_VERSION_HEX >= 0x030B0000
+#define CURRENT_FRAME offsetof(_PyCFrame, current_frame)
+int64_t stacks_site(const PyFrameObject *frame) {
+    const struct _PyInterpreterFrame *running = frame->f_frame;
+    return (const char *)running->prev_instr - (const char *)_PyCode_CODE(running->f_code);
+}
+#else
+#define CURRENT_FRAME 0
+int64_t stacks_site(const PyFrameObject *frame) { return frame->f_lasti; }
+#endif
+
+#else
+#define CURRENT_FRAME 0
+
+/* Where among the words of something is this one; SIZE_MAX for nowhere. */
+static size_t place_of(const uintptr_t *words, size_t n, uintptr_t wanted, uintptr_t tags) {
+    for (size_t i = 0; i < n; i++)
+        if ((words[i] & ~tags) == wanted)
+            return i * sizeof *words;
+    return SIZE_MAX;
+}
+
+static uintptr_t frame_in(PyObject *frame) { return word_in(frame, 3 * sizeof(uintptr_t)); }
+
+static PyObject *attribute(PyObject *of, const char *name) {
+    PyObject *value = of ? PyObject_GetAttrString(of, name) : NULL;
+    PyErr_Clear();
+    return value;
+}
+
+static long number_of(PyObject *of, const char *name) {
+    PyObject *value = attribute(of, name);
+    long number = value ? PyLong_AsLong(value) : -1;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return number;
+}
+
+static size_t words_there(uintptr_t from, uintptr_t *words, size_t most) {
+    while (most > 0 && !stacks_copy(from, words, most * sizeof *words))
+        most -= most > 8 ? 8 : 1;
+    return most;
+}
+
+static bool find_frame(uintptr_t state, uintptr_t frame) {
+    uintptr_t words[STATE_WORDS], inside;
+    size_t n = words_there(state, words, STATE_WORDS);
+    layout.frame = place_of(words, n, frame, 0);
+    for (size_t i = 0; i < n && layout.frame == SIZE_MAX; i++)
+        if (words[i] % sizeof(void *) == 0 && stacks_copy(words[i], &inside, sizeof inside) && inside == frame) {
+            layout.frame = i * sizeof *words;
+            layout.through = true;
+        }
+    layout.ident = place_of(words, n, (uintptr_t)pthread_self(), 0);
+    layout.native = place_of(words, n, (uintptr_t)kernel_thread_id(), 0);
+    return layout.frame != SIZE_MAX && layout.ident != SIZE_MAX && layout.native != SIZE_MAX;
+}
+
+/* A frame that runs is here, and has this one around it: where is its code, the other's place, and the instruction? */
+static bool find_in_frame(PyObject *frame, PyObject *around, PyObject *code) {
+    uintptr_t words[FRAME_WORDS];
+    size_t n = words_there(frame_in(frame), words, FRAME_WORDS);
+    long last = number_of(frame, "f_lasti");
+    layout.code = place_of(words, n, (uintptr_t)code, TAGS);
+    layout.back = place_of(words, n, frame_in(around), 0);
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t inside = words[i] - (uintptr_t)code - (uintptr_t)last;
+        if (words[i] > (uintptr_t)code && inside >= 64 && inside < MOST_CODE_HEAD && i * sizeof *words != layout.code) {
+            layout.instruction = i * sizeof *words;
+            layout.code_head = inside;
+        }
+    }
+    return last >= 0 && layout.code != SIZE_MAX && layout.back != SIZE_MAX && layout.code_head > 0;
+}
+
+static bool find_layout(void) {
+    PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
+    PyObject *around = attribute(frame, "f_back"), *code = attribute(frame, "f_code");
+    bool found = frame && around && code && around != Py_None && find_frame((uintptr_t)PyThreadState_Get(), frame_in(frame)) &&
+                 find_in_frame(frame, around, code);
+    Py_XDECREF(around);
+    Py_XDECREF(code);
+    return found;
+}
+#endif
+
+/* What was found is tried on the calling thread's own stack. */
+static bool is_right(void) {
+    struct stack stack = {0};
+    struct seen_state state;
+    PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
+    bool right = stacks_state((uintptr_t)PyThreadState_Get(), &state) && state.native == kernel_thread_id() &&
+                 state.ident == (unsigned long)pthread_self() && stacks_read((uintptr_t)PyThreadState_Get(), &stack);
+    size_t depth = 0;
+    Py_XINCREF(frame);
+    while (right && frame && frame != Py_None) {
+        while (depth < stack.n && !stack.frames[depth].code)
+            depth++;
+        PyObject *code = PyObject_GetAttrString(frame, "f_code");
+        PyObject *around = PyObject_GetAttrString(frame, "f_back");
+        right = depth < stack.n && stack.frames[depth].code == (uintptr_t)code;
+        depth++;
+        Py_XDECREF(code);
+        Py_DECREF(frame);
+        frame = around;
+    }
+    Py_XDECREF(frame);
+    PyErr_Clear();
+    stacks_free(&stack);
+    return right && depth > 1;
+}
+
+bool stacks_start(void) {
+    static int known; /* 1 for yes, −1 for no */
+    own_process = getpid();
+    if (known)
+        return known > 0;
+    PyObject *frame = (PyObject *)PyEval_GetFrame();
+    PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
+    PyErr_Clear();
+    code_type = code ? (uintptr_t)Py_TYPE(code) : 0;
+    Py_XDECREF(code);
+    bool found = code_type && find_layout() && (layout.native || find_number());
+    layout.frame_bytes = larger(larger(layout.code, layout.back), layout.instruction) + sizeof(uintptr_t);
+    layout.state_bytes = larger(layout.ident, layout.native) + sizeof(uintptr_t);
+    found = found && layout.frame_bytes <= FRAME_WORDS * 16 && layout.state_bytes <= STATE_WORDS * 8 && is_right();
+    known = found ? 1 : -1;
+    return found;
+}
+
+bool stacks_state(uintptr_t state, struct seen_state *found) {
+    char bytes[STATE_WORDS * 8];
+    if (!stacks_copy(state, bytes, layout.state_bytes))
+        return false;
+    /* The list's links are what a thread state begins with, in every version. */
+    *found = (struct seen_state){word_in(bytes, 0), word_in(bytes, sizeof(uintptr_t)), word_in(bytes, layout.ident), 0};
+    if (layout.native)
+        found->native = (pid_t)word_in(bytes, layout.native);
+    else if (!found->ident || !stacks_copy(found->ident + layout.number, &found->native, sizeof found->native))
+        return false;
+    return true;
+}
+
+bool stacks_is_code(uintptr_t code) {
+    uintptr_t head[2];
+    /* Memory that was given back does not begin with a count of references: it links to other such memory. */
+    return stacks_copy(code, head, sizeof head) && head[1] == code_type && (uint32_t)head[0] != 0 && head[0] >> 40 == 0;
+}
+
+static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame) {
+    uintptr_t code = word_in(bytes, layout.code) & ~TAGS, type;
+    frame->at = at;
+    frame->back = word_in(bytes, layout.back);
+    if (frame->code != code)
+        frame->code = stacks_copy(code + sizeof(uintptr_t), &type, sizeof type) && type == code_type ? code : 0;
+    uintptr_t instruction = word_in(bytes, layout.instruction);
+    frame->instruction = layout.by_index ? (int32_t)instruction : (int64_t)(instruction - code - layout.code_head);
+}
+
+/* The innermost frame of a thread state. */
+static bool innermost(uintptr_t state, struct stack *stack, uintptr_t *frame) {
+    if (!stacks_copy(state + layout.frame, frame, sizeof *frame))
+        return false;
+    stack->holder = state + layout.frame;
+    if (!layout.through)
+        return true;
+    stack->holder = *frame + CURRENT_FRAME;
+    return stacks_copy(stack->holder, frame, sizeof *frame);
+}
+
+static bool has_room(struct stack *stack) {
+    if (stack->room)
+        return true;
+    stack->frames = malloc((STACK_MOST + AT_ONCE) * sizeof *stack->frames);
+    stack->room = stack->frames ? STACK_MOST : 0;
+    return stack->room > 0;
+}
+
+/* Copy the innermost frames of the last stack again, as far as they are there; how many. */
+static size_t copy_again(const struct stack *stack, char *bytes) {
+    struct iovec here = {bytes, 0}, there[AT_ONCE];
+    size_t n = stack->n < AT_ONCE ? stack->n : AT_ONCE;
+    for (size_t i = 0; i < n; i++)
+        there[i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
+    here.iov_len = n * layout.frame_bytes;
+    ssize_t copied = n ? process_vm_readv(own_process, &here, 1, there, n, 0) : 0;
+    return copied > 0 ? (size_t)copied / layout.frame_bytes : 0;
+}
+
+/* Follow the frames from the innermost on; false where one of them is gone. */
+static bool follow(struct stack *stack, uintptr_t top) {
+    struct seen_frame fresh[AT_ONCE];
+    char known[AT_ONCE * FRAME_WORDS * 16], bytes[FRAME_WORDS * 16];
+    size_t n_known = copy_again(stack, known), n_fresh = 0, same = 0;
+    uintptr_t at = top;
+    for (;;) {
+        /* Frames of the last stack that are still there are in the same order. */
+        size_t i = same;
+        while (i < n_known && stack->frames[i].at != at)
+            i++;
+        if (i < n_known) {
+            same = i;
+            struct seen_frame *frame = &stack->frames[same];
+            uintptr_t code = frame->code, back = frame->back;
+            take_frame(known + same * layout.frame_bytes, at, frame);
+            if (frame->code == code && frame->back == back && (same + 1 == stack->n || stack->frames[same + 1].at == back))
+                break; /* so are those around it */
+            fresh[n_fresh] = *frame;
+            same++;
+        } else if (at && stacks_copy(at, bytes, layout.frame_bytes)) {
+            fresh[n_fresh].code = 0;
+            take_frame(bytes, at, &fresh[n_fresh]);
+        } else {
+            same = stack->n;
+            if (at)
+                return false;
+            break;
+        }
+        at = fresh[n_fresh++].back;
+        if (n_fresh == AT_ONCE) { /* put them in, and go on behind them */
+            size_t rest = 0;
+            memmove(stack->frames, fresh, n_fresh * sizeof *fresh);
+            stack->n = n_fresh;
+            while (at && stack->n + rest < STACK_MOST && stacks_copy(at, bytes, layout.frame_bytes)) {
+                struct seen_frame *frame = &stack->frames[stack->n + rest++];
+                frame->code = 0;
+                take_frame(bytes, at, frame);
+                at = frame->back;
+            }
+            stack->n += rest;
+            return true;
+        }
+    }
+    size_t kept = stack->n - same;
+    if (kept + n_fresh > STACK_MOST)
+        kept = STACK_MOST - n_fresh;
+    memmove(stack->frames + n_fresh, stack->frames + same, kept * sizeof *fresh);
+    memcpy(stack->frames, fresh, n_fresh * sizeof *fresh);
+    stack->n = n_fresh + kept;
+    return true;
+}
+
+bool stacks_read(uintptr_t state, struct stack *stack) {
+    uintptr_t top, after;
+    if (!has_room(stack))
+        return false;
+    for (int i = 0; i < TRIES; i++) {
+        if (!innermost(state, stack, &top))
+            return false;
+        if (!follow(stack, top)) {
+            stack->n = 0;
+            continue;
+        }
+        if (stacks_copy(stack->holder, &after, sizeof after) && after == top)
+            return true;
+    }
+    return stack->n > 0;
+}
+
+bool stacks_moves(uintptr_t state) {
+    uintptr_t top[2], word[2] = {0, 0};
+    struct stack stack = {0};
+    for (int i = 0; i < 2; i++)
+        if (!innermost(state, &stack, &top[i]) || !top[i] ||
+            !stacks_copy(top[i] + layout.instruction, &word[i], sizeof *word))
+            return false;
+    return top[0] != top[1] || word[0] != word[1];
+}
+
+void stacks_free(struct stack *stack) {
+    free(stack->frames);
+    *stack = (struct stack){0};
+}
+
+uintptr_t stacks_caller(void) {
+    /* The calling thread's own frames stay while it is here. */
+    uintptr_t frame = word_in((const void *)PyThreadState_Get(), layout.frame);
+    if (layout.through)
+        frame = word_in((const void *)frame, CURRENT_FRAME);
+    frame = frame ? word_in((const void *)frame, layout.back) : 0;
+    uintptr_t code = frame ? word_in((const void *)frame, layout.code) & ~TAGS : 0;
+    return code && word_in((const void *)code, sizeof(uintptr_t)) == code_type ? code : 0;
+}

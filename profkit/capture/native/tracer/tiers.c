@@ -1,0 +1,309 @@
+/* See tiers.h. */
+#include "tiers.h"
+
+#include <stdatomic.h>
+
+#include "agent.h"
+#include "calls.h"
+#include "clock.h"
+#include "fold.h"
+#include "hook.h"
+#include "names.h"
+#include "sampler.h"
+#include "store.h"
+#include "waiting.h"
+
+/* Time between two looks at the budget, ns. */
+#define LOOK_EVERY_NS 5000000
+
+/* What tracing may add before the budget counts, ns: what a program of a few dozen milliseconds takes, and of one that was
+ * sampled before, what it takes to see that it should have stayed so. */
+#define FIRST_CREDIT_NS 8000000
+#define NEXT_CREDIT_NS 20000000
+
+/* What an event adds beside other work over what it adds on warm caches: 1.2 to 2.1 (benchmarks/overhead.py, on 3.11 and 3.12). */
+#define COLD 1.6
+#define COLD_LEAST 1.0
+#define COLD_MOST 2.5
+
+/* A process that is sampled is traced again when that would have taken less than this part of the budget in the last bursts,
+ * which are as many. */
+#define PROMOTES 0.5
+#define PROMOTING_BURSTS 5
+
+/* Two repeats of a program should change alike: after so many changes it stays sampled. */
+#define LAST_CHANGE 5
+
+/* Of a burst, at least the rest is taken to have been the program's. */
+#define MOST_SHARE 0.9
+
+/* Taking the GIL makes the thread that has it wait for two switches of threads. */
+#define GIL_SWITCH_NS 30000
+
+struct probe tiers_python, tiers_c;
+int64_t tiers_site;
+int64_t tiers_due = INT64_MAX;
+int64_t tiers_burst_until = 0;
+
+static double budget; /* a share; 0 for none */
+static enum tier now_in = TIER_EXACT, wanted = TIER_EXACT;
+static double effect, least, most; /* ticks, of all that is over */
+static double spent;               /* ticks of it since this tier began */
+static int64_t began, booked_at;
+static _Atomic int64_t in_byte_code, in_c; /* ns that threads were seen to run, since a look or a burst */
+static int64_t used_before;
+
+/* Bursts. */
+static int64_t burst_began, next_burst, burst_gap;
+static int64_t burst_calls[2]; /* in this burst: in Python, in C */
+static double shares[PROMOTING_BURSTS]; /* what tracing would have added in the last bursts, as parts of the time */
+static unsigned n_shares;
+
+static int64_t ticks_of(double seconds) { return seconds > 0 ? clock_ticks_in((int64_t)(seconds * 1e9)) : 0; }
+
+static struct tier_store *stored(void) { return store_header ? &store_header->tiers : NULL; }
+
+void tiers_measured(const struct probe_costs *costs) {
+    tiers_python = (struct probe){ticks_of(costs->python_outside), ticks_of(costs->python_inside)};
+    tiers_c = (struct probe){ticks_of(costs->c_outside), ticks_of(costs->c_inside)};
+    tiers_site = ticks_of(costs->site);
+}
+
+enum tier tiers_now(void) { return now_in; }
+enum tier tiers_wanted(void) { return wanted; }
+
+void tiers_want(enum tier tier) {
+    const struct tier_store *store = stored();
+    if (tier == wanted || !store || store->n >= MOST_TIERS)
+        return;
+    wanted = tier;
+    sampler_wake();
+}
+
+static void store_effect(void) {
+    struct tier_store *store = stored();
+    if (!store)
+        return;
+    store->effect_ns = effect * (double)clock_ns_in(1 << 20) / (1 << 20);
+    store->least_ns = least * (double)clock_ns_in(1 << 20) / (1 << 20);
+    store->most_ns = most * (double)clock_ns_in(1 << 20) / (1 << 20);
+}
+
+static void add_effect(double likely, double at_least, double at_most) {
+    effect += likely;
+    least += at_least;
+    most += at_most;
+    spent += likely;
+}
+
+static void enter(enum tier tier) {
+    struct tier_store *store = stored();
+    now_in = wanted = tier;
+    began = booked_at = clock_ticks();
+    spent = 0;
+    atomic_store(&in_byte_code, 0);
+    atomic_store(&in_c, 0);
+    tiers_burst_until = 0;
+    n_shares = 0;
+    tiers_due = tier == TIER_EXACT ? began + clock_ticks_in(LOOK_EVERY_NS) : INT64_MAX;
+    if (store && store->n < MOST_TIERS) {
+        store->spans[store->n].at_ns = clock_monotonic_ns();
+        store->spans[store->n].tier = tier;
+        store->n++;
+    }
+}
+
+void tiers_begin(double share) {
+    budget = share;
+    effect = least = most = 0;
+    enter(TIER_EXACT);
+}
+
+bool tiers_enter(enum tier tier) {
+    if (tier == now_in)
+        return true;
+    struct tier_store *store = stored();
+    if (!store || store->n >= MOST_TIERS)
+        return false;
+    enter(tier);
+    if (tier == TIER_SAMPLED) {
+        burst_gap = hook_traits.first_gap_ns;
+        next_burst = began + clock_ticks_in(burst_gap / 2);
+        used_before = 0;
+    }
+    return true;
+}
+
+void tiers_forget(void) {
+    now_in = wanted = TIER_EXACT;
+    tiers_burst_until = 0;
+    tiers_due = INT64_MAX;
+}
+
+/* The exact tier */
+
+static void add_taken(struct table *table, void *about) {
+    *(int64_t *)about += table->taken - table->taken_before;
+    table->taken_before = table->taken;
+}
+
+static double credit(void) {
+    const struct tier_store *store = stored();
+    return (double)clock_ticks_in(store && store->n > 1 ? NEXT_CREDIT_NS : FIRST_CREDIT_NS) +
+           budget * (double)(clock_ticks() - began);
+}
+
+void tiers_look(void) {
+    int64_t taken = 0, now = clock_ticks();
+    tables_each_running(add_taken, &taken);
+    double events = (double)taken;
+    double slowed = (double)clock_ticks_in(atomic_exchange(&in_byte_code, 0)) * hook_traits.slows;
+    add_effect(COLD * events + slowed, COLD_LEAST * events + slowed / 2, COLD_MOST * events + 1.5 * slowed);
+    store_effect();
+    if (budget > 0 && spent > credit())
+        tiers_want(TIER_SAMPLED);
+    tiers_due = now + clock_ticks_in(LOOK_EVERY_NS);
+}
+
+bool tiers_ran(int64_t ns, bool moves) {
+    atomic_fetch_add(&in_c, moves ? 0 : ns);
+    int64_t all = atomic_fetch_add(&in_byte_code, moves ? ns : 0) + (moves ? ns : 0);
+    return budget > 0 && now_in == TIER_EXACT && spent + (double)clock_ticks_in(all) * hook_traits.slows > credit();
+}
+
+/* The sampled tier */
+
+void tiers_sampled(int64_t samples, int64_t used_ns) {
+    struct tier_store *store = stored();
+    if (!store || now_in != TIER_SAMPLED)
+        return;
+    int64_t now = clock_ticks();
+    store->sampled_ns += clock_ns_in(now - booked_at);
+    store->samples += samples;
+    booked_at = now;
+    double used = (double)clock_ticks_in(used_ns > used_before ? used_ns - used_before : 0);
+    used_before = used_ns;
+    add_effect(used / 2, 0, used); /* it runs beside the target where a CPU is free */
+    store_effect();
+}
+
+void tiers_held_gil(int64_t ns) {
+    double held = (double)clock_ticks_in(ns + GIL_SWITCH_NS);
+    add_effect(held / 2, 0, held);
+}
+
+/* Whether all calls could be traced within the budget. */
+static bool promotes(void) {
+    const struct tier_store *store = stored();
+    if (budget <= 0 || !store || store->n >= LAST_CHANGE || n_shares < PROMOTING_BURSTS)
+        return false;
+    double sum = 0;
+    for (unsigned i = 0; i < PROMOTING_BURSTS; i++)
+        sum += shares[i];
+    return sum / PROMOTING_BURSTS < PROMOTES * budget;
+}
+
+/* Bursts */
+
+void tiers_begin_burst(void) {
+    int64_t now = clock_ticks();
+    if (tiers_burst_until || now < next_burst || now_in != TIER_SAMPLED)
+        return;
+    burst_calls[0] = burst_calls[1] = 0;
+    tiers_burst_until = INT64_MAX;
+    if (!hook_burst(true)) {
+        tiers_burst_until = 0;
+        next_burst = now + clock_ticks_in(burst_gap);
+        return;
+    }
+    burst_began = clock_ticks();
+    tiers_burst_until = burst_began + clock_ticks_in(hook_traits.burst_ns);
+}
+
+static void note_bursts(struct table *table, void *Py_UNUSED(about)) {
+    for (struct function *function = table->base; function; function = function->next)
+        for (struct edge *edge = function->first_callee; edge; edge = edge->next)
+            if (edge->seen > edge->seen_before) {
+                double calls = (double)(edge->seen - edge->seen_before);
+                edge->seen_squares += calls * calls;
+                edge->seen_before = edge->seen;
+            }
+}
+
+void tiers_end_burst(void) {
+    struct tier_store *store = stored();
+    if (!tiers_burst_until)
+        return;
+    int64_t now = clock_ticks();
+    bool ended_before = tiers_burst_until == BURST_IS_OVER;
+    if (!ended_before)
+        hook_burst(false);
+    int64_t planned = clock_ticks_in(hook_traits.burst_ns);
+    int64_t lasted = now - burst_began;
+    if (hook_traits.ends_bursts && lasted > planned)
+        lasted = planned; /* events that came later have ended it */
+    tiers_burst_until = 0;
+    double events = (double)(burst_calls[0] * (tiers_python.outside + tiers_python.inside) +
+                             burst_calls[1] * (tiers_c.outside + tiers_c.inside));
+    /* Of the rest, what is spent in byte code, and not in C, is slower where frames are traced. */
+    double moved = (double)atomic_exchange(&in_byte_code, 0), still = (double)atomic_exchange(&in_c, 0);
+    double python = moved + still > 0 ? moved / (moved + still) : 0, rest = (double)lasted - COLD * events;
+    double share = (COLD * events + hook_traits.slows * python * (rest > 0 ? rest : 0)) / (double)lasted;
+    share = share < MOST_SHARE ? share : MOST_SHARE;
+    shares[n_shares % PROMOTING_BURSTS] = share;
+    n_shares++;
+    add_effect(share * (double)lasted, 0, 2 * share * (double)lasted);
+    tables_each_running(note_bursts, NULL);
+    if (store) {
+        store->bursts++;
+        store->burst_ns += clock_ns_in((int64_t)((1 - share) * (double)lasted));
+        store->seen += burst_calls[0] + burst_calls[1];
+        store->slowed += share * (double)clock_ns_in(lasted);
+    }
+    int64_t longest = hook_traits.gap_ns;
+    burst_gap = 3 * burst_gap / 2 > longest ? longest : 3 * burst_gap / 2;
+    next_burst = now + clock_ticks_in(burst_gap / 2) + (int64_t)((uint64_t)now % (uint64_t)clock_ticks_in(burst_gap));
+    if (promotes())
+        tiers_want(TIER_EXACT);
+}
+
+static bool is_in_c(const struct function *function) { return !function->name || PyUnicode_Check(function->name->label); }
+
+/* The table of the calling thread. */
+static struct table *table_here(void) {
+    struct table *table = kernel_last_table;
+    if (table && !table_ended(table) && table->mapped)
+        return table;
+    pid_t native = kernel_thread_id();
+    unsigned long ident = (unsigned long)pthread_self();
+    table = tables_running(native, ident);
+    return table ? table : table_new(TABLE_OF_SAMPLES, native, ident);
+}
+
+static struct function *function_of(struct table *table, uintptr_t code) {
+    bool kept;
+    struct name *name = code ? names_of((const void *)code, (PyObject *)code, NULL, &kept) : NULL;
+    const struct edge *known = name ? edges_find(&table->functions, name) : NULL;
+    if (name && !known)
+        known = table_named_edge(table, table->base, name);
+    return known ? known->callee : table->base;
+}
+
+void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *self) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    struct table *table = table_here();
+    struct function *function = table ? function_of(table, caller) : NULL;
+    struct edge *edge = NULL;
+    if (function) {
+        edge = function->last_key == key ? function->last : edges_find(&function->callees, key);
+        if (!edge)
+            edge = table_add_edge(table, function, key, object, self);
+        table->lost += !edge;
+    }
+    if (edge) {
+        edge->seen++;
+        burst_calls[is_in_c(edge->callee)]++;
+    }
+    PyErr_Restore(type, value, traceback);
+}

@@ -1,0 +1,103 @@
+/* The two tiers in which a process is seen, and what capture adds to the wall.
+ *
+ * *Exact*: each call is an event. *Sampled*: there is no hook; stacks are sampled (sampler.h), and calls are counted in bursts
+ * at random times (bursty tracing: M. Hirzel, T. Chilimbi, "Bursty Tracing", 2001). A process begins exact. When what the
+ * events add exceeds the budget it is sampled, and exact again when bursts say that this would stay far within the
+ * budget: after the imports of most programs. It changes a few times at most, so that two repeats see the same.
+ *
+ * What an event costs is measured before the target runs (`agent/native.py`) and taken out of the times of calls as they are
+ * made. That is a lower bound, on warm caches; up to Python 3.11 the interpreter also runs frames more slowly that are
+ * traced. The effect on the wall is estimated from both. The GIL is held in all of this.
+ */
+#ifndef PROFKIT_TIERS_H
+#define PROFKIT_TIERS_H
+
+#include "python_api.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tables.h"
+
+enum tier { TIER_EXACT = 1, TIER_SAMPLED = 2 };
+
+/* Changes of the tier that a process makes at most, with its begin. */
+enum { MOST_TIERS = 8 };
+
+/* What a reader has of the tiers of a process, in the store's header. Times are ns. */
+struct tier_store {
+    int64_t n;
+    struct {
+        int64_t at_ns; /* CLOCK_MONOTONIC */
+        int64_t tier;
+    } spans[MOST_TIERS];
+    int64_t sampled_ns; /* in the sampled tier, up to the last booking */
+    int64_t samples;
+    int64_t bursts, burst_ns; /* the latter without what events took in them */
+    int64_t seen;       /* calls in bursts */
+    double effect_ns, least_ns, most_ns; /* on the wall so far, with an interval of 95 % */
+    double slowed;      /* most by which `burst_ns` may be too long, as a part of it */
+};
+
+/* Ticks that the two events of a call add: before its begin and after its end, which is the caller's time, and between. */
+struct probe {
+    int64_t outside, inside;
+};
+
+/* Of functions in Python, and of functions in C. */
+extern struct probe tiers_python, tiers_c;
+
+/* Ticks of the event of a call from Python that begins none: of a function in Python (from Python 3.12 on). */
+extern int64_t tiers_site;
+
+/* When the budget is looked at next, in ticks; never where there is none. */
+extern int64_t tiers_due;
+
+/* When a burst ends, in ticks; 0 outside of one, BURST_IS_OVER where an event has ended it. */
+extern int64_t tiers_burst_until;
+#define BURST_IS_OVER ((int64_t)-1)
+
+/* What events cost, in seconds. */
+struct probe_costs {
+    double python_outside, python_inside, c_outside, c_inside, site;
+};
+
+/* Begin to take out what events cost. */
+void tiers_measured(const struct probe_costs *costs);
+
+/* A process begins, in the exact tier, and may spend a share of the time on it: 0 for no limit. */
+void tiers_begin(double share);
+
+/* The tier of the process, and the one that it should change to, which the sampler sees to. */
+enum tier tiers_now(void);
+enum tier tiers_wanted(void);
+void tiers_want(enum tier tier);
+
+/* The process has changed; false where that is not possible, and it stays. */
+bool tiers_enter(enum tier tier);
+
+/* In the exact tier, see whether the tracer is within its budget. */
+void tiers_look(void);
+
+/* The sampler has seen a thread that ran for so many ns: in byte code (`moves`), or in C. Needs no GIL; whether tiers_look() is due
+ * because of it. */
+bool tiers_ran(int64_t ns, bool moves);
+
+/* What was booked of samples, and the sampler's CPU time so far. */
+void tiers_sampled(int64_t samples, int64_t used_ns);
+
+/* The sampler has held the GIL for so long. */
+void tiers_held_gil(int64_t ns);
+
+/* Begin a burst if it is time for one; end it, and see whether all calls could be traced within the budget. */
+void tiers_begin_burst(void);
+void tiers_end_burst(void);
+
+/* In a burst, a call begins: of `key`, an object and self as in table_add_edge(), by the code at `caller` (0 where that is
+ * unknown). */
+void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *self);
+
+/* In a forked child: no burst is on. */
+void tiers_forget(void);
+
+#endif
