@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.bounds import Counts, PrimitiveCounts, Times
+from profkit.model.bounds import CallLimits, Counts, Errors, PrimitiveCounts, Times
 from profkit.model.columns import ProfileError, check_columns, check_indices
 
 __all__ = ["Edges", "Profile", "ProfileError"]
@@ -78,6 +78,14 @@ class Profile:
         Self time spent queueing for a CPU, and off-CPU otherwise, seconds; ``None`` where no tracer measured it.
     cumwait, cumblocked : float64 array, shape (n,), or None
         The same including callees.
+    calls_low, calls_high : float64 array, shape (n,), or None
+        95 % interval of the number of calls: `ncalls` itself where that is exact, NaN where the number is not known
+        (`ncalls` is then what was counted, often 0). This column and the next two are ``None`` where all is exact,
+        and none of the four is otherwise.
+    samples : int64 array, shape (n,), or None
+        Samples that were taken in the function itself, 0 where its self time is exact.
+    tottime_error : float64 array, shape (n,), or None
+        Half the width of the 95 % interval of ``tottime``, seconds; 0 where that is exact.
     """
 
     strings: tuple[str, ...]
@@ -96,6 +104,10 @@ class Profile:
     blocked: Times | None = None
     cumwait: Times | None = None
     cumblocked: Times | None = None
+    calls_low: CallLimits | None = None
+    calls_high: CallLimits | None = None
+    samples: Counts | None = None
+    tottime_error: Errors | None = None
 
     def __len__(self) -> int:
         return len(self.name)
