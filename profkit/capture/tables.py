@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,6 +15,7 @@ from profkit.capture.range_tables import range_calls
 from profkit.capture.record_types import Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
 from profkit.model import Edges, OpenCall, Process, Profile, Thread
+from profkit.model.estimates import stated, summed_estimates
 
 __all__ = ["ThreadTables"]
 
@@ -115,6 +116,7 @@ class ThreadTables:
             cumtime=cumtime,
             edges=profile_edges,
             **waits,
+            **_estimates(table, row_of, ncalls),
         )
         inside = range_calls(table, row_of)
         opened = tuple(map(OpenCall, rows.tolist(), calls.within.tolist()))
@@ -185,6 +187,26 @@ def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) ->
     sums = np.zeros(n, values.dtype)
     np.add.at(sums, rows, values)
     return sums
+
+
+def _estimates(
+    table: ThreadTable, row_of: npt.NDArray[np.int32], ncalls: npt.NDArray[np.int64]
+) -> Mapping[str, Any]:
+    """Return the columns of a profile that say how well its rows are known; an open call was counted exactly."""
+    known = table.estimates
+    if known is None:
+        return {}
+    columns = {
+        "calls_low": known.calls_low,
+        "calls_high": known.calls_high,
+        "samples": known.samples,
+        "tottime_error": known.error,
+    }
+    rows = row_of[table.functions.function]
+    sums = summed_estimates(table.functions.calls, columns, rows, len(ncalls))
+    for limit in (sums["calls_low"], sums["calls_high"]):
+        np.add.at(limit, row_of[table.open.function], 1.0)
+    return stated(ncalls, sums)
 
 
 def _share_with_builtins(

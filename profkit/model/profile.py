@@ -14,7 +14,7 @@ import numpy.typing as npt
 from profkit.model.bounds import CallLimits, Counts, Errors, PrimitiveCounts, Times
 from profkit.model.columns import ProfileError, check_columns, check_indices
 
-__all__ = ["Edges", "Profile", "ProfileError"]
+__all__ = ["ESTIMATES", "Edges", "Profile", "ProfileError"]
 
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
@@ -22,6 +22,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Columns of a `Profile` that are indices into its strings.
 _TEXTS = ("file", "name", "qualname", "module", "source_hash")
+#: Columns of a `Profile` that say how well its counts and times are known; it has all of them or none.
+ESTIMATES = ("calls_low", "calls_high", "samples", "tottime_error")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +143,19 @@ class Profile:
         n = len(self)
         check_columns(self, n, "functions")
         check_indices(self, "functions", _TEXTS, len(self.strings))
+        self._check_estimates()
         if self.edges is not None:
             check_columns(self.edges, len(self.edges), "edges")
             check_indices(self.edges, "edges", ("caller", "callee"), n)
         return self
+
+    def _check_estimates(self) -> None:
+        if len({getattr(self, name) is None for name in ESTIMATES}) > 1:
+            raise ProfileError(f"functions: has some of {', '.join(ESTIMATES)}, and not all")
+        low, high = self.calls_low, self.calls_high
+        if (
+            low is not None
+            and high is not None
+            and not ((low <= high) | (np.isnan(low) & np.isnan(high))).all()
+        ):
+            raise ProfileError("functions: calls_low is not below calls_high")
