@@ -20,6 +20,7 @@ __all__ = [
     "call_kind",
     "estimates_of",
     "exact_estimates",
+    "known_calls",
     "stated",
     "summed_estimates",
     "time_kind",
@@ -60,6 +61,12 @@ def stated(ncalls: Ints, columns: Columns) -> Mapping[str, Any]:
     """Return the fields of a profile that its columns `ESTIMATES` are: none of them where all is exact."""
     exact = exact_estimates(ncalls)
     return {} if all(np.array_equal(columns[name], exact[name]) for name in ESTIMATES) else columns
+
+
+def known_calls(ncalls: Ints, low: Floats) -> Ints:
+    """Return numbers of calls, 0 where a limit of their intervals says that they are not known."""
+    result: Ints = np.where(np.isnan(low), 0, ncalls)
+    return result
 
 
 def summed_estimates(ncalls: Ints, columns: Columns, group: npt.NDArray[np.integer], n: int) -> Columns:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.estimates import estimates_of, summed_estimates
+from profkit.model.estimates import estimates_of, known_calls, summed_estimates
 from profkit.model.profile import ESTIMATES, Edges, Floats, Index, Ints, Profile
 
 __all__ = ["collapse", "merge_profiles", "merge_with_rows"]
@@ -239,9 +239,14 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
     def measured(column: Floats | None) -> Floats | None:
         return None if column is None else _sum_times(column, group, n)
 
+    ncalls = _sum_counts(profile.ncalls, group, n)
+    primitive_calls = _sum_counts(profile.primitive_calls, group, n)
     estimates: Mapping[str, Any] = {}
     if profile.calls_low is not None:
         estimates = summed_estimates(profile.ncalls, estimates_of(profile), group, n)
+        ncalls, primitive_calls = (
+            known_calls(calls, estimates["calls_low"]) for calls in (ncalls, primitive_calls)
+        )
     summed = Profile(
         profile.strings,
         profile.file[first],
@@ -250,8 +255,8 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
         known(profile.qualname),
         known(profile.module),
         known(profile.source_hash),
-        _sum_counts(profile.ncalls, group, n),
-        _sum_counts(profile.primitive_calls, group, n),
+        ncalls,
+        primitive_calls,
         _sum_times(profile.tottime, group, n),
         _sum_times(profile.cumtime, group, n),
         edges=edges,

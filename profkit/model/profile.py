@@ -81,9 +81,8 @@ class Profile:
     cumwait, cumblocked : float64 array, shape (n,), or None
         The same including callees.
     calls_low, calls_high : float64 array, shape (n,), or None
-        95 % interval of the number of calls: `ncalls` itself where that is exact, NaN where the number is not known
-        (`ncalls` is then what was counted, often 0). This column and the next two are ``None`` where all is exact,
-        and none of the four is otherwise.
+        95 % interval of the number of calls: `ncalls` itself where that is exact; NaN where the number is not known,
+        and `ncalls` is 0. Where all is exact, these columns and the next two are ``None``.
     samples : int64 array, shape (n,), or None
         Samples that were taken in the function itself, 0 where its self time is exact.
     tottime_error : float64 array, shape (n,), or None
