@@ -171,10 +171,12 @@ class Diff(Reported):
         -------
         Columns
             ``name, file, line, root, path, match, same_source, anomalous, reason, per_call_ratio, p_value``, and of
-            each side ``rank, ncalls, primitive_calls, tottime, active, cumtime, share, wait, cumwait`` behind
-            ``baseline_`` and ``candidate_``, null where the side has no such function; calls are null where a side
-            was sampled. `match` says how both were found to be one (docs/identity.md), or ``new`` or ``gone``;
-            `anomalous` those that moved beyond the noise, and `reason` how.
+            each side ``rank, ncalls, primitive_calls, tottime, active, cumtime, share, wait, cumwait, calls_low,
+            calls_high, samples, tottime_error`` behind ``baseline_`` and ``candidate_``, null where the side has no
+            such function. The last four are as `profkit.Run.functions` has them; calls are null where they are not
+            known, and all of these where a side was sampled by another profiler. `match` says how both were found
+            to be one (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise, and
+            `reason` how.
         """
         from profkit.report.wording import moved_text
 
@@ -306,9 +308,16 @@ def _members(name: str, runs: Sequence[model.Run]) -> dict[str, model.Run]:
 def _side_columns(prefix: str, side: SideTable, *, by_share: bool) -> dict[str, Column]:
     known = side.present
     columns = {"rank": wholes(side.rank, known)}
+    low, high, samples, error = side.estimates
+    timed, counted = known & (not by_share), known & (not by_share) & ~np.isnan(low)
     for name in ("ncalls", "primitive_calls"):
-        columns[name] = wholes(getattr(side, name), known & (not by_share))
+        columns[name] = wholes(getattr(side, name), counted)
     for name in ("tottime", "active", "cumtime", "share", "wait", "cumwait"):
         values = getattr(side, name)
         columns[name] = numbers(np.where(known, np.nan if values is None else values, np.nan))
+    columns["calls_low"], columns["calls_high"] = (
+        numbers(np.where(counted, values, np.nan)) for values in (low, high)
+    )
+    columns["samples"] = wholes(samples, timed)
+    columns["tottime_error"] = numbers(np.where(timed, error, np.nan))
     return {prefix + name: column for name, column in columns.items()}

@@ -175,10 +175,14 @@ class Run(Reported):
         -------
         Columns
             ``rank, name, file, line, root, path, ncalls, primitive_calls, tottime, active, cumtime, share, wait,
-            blocked, cumwait, cumblocked``. Times are seconds. `root` is what the `path` is relative to:
-            ``project``, ``site``, ``stdlib``, ``builtin`` or ``generated``. `active` is the self time on a CPU or
-            queueing for one, where that was measured, and `share` its part (1) of all.
+            blocked, cumwait, cumblocked, calls_low, calls_high, samples, tottime_error``. Times are seconds. `root`
+            is what the `path` is relative to: ``project``, ``site``, ``stdlib``, ``builtin`` or ``generated``.
+            `active` is the self time on a CPU or queueing for one, where that was measured, and `share` its part (1)
+            of all. The last four say how well calls and `tottime` are known: the 95 % interval of `ncalls`, which
+            is `ncalls` itself where that is exact, and null with it where it is not known; samples, 0 where the time
+            is exact; and half the 95 % interval of `tottime`.
         """
+        from profkit.model.estimates import estimates_of
         from profkit.report.functions import active_seconds, ranked_run
 
         ranked = ranked_run(self._selected, self._by)
@@ -188,6 +192,8 @@ class Run(Reported):
         active = active_seconds(profile)
         total = float(active.sum())
         share = active / total if total > 0 else np.zeros(len(profile))
+        known = {name: values[order] for name, values in estimates_of(profile).items()}
+        counted = ~np.isnan(known["calls_low"])
         columns = {
             "rank": wholes(np.arange(1, len(rows) + 1)),
             "name": texts(profile.strings[i] for i in named[order].tolist()),
@@ -195,8 +201,8 @@ class Run(Reported):
             "line": wholes(profile.line[order]),
             "root": texts(keys[row].root for row in rows),
             "path": texts(keys[row].path for row in rows),
-            "ncalls": wholes(profile.ncalls[order]),
-            "primitive_calls": wholes(profile.primitive_calls[order]),
+            "ncalls": wholes(profile.ncalls[order], counted),
+            "primitive_calls": wholes(profile.primitive_calls[order], counted),
             "tottime": numbers(profile.tottime[order]),
             "active": numbers(active[order]),
             "cumtime": numbers(profile.cumtime[order]),
@@ -205,7 +211,15 @@ class Run(Reported):
         for name in ("wait", "blocked", "cumwait", "cumblocked"):
             values = getattr(profile, name)
             columns[name] = numbers(np.full(len(rows), np.nan) if values is None else values[order])
-        return Columns(columns)
+        return Columns(
+            {
+                **columns,
+                "calls_low": numbers(known["calls_low"]),
+                "calls_high": numbers(known["calls_high"]),
+                "samples": wholes(known["samples"]),
+                "tottime_error": numbers(known["tottime_error"]),
+            }
+        )
 
     def ranges(self) -> Columns:
         """Return the NVTX ranges, those of one name summed.

@@ -451,6 +451,8 @@ def _process(
         notes=record_notices.of_process(record),
         profiled=not record.notes.not_traced,
         pools=pools_of(record, host, cores if here else None),
+        tiers=record.tiers,
+        effect=record.effect,
     )
 
 

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.host import Reading
-from profkit.model import Git, Host, Job, Neighbours, Notice, Series
+from profkit.model import Effect, Git, Host, Job, Neighbours, Notice, Series, Tier
 from profkit.model.bounds import TINY, Bounds
 
 __all__ = [
     "SECONDS",
     "Codes",
+    "Estimates",
     "Folded",
     "Launch",
     "Launcher",
@@ -75,6 +76,21 @@ class Functions:
     recursive: Ints
     cumtime: Floats
     tottime: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """How well the rows of a `Functions` are known, a row each.
+
+    `calls_low` and `calls_high` are the 95 % interval of the number of calls: the number itself where it is exact,
+    NaN where it is not known. `samples` were taken in the function itself, 0 where its time is exact; `error` is
+    half the width of the 95 % interval of `Functions.tottime`, seconds.
+    """
+
+    calls_low: Floats
+    calls_high: Floats
+    samples: Ints
+    error: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +162,7 @@ class Paths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
-    """What one thread did; `paths` is ``None`` where its tracer keeps none."""
+    """What one thread did; `paths` is ``None`` where its tracer keeps none, `estimates` where all is exact."""
 
     native: int | None
     name: str
@@ -161,6 +177,7 @@ class ThreadTable:
     #: Functions that the tracer has ceased to count, and the seconds that its events took.
     throttled: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     tracer_s: float | None = None
+    estimates: Estimates | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +259,7 @@ class Notes:
 class Record:
     """One process image, up to its end or to its last snapshot.
 
-    Where `mapped` is true, `codes` and `threads` are in the file of its tracer, up to the end.
+    Where `mapped` is true, `codes`, `threads`, `tiers` and `effect` are in the file of its tracer, up to the end.
     """
 
     pid: Number
@@ -287,6 +304,8 @@ class Record:
     read_bytes: Count | None = None
     machine: tuple[Reading, Reading] | None = None
     quota_cpus: Seconds | None = None
+    tiers: tuple[Tier, ...] = ()
+    effect: Effect | None = None
 
     @property
     def kernel(self) -> str:

@@ -308,6 +308,7 @@ _TABLE_HEAD = Codec(
         "paths",
         "throttled",
         "tracer_s",
+        "estimates",
     ),
 )
 _NOTES = Codec(
@@ -319,7 +320,7 @@ _NOTES = Codec(
 )
 _RECORD = Codec(
     Record,
-    elsewhere=("codes", "threads"),
+    elsewhere=("codes", "threads", "tiers", "effect"),
     readers={
         "version": _version,
         "tasks": _many(_row(types.Task), _MOST_ROWS),

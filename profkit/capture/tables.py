@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,6 +15,7 @@ from profkit.capture.range_tables import range_calls
 from profkit.capture.record_types import Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
 from profkit.model import Edges, OpenCall, Process, Profile, Thread
+from profkit.model.estimates import known_calls, stated, summed_estimates
 
 __all__ = ["ThreadTables"]
 
@@ -109,12 +110,11 @@ class ThreadTables:
             _share_with_builtins(waits, tottime, profile_edges, builtin)
         profile = Profile(
             **labels,
-            ncalls=ncalls,
-            primitive_calls=primitive,
             tottime=tottime,
             cumtime=cumtime,
             edges=profile_edges,
             **waits,
+            **_counted(table, row_of, ncalls, primitive),
         )
         inside = range_calls(table, row_of)
         opened = tuple(map(OpenCall, rows.tolist(), calls.within.tolist()))
@@ -185,6 +185,34 @@ def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) ->
     sums = np.zeros(n, values.dtype)
     np.add.at(sums, rows, values)
     return sums
+
+
+def _counted(
+    table: ThreadTable,
+    row_of: npt.NDArray[np.int32],
+    ncalls: npt.NDArray[np.int64],
+    primitive: npt.NDArray[np.int64],
+) -> Mapping[str, Any]:
+    """Return the columns of calls, and those that say how well rows are known; an open call was counted exactly."""
+    known = table.estimates
+    if known is None:
+        return {"ncalls": ncalls, "primitive_calls": primitive}
+    columns = {
+        "calls_low": known.calls_low,
+        "calls_high": known.calls_high,
+        "samples": known.samples,
+        "tottime_error": known.error,
+    }
+    rows = row_of[table.functions.function]
+    sums = summed_estimates(table.functions.calls, columns, rows, len(ncalls))
+    for limit in (sums["calls_low"], sums["calls_high"]):
+        np.add.at(limit, row_of[table.open.function], 1.0)
+    low = sums["calls_low"]
+    return {
+        "ncalls": known_calls(ncalls, low),
+        "primitive_calls": known_calls(primitive, low),
+        **stated(ncalls, sums),
+    }
 
 
 def _share_with_builtins(

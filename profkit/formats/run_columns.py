@@ -22,6 +22,8 @@ from profkit.formats.limits import Budget
 from profkit.formats.run_json import Rows
 from profkit.model import Edges, Profile
 from profkit.model.columns import column_dtypes
+from profkit.model.estimates import estimates_of, stated
+from profkit.model.profile import ESTIMATES
 
 __all__ = [
     "Array",
@@ -46,8 +48,11 @@ Array = npt.NDArray[Any]
 INDEX, COUNT = np.dtype("<i4"), np.dtype("<i8")
 
 FUNCTION_COLUMNS = column_dtypes(Profile)
+_OPTIONAL_COLUMNS = column_dtypes(Profile, optional=True)
 #: Present only if a thread has them; NaN in the rows of threads that do not.
-WAIT_COLUMNS = column_dtypes(Profile, optional=True)
+WAIT_COLUMNS = {name: dtype for name, dtype in _OPTIONAL_COLUMNS.items() if name not in ESTIMATES}
+#: Present only if some thread is not exact; what exact ones have in the rows of the others.
+ESTIMATE_COLUMNS = {name: _OPTIONAL_COLUMNS[name] for name in ESTIMATES}
 EDGE_COLUMNS = column_dtypes(Edges)
 _TEXT_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
 
@@ -136,6 +141,10 @@ class Arrays:
         if links is not None:
             edges = Edges(**{name: self.edges[name][links] for name in EDGE_COLUMNS})
         measured: dict[str, Any] = {name: self._measured(name, rows) for name in WAIT_COLUMNS}
+        if ESTIMATES[0] in self.functions:
+            measured |= stated(
+                columns["ncalls"], {name: self.functions[name][rows] for name in ESTIMATE_COLUMNS}
+            )
         profile = Profile(self.strings, **columns, edges=edges, **measured).validate()
         spend_names(self.budget, self.sizes, names_of(profile))
         return profile
@@ -243,6 +252,10 @@ def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str,
                 np.full(len(p), np.nan) if v is None else v for p, v in zip(profiles, optional, strict=True)
             ]
             yield f"functions/{name}", _joined(dtype, filled)
+    if any(profile.calls_low is not None for profile in profiles):
+        known = [estimates_of(profile) for profile in profiles]
+        for name, dtype in ESTIMATE_COLUMNS.items():
+            yield f"functions/{name}", _joined(dtype, [columns[name] for columns in known])
     edges = [profile.edges for profile in profiles if profile.edges is not None]
     yield from gather_group("edges", EDGE_COLUMNS, edges)
 
@@ -370,7 +383,9 @@ def read_arrays(members: Members, *, edges: bool) -> Arrays:
         A column is missing, is no array of its type, or has another length than the others.
     """
     waits = {name: dtype for name, dtype in WAIT_COLUMNS.items() if f"functions/{name}.npy" in members.sizes}
-    functions = read_group(members, "functions", {**FUNCTION_COLUMNS, **waits}, "functions")
+    estimated = any(f"functions/{name}.npy" in members.sizes for name in ESTIMATE_COLUMNS)
+    optional = {**waits, **(ESTIMATE_COLUMNS if estimated else {})}
+    functions = read_group(members, "functions", {**FUNCTION_COLUMNS, **optional}, "functions")
     links = read_group(members, "edges", EDGE_COLUMNS, "caller–callee sums") if edges else {}
     strings = read_strings(members)
     return Arrays(

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.keys import infer_python
 from profkit.model import Edges, Profile
+from profkit.model.estimates import estimates_of, summed_estimates
 from profkit.model.profile import Floats
 
 __all__ = ["comprehension_rows", "fold_comprehensions", "needs_folding"]
@@ -95,9 +97,20 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
         blocked=gathered(profile.blocked),
         cumwait=None if profile.cumwait is None else profile.cumwait[keep],
         cumblocked=None if profile.cumblocked is None else profile.cumblocked[keep],
+        **_estimates(profile, keep, moved),
         edges=_fold_edges(profile.edges, keep, place[moved]),
     )
     return folded, dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))
+
+
+def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> Mapping[str, Any]:
+    """How well the rows that stay are known: their own calls, and the time of what was folded into them too."""
+    if profile.calls_low is None:
+        return {}
+    own = estimates_of(profile)
+    sums = summed_estimates(profile.ncalls, own, moved, len(profile))
+    of_calls, of_time = ("calls_low", "calls_high"), ("samples", "tottime_error")
+    return {name: own[name][keep] for name in of_calls} | {name: sums[name][keep] for name in of_time}
 
 
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:

@@ -7,7 +7,9 @@ time was divided: each run is scaled to one total, and every function has one ca
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,7 @@ from profkit.measure.calls import CallSide, CallTable
 from profkit.measure.select import select_processes
 from profkit.measure.tables import DiffTable, SideTable
 from profkit.model import Edges, Profile, Run, RunSet, Thread
+from profkit.model.profile import ESTIMATES
 
 __all__ = ["calls_unknown", "in_shares"]
 
@@ -25,6 +28,8 @@ Floats = npt.NDArray[np.float64]
 _NATIVE = "~"
 #: Built-in functions that call each other, one in another, at most so deep.
 _DEPTH = 16
+#: Of the side that another profiler sampled it is not known how well anything is known.
+_UNSTATED: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
 
 
 def in_shares(
@@ -132,6 +137,7 @@ def _scaled(run: Run, whole: float) -> Run:
             blocked=None,
             cumwait=None,
             cumblocked=None,
+            **_UNSTATED,
         )
 
     return replace(_each(run, change), manifest=None, machine=None, machines={}, series=None)
@@ -179,6 +185,7 @@ def _without_natives(profile: Profile) -> Profile:
         blocked=None,
         cumwait=None,
         cumblocked=None,
+        **_UNSTATED,
         edges=Edges(
             place[edges.caller[stays]],
             place[edges.callee[stays]],

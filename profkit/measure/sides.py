@@ -6,14 +6,17 @@ that the first run lacks is not lost; what the sides are to each other is not kn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.align import align
 from profkit.model import Profile, Roots
+from profkit.model.estimates import estimates_of, known_calls
+from profkit.model.profile import ESTIMATES
 
 __all__ = ["Side", "gather", "ranked_times"]
 
@@ -40,7 +43,7 @@ class Side:
     ----------
     profile : Profile
         Every function of any run; counts and times are medians over the runs, 0 counting for a run that lacks
-        the function. Without edges.
+        the function, as are the limits of what was estimated. Without edges.
     roots : Roots
         Directories of all runs.
     ncalls, tottime, cumtime : float64 array, shape (runs, n)
@@ -103,7 +106,8 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
     -------
     Side
     """
-    union = replace(profiles[0], edges=None)
+    exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
+    union = replace(profiles[0], edges=None, **exact)
     known = roots[0]
     places = [np.arange(len(union), dtype=np.int32)]
     for profile, own in zip(profiles[1:], roots[1:], strict=True):
@@ -126,8 +130,9 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
         middle = None if stack is None else stack[0] if len(stack) == 1 else np.median(stack, axis=0)
         whole = name in ("ncalls", "primitive_calls") and middle is not None
         values[name] = np.rint(middle).astype(np.int64) if whole and middle is not None else middle
+    middles: dict[str, Any] = {**values, **_estimates(profiles, places, len(union), values)}
     return Side(
-        replace(union, **values),  # type: ignore[arg-type]
+        replace(union, **middles),
         known,
         ncalls,
         tottime,
@@ -136,6 +141,23 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
         columns["cumblocked"],
         tuple(places),
     )
+
+
+def _estimates(
+    profiles: Sequence[Profile], places: Sequence[Index], n: int, calls: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Medians over the runs of how well counts and times are known, and of calls; nothing where all is exact."""
+    if all(profile.calls_low is None for profile in profiles):
+        return {}
+    stacks = {name: np.zeros((len(profiles), n)) for name in ESTIMATES}
+    for i, (profile, place) in enumerate(zip(profiles, places, strict=True)):
+        for name, values in estimates_of(profile).items():
+            stacks[name][i, place] = values
+    found: dict[str, Any] = {name: np.median(stack, axis=0) for name, stack in stacks.items()}
+    found["samples"] = np.rint(found["samples"]).astype(np.int64)
+    for name in ("ncalls", "primitive_calls"):
+        found[name] = known_calls(calls[name], found["calls_low"])
+    return found
 
 
 def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

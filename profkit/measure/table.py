@@ -183,6 +183,10 @@ def _side_table(
         share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
         wait=None if profile.wait is None else _at(profile.wait, rows),
         cumwait=None if profile.cumwait is None else _at(profile.cumwait, rows),
+        calls_low=None if profile.calls_low is None else _at(profile.calls_low, rows),
+        calls_high=None if profile.calls_high is None else _at(profile.calls_high, rows),
+        samples=None if profile.samples is None else _at(profile.samples, rows).astype(np.int64),
+        tottime_error=None if profile.tottime_error is None else _at(profile.tottime_error, rows),
     )
 
 

@@ -40,6 +40,8 @@ class SideTable:
         Of this side's own total active time, 0 to 1 (of the largest cumtime when ranked by cumtime).
     wait, cumwait : float64 array, shape (n,), or None
         Seconds queued for a CPU, of self time and including callees, where a tracer measured it.
+    calls_low, calls_high, samples, tottime_error : arrays, shape (n,), or None
+        How well calls and self time are known, as in `profkit.model.Profile`; ``None`` where all is exact.
     """
 
     present: npt.NDArray[np.bool_]
@@ -52,6 +54,26 @@ class SideTable:
     share: Floats
     wait: Floats | None = None
     cumwait: Floats | None = None
+    calls_low: Floats | None = None
+    calls_high: Floats | None = None
+    samples: Ints | None = None
+    tottime_error: Floats | None = None
+
+    @property
+    def estimates(self) -> tuple[Floats, Floats, Ints, Floats]:
+        """Limits of calls, samples, and errors of self times; also where all is exact."""
+        low, high, samples, error = self.calls_low, self.calls_high, self.samples, self.tottime_error
+        if low is None or high is None or samples is None or error is None:
+            calls, none = self.ncalls.astype(np.float64), np.zeros(len(self.ncalls))
+            return calls, calls, none.astype(np.int64), none
+        return low, high, samples, error
+
+    def estimate(self, row: int) -> tuple[float, float, int, float]:
+        """Return what `estimates` has of one function."""
+        if self.calls_low is None:
+            return float(self.ncalls[row]), float(self.ncalls[row]), 0, 0.0
+        low, high, samples, error = self.estimates
+        return float(low[row]), float(high[row]), int(samples[row]), float(error[row])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

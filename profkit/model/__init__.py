@@ -25,6 +25,7 @@ from profkit.model.run import (
     Window,
 )
 from profkit.model.series import Series, ThreadSamples
+from profkit.model.tiers import Effect, Tier
 
 __all__ = [
     "BUILTIN",
@@ -35,6 +36,7 @@ __all__ = [
     "STDLIB",
     "CallSums",
     "Edges",
+    "Effect",
     "FunctionKey",
     "Git",
     "Host",
@@ -60,5 +62,6 @@ __all__ = [
     "Series",
     "Thread",
     "ThreadSamples",
+    "Tier",
     "Window",
 ]

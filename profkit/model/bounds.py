@@ -20,10 +20,12 @@ __all__ = [
     "TINY",
     "Amount",
     "Bounds",
+    "CallLimits",
     "Count",
     "Counts",
     "Cpus",
     "Ends",
+    "Errors",
     "ExitStatus",
     "Id",
     "Ids",
@@ -115,6 +117,8 @@ ExitStatus = Annotated[int, Bounds(-(1 << 31), 1 << 32)]
 
 #: Counts of a column.
 Counts = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
+#: Limits of an interval of a count; NaN where the count is not known.
+CallLimits = Annotated[npt.NDArray[np.float64], Bounds(0, EXACT, TINY, nan=True)]
 #: Calls that were not recursive. cProfile takes the recursive ones off all calls; where it sees several threads in
 #: one stack (from Python 3.12 on), it takes off too many.
 PrimitiveCounts = Annotated[npt.NDArray[np.int64], Bounds(-EXACT, EXACT)]
@@ -122,7 +126,9 @@ PrimitiveCounts = Annotated[npt.NDArray[np.int64], Bounds(-EXACT, EXACT)]
 Ids = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
 #: Seconds of a column, which may be negative as well.
 Times = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, TINY)]
-#: The same; NaN where it was not measured.
+#: Half the widths of their intervals.
+Errors = Annotated[npt.NDArray[np.float64], Bounds(0, _MOST_S, TINY)]
+#: Seconds of a column, which may be negative; NaN where it was not measured.
 Waits = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, TINY, nan=True)]
 #: Times of a clock, nanoseconds.
 Moments = Annotated[npt.NDArray[np.int64], Bounds(0, LAST_NS)]

@@ -7,14 +7,16 @@ and lives in ``identity``. Nothing here reads files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.profile import Edges, Floats, Index, Ints, Profile
+from profkit.model.estimates import estimates_of, known_calls, summed_estimates
+from profkit.model.profile import ESTIMATES, Edges, Floats, Index, Ints, Profile
 
 __all__ = ["collapse", "merge_profiles", "merge_with_rows"]
 
@@ -56,7 +58,7 @@ def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profil
     Profile
         One row per function, in order of first occurrence. ``wait``, ``blocked`` and their cumulative twins
         are summed over the profiles that have them, so they cover those only, and are ``None`` where none has
-        them.
+        them. Intervals are those of the sums, ``None`` where all profiles are exact.
     """
     return merge_with_rows(profiles, edges=edges)[0]
 
@@ -101,6 +103,11 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple
             [np.zeros(n) if value is None else value for value, n in zip(values, sizes, strict=True)]
         )
 
+    estimates: dict[str, Any] = {}
+    if any(profile.calls_low is not None for profile in profiles):
+        known = [estimates_of(profile) for profile in profiles]
+        estimates = {name: np.concatenate([columns[name] for columns in known]) for name in ESTIMATES}
+
     joined = Profile(
         strings,
         text("file"),
@@ -118,6 +125,7 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple
         blocked=measured("blocked"),
         cumwait=measured("cumwait"),
         cumblocked=measured("cumblocked"),
+        **estimates,
     )
     whole, group = _collapse(joined, _KEY)
     return whole, tuple(group[start:end] for start, end in pairwise(offsets.tolist()))
@@ -231,6 +239,14 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
     def measured(column: Floats | None) -> Floats | None:
         return None if column is None else _sum_times(column, group, n)
 
+    ncalls = _sum_counts(profile.ncalls, group, n)
+    primitive_calls = _sum_counts(profile.primitive_calls, group, n)
+    estimates: Mapping[str, Any] = {}
+    if profile.calls_low is not None:
+        estimates = summed_estimates(profile.ncalls, estimates_of(profile), group, n)
+        ncalls, primitive_calls = (
+            known_calls(calls, estimates["calls_low"]) for calls in (ncalls, primitive_calls)
+        )
     summed = Profile(
         profile.strings,
         profile.file[first],
@@ -239,8 +255,8 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
         known(profile.qualname),
         known(profile.module),
         known(profile.source_hash),
-        _sum_counts(profile.ncalls, group, n),
-        _sum_counts(profile.primitive_calls, group, n),
+        ncalls,
+        primitive_calls,
         _sum_times(profile.tottime, group, n),
         _sum_times(profile.cumtime, group, n),
         edges=edges,
@@ -248,6 +264,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
         blocked=measured(profile.blocked),
         cumwait=measured(profile.cumwait),
         cumblocked=measured(profile.cumblocked),
+        **estimates,
     )
     return summed, group
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.bounds import Counts, PrimitiveCounts, Times
+from profkit.model.bounds import CallLimits, Counts, Errors, PrimitiveCounts, Times
 from profkit.model.columns import ProfileError, check_columns, check_indices
 
-__all__ = ["Edges", "Profile", "ProfileError"]
+__all__ = ["ESTIMATES", "Edges", "Profile", "ProfileError"]
 
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
@@ -22,6 +22,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Columns of a `Profile` that are indices into its strings.
 _TEXTS = ("file", "name", "qualname", "module", "source_hash")
+#: Columns of a `Profile` that say how well its counts and times are known; it has all of them or none.
+ESTIMATES = ("calls_low", "calls_high", "samples", "tottime_error")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +80,13 @@ class Profile:
         Self time spent queueing for a CPU, and off-CPU otherwise, seconds; ``None`` where no tracer measured it.
     cumwait, cumblocked : float64 array, shape (n,), or None
         The same including callees.
+    calls_low, calls_high : float64 array, shape (n,), or None
+        95 % interval of the number of calls: `ncalls` itself where that is exact; NaN where the number is not known,
+        and `ncalls` is 0. Where all is exact, these columns and the next two are ``None``.
+    samples : int64 array, shape (n,), or None
+        Samples that were taken in the function itself, 0 where its self time is exact.
+    tottime_error : float64 array, shape (n,), or None
+        Half the width of the 95 % interval of ``tottime``, seconds; 0 where that is exact.
     """
 
     strings: tuple[str, ...]
@@ -96,6 +105,10 @@ class Profile:
     blocked: Times | None = None
     cumwait: Times | None = None
     cumblocked: Times | None = None
+    calls_low: CallLimits | None = None
+    calls_high: CallLimits | None = None
+    samples: Counts | None = None
+    tottime_error: Errors | None = None
 
     def __len__(self) -> int:
         return len(self.name)
@@ -129,7 +142,19 @@ class Profile:
         n = len(self)
         check_columns(self, n, "functions")
         check_indices(self, "functions", _TEXTS, len(self.strings))
+        self._check_estimates()
         if self.edges is not None:
             check_columns(self.edges, len(self.edges), "edges")
             check_indices(self.edges, "edges", ("caller", "callee"), n)
         return self
+
+    def _check_estimates(self) -> None:
+        if len({getattr(self, name) is None for name in ESTIMATES}) > 1:
+            raise ProfileError(f"functions: has some of {', '.join(ESTIMATES)}, and not all")
+        low, high = self.calls_low, self.calls_high
+        if (
+            low is not None
+            and high is not None
+            and not ((low <= high) | (np.isnan(low) & np.isnan(high))).all()
+        ):
+            raise ProfileError("functions: calls_low is not below calls_high")

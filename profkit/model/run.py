@@ -33,6 +33,7 @@ from profkit.model.profile import Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.series import Series, ThreadSamples
+from profkit.model.tiers import Effect, Tier
 
 __all__ = [
     "CallSums",
@@ -383,6 +384,10 @@ class Process:
         What it read by system calls, from files, pipes and sockets alike.
     notes
         What its agent said of the record.
+    tiers
+        How its functions were captured, in the order of time; empty where that is not known.
+    effect
+        What capture added to its wall, ``None`` where that was not estimated.
     """
 
     pid: Id | None = None
@@ -412,6 +417,8 @@ class Process:
     read_bytes: Count | None = None
     local_rank: Rank | None = None
     node: Rank | None = None
+    tiers: tuple[Tier, ...] = ()
+    effect: Effect | None = None
 
 
 class CallSums:

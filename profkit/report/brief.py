@@ -60,7 +60,7 @@ HARDLY_COMPARABLE = 0.5
 #: Kinds of advice that always have a line.
 _LAST = ("not-the-code", "verify")
 #: Facts of a run that are shown; the whole report has all.
-_FACTS = ("command", "time", "GPU", "exit status")
+_FACTS = ("command", "time", "GPU", "functions", "capture", "exit status")
 
 
 def brief_diff(diff: Diff) -> Document:

@@ -27,6 +27,7 @@ from profkit.report.document import (
     Section,
     Table,
 )
+from profkit.report.estimates import side_calls
 from profkit.report.evidence_rows import evidence_row
 from profkit.report.inventory_sections import pool_differences
 from profkit.report.neighbours import neighbour_sections
@@ -291,7 +292,7 @@ def _moved_row(table: DiffTable, index: int, by: str) -> Row:
         Pair(float(before.share[index]), float(after.share[index])),
         None if table.by_share else float(table.per_call_ratio[index]),
         seconds,
-        None if table.by_share else Pair(int(before.ncalls[index]), int(after.ncalls[index])),
+        None if table.by_share else Pair(side_calls(table, before, index), side_calls(table, after, index)),
         location(table.keys[index], table.file[index], table.line[index]),
         "" if match in _PLAIN_MATCHES else match,
         float(after.share[index]),
@@ -363,7 +364,7 @@ def _one_sided_rows(
                 display_name(table.name[i]),
                 float(_measure(side, by)[i]),
                 float(side.share[i]),
-                None if table.by_share else int(side.ncalls[i]),
+                side_calls(table, side, i),
                 location(table.keys[i], table.file[i], table.line[i]),
             )
         )

@@ -16,6 +16,7 @@ from profkit.report import units
 from profkit.report.figures import Figure
 
 __all__ = [
+    "About",
     "Block",
     "Bullets",
     "Cell",
@@ -40,6 +41,10 @@ __all__ = [
     "format_one",
     "is_numeric",
 ]
+
+
+class About(float):
+    """A count that was estimated, which is shown with a tilde and fewer digits."""
 
 
 class Pair(NamedTuple):
@@ -290,7 +295,7 @@ def format_one(kind: str, value: float | None) -> str:
         return units.factor(value)
     if kind == "rank":
         return units.UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f}"
-    return units.count(value)
+    return units.about(value) if isinstance(value, About) else units.count(value)
 
 
 def format_cell(column: Column, cell: Cell) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from profkit.identity.keys import FunctionKeys, function_keys
 from profkit.measure.select import select_profile
 from profkit.model import FunctionKey, Profile, Roots, Run
+from profkit.model.estimates import estimates_of
 
 __all__ = ["FunctionRow", "Ranked", "active_seconds", "ranked", "ranked_run"]
 
@@ -24,7 +25,7 @@ class FunctionRow:
     """One function as a report lists it; seconds, and ``None`` for what no tracer measured.
 
     `active` is the self time less what was off the CPU without queueing, where a tracer measured that; `share` is of
-    all active time.
+    all active time. The last four say how well calls and self time are known, as the columns of a `Profile` do.
     """
 
     rank: int
@@ -42,6 +43,10 @@ class FunctionRow:
     cumblocked: float | None
     active: float
     share: float
+    calls_low: float
+    calls_high: float
+    samples: int
+    tottime_error: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +71,7 @@ class Ranked:
         p = self.profile
         ranked_by = active_seconds(p)
         total = float(ranked_by.sum())
+        known = estimates_of(p)
         chosen = self.order[:limit] if limit else self.order
         for rank, row in enumerate(map(int, chosen), start=1):
             tottime = float(p.tottime[row])
@@ -85,6 +91,10 @@ class Ranked:
                 cumblocked=None if p.cumblocked is None else float(p.cumblocked[row]),
                 active=float(ranked_by[row]),
                 share=float(ranked_by[row]) / total if total > 0 else 0.0,
+                calls_low=float(known["calls_low"][row]),
+                calls_high=float(known["calls_high"][row]),
+                samples=int(known["samples"][row]),
+                tottime_error=float(known["tottime_error"][row]),
             )
 
 

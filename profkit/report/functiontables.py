@@ -10,8 +10,14 @@ from collections.abc import Sequence
 from profkit.identity.keys import function_keys
 from profkit.measure.movement import is_wait
 from profkit.model import Run
-from profkit.report import units
-from profkit.report.document import Column, Note, Row, Section, Table
+from profkit.report.document import Column, Note, Row, Section, Table, format_one
+from profkit.report.estimates import (
+    ESTIMATES_NOTE,
+    INTERVAL_COLUMNS,
+    calls_cell,
+    calls_interval,
+    error_text,
+)
 from profkit.report.functions import FunctionRow, Ranked
 from profkit.report.wording import SMALL_SHARE, WAITING_NOTE, cut_note, display_name, location
 
@@ -60,39 +66,47 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
     active = functions.profile.blocked is not None and bool(functions.profile.blocked.any())
     # What a function and its callees waited belongs to its cumtime; a file of an older profkit does not have it.
     within = traced and by == "cumtime" and functions.profile.cumwait is not None
+    sampled = functions.profile.calls_low is not None
     columns = [
         Column("rank", "rank"),
         Column("function", "name"),
         Column("active" if by == "tottime" and active else "tottime", "seconds"),
+        *(INTERVAL_COLUMNS[:1] if sampled else ()),
         Column("share", "share"),
         Column("cumtime", "seconds", 3 if by == "tottime" else 0),
         Column("calls", "count", 4),
+        *(INTERVAL_COLUMNS[1:] if sampled else ()),
         Column("per call", "seconds", 5),
         *((Column("cum. queue", "seconds", 1), Column("cum. off CPU", "seconds", 6)) if within else ()),
         *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),
         Column("where", "path", 2),
     ]
-    rows = tuple(_function_row(row, by, traced, within) for row in shown)
+    rows = tuple(_function_row(row, by, traced, within, sampled) for row in shown)
     if active and by == "tottime" and note != WAITING_NOTE:
         note = f"active: self time on a CPU or queueing for one. {note}".strip()
     if within and note != WAITING_NOTE:
         note = f"cum. queue: the part of cumtime spent queued for a CPU. {note}".strip()
+    if sampled and note != WAITING_NOTE:
+        note = f"{ESTIMATES_NOTE} {note}".strip()
     return Table(tuple(columns), rows, note)
 
 
-def _function_row(row: FunctionRow, by: str, traced: bool, within: bool) -> Row:
-    calls: str | int = row.ncalls
-    if row.primitive_calls != row.ncalls:
-        calls = f"{units.count(row.ncalls)}/{units.count(row.primitive_calls)}"
+def _function_row(row: FunctionRow, by: str, traced: bool, within: bool, sampled: bool) -> Row:
+    calls: str | float | None = calls_cell(row.ncalls, row.calls_low, row.calls_high)
+    if calls is not None and row.primitive_calls != row.ncalls:
+        both = (calls_cell(n, row.calls_low, row.calls_high) for n in (row.ncalls, row.primitive_calls))
+        calls = "/".join(format_one("count", n) for n in both)
     return Row(
         (
             row.rank,
             display_name(row.name),
             row.active if by == "tottime" else row.tottime,
+            *((error_text(row.samples, row.tottime_error),) if sampled else ()),
             row.share,
             row.cumtime,
             calls,
-            row.tottime / row.ncalls if row.ncalls else None,
+            *((calls_interval(row.calls_low, row.calls_high),) if sampled else ()),
+            row.tottime / row.ncalls if calls and row.ncalls else None,
             *((row.cumwait, row.cumblocked) if within else ()),
             *((row.wait, row.blocked) if traced else ()),
             location(row.key, row.file, row.line),

@@ -20,6 +20,7 @@ from profkit.measure.range_waiting import waiting_of
 from profkit.measure.tables import DiffTable, SideSummary, SideTable
 from profkit.model import Host, Manifest, Notice, Process, Run, Thread
 from profkit.report.document import VerdictBlock
+from profkit.report.estimates import OF_SHARES, estimate_object
 from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object, model_object
@@ -302,16 +303,17 @@ def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:
         "same_source": table.same_source[row],
         "anomalous": bool(table.anomalous[row]),
         "reason": json_text(moved_text(table, row)) if table.anomalous[row] else "",
-        "baseline": _diff_side(table.baseline, row),
-        "candidate": _diff_side(table.candidate, row),
+        "baseline": _diff_side(table, table.baseline, row),
+        "candidate": _diff_side(table, table.candidate, row),
         "per_call_ratio": json_number(table.per_call_ratio[row]),
         "p_value": json_number(table.p_value[row]),
     }
 
 
-def _diff_side(side: SideTable, row: int) -> dict[str, Any] | None:
+def _diff_side(table: DiffTable, side: SideTable, row: int) -> dict[str, Any] | None:
     if not side.present[row]:
         return None
+    known = estimate_object(*side.estimate(row))
     return {
         "rank": int(side.rank[row]),
         "ncalls": int(side.ncalls[row]),
@@ -322,6 +324,7 @@ def _diff_side(side: SideTable, row: int) -> dict[str, Any] | None:
         "share": json_number(side.share[row]),
         "wait": None if side.wait is None else json_number(side.wait[row]),
         "cumwait": None if side.cumwait is None else json_number(side.cumwait[row]),
+        **(OF_SHARES if table.by_share else known),
     }
 
 
@@ -437,6 +440,13 @@ def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
         "notes": notice_objects(process.notes),
         "profiled": process.profiled,
         "peak_threads": process.peak_threads,
+        "tiers": [{"kind": tier.kind, "begin_s": json_number(tier.begin_s)} for tier in process.tiers],
+        "effect": None
+        if process.effect is None
+        else {
+            "seconds": json_number(process.effect.seconds),
+            "interval": _interval(process.effect.low_s, process.effect.high_s),
+        },
         "threads_total": len(process.threads),
         "threads": [_thread(process, thread, limit, by) for thread in threads],
     }
@@ -499,6 +509,7 @@ def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:
             "blocked": json_number(row.blocked),
             "cumwait": json_number(row.cumwait),
             "cumblocked": json_number(row.cumblocked),
+            **estimate_object(row.calls_low, row.calls_high, row.samples, row.tottime_error),
         }
         for row in functions.rows(limit)
     ]

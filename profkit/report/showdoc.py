@@ -16,6 +16,7 @@ from profkit.model import Host, Manifest, Process, Run
 from profkit.model.notices import grouped
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
+from profkit.report.estimates import capture_items
 from profkit.report.evidence_rows import evidence_row
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
@@ -165,6 +166,7 @@ def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
     if manifest is not None and manifest.exit_status not in (None, 0):
         items.append(("exit status", str(manifest.exit_status)))
     items += machine_items(run)
+    items += capture_items(run)
     items.append(("profiled", _profiled(run, functions)))
     return tuple(items)
 

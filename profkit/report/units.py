@@ -7,7 +7,18 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["UNKNOWN", "change", "confidence", "count", "factor", "from_to", "seconds", "share"]
+__all__ = [
+    "UNKNOWN",
+    "about",
+    "between",
+    "change",
+    "confidence",
+    "count",
+    "factor",
+    "from_to",
+    "seconds",
+    "share",
+]
 
 #: What stands where nothing is known.
 UNKNOWN = "–"
@@ -91,6 +102,28 @@ def count(value: float | None) -> str:
         if abs(value) >= limit:
             return f"{value / scale:,.1f}{suffix}"
     return f"{round(value):,}"
+
+
+def about(value: float) -> str:
+    """An estimated number: two or three digits behind a tilde."""
+    number, suffix = _in_thousands(value)
+    return f"~{number:.1f}{suffix}" if suffix and number < 9.95 else f"~{number:.0f}{suffix}"
+
+
+def between(low: float, high: float) -> str:
+    """The limits of an estimated number, with three digits."""
+    (first, first_suffix), (second, suffix) = _in_thousands(low), _in_thousands(high)
+    start = _three_digits(first) + first_suffix if first_suffix else f"{first:.0f}"
+    return f"{start} to {_three_digits(second) + suffix if suffix else f'{second:.0f}'}"
+
+
+def _in_thousands(value: float) -> tuple[float, str]:
+    """Return a number in the scale in which it has at most three digits before the point, and its suffix."""
+    for scale, suffix in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        # 0.9995 of a thousand already rounds to 1.00 of it.
+        if value >= 0.9995 * scale:
+            return value / scale, suffix
+    return value, ""
 
 
 def factor(value: float | None) -> str:

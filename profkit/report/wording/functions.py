@@ -8,6 +8,7 @@ from profkit.identity.readable import readable_name
 from profkit.measure.movement import CALLS_CHANGED, is_wait
 from profkit.measure.tables import DiffTable
 from profkit.model import FunctionKey
+from profkit.model.estimates import call_kind
 from profkit.report import units
 from profkit.report.text import clean
 
@@ -51,6 +52,25 @@ def cut_note(shown: int, total: int, what: str = "") -> str:
     return f"{shown:,} of {of} shown (--limit 0 lists all)."
 
 
+def _calls_text(table: DiffTable, row: int) -> list[str]:
+    """Say how the calls changed; of estimates only what their intervals leave no doubt of."""
+    a, b = table.baseline, table.candidate
+    calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
+    (low_a, high_a, *_), (low_b, high_b, *_) = a.estimate(row), b.estimate(row)
+    kinds = call_kind(low_a, high_a), call_kind(low_b, high_b)
+    if "unknown" in kinds:
+        return ["calls not known"]
+    if "estimated" in kinds:
+        if low_a <= high_b and low_b <= high_a:
+            return ["no clear change of calls"]
+        return [f"about {units.factor(calls_b / calls_a)} the calls"] if calls_a else []
+    if calls_a == calls_b:
+        return ["same calls"]
+    if abs(calls_b - calls_a) <= CALLS_CHANGED * calls_a:
+        return ["nearly the same calls"]
+    return [f"{units.factor(calls_b / calls_a)} the calls"] if calls_a else []
+
+
 def moved_text(table: DiffTable, row: int) -> str:
     """Say how a function that moved beyond the noise moved: its rank, source, calls, cost per call and queueing."""
     a, b = table.baseline, table.candidate
@@ -65,15 +85,10 @@ def moved_text(table: DiffTable, row: int) -> str:
     same = table.same_source[row]
     if same is not None:
         said.append("same source" if same else "source changed")
-    calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
     if table.by_share:
         said.append(f"{units.share(float(a.share[row]))} → {units.share(float(b.share[row]))} of the time")
-    elif calls_a == calls_b:
-        said.append("same calls")
-    elif abs(calls_b - calls_a) <= CALLS_CHANGED * calls_a:
-        said.append("nearly the same calls")
-    elif calls_a:
-        said.append(f"{units.factor(calls_b / calls_a)} the calls")
+    else:
+        said += _calls_text(table, row)
     per_call = float(table.per_call_ratio[row])
     if math.isfinite(per_call):
         said.append(f"{units.factor(per_call)} per call")

@@ -1,0 +1,124 @@
+"""How well the numbers of a run are known, in words and as JSON: estimates, intervals, and how it was captured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from profkit.measure.tables import DiffTable, SideTable
+from profkit.model import Process, Run
+from profkit.model.estimates import call_kind, time_kind
+from profkit.report import units
+from profkit.report.document import About, Column
+from profkit.report.jsonvalues import json_number
+
+__all__ = [
+    "ESTIMATES_NOTE",
+    "INTERVAL_COLUMNS",
+    "OF_SHARES",
+    "calls_cell",
+    "calls_interval",
+    "capture_items",
+    "error_text",
+    "estimate_object",
+    "side_calls",
+]
+
+#: Part (1) of a process's wall from which what capture added to it is said.
+NOTICEABLE_EFFECT = 0.05
+#: Of the self time, and of the calls of a function.
+INTERVAL_COLUMNS = (Column("95 %", "seconds", 4), Column("calls, 95 %", "text", 6))
+ESTIMATES_NOTE = (
+    "Calls with ~ are estimates, those with – are not known; ± is half of the 95 % interval of the self time."
+)
+
+
+def calls_cell(ncalls: float, low: float, high: float) -> float | None:
+    """Return a number of calls as a table shows it: ``None`` where it is not known."""
+    kind = call_kind(low, high)
+    return None if kind == "unknown" else ncalls if kind == "exact" else About(ncalls)
+
+
+def calls_interval(low: float, high: float) -> str:
+    """Say where the number of calls lies with 95 %, nothing where it is exact or not known."""
+    return units.between(low, high) if call_kind(low, high) == "estimated" else ""
+
+
+def error_text(samples: int, error: float) -> str:
+    """Say how far from a sampled time the true one may be, nothing where the time is exact."""
+    return f"± {units.seconds(error)}" if time_kind(samples, error) == "sampled" else ""
+
+
+def estimate_object(low: float, high: float, samples: int, error: float) -> dict[str, Any]:
+    """Return the fields of a function in JSON that say how well its calls and its self time are known."""
+    kind = call_kind(low, high)
+    return {
+        "ncalls_kind": kind,
+        "ncalls_interval": None if kind == "unknown" else [json_number(low), json_number(high)],
+        "tottime_kind": time_kind(samples, error),
+        "tottime_error": json_number(error),
+        "samples": samples,
+    }
+
+
+#: The same of a function whose time is a share of what another profiler sampled.
+OF_SHARES: Mapping[str, Any] = {
+    "ncalls_kind": "unknown",
+    "ncalls_interval": None,
+    "tottime_kind": "sampled",
+    "tottime_error": None,
+    "samples": None,
+}
+
+
+def side_calls(table: DiffTable, side: SideTable, row: int) -> float | None:
+    """Return a side's number of calls of a function as a table shows it."""
+    if table.by_share:
+        return None
+    low, high, _, _ = side.estimate(row)
+    return calls_cell(int(side.ncalls[row]), low, high)
+
+
+def capture_items(run: Run) -> list[tuple[str, str]]:
+    """Return facts of how the functions were captured, where that was not exact throughout or took long."""
+    if not run.processes:
+        return []
+    main, *others = run.processes
+    items = []
+    more = sum(any(tier.kind == "sampled" for tier in process.tiers) for process in others)
+    own = _tiers(main)
+    if own or more:
+        said = f"; {more} other process{'' if more == 1 else 'es'} sampled" if more else ""
+        items.append(("functions", (own or "exact") + said))
+    effect = main.effect
+    if effect is not None and main.wall_s and effect.seconds > NOTICEABLE_EFFECT * main.wall_s:
+        share = units.share(effect.seconds / main.wall_s)
+        low, high = units.seconds(effect.low_s), units.seconds(effect.high_s)
+        items.append(
+            ("capture", f"added about {units.seconds(effect.seconds)} ({low} to {high}), {share} of the wall")
+        )
+    return items
+
+
+def _tiers(process: Process) -> str:
+    """Say when a process was captured exactly and when it was sampled, nothing of one that never was sampled."""
+    tiers = process.tiers
+    if all(tier.kind == "exact" for tier in tiers):
+        return ""
+    columns = [thread.profile.samples for thread in process.threads]
+    number = sum(int(column.sum()) for column in columns if column is not None)
+    samples = f"({number:,} sample{'' if number == 1 else 's'})"
+    if len(tiers) == 1:
+        return f"sampled {samples}"
+    if len(tiers) == 2:
+        first, second = tiers
+        return (
+            f"{first.kind} for {units.seconds(second.begin_s - first.begin_s)}, then {second.kind} {samples}"
+        )
+    ends = [tier.begin_s for tier in tiers[1:]]
+    ends.append(max(tiers[-1].begin_s, process.wall_s or 0.0))
+    took = {"exact": 0.0, "sampled": 0.0}
+    for tier, end in zip(tiers, ends, strict=True):
+        took[tier.kind] += end - tier.begin_s
+    parts = " and ".join(f"{kind} for {units.seconds(seconds)}" for kind, seconds in took.items())
+    return f"{parts}, in {len(tiers)} turns {samples}"
