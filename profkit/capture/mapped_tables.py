@@ -15,9 +15,9 @@ import bisect
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,13 @@ from profkit.capture.record_types import Codes, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
 
-__all__ = ["MAGIC", "GrowingNames", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
+__all__ = ["MAGIC", "Bursts", "GrowingNames", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
 
 MAGIC = b"PFKCALLS"
-_VERSION = 3
+_VERSION = 4
 _HEADER = struct.Struct("<8s10I8xqqqqdQQ")
+#: `struct tier_store`, and how many changes of the tier it has room for.
+_TIERS, _MOST_TIERS = struct.Struct("<q16q5q4d"), 8
 _CLOCK_TURN = 48
 _HEADER_BYTES = 4096
 _MOST_BYTES = 2**32
@@ -41,7 +43,7 @@ _READINGS = 8
 
 _TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
 _FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH = range(1, 6)
-_NAME_FILE, _NAME_FUNCTION, _NAME_THROTTLED = _NAME_KINDS = 1, 2, 3
+_NAME_FILE, _NAME_FUNCTION = _NAME_KINDS = 1, 2
 _IS_OWN = 1
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
 _OWN_METHOD = " of 'profkit_tracer."
@@ -54,7 +56,7 @@ _NAME = struct.Struct("<6I")
 _TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqqQQiI3?60s")
 _CALL = struct.Struct("<QqqqqQ")
 #: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
-_LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 96, 32, 48)
+_LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 128, 32, 48)
 _MOST_STRUCTURE = 4096
 
 #: Bytes of names in one place.
@@ -72,8 +74,22 @@ _MOST_THREADS = 2**16
 #: As in the tracer: a rate that is off by more is of a machine that was suspended.
 _RATE_TOLERANCE = 0.01
 
+#: Bursts from which on calls are estimated: the scatter of two says nothing.
+FEWEST_BURSTS = 3
+#: Parts of what counting is taken to add to a burst by which that may be too much, or too little: events cost 1.0 to
+#: 2.5 times what they do on warm caches where 1.6 is assumed (native/tracer/tiers.c).
+LESS_SLOWED, MORE_SLOWED = 0.4, 0.6
+#: Of a Poisson process of which nothing was seen, this is the upper bound of 95 % ("rule of three"; J. Hanley,
+#: A. Lippman-Hand, JAMA 249, 1983).
+NONE_SEEN = 3.0
+#: No call is shorter, of a function in Python or in C: 25 to 40 ns on the machines of docs/costs.md.
+SHORTEST_CALL_S = 2.5e-8
+_NORMAL = 1.96
+
 #: What a file of this version begins with.
 _MADE_BY = (MAGIC, _VERSION, _HEADER_BYTES)
+
+_TIER_KINDS: dict[int, Literal["exact", "sampled"]] = {1: "exact", 2: "sampled"}
 
 _Ints = npt.NDArray[np.int64]
 #: Returns bytes of a file: from where, and how many.
@@ -147,6 +163,41 @@ class _Clock:
         return (self.ns + (ticks - self.ticks) * self.ns_per_tick) / 1e9
 
 
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """How calls were counted while a process was sampled, nanoseconds.
+
+    Attributes
+    ----------
+    sampled_ns
+        For how long it was sampled.
+    number, lasted_ns
+        Of bursts, and how long they lasted together, without what counting took in them.
+    slowed_ns
+        What counting is taken to have added to them.
+    """
+
+    sampled_ns: int
+    number: int
+    lasted_ns: int
+    slowed_ns: float
+
+    @property
+    def known(self) -> bool:
+        """Whether there were enough to estimate calls."""
+        return self.number >= FEWEST_BURSTS and self.lasted_ns > 0
+
+    @property
+    def scales(self) -> tuple[float, float, float]:
+        """Calls for each call in a burst, and the least and the most that it can be for what counting added."""
+        lasted, slowed = float(self.lasted_ns), self.slowed_ns
+        return (
+            self.sampled_ns / lasted,
+            self.sampled_ns / (lasted + LESS_SLOWED * slowed),
+            self.sampled_ns / max(lasted - MORE_SLOWED * slowed, lasted / 3),
+        )
+
+
 def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
     """Return the tables of one process.
 
@@ -188,6 +239,12 @@ class MappedTables:
         Number of the process.
     missed
         Whether there was no room for some of what was traced.
+    tiers
+        Kinds of tiers and when each began, seconds of ``CLOCK_MONOTONIC``.
+    effect
+        What capture added to the wall, seconds, and its interval; ``None`` where nothing is known of it.
+    bursts
+        How calls were counted while the process was sampled.
     """
 
     def __init__(self, data: bytes, *, growing: bool = False) -> None:
@@ -221,13 +278,13 @@ class MappedTables:
         self.pid: int = header[9]
         self._clock = _clock(data, header)
         self._epoch, missed = header[16:18]
+        self.tiers, self.effect, self.bursts = _read_tiers(data)
         self._data = data
         self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
         self._extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
         blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), self._extents))
         self._extents.sort()
-        self._throttled: set[int] = set()  # numbers of names
         self._passing: set[int] = set()  # codes
         self.codes, self._own, self._code_of = self._read_names([b for b in blocks if b.kind == _NAMES])
         self._entries: dict[int, list[_Block]] = {}
@@ -276,15 +333,7 @@ class MappedTables:
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
         if not threads or threads[0].native != self.pid or threads[0].n_folded:
             found.insert(0, _empty(self.pid, names))
-        # What a process has throttled from its start is in no thread's table.
-        found[0] = replace(found[0], throttled=self.throttled)
         return tuple(found)
-
-    @property
-    def throttled(self) -> _Ints:
-        """Functions that were throttled, by their place in the codes, in ascending order."""
-        codes = sorted(self._code_of[number] for number in self._throttled if number in self._code_of)
-        return np.array([code for code in codes if not self._own[code]], np.int64)
 
     # The parts of the file
 
@@ -308,10 +357,8 @@ class MappedTables:
                     files[number] = len(texts)
                     texts.append(_text(text))
                     own_files.append(bool(flags & _IS_OWN))
-                elif kind == _NAME_FUNCTION:
-                    functions.append((number, file, min(line, _LAST_LINE), *_name_and_qualname(text)))
                 else:
-                    self._throttled.add(number)
+                    functions.append((number, file, min(line, _LAST_LINE), *_name_and_qualname(text)))
         if self.growing:
             functions = [function for function in functions if function[1] in files]
         numbers, file_numbers, lines, names, qualnames = (
@@ -470,6 +517,33 @@ def _name_bytes(text: bytes) -> int:
     return (_NAME.size + len(text) + 7) // 8 * 8
 
 
+def _read_tiers(
+    data: bytes,
+) -> tuple[tuple[tuple[Literal["exact", "sampled"], float], ...], tuple[float, float, float] | None, Bursts]:
+    """Return the tiers of a process and when they began, what capture added to its wall, and its bursts."""
+    n, *rest = _TIERS.unpack_from(data, _HEADER.size)
+    spans, (sampled, _, bursts, lasted, _) = rest[: 2 * _MOST_TIERS], rest[2 * _MOST_TIERS : -4]
+    *effect, slowed = rest[-4:]
+    times = [sampled, lasted, *spans[::2]]
+    if (
+        not 0 <= n <= _MOST_TIERS
+        or not all(0 <= time < _MOST_TICKS for time in times)
+        or not 0 <= bursts <= _MOST_CALLS
+        or not all(0.0 <= time < _MOST_TICKS for time in (*effect, slowed))
+        or any(tier not in _TIER_KINDS for tier in spans[1 : 2 * n : 2])
+    ):
+        raise MemberError("damaged: it has tiers that cannot be")
+    tiers = tuple(
+        (_TIER_KINDS[tier], at / 1e9) for at, tier in zip(spans[: 2 * n : 2], spans[1 : 2 * n : 2], strict=True)
+    )
+    likely, least, most = (seconds / 1e9 for seconds in effect)
+    return (
+        tiers,
+        (likely, min(least, likely), max(most, likely)) if n else None,
+        Bursts(sampled, bursts, lasted, slowed),
+    )
+
+
 def _epoch(data: bytes) -> int | None:
     return _HEADER.unpack_from(data)[16] if len(data) >= _HEADER_BYTES else None
 
@@ -599,7 +673,12 @@ class _Reader:
         return {
             "caller": self._place(half(at, 4)),
             "callee": self._place(half(at, 8)),
-            "calls": self._counts(word(at, 24)),
+            "exact": self._counts(word(at, 24)),
+            "calls": self._counts(word(at, 24)) + self._scaled(self._counts(word(at, 96))),
+            "seen": self._counts(word(at, 96)),
+            "seen_squares": self._squares(at, 104),
+            "samples": self._counts(word(at, 112)),
+            "squares": self._squares(at, 120),
             "own": word(at, 32),
             "open": word(at, 40),
             "total": word(at, 48),
@@ -610,11 +689,24 @@ class _Reader:
             "cumblocked": word(at, 88),
         }
 
+    def _scaled(self, seen: _Ints) -> _Ints:
+        """Return the calls that those in bursts stand for."""
+        bursts = self._file.bursts
+        if not bursts.known:
+            return np.zeros_like(seen)
+        return np.rint(np.minimum(seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
+
+    def _squares(self, places: _Ints, offset: int) -> types.Floats:
+        found = self._file.word(places, offset).view(np.float64)
+        if len(found) and not (np.isfinite(found) & (found >= 0)).all():
+            raise MemberError("damaged: it holds a scatter that cannot be")
+        return found
+
     def _sums(self, edges: dict[str, Any]) -> dict[str, Any]:
         """Return the columns of functions: what edges to them add up to, and what each has itself."""
         n, word = len(self._functions), self._file.word
         found: dict[str, Any] = {}
-        for column in ("calls", "own", "wait", "blocked"):
+        for column in ("calls", "exact", "seen", "samples", "own", "wait", "blocked"):
             found[column] = np.zeros(n, np.int64)
             np.add.at(found[column], edges["callee"], edges[column])
         for column, offset in (("recursive", 40), ("total", 48), ("cumwait", 56), ("cumblocked", 64)):
@@ -622,6 +714,38 @@ class _Reader:
         self._counts(found["calls"])
         self._counts(found["recursive"])
         return found
+
+    def _known(
+        self, edges: dict[str, Any], functions: dict[str, Any], rows: npt.NDArray[np.bool_]
+    ) -> types.Estimates:
+        """Return how well the functions of a thread are known that was sampled for a while.
+
+        How calls scatter among bursts says how exact their sum is. Of several callers, errors are added: their calls may
+        come together.
+        """
+        bursts, n, callee = self._file.bursts, len(self._functions), edges["callee"]
+        samples, squares = functions["samples"], np.zeros(n)
+        np.add.at(squares, callee, edges["squares"])
+        error = np.where(samples > 0, _NORMAL * np.sqrt(squares) / 1e9, 0.0)
+        exact, seen = functions["exact"], functions["seen"]
+        if not bursts.known:
+            unknown = np.full(n, np.nan)
+            return types.Estimates(unknown[rows], unknown[rows], samples[rows], error[rows])
+        # Calls come in groups: as many independent ones were seen as have this scatter (L. Kish, "Survey Sampling", 1965).
+        groups = edges["seen"] ** 2 / np.maximum(edges["seen_squares"], 1.0)
+        less, more = np.zeros(n), np.zeros(n)
+        part = _NORMAL / np.sqrt(np.maximum(groups, 1.0))
+        np.add.at(less, callee, edges["seen"] * np.minimum(part, 1.0))
+        np.add.at(more, callee, edges["seen"] * (part + 2 / np.maximum(groups, 1.0)))
+        likely, least, most = bursts.scales
+        low = exact + np.maximum((seen - less) * least, seen)
+        high = exact + (seen + more) * most
+        # Where none was seen, no more than its time suffices for; of what took no time, calls come one by one.
+        longest = np.where(samples > 0, self._seconds(functions["own"]) + error, 0.0) / SHORTEST_CALL_S
+        high = np.where(seen == 0, exact + np.maximum(NONE_SEEN * most, longest), high)
+        unknown = (seen == 0) & (exact == 0)
+        low, high = np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+        return types.Estimates(low[rows], high[rows], samples[rows], error[rows])
 
     def _pending(self, now: int, end: ThreadEnd | None) -> tuple[int, int]:
         """Return what the innermost open call waited, nanoseconds, since the tracer has asked the kernel."""
@@ -808,10 +932,9 @@ class _Reader:
             if taken.any():
                 np.subtract.at(functions[column], edges["callee"][taken], edges[of_edge][taken])
                 np.maximum(functions[column], 0, out=functions[column])
-        rows = shown & ((functions["calls"] > 0) | (functions["total"] > 0) | (functions["own"] > 0))
-        throttled = self._file.throttled
+        rows = shown & np.any([functions[column] > 0 for column in ("calls", "seen", "total", "own")], axis=0)
         used = shown[edges["caller"]] & shown[edges["callee"]]
-        used &= (edges["calls"] > 0) | (edges["wait"] > 0) | (edges["blocked"] > 0)
+        used &= np.any([edges[column] > 0 for column in ("calls", "total", "wait", "blocked")], axis=0)
         waiting = self._waiting(functions, shown, calls) if measured else _NO_WAITING
         open_rows = [call for call in calls if shown[call[0]]]
         return ThreadTable(
@@ -842,7 +965,7 @@ class _Reader:
             contexts=contexts,
             inside=inside,
             paths=paths,
-            throttled=throttled[np.isin(throttled, code[rows])],
+            estimates=self._known(edges, functions, rows) if self._file.bursts.sampled_ns else None,
             tracer_s=float(self._seconds(np.array([self._thread.taken], np.float64))[0]),
         )
 

@@ -37,7 +37,7 @@ from profkit.capture.source_cache import Sources
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
-from profkit.model import Host, Manifest, Notice, Process, ProfileError, Roots, Run, Thread
+from profkit.model import Effect, Host, Manifest, Notice, Process, ProfileError, Roots, Run, Thread, Tier
 
 __all__ = ["captures_on", "pack_spool"]
 
@@ -255,7 +255,14 @@ class _Reader:
             if until_s is None and tables.last_event_s is not None:
                 record = replace(record, perf=max(record.perf, tables.last_event_s))
             notes = replace(record.notes, tables_full=tables.missed)
-            return replace(record, codes=tables.codes, threads=threads, notes=notes)
+            return replace(
+                record,
+                codes=tables.codes,
+                threads=threads,
+                notes=notes,
+                tiers=tuple(Tier(kind, max(0.0, at - record.begin_perf)) for kind, at in tables.tiers),
+                effect=None if tables.effect is None else Effect(*tables.effect),
+            )
         self.damaged.append(Notice("record-unreadable", name, {"problem": problem}))
         return record
 

@@ -343,7 +343,7 @@ int hook_suspend(struct collector *collector) {
 /* Bursts */
 
 const struct hook_traits hook_traits = {
-    .slows = 0.35, .burst_ns = 500000, .ends_bursts = true, .first_gap_ns = 100000000, .gap_ns = 150000000};
+    .slows = 0.35, .burst_ns = 250000, .ends_bursts = true, .first_gap_ns = 40000000, .gap_ns = 60000000};
 
 static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *argument) {
     if (UNLIKELY(clock_ticks() > tiers_burst_until)) {

@@ -38,7 +38,7 @@
 
 /* Threads come and go, and what was seen is booked, so often. */
 #define LIST_EVERY_NS 10000000
-#define BOOK_EVERY_NS 100000000
+#define BOOK_EVERY_NS 40000000
 #define BOOK_IDLE_NS 1000000000
 
 /* Looks in a row at which a thread had not run, after which it is looked at less often. */
@@ -101,7 +101,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t bell;
 static bool stopping, woken;
 
-static int64_t used_ns, looks; /* CPU time of the thread, and how often it has looked, since it began */
+static int64_t used_ns, with_gil_ns, looks; /* CPU time of the thread, that with the GIL, and how often it has looked */
 
 pid_t sampler_thread(void) { return number; }
 
@@ -542,12 +542,14 @@ static void *run(void *Py_UNUSED(nothing)) {
         ran |= any;
         if (due || tiers_wanted() != tiers_now() ||
             (!exact && now - booked > BOOK_EVERY_NS && (ran || now - booked > BOOK_IDLE_NS))) {
+            int64_t used = own_cpu_ns();
             with_gil(false);
+            with_gil_ns += own_cpu_ns() - used;
             booked = clock_monotonic_ns();
             ran = false;
         }
         used_ns = own_cpu_ns();
-        int64_t mean = (int64_t)((double)used_ns / (double)looks / LOOK_SHARE);
+        int64_t mean = (int64_t)((double)(used_ns - with_gil_ns) / (double)looks / LOOK_SHARE);
         int64_t fewest = tiers_now() == TIER_EXACT ? WATCH_EVERY_NS : LOOK_EVERY_NS;
         mean = mean < fewest ? fewest : mean > LOOK_MOST_NS ? LOOK_MOST_NS : mean;
         /* Where nothing runs it may take a while. */
@@ -587,7 +589,7 @@ static bool start_thread(void) {
     sigset_t all, before;
     pthread_attr_t attributes;
     stopping = woken = false;
-    used_ns = looks = 0;
+    used_ns = with_gil_ns = looks = 0;
     random_state = (uint64_t)clock_monotonic_ns() * UINT64_C(0x9E3779B97F4A7C15) | 1;
     mine = PyThreadState_New(interpreter());
     if (!mine)

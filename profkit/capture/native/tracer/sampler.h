@@ -4,7 +4,7 @@
  *
  * In the sampled tier, at each look a thread's CPU time, its time in the run queue and its time off the CPU since the look before are charged to a
  * stack; so all that is charged adds up to what the kernel has counted. Looks come at random times, about a thousand a second
- * or as many as take a hundredth of a CPU, and need no GIL. About ten times a second the thread takes the GIL, adds what it has
+ * or as many as take a hundredth of a CPU, and need no GIL. About twenty times a second the thread takes the GIL, adds what it has
  * seen to the tables, and may begin a burst (tiers.h). It has the agent change the tier.
  */
 #ifndef PROFKIT_SAMPLER_H

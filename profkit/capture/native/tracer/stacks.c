@@ -20,10 +20,6 @@
 
 #include "kernel.h"
 
-/* Frames of the last stack that are copied at once, the innermost; those around them change less often, and a frame that is
- * the same has the same ones around it. */
-#define AT_ONCE 40
-
 /* Tries to read a stack whose innermost frame has changed meanwhile. */
 #define TRIES 3
 
@@ -49,6 +45,9 @@ static struct layout {
 
 static pid_t own_process;
 static uintptr_t code_type;
+
+/* The code of frames that the interpreter puts between Python and C, on Python 3.12; 0 where there are none. */
+static uintptr_t between;
 
 /* Bits of a word that do not belong to the pointer in it. */
 #define TAGS ((uintptr_t)7)
@@ -202,10 +201,13 @@ static bool is_right(void) {
     size_t depth = 0;
     Py_XINCREF(frame);
     while (right && frame && frame != Py_None) {
-        while (depth < stack.n && !stack.frames[depth].code)
-            depth++;
         PyObject *code = PyObject_GetAttrString(frame, "f_code");
         PyObject *around = PyObject_GetAttrString(frame, "f_back");
+        for (; depth < stack.n && stack.frames[depth].code != (uintptr_t)code; depth++) {
+            if (stack.frames[depth].code && between && stack.frames[depth].code != between)
+                break;
+            between = stack.frames[depth].code ? stack.frames[depth].code : between;
+        }
         right = depth < stack.n && stack.frames[depth].code == (uintptr_t)code;
         depth++;
         Py_XDECREF(code);
@@ -214,6 +216,8 @@ static bool is_right(void) {
     }
     Py_XDECREF(frame);
     PyErr_Clear();
+    if (right && depth < stack.n && stack.frames[depth].code) /* around the outermost there is one as well */
+        between = stack.frames[depth].code;
     stacks_free(&stack);
     return right && depth > 1;
 }
@@ -260,91 +264,74 @@ static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame
     frame->at = at;
     frame->back = word_in(bytes, layout.back);
     if (frame->code != code)
-        frame->code = stacks_copy(code + sizeof(uintptr_t), &type, sizeof type) && type == code_type ? code : 0;
+        frame->code = stacks_copy(code + sizeof(uintptr_t), &type, sizeof type) && type == code_type && code != between ? code : 0;
     uintptr_t instruction = word_in(bytes, layout.instruction);
     frame->instruction = layout.by_index ? (int32_t)instruction : (int64_t)(instruction - code - layout.code_head);
 }
 
 /* The innermost frame of a thread state. */
 static bool innermost(uintptr_t state, struct stack *stack, uintptr_t *frame) {
-    if (!stacks_copy(state + layout.frame, frame, sizeof *frame))
+    uintptr_t words[2];
+    struct iovec here = {words, sizeof words}, there[2] = {{(void *)(state + layout.frame), sizeof *words},
+                                                          {(void *)stack->holder, sizeof *words}};
+    if (!layout.through) {
+        stack->holder = state + layout.frame;
+        return stacks_copy(stack->holder, frame, sizeof *frame);
+    }
+    /* What holds the pointer is mostly where it was. */
+    size_t n = stack->holder ? 2 : 1;
+    here.iov_len = n * sizeof *words;
+    ssize_t copied = process_vm_readv(own_process, &here, 1, there, n, 0);
+    if (copied < (ssize_t)sizeof *words)
         return false;
-    stack->holder = state + layout.frame;
-    if (!layout.through)
-        return true;
-    stack->holder = *frame + CURRENT_FRAME;
-    return stacks_copy(stack->holder, frame, sizeof *frame);
+    bool held = copied == sizeof words && stack->holder == words[0] + CURRENT_FRAME;
+    stack->holder = words[0] + CURRENT_FRAME;
+    *frame = words[1];
+    return held || stacks_copy(stack->holder, frame, sizeof *frame);
 }
 
 static bool has_room(struct stack *stack) {
     if (stack->room)
         return true;
-    stack->frames = malloc((STACK_MOST + AT_ONCE) * sizeof *stack->frames);
+    stack->frames = malloc(2 * STACK_MOST * sizeof *stack->frames);
     stack->room = stack->frames ? STACK_MOST : 0;
     return stack->room > 0;
 }
 
-/* Copy the innermost frames of the last stack again, as far as they are there; how many. */
-static size_t copy_again(const struct stack *stack, char *bytes) {
-    struct iovec here = {bytes, 0}, there[AT_ONCE];
-    size_t n = stack->n < AT_ONCE ? stack->n : AT_ONCE;
-    for (size_t i = 0; i < n; i++)
-        there[i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
-    here.iov_len = n * layout.frame_bytes;
-    ssize_t copied = n ? process_vm_readv(own_process, &here, 1, there, n, 0) : 0;
-    return copied > 0 ? (size_t)copied / layout.frame_bytes : 0;
+/* Where a frame is in the last stack, from a place on; `stack->n` where it is not. */
+static size_t place_in(const struct stack *stack, size_t from, uintptr_t at) {
+    while (from < stack->n && stack->frames[from].at != at)
+        from++;
+    return from;
 }
 
-/* Follow the frames from the innermost on; false where one of them is gone. */
-static bool follow(struct stack *stack, uintptr_t top) {
-    struct seen_frame fresh[AT_ONCE];
-    char known[AT_ONCE * FRAME_WORDS * 16], bytes[FRAME_WORDS * 16];
-    size_t n_known = copy_again(stack, known), n_fresh = 0, same = 0;
-    uintptr_t at = top;
-    for (;;) {
+/* Follow the frames from the innermost on, until one is as it was: so are those around it. False where one of them is gone. */
+static bool follow(struct stack *stack, uintptr_t at) {
+    struct seen_frame *fresh = stack->frames + STACK_MOST;
+    char bytes[FRAME_WORDS * 16];
+    size_t n = 0, same = 0;
+    while (at && n < STACK_MOST) {
+        if (!stacks_copy(at, bytes, layout.frame_bytes))
+            return false;
         /* Frames of the last stack that are still there are in the same order. */
-        size_t i = same;
-        while (i < n_known && stack->frames[i].at != at)
-            i++;
-        if (i < n_known) {
-            same = i;
-            struct seen_frame *frame = &stack->frames[same];
-            uintptr_t code = frame->code, back = frame->back;
-            take_frame(known + same * layout.frame_bytes, at, frame);
-            if (frame->code == code && frame->back == back && (same + 1 == stack->n || stack->frames[same + 1].at == back))
-                break; /* so are those around it */
-            fresh[n_fresh] = *frame;
-            same++;
-        } else if (at && stacks_copy(at, bytes, layout.frame_bytes)) {
-            fresh[n_fresh].code = 0;
-            take_frame(bytes, at, &fresh[n_fresh]);
-        } else {
-            same = stack->n;
-            if (at)
-                return false;
-            break;
+        size_t place = place_in(stack, same, at);
+        fresh[n] = place < stack->n ? stack->frames[place] : (struct seen_frame){0};
+        struct seen_frame before = fresh[n];
+        take_frame(bytes, at, &fresh[n]);
+        n++;
+        if (place < stack->n) {
+            same = place + 1;
+            if (fresh[n - 1].code == before.code && fresh[n - 1].back == before.back)
+                break;
         }
-        at = fresh[n_fresh++].back;
-        if (n_fresh == AT_ONCE) { /* put them in, and go on behind them */
-            size_t rest = 0;
-            memmove(stack->frames, fresh, n_fresh * sizeof *fresh);
-            stack->n = n_fresh;
-            while (at && stack->n + rest < STACK_MOST && stacks_copy(at, bytes, layout.frame_bytes)) {
-                struct seen_frame *frame = &stack->frames[stack->n + rest++];
-                frame->code = 0;
-                take_frame(bytes, at, frame);
-                at = frame->back;
-            }
-            stack->n += rest;
-            return true;
-        }
+        at = fresh[n - 1].back;
     }
-    size_t kept = stack->n - same;
-    if (kept + n_fresh > STACK_MOST)
-        kept = STACK_MOST - n_fresh;
-    memmove(stack->frames + n_fresh, stack->frames + same, kept * sizeof *fresh);
-    memcpy(stack->frames, fresh, n_fresh * sizeof *fresh);
-    stack->n = n_fresh + kept;
+    size_t kept = at ? stack->n - same : 0;
+    if (kept + n > STACK_MOST)
+        kept = STACK_MOST - n;
+    memmove(stack->frames + n, stack->frames + same, kept * sizeof *fresh);
+    memmove(stack->frames, fresh, n * sizeof *fresh);
+    stack->n = n + kept;
     return true;
 }
 
@@ -387,5 +374,5 @@ uintptr_t stacks_caller(void) {
         frame = word_in((const void *)frame, CURRENT_FRAME);
     frame = frame ? word_in((const void *)frame, layout.back) : 0;
     uintptr_t code = frame ? word_in((const void *)frame, layout.code) & ~TAGS : 0;
-    return code && word_in((const void *)code, sizeof(uintptr_t)) == code_type ? code : 0;
+    return code && code != between && word_in((const void *)code, sizeof(uintptr_t)) == code_type ? code : 0;
 }
