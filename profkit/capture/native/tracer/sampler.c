@@ -526,8 +526,11 @@ static bool look_at_all(bool *due) {
     return any;
 }
 
-static void *run(void *Py_UNUSED(nothing)) {
+static void *run(void *of) {
     number = kernel_thread_id();
+    mine = PyThreadState_New(of); /* here, as it is of the thread that makes it */
+    if (!mine)
+        return NULL;
     prctl(PR_SET_NAME, "profkit");
     int64_t listed = 0, booked = clock_monotonic_ns(), every = WATCH_EVERY_NS;
     bool ran = false, due;
@@ -591,21 +594,13 @@ static bool start_thread(void) {
     stopping = woken = false;
     used_ns = with_gil_ns = looks = 0;
     random_state = (uint64_t)clock_monotonic_ns() * UINT64_C(0x9E3779B97F4A7C15) | 1;
-    mine = PyThreadState_New(interpreter());
-    if (!mine)
-        return false;
     sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 512 << 10);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    started = pthread_create(&thread, &attributes, run, NULL) == 0;
+    started = pthread_create(&thread, &attributes, run, interpreter()) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    if (!started) {
-        PyThreadState_Clear(mine);
-        PyThreadState_Delete(mine);
-        mine = NULL;
-    }
     return started;
 }
 
