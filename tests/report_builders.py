@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
 from profkit.measure.settings import Setting
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary, SideTable
 from profkit.model import (
+    Effect,
     FunctionKey,
     Host,
     Machine,
@@ -26,6 +28,7 @@ from profkit.model import (
     Roots,
     Run,
     Thread,
+    Tier,
 )
 from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account, Bucket, Part
 from profkit.verdict.types import Advice, Diff, Evidence, Finding, RunVerdict, Verdict
@@ -614,6 +617,27 @@ TRAIN = (
 def foreign_run() -> Run:
     """Build what a plain ``.prof`` says: one process, one thread, nothing else known."""
     return Run("train.prof", (Process(threads=(Thread(profile(TRAIN)),)),))
+
+
+def sampled_run() -> Run:
+    """Build a capture that was exact at first and sampled then: exact, estimated and unknown calls."""
+    run = captured_run()
+    columns: dict[str, Any] = {
+        "calls_low": np.array([3.0, 371.0, 40.0, 11_400.0, np.nan]),
+        "calls_high": np.array([3.0, 431.0, 40.0, 12_600.0, np.nan]),
+        "samples": np.array([12, 180, 231, 25, 0]),
+        "tottime_error": np.array([0.11, 0.3, 0.32, 0.12, 0.0]),
+    }
+    known = profile((*TRAIN[:4], (*TRAIN[4][:3], 0, *TRAIN[4][4:])), traced=True)
+    main = run.processes[0]
+    threads = (replace(main.threads[0], profile=replace(known, **columns).validate()), main.threads[1])
+    main = replace(
+        main,
+        threads=threads,
+        tiers=(Tier("exact", 0.0), Tier("sampled", 0.031)),
+        effect=Effect(0.9, 0.7, 1.2),
+    )
+    return replace(run, processes=(main,), warnings=())
 
 
 def captured_run() -> Run:

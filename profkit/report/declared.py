@@ -146,6 +146,7 @@ _OWN: Mapping[str, str] = {
     "Own": "kind",
     "HistoryRun": "cause kind",
     "Change": "cause kind",
+    "Tier": "kind",
     "History": "metric",
     "Compared": "cause kind",
 }

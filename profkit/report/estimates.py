@@ -13,8 +13,9 @@ from profkit.report.document import About, Column
 from profkit.report.jsonvalues import json_number
 
 __all__ = [
+    "ERROR_COLUMN",
     "ESTIMATES_NOTE",
-    "INTERVAL_COLUMNS",
+    "LIMITS_COLUMN",
     "OF_SHARES",
     "calls_cell",
     "calls_interval",
@@ -27,7 +28,7 @@ __all__ = [
 #: Part (1) of a process's wall from which what capture added to it is said.
 NOTICEABLE_EFFECT = 0.05
 #: Of the self time, and of the calls of a function.
-INTERVAL_COLUMNS = (Column("95 %", "seconds", 4), Column("calls, 95 %", "text", 6))
+ERROR_COLUMN, LIMITS_COLUMN = Column("95 %", "seconds", 3), Column("calls, 95 %", "count", 6)
 ESTIMATES_NOTE = (
     "Calls with ~ are estimates, those with – are not known; ± is half of the 95 % interval of the self time."
 )

@@ -73,13 +73,18 @@ class Slopes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionColumns:
-    """One side's numbers for every function; rank 0 stands for a function that the side lacks."""
+    """One side's numbers for every function; rank 0 stands for a function that the side lacks.
+
+    Numbers of calls are exact but for those that are `estimated` or `unknown`, ``None`` where none is.
+    """
 
     rank: Ints
     ncalls: Ints
     tottime: Floats
     cumtime: Floats
     wait: Floats | None = None
+    estimated: Bools | None = None
+    unknown: Bools | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

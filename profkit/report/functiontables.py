@@ -12,8 +12,9 @@ from profkit.measure.movement import is_wait
 from profkit.model import Run
 from profkit.report.document import Column, Note, Row, Section, Table, format_one
 from profkit.report.estimates import (
+    ERROR_COLUMN,
     ESTIMATES_NOTE,
-    INTERVAL_COLUMNS,
+    LIMITS_COLUMN,
     calls_cell,
     calls_interval,
     error_text,
@@ -66,32 +67,44 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
     active = functions.profile.blocked is not None and bool(functions.profile.blocked.any())
     # What a function and its callees waited belongs to its cumtime; a file of an older profkit does not have it.
     within = traced and by == "cumtime" and functions.profile.cumwait is not None
-    sampled = functions.profile.calls_low is not None
+    errors = [error_text(row.samples, row.tottime_error) for row in shown]
+    limits = [calls_interval(row.calls_low, row.calls_high) for row in shown]
+    timed, counted = any(errors), any(limits)
     columns = [
         Column("rank", "rank"),
         Column("function", "name"),
         Column("active" if by == "tottime" and active else "tottime", "seconds"),
-        *(INTERVAL_COLUMNS[:1] if sampled else ()),
+        *((ERROR_COLUMN,) if timed else ()),
         Column("share", "share"),
         Column("cumtime", "seconds", 3 if by == "tottime" else 0),
         Column("calls", "count", 4),
-        *(INTERVAL_COLUMNS[1:] if sampled else ()),
+        *((LIMITS_COLUMN,) if counted else ()),
         Column("per call", "seconds", 5),
         *((Column("cum. queue", "seconds", 1), Column("cum. off CPU", "seconds", 6)) if within else ()),
         *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),
         Column("where", "path", 2),
     ]
-    rows = tuple(_function_row(row, by, traced, within, sampled) for row in shown)
+    rows = tuple(
+        _function_row(row, by, traced, within, (error,) if timed else (), (of_calls,) if counted else ())
+        for row, error, of_calls in zip(shown, errors, limits, strict=True)
+    )
     if active and by == "tottime" and note != WAITING_NOTE:
         note = f"active: self time on a CPU or queueing for one. {note}".strip()
     if within and note != WAITING_NOTE:
         note = f"cum. queue: the part of cumtime spent queued for a CPU. {note}".strip()
-    if sampled and note != WAITING_NOTE:
+    if (timed or counted) and note != WAITING_NOTE:
         note = f"{ESTIMATES_NOTE} {note}".strip()
     return Table(tuple(columns), rows, note)
 
 
-def _function_row(row: FunctionRow, by: str, traced: bool, within: bool, sampled: bool) -> Row:
+def _function_row(
+    row: FunctionRow,
+    by: str,
+    traced: bool,
+    within: bool,
+    error: tuple[str, ...],
+    limits: tuple[str, ...],
+) -> Row:
     calls: str | float | None = calls_cell(row.ncalls, row.calls_low, row.calls_high)
     if calls is not None and row.primitive_calls != row.ncalls:
         both = (calls_cell(n, row.calls_low, row.calls_high) for n in (row.ncalls, row.primitive_calls))
@@ -101,11 +114,11 @@ def _function_row(row: FunctionRow, by: str, traced: bool, within: bool, sampled
             row.rank,
             display_name(row.name),
             row.active if by == "tottime" else row.tottime,
-            *((error_text(row.samples, row.tottime_error),) if sampled else ()),
+            *error,
             row.share,
             row.cumtime,
             calls,
-            *((calls_interval(row.calls_low, row.calls_high),) if sampled else ()),
+            *limits,
             row.tottime / row.ncalls if calls and row.ncalls else None,
             *((row.cumwait, row.cumblocked) if within else ()),
             *((row.wait, row.blocked) if traced else ()),

@@ -144,6 +144,9 @@ def _columns(
         members["rank"] = _list(columns.rank[order].tolist())
     if columns.wait is not None and columns.wait.any():
         members["wait"] = _seconds(columns.wait[order])
+    for name, rows in (("estimated", columns.estimated), ("unknown", columns.unknown)):
+        if rows is not None and rows.any():
+            members[name] = _list(np.flatnonzero(rows[order]).tolist())
     return _object(members)
 
 

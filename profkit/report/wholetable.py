@@ -50,7 +50,15 @@ def diff_functions(diff: Diff) -> FunctionTable:
 
 
 def _columns(side: SideTable) -> FunctionColumns:
-    return FunctionColumns(side.rank, side.ncalls, side.active, side.cumtime, side.wait)
+    kinds = _kinds(side.calls_low, side.calls_high)
+    return FunctionColumns(side.rank, side.ncalls, side.active, side.cumtime, side.wait, *kinds)
+
+
+def _kinds(
+    low: npt.NDArray[np.float64] | None, high: npt.NDArray[np.float64] | None
+) -> tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.bool_] | None]:
+    """Rows whose number of calls is estimated, and those where it is not known."""
+    return (None, None) if low is None or high is None else (low < high, np.isnan(low))
 
 
 def run_functions(functions: Ranked, by: str) -> FunctionTable:
@@ -71,7 +79,14 @@ def run_functions(functions: Ranked, by: str) -> FunctionTable:
         line=profile.line,
         marked=np.zeros(n, np.bool_),
         by=by,
-        after=FunctionColumns(rank, profile.ncalls, active_seconds(profile), profile.cumtime, profile.wait),
+        after=FunctionColumns(
+            rank,
+            profile.ncalls,
+            active_seconds(profile),
+            profile.cumtime,
+            profile.wait,
+            *_kinds(profile.calls_low, profile.calls_high),
+        ),
     )
 
 

@@ -234,7 +234,7 @@ def many_functions(path: Path) -> dict[str, bytes]:
         **one_process(path, thread={"functions": [0, n], "edges": [0, n]}),
         **plain(column_dtypes(Profile), "functions", n, **functions, ncalls=place, primitive_calls=place),
         **plain(column_dtypes(Edges), "edges", n, caller=place - 1, callee=place[::-1] - 1),
-        **{f"functions/{name}.npy": npy(np.zeros(n)) for name in column_dtypes(Profile, optional=True)},
+        **plain(column_dtypes(Profile, optional=True), "functions", n),
         "strings.npy": npy(np.frombuffer("".join(texts).encode(), np.uint8)),
         "string_offsets.npy": npy(np.cumsum([0, *map(len, texts)])),
     }
@@ -250,9 +250,9 @@ def many_ranges(path: Path) -> dict[str, bytes]:
 
 
 def no_functions(path: Path) -> dict[str, bytes]:
-    return plain(column_dtypes(Profile), "functions", 0) | {
-        f"functions/{name}.npy": npy(np.zeros(0)) for name in column_dtypes(Profile, optional=True)
-    }
+    return plain(column_dtypes(Profile), "functions", 0) | plain(
+        column_dtypes(Profile, optional=True), "functions", 0
+    )
 
 
 def many_warnings(path: Path) -> dict[str, bytes]:

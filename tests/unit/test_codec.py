@@ -231,7 +231,8 @@ def test_columns_are_what_the_types_say() -> None:
     costs = {"ncalls": count, "primitive_calls": count, "tottime": time, "cumtime": time}
     waits = dict.fromkeys(("wait", "blocked", "cumwait", "cumblocked"), time)
     assert list(column_dtypes(Profile).items()) == list({**texts, **costs}.items())
-    assert list(column_dtypes(Profile, optional=True).items()) == list(waits.items())
+    estimates = {"calls_low": time, "calls_high": time, "samples": count, "tottime_error": time}
+    assert list(column_dtypes(Profile, optional=True).items()) == list({**waits, **estimates}.items())
     assert list(column_dtypes(Edges).items()) == list({"caller": index, "callee": index, **costs}.items())
     assert column_dtypes(Edges, optional=True) == {}
     assert column_dtypes(ThreadSamples) == dict.fromkeys(("tid", "time_ns", "run_ns", "wait_ns"), count)

@@ -33,6 +33,7 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "diff-unfinished": lambda: diff_document(build.unfinished(), 20),
     "show-foreign": lambda: show_document(build.foreign_run()),
     "show-captured": lambda: show_document(build.captured_run(), by="cumtime"),
+    "show-sampled": lambda: show_document(build.sampled_run()),
     "show-verdict": lambda: show_document(build.captured_run(), judged=build.alone()),
 }
 HOSTILE: dict[str, Callable[[], Document]] = {

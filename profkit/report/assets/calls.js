@@ -57,7 +57,7 @@ function startCalls() {
     const text = item.text ?? names[item.row];
     const known = [`${seconds(item.seconds)}`];
     if (before && item.change !== undefined) known.push(`${change(0, item.change)} against the baseline`);
-    if (item.calls !== undefined) known.push(`${count(item.calls)} calls`);
+    if (item.calls !== undefined) known.push(`${item.calls} calls`);
     const label = `${text}: ${known.join(", ")}`;
     const element = make(plain ? "span" : "button", { className: `block ${classes}`, title: label });
     element.append(make("bdi", {}, text));
@@ -104,14 +104,14 @@ function startCalls() {
   function show() {
     const up = pairs(callers, graph.caller), down = pairs(callees, graph.callee);
     const own = nodes().tottime[focus], all = nodes().cumtime[focus];
-    for (const item of [...up.rows, ...down.rows]) item.calls = edges().ncalls[item.edge];
+    for (const item of [...up.rows, ...down.rows]) item.calls = nodes().calls(graph.callee[item.edge], edges().ncalls[item.edge]);
     const whole = Math.max(all, total(up.rows), total(down.rows) + own, 1e-12);
     const delta = before ? after.cumtime[focus] - before.cumtime[focus] : undefined;
     scale = before ? Math.max(Math.abs(delta), ...[...up.rows, ...down.rows].map((item) => Math.abs(item.change))) : 0;
     picture.replaceChildren();
 
     fill(level("called by", `Callers of ${names[focus]}`), withRest(up.rows, all, "not called by a function in the profile"), whole);
-    const self = { row: focus, seconds: all, change: delta, calls: nodes().ncalls[focus] };
+    const self = { row: focus, seconds: all, change: delta, calls: nodes().calls(focus) };
     const middle = level("function", "Function");
     middle.append(block(self, 0, Math.max(all / whole, 0.02), "focused"));
     middle.firstChild.setAttribute("aria-current", "true");
@@ -138,9 +138,9 @@ function startCalls() {
   }
 
   function describe(up, down, own, all) {
-    const parts = [`${names[focus]} (${functions.where(focus)}): ${seconds(all)} with callees, ${seconds(own)} itself, ${count(nodes().ncalls[focus])} calls.`];
+    const parts = [`${names[focus]} (${functions.where(focus)}): ${seconds(all)} with callees, ${seconds(own)} itself, ${nodes().calls(focus)} calls.`];
     if (up.itself !== null) {
-      parts.push(`↻ It calls itself: ${count(edges().ncalls[up.itself])} of its calls. The times of callers and callees then overlap, and may exceed its own.`);
+      parts.push(`↻ It calls itself: ${nodes().calls(focus, edges().ncalls[up.itself])} of its calls. The times of callers and callees then overlap, and may exceed its own.`);
     }
     const only = up.absent + down.absent;
     if (only) parts.push(`${thousands(only)} callers and callees take no time on this side.`);
@@ -159,7 +159,7 @@ function startCalls() {
         const numbers = before
           ? [seconds(edgesBefore.cumtime[item.edge]), seconds(edgesAfter.cumtime[item.edge]), change(0, item.change)]
           : [seconds(item.seconds)];
-        const cells = [...numbers, count(item.calls)].map((text) => make("td", { className: "number" }, text));
+        const cells = [...numbers, item.calls].map((text) => make("td", { className: "number" }, text));
         body.append(make("tr", {}, make("td", {}, what), make("th", { scope: "row" }, make("code", {}, name)), ...cells));
       }
       if (items.length > 50) body.append(make("tr", {}, make("td", { colSpan: 6 }, `and ${thousands(items.length - 50)} more`)));

@@ -22,10 +22,16 @@ function draw(tag, attributes = {}, text = null) {
 function columns(side, n, ranks, other, uncounted) {
   if (!side) return null;
   const nanoseconds = (values) => Float64Array.from(values, (value) => value * 1e-9);
+  // The baseline's counts are stored as differences to the candidate's.
+  const stored = Float64Array.from(side.ncalls, (value, row) => (other ? value + other.stored[row] : value));
+  const unknown = new Set(side.unknown), estimated = new Set(side.estimated);
+  const ncalls = stored.map((value, row) => (uncounted || unknown.has(row) ? NaN : value));
   return {
     rank: Int32Array.from(side.rank ?? ranks),
-    // The baseline's counts are stored as differences to the candidate's.
-    ncalls: Float64Array.from(side.ncalls, (value, row) => (uncounted ? NaN : other ? value + other.ncalls[row] : value)),
+    stored,
+    ncalls,
+    // Calls of a function, or some of them, as they are known.
+    calls: (row, value = ncalls[row]) => (unknown.has(row) ? UNKNOWN : (estimated.has(row) ? "~" : "") + count(value)),
     tottime: nanoseconds(side.tottime),
     cumtime: nanoseconds(side.cumtime),
     wait: side.wait ? nanoseconds(side.wait) : null,

@@ -22,9 +22,9 @@ function startTable() {
     return was === now ? now : `${was} → ${now}`;
   };
   const calls = (row) => {
-    const now = none(after, row) ? UNKNOWN : count(after.ncalls[row]);
+    const now = none(after, row) ? UNKNOWN : after.calls(row);
     if (!before) return now;
-    const was = none(before, row) ? UNKNOWN : count(before.ncalls[row]);
+    const was = none(before, row) ? UNKNOWN : before.calls(row);
     return was === now ? now : `${was} → ${now}`;
   };
   const delta = (row) => after[measure][row] - before[measure][row];

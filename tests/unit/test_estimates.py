@@ -1,0 +1,424 @@
+"""Figures that are estimates: from a tracer's tables through run files and sums to reports."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import pstats
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import profkit
+from profkit.capture.record_types import Estimates
+from profkit.capture.tables import ThreadTables
+from profkit.errors import FormatError
+from profkit.formats import load_run
+from profkit.formats.load import join_files
+from profkit.formats.runfile import write_run
+from profkit.identity.fold import fold_comprehensions
+from profkit.measure.shares import in_shares
+from profkit.measure.sides import gather
+from profkit.model import Effect, Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
+from profkit.model.estimates import call_kind, stated, time_kind
+from profkit.model.merge import merge_profiles
+from profkit.model.profile import ESTIMATES
+from profkit.report import html, terminal, units
+from profkit.report.brief import brief_run
+from profkit.report.diffdoc import diff_document
+from profkit.report.functions import ranked_run
+from profkit.report.jsondoc import show_object
+from profkit.report.pictures import run_figures
+from profkit.report.safety import Masker
+from profkit.report.showdoc import run_facts, show_document
+from profkit.report.wording import moved_text
+from profkit.verdict.comparison import diff as compare
+from tests import builders
+from tests import report_builders as build
+from tests.builders import Row
+from tests.records import record, table
+
+NAN = math.nan
+#: Calls with their limits, samples, and error of the self time.
+Known = tuple[float, float, int, float]
+
+
+def profile(
+    calls: Sequence[int], known: Sequence[Known] | None, names: Sequence[str] = "abcdefgh"
+) -> Profile:
+    """Build a profile of functions that take a second each."""
+    rows = [Row("train.py", 1, name, n, 1.0) for name, n in zip(names, calls, strict=False)]
+    plain = builders.profile(rows, [(0, len(rows) - 1, 1, 1.0)])
+    return plain if known is None else with_estimates(plain, known)
+
+
+def with_estimates(plain: Profile, known: Sequence[Known]) -> Profile:
+    low, high, samples, error = zip(*known, strict=True)
+    columns: dict[str, Any] = {
+        "calls_low": np.array(low, np.float64),
+        "calls_high": np.array(high, np.float64),
+        "samples": np.array(samples, np.int64),
+        "tottime_error": np.array(error, np.float64),
+    }
+    return replace(plain, **columns).validate()
+
+
+def known_of(found: Profile) -> dict[str, Known]:
+    columns = [getattr(found, name).tolist() for name in ESTIMATES]
+    names = [found.strings[i] for i in found.name.tolist()]
+    return dict(zip(names, zip(*columns, strict=True), strict=True))
+
+
+SAMPLED = profile([7, 1200, 0], [(7, 7, 0, 0.0), (1100.5, 1350, 40, 0.3), (NAN, NAN, 3, 0.5)])
+
+
+def test_what_a_row_is() -> None:
+    assert [call_kind(*pair) for pair in ((3, 3), (2, 4), (NAN, NAN))] == ["exact", "estimated", "unknown"]
+    assert [time_kind(*pair) for pair in ((0, 0.0), (5, 0.1), (0, 0.1))] == ["exact", "sampled", "sampled"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"calls_low": None}, "has some of calls_low, calls_high, samples, tottime_error, and not all"),
+        ({"calls_low": np.array([8.0, 1.0, NAN])}, "calls_low is not below calls_high"),
+        ({"calls_high": np.array([7.0, 1300.0, 9.0])}, "calls_low is not below calls_high"),
+        ({"tottime_error": np.array([0.0, -1.0, 0.0])}, "tottime_error is -1"),
+        ({"samples": np.zeros(3)}, "samples is not a column of 3 int64"),
+    ],
+)
+def test_columns_that_cannot_be(change: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ProfileError, match=problem):
+        replace(SAMPLED, **change).validate()
+
+
+def test_that_all_is_exact_is_said_by_no_column() -> None:
+    exact = profile([1, 2], [(1, 1, 0, 0.0), (2, 2, 0, 0.0)])
+    assert stated(exact.ncalls, {name: getattr(exact, name) for name in ESTIMATES}) == {}
+    assert set(stated(SAMPLED.ncalls, {name: getattr(SAMPLED, name) for name in ESTIMATES})) == set(ESTIMATES)
+
+
+# From a tracer's tables
+
+
+def thread_of(estimates: Estimates | None, **rows: Any) -> Profile:
+    read = record(threads=[table(**rows)])
+    return ThreadTables().thread(read, replace(read.threads[0], estimates=estimates)).profile
+
+
+def test_an_open_call_adds_one_to_what_is_known() -> None:
+    found = thread_of(
+        Estimates(np.array([90.0, NAN]), np.array([112.0, NAN]), np.array([4, 2]), np.array([0.1, 0.2])),
+        functions=[(1, 100, 0, 4.0, 3.0), (2, 0, 0, 1.0, 1.0)],
+        open=[(0, 7.0, 0.5), (1, 2.0, 0.25), (2, 1.0, 0.25)],
+    )
+    calls = dict(zip(known_of(found), found.ncalls.tolist(), strict=True))
+    known = known_of(found)
+    assert (calls["outer"], known["outer"]) == (1, (1.0, 1.0, 0, 0.0))
+    assert (calls["inner"], known["inner"]) == (101, (91.0, 113.0, 4, 0.1))
+    assert calls["<built-in method x>"] == 0
+    assert np.isnan(known["<built-in method x>"][:2]).all()
+
+
+def test_a_thread_whose_rows_are_all_exact_has_no_estimates() -> None:
+    rows = {"functions": [(1, 100, 0, 4.0, 3.0)], "open": [(0, 7.0, 0.5)]}
+    exact = Estimates(np.array([100.0]), np.array([100.0]), np.array([0]), np.array([0.0]))
+    assert thread_of(exact, **rows).calls_low is None
+    assert thread_of(None, **rows).calls_low is None
+
+
+# Sums
+
+
+def test_sums_add_distances_in_quadrature() -> None:
+    other = profile([10, 800], [(10, 10, 2, 0.0), (500, 1000, 9, 0.4)])
+    found = merge_profiles([SAMPLED, other, profile([1, 1, 1], None)])
+    assert found.ncalls.tolist() == [18, 2001, 0]
+    known = known_of(found)
+    assert known["a"] == (18.0, 18.0, 2, 0.0)
+    low, high = 2001 - math.hypot(99.5, 300), 2001 + math.hypot(150, 200)
+    assert known["b"] == pytest.approx((low, high, 49, 0.5))
+    assert np.isnan(known["c"][:2]).all()
+    assert known["c"][2:] == (3, 0.5)
+    found.validate()
+
+
+def test_sums_of_estimates_that_were_rounded_are_possible() -> None:
+    """A number of calls that was rounded may be outside of its own narrow interval."""
+    part = profile([0, 3], [(0.3, 0.4, 1, 0.0), (2.6, 2.9, 1, 0.0)])
+    known = known_of(merge_profiles([part] * 7).validate())
+    assert known["a"][0] == pytest.approx(2.1)
+    assert known["b"][0] <= 21 <= known["b"][1] + 0.8
+
+
+def test_exact_profiles_make_an_exact_sum() -> None:
+    assert merge_profiles([profile([1, 2], None)] * 2).calls_low is None
+
+
+def test_a_comprehension_gives_its_error_and_not_its_calls() -> None:
+    rows = [
+        Row("a.py", 1, "f", 5, 1.0, qualname="f"),
+        Row("a.py", 2, "<listcomp>", 9, 1.0, qualname="f.<locals>.x"),
+    ]
+    given = with_estimates(builders.profile(rows, [(0, 1, 9, 1.0)]), [(4, 6, 10, 0.3), (8, 20, 5, 0.4)])
+    found, _ = fold_comprehensions(given)
+    assert known_of(found.validate()) == {"f": (4.0, 6.0, 15, 0.5)}
+
+
+def test_medians_over_runs() -> None:
+    runs = [profile([n], [(n - 1, n + 3, n, 0.1 * n)], "f") for n in (10, 20, 40)]
+    side = gather([*runs[:2], profile([30], None, "f")], [Roots()] * 3)
+    assert known_of(side.profile) == {"f": (19.0, 23.0, 10, 1.0)}
+    assert gather(runs[:1], [Roots()]).profile.calls_high.tolist() == [13.0]  # type: ignore[union-attr]
+    unknown = gather([profile([0], [(NAN, NAN, 1, 0.1)], "f")] * 2, [Roots()] * 2).profile
+    assert unknown.ncalls.tolist() == [0]
+    assert gather([profile([30], None, "f")], [Roots()]).profile.calls_low is None
+
+
+def test_a_side_of_another_profiler_leaves_no_estimates() -> None:
+    sides = (builders.foreign(profile([4, 5, 6], None)), builders.foreign(SAMPLED))
+    for side in in_shares(*sides, (None, None)):
+        for run in side.runs:
+            assert run.processes[0].threads[0].profile.validate().calls_low is None
+
+
+# Files
+
+
+def process_of(*profiles: Profile, pid: int = 10) -> Process:
+    return Process(pid=pid, threads=tuple(map(Thread, profiles)))
+
+
+def run_of(*processes: Process, rank: int = 0) -> Run:
+    manifest = builders.captured(SAMPLED, wall=4.0, run=3.0, wait=0.0).manifest
+    assert manifest is not None
+    job: Any = {"id": "7", "rank": rank, "world_size": 2}
+    return Run("run.prof", processes, replace(manifest, job=job))
+
+
+TIERS = (Tier("exact", 0.0), Tier("sampled", 0.031), Tier("exact", 2.5))
+
+
+def test_a_run_file_keeps_how_well_numbers_are_known(tmp_path: Path) -> None:
+    exact = profile([4, 5, 6], None)
+    main = replace(process_of(exact, SAMPLED), tiers=TIERS, effect=Effect(0.5, -0.1, 1.5))
+    write_run(tmp_path / "run.prof", run_of(main, process_of(exact, pid=11)))
+    found = load_run(tmp_path / "run.prof").processes
+    assert (found[0].tiers, found[0].effect) == (main.tiers, main.effect)
+    assert (found[1].tiers, found[1].effect) == ((), None)
+    assert found[0].threads[0].profile.calls_low is None
+    assert found[1].threads[0].profile.calls_low is None
+    for name in ESTIMATES:
+        got = getattr(found[0].threads[1].profile, name)
+        assert got.dtype == getattr(SAMPLED, name).dtype
+        assert np.array_equal(got, getattr(SAMPLED, name), equal_nan=got.dtype.kind == "f")
+
+
+def test_an_exact_run_is_written_as_before(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.prof", run_of(process_of(profile([4, 5, 6], None))))
+    with zipfile.ZipFile(tmp_path / "run.prof") as archive:
+        assert not [name for name in archive.namelist() for column in ESTIMATES if column in name]
+
+
+@pytest.mark.parametrize("first_is_exact", [True, False])
+def test_files_of_ranks_of_which_one_is_exact(tmp_path: Path, first_is_exact: bool) -> None:
+    ranks = [profile([4, 5, 6], None), SAMPLED] if first_is_exact else [SAMPLED, profile([4, 5, 6], None)]
+    for rank, part in enumerate(ranks):
+        write_run(tmp_path / f"{rank}.prof", run_of(process_of(part), rank=rank))
+    head, portions = join_files([tmp_path / "0.prof", tmp_path / "1.prof"])
+    write_run(tmp_path / "both.prof", head, portions=portions)
+    found = [process.threads[0].profile for process in load_run(tmp_path / "both.prof").processes]
+    assert [part.calls_low is None for part in found] == [first_is_exact, not first_is_exact]
+    sampled = found[first_is_exact]
+    assert [part.ncalls.tolist() for part in found] == [part.ncalls.tolist() for part in ranks]
+    for name in ESTIMATES:
+        assert np.array_equal(getattr(sampled, name), getattr(SAMPLED, name), equal_nan=name != "samples")
+
+
+def test_viewers_see_rounded_estimates(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.prof", run_of(process_of(SAMPLED, profile([1, 1, 0], None))))
+    stats = pstats.Stats(str(tmp_path / "run.prof"), stream=io.StringIO())
+    calls = {key[2]: row[1] for key, row in stats.stats.items()}  # type: ignore[attr-defined]
+    assert calls == {"a": 8, "b": 1201, "c": 0}
+    stats.print_stats()
+
+
+@pytest.mark.parametrize("missing", ESTIMATES)
+def test_a_file_that_lacks_one_of_the_columns_is_damaged(tmp_path: Path, missing: str) -> None:
+    write_run(tmp_path / "run.prof", run_of(process_of(SAMPLED)))
+    with zipfile.ZipFile(tmp_path / "run.prof") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "cut.prof", "w") as archive:
+        for name, data in members.items():
+            if name != f"functions/{missing}.npy":
+                archive.writestr(name, data)
+    with pytest.raises(FormatError, match=f"functions/{missing}.npy is missing"):
+        load_run(tmp_path / "cut.prof")
+
+
+# Reports
+
+
+def test_numbers_in_words() -> None:
+    said = [units.about(n) for n in (0, 7.4, 999, 999.6, 1234, 9_960, 123_456, 1_234_567, 2e9, 3e12)]
+    assert said == ["~0", "~7", "~999", "~1.0 k", "~1.2 k", "~10 k", "~123 k", "~1.2 M", "~2.0 G", "~3.0 T"]
+    assert units.between(371.2, 12_600) == "371 to 12.6 k"
+    assert units.between(1_140_000, 1_260_000) == "1.14 M to 1.26 M"
+
+
+def test_tables_say_what_is_exact() -> None:
+    text = terminal.render(show_document(build.sampled_run()), width=160)
+    rows = {line.split()[1]: line for line in text.splitlines() if line.lstrip().startswith("#")}
+    assert "± 110 ms" in rows["train_one_epoch"]
+    assert " 3 " in rows["train_one_epoch"]
+    assert "~400/~360" in rows["TransformerBlock.forward"]
+    assert "371 to 431" in rows["TransformerBlock.forward"]
+    assert "~" not in rows["solve"]
+    lock = next(line for line in text.splitlines() if "lock.acquire" in line)
+    assert "–" in lock
+    assert "±" not in lock
+
+
+def test_facts_of_the_capture() -> None:
+    run = build.sampled_run()
+    facts = dict(run_facts(run, ranked_run(run)))
+    assert facts["functions"] == "exact for 31.0 ms, then sampled (448 samples)"
+    assert facts["capture"] == "added about 900 ms (700 ms to 1.20 s), 7.4 % of the wall"
+    assert "exact for 31.0 ms" in terminal.render(brief_run(run, None))
+
+
+@pytest.mark.parametrize(
+    ("tiers", "said"),
+    [
+        ((), None),
+        (("exact",), None),
+        (("sampled",), "sampled (448 samples)"),
+        (("sampled", "exact"), "sampled for 1.00 s, then exact (448 samples)"),
+        (
+            ("exact", "sampled", "exact", "sampled"),
+            "exact for 2.00 s and sampled for 10.1 s, in 4 turns (448 samples)",
+        ),
+    ],
+)
+def test_tiers_in_words(tiers: tuple[Any, ...], said: str | None) -> None:
+    run = build.sampled_run()
+    main = replace(run.processes[0], tiers=tuple(Tier(kind, float(i)) for i, kind in enumerate(tiers)))
+    run = replace(run, processes=(main,))
+    assert dict(run_facts(run, ranked_run(run))).get("functions") == said
+
+
+def test_other_processes_that_were_sampled_are_counted() -> None:
+    run = build.captured_run()
+    main, other = run.processes
+    run = replace(run, processes=(main, replace(other, tiers=(Tier("sampled", 0.0),))))
+    assert dict(run_facts(run, ranked_run(run)))["functions"] == "exact; 1 other process sampled"
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.5, False), (0.7, True)])
+def test_a_small_effect_is_not_said(seconds: float, said: bool) -> None:
+    run = build.sampled_run()
+    run = replace(run, processes=(replace(run.processes[0], effect=Effect(seconds, 0.1, 1.0)),))
+    assert ("capture" in dict(run_facts(run, ranked_run(run)))) is said
+
+
+def test_json_of_a_run() -> None:
+    found = show_object(build.sampled_run())
+    (process,) = found["processes"]
+    assert process["tiers"] == [{"kind": "exact", "begin_s": 0.0}, {"kind": "sampled", "begin_s": 0.031}]
+    assert process["effect"] == {"seconds": 0.9, "interval": [0.7, 1.2]}
+    kinds = {}
+    for row in process["threads"][0]["functions"]:
+        kinds[row["name"]] = (row["ncalls_kind"], row["ncalls_interval"], row["tottime_kind"])
+    assert kinds["TransformerBlock.forward"] == ("estimated", [371.0, 431.0], "sampled")
+    assert kinds["train_one_epoch"] == ("exact", [3.0, 3.0], "sampled")
+    assert kinds["<method 'acquire' of '_thread.lock' objects>"] == ("unknown", None, "exact")
+    exact = show_object(build.captured_run())["functions"]
+    assert {row["ncalls_kind"] for row in exact} == {"exact"}
+
+
+def compared(calls: int, known: Known | None) -> Any:
+    """Compare two runs of one function that takes three times as long, of which one or none was sampled."""
+    before, after = (
+        builders.captured(
+            builders.profile([Row("/work/train.py", 3, "step", n, own)]), wall=own, run=own, wait=0.0
+        )
+        for n, own in ((1000, 1.0), (calls, 3.0))
+    )
+    if known is not None:
+        (process,) = after.processes
+        (thread,) = process.threads
+        thread = replace(thread, profile=with_estimates(thread.profile, [known]))
+        after = replace(after, processes=(replace(process, threads=(thread,)),))
+    return compare(RunSet("before", (before,)), RunSet("after", (after,)))
+
+
+def test_a_comparison_with_estimates() -> None:
+    found = compared(3000, (2500, 3500, 90, 0.2))
+    side = found.table.candidate
+    assert side.estimate(0) == pytest.approx((2500.0, 3500.0, 90, 0.2))
+    assert found.table.baseline.estimate(0) == (1000.0, 1000.0, 0, 0.0)
+    assert "about 3.00× the calls" in moved_text(found.table, 0)
+    assert "1,000 → ~3.0 k" in terminal.render(diff_document(found), width=200)
+
+
+@pytest.mark.parametrize(
+    ("calls", "known", "said"),
+    [
+        (1100, (900, 1300, 90, 0.2), "no clear change of calls"),
+        (0, (NAN, NAN, 90, 0.2), "calls not known"),
+        (3000, None, " 3.00× the calls"),
+        (1000, None, "same calls"),
+    ],
+)
+def test_what_is_said_of_calls(calls: int, known: Known | None, said: str) -> None:
+    assert said in moved_text(compared(calls, known).table, 0)
+
+
+def test_the_python_interface_has_the_columns(tmp_path: Path) -> None:
+    write_run(tmp_path / "a.prof", run_of(process_of(profile([7, 1000, 5], None))))
+    write_run(tmp_path / "b.prof", run_of(process_of(SAMPLED)))
+    rows = {row.name: row for row in profkit.read(tmp_path / "b.prof").functions()}
+    assert (rows["b"].ncalls, rows["b"].calls_low, rows["b"].calls_high) == (1200, 1100.5, 1350.0)
+    assert (rows["a"].samples, rows["a"].tottime_error) == (0, 0.0)
+    assert (rows["c"].ncalls, rows["c"].calls_low, rows["c"].samples) == (None, None, 3)
+    both = {row.name: row for row in profkit.diff(tmp_path / "a.prof", tmp_path / "b.prof").functions()}
+    assert (both["b"].baseline_calls_low, both["b"].candidate_calls_high) == (1000.0, 1350.0)
+    assert (both["c"].baseline_ncalls, both["c"].candidate_ncalls) == (5, None)
+    assert both["c"].candidate_tottime_error == 0.5
+
+
+def test_a_masked_run_keeps_its_estimates() -> None:
+    run = build.sampled_run()
+    found = Masker([run]).run(run)
+    assert found.processes[0].tiers == run.processes[0].tiers
+    assert found.processes[0].threads[0].profile.samples is run.processes[0].threads[0].profile.samples
+
+
+def page_data(run: Run) -> str:
+    document = replace(show_document(run), figures=run_figures(run, "tottime"))
+    text = html.render(document)
+    return text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_page_says_what_is_exact() -> None:
+    assets = Path(html.__file__).parent / "assets"
+    script = "".join((assets / name).read_text() for name in ("format.js", "model.js"))
+    said = (
+        "console.log(JSON.stringify(functions.names.map((name, row) => [name, functions.after.calls(row)])));"
+    )
+    data = json.dumps(page_data(build.sampled_run()))
+    page = f"globalThis.document = {{ getElementById: () => ({{ textContent: {data} }}) }};"
+    done = subprocess.run(["node", "-e", page + script + said], capture_output=True, text=True, check=True)
+    found = dict(json.loads(done.stdout))
+    assert found["TransformerBlock.forward"] == "~400"
+    assert found["train_one_epoch"] == "3"
+    assert found["_thread.lock.acquire"] == "–"
