@@ -54,6 +54,10 @@ class NotWrittenError(ProfkitError):
         super().__init__(problem)
 
 
+#: What `capture` takes as `overhead` to sample from the begin.
+SAMPLED = 0.0
+
+
 def capture(
     command: Sequence[str],
     output: Path | None = None,
@@ -93,8 +97,8 @@ def capture(
     selection
         What part of each run is captured.
     overhead
-        Part of each process's time that profiling may add, above 0 and below 1: beyond it, functions that are
-        called very often and take little are left to their callers. ``None`` leaves nothing out.
+        Part of each process's time that profiling may add, below 1: beyond it, stacks are sampled and calls
+        estimated. ``None`` traces every call; `SAMPLED` samples from the begin.
 
     Returns
     -------

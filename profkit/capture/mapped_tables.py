@@ -56,7 +56,7 @@ _NAME = struct.Struct("<6I")
 _TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqqQQiI3?60s")
 _CALL = struct.Struct("<QqqqqQ")
 #: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
-_LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 128, 32, 48)
+_LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 136, 32, 48)
 _MOST_STRUCTURE = 4096
 
 #: Bytes of names in one place.
@@ -84,6 +84,8 @@ LESS_SLOWED, MORE_SLOWED = 0.4, 0.6
 NONE_SEEN = 3.0
 #: No call is shorter, of a function in Python or in C: 25 to 40 ns on the machines of docs/costs.md.
 SHORTEST_CALL_S = 2.5e-8
+#: Times by which calls of a function may become cheaper.
+CHEAPER = 3.0
 _NORMAL = 1.96
 
 #: What a file of this version begins with.
@@ -679,6 +681,7 @@ class _Reader:
             "seen_squares": self._squares(at, 104),
             "samples": self._counts(word(at, 112)),
             "squares": self._squares(at, 120),
+            "sampled": word(at, 128),
             "own": word(at, 32),
             "open": word(at, 40),
             "total": word(at, 48),
@@ -706,7 +709,7 @@ class _Reader:
         """Return the columns of functions: what edges to them add up to, and what each has itself."""
         n, word = len(self._functions), self._file.word
         found: dict[str, Any] = {}
-        for column in ("calls", "exact", "seen", "samples", "own", "wait", "blocked"):
+        for column in ("calls", "exact", "seen", "samples", "sampled", "own", "wait", "blocked"):
             found[column] = np.zeros(n, np.int64)
             np.add.at(found[column], edges["callee"], edges[column])
         for column, offset in (("recursive", 40), ("total", 48), ("cumwait", 56), ("cumblocked", 64)):
@@ -740,9 +743,13 @@ class _Reader:
         likely, least, most = bursts.scales
         low = exact + np.maximum((seen - less) * least, seen)
         high = exact + (seen + more) * most
-        # Where none was seen, no more than its time suffices for; of what took no time, calls come one by one.
-        longest = np.where(samples > 0, self._seconds(functions["own"]) + error, 0.0) / SHORTEST_CALL_S
-        high = np.where(seen == 0, exact + np.maximum(NONE_SEEN * most, longest), high)
+        # Where none was seen, no more than its time suffices for, if calls take no less than a part of what they took
+        # while they were traced. Of what took no time, calls are taken to come one by one.
+        sampled = self._seconds(functions["sampled"])
+        traced = np.maximum(self._seconds(functions["own"]) - sampled, 0.0)
+        shortest = np.divide(traced, exact, out=np.zeros(n), where=exact > 0) / CHEAPER
+        longest = (sampled + error) / np.maximum(shortest, SHORTEST_CALL_S)
+        high = np.where(seen == 0, exact + np.where(samples > 0, longest, NONE_SEEN * most), high)
         unknown = (seen == 0) & (exact == 0)
         low, high = np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
         return types.Estimates(low[rows], high[rows], samples[rows], error[rows])

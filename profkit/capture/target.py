@@ -101,7 +101,7 @@ class Target:
     selection
         What part of the run is captured.
     overhead
-        Part of each process's time that profiling may add; ``None`` for no limit.
+        Part of each process's time that profiling may add; ``None`` for no limit, 0 to sample from the begin.
 
     Raises
     ------
@@ -128,7 +128,7 @@ class Target:
         self._sources: Sources | None = None
         self._over = threading.Event()
         self._environment = dict(environ)
-        self._environment[settings.OVERHEAD_VARIABLE] = repr(overhead or 0.0)
+        self._environment[settings.OVERHEAD_VARIABLE] = settings.SAMPLES_ONLY if overhead == 0.0 else repr(overhead or 0.0)
         self._selection = selection
         if not selection.counters_only:
             inject = str(Path(__file__).parent / "agent" / "inject")

@@ -66,9 +66,10 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
     callback=_share,
     default=f"{DEFAULT_OVERHEAD:.0%}",
     show_default=True,
-    help="Part of the time that profiling may add: above it, functions that are called very often and take little "
-    "are left to their callers.  off: nothing is left out.",
+    help="Part of the time that profiling may add: above it, stacks are sampled and calls estimated.  off: as --exact.",
 )
+@click.option("--exact", is_flag=True, help="Trace every call, whatever that costs.")
+@click.option("--sampled", is_flag=True, help="Sample stacks from the begin, and never trace every call.")
 @window_options
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def capture(
@@ -78,13 +79,17 @@ def capture(
     quiet: bool,
     nvtx_shim: bool,
     overhead: float | None,
+    exact: bool,
+    sampled: bool,
     **selected: Any,
 ) -> None:
     """Run a command and record it in one run file."""
-    from profkit.capture.launcher import NotWrittenError
+    from profkit.capture.launcher import SAMPLED, NotWrittenError
     from profkit.capture.launcher import capture as launch
     from profkit.capture.signal_forwarding import end_like
 
+    if exact and sampled:
+        raise click.UsageError("--exact and --sampled exclude each other: choose one")
     # Ends as the target ended: with its exit code, or by the signal that ended it.
     written = None if quiet else say_written
     progress = Progress("packing")
@@ -97,7 +102,7 @@ def capture(
             say=progress.say,
             packing=None if quiet else progress,
             nvtx_shim=nvtx_shim,
-            overhead=overhead,
+            overhead=SAMPLED if sampled else None if exact else overhead,
             selection=selection_of(selected),
         )
     except NotWrittenError as error:

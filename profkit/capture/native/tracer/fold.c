@@ -89,6 +89,7 @@ static void add_edge(struct edge *to, const struct edge *from) {
     to->seen_squares += from->seen_squares;
     to->samples += from->samples;
     to->squares += from->squares;
+    to->sampled += from->sampled;
 }
 
 static bool add_functions(struct table *sum, struct table *from, struct function **places) {

@@ -76,6 +76,7 @@ AT(edge, seen, 96);
 AT(edge, seen_squares, 104);
 AT(edge, samples, 112);
 AT(edge, squares, 120);
+AT(edge, sampled, 128);
 
 AT(path, number, 4);
 AT(path, parent_number, 8);

@@ -379,6 +379,7 @@ static void book(const struct charge *charge) {
         edge->blocked += charge->blocked;
         edge->samples += charge->samples;
         edge->squares += charge->squares;
+        edge->sampled += whole;
         path->own += whole;
         path->wait += charge->wait;
         path->blocked += charge->blocked;

@@ -41,7 +41,8 @@ struct edge {
     int64_t seen;          /* calls in bursts, see tiers.h, */
     double seen_squares;   /* and the sum of the squares of what each burst saw */
     int64_t samples;       /* of the sampler in the function itself, */
-    double squares;        /* and the sum of the squares of what each stands for, ns */
+    double squares;        /* the sum of the squares of what each stands for, ns, */
+    int64_t sampled;       /* and their part of `own` */
     int64_t seen_before;   /* at the end of the last burst */
     struct edge *next;    /* of the same caller, in order of first call */
     const struct path *around; /* by which the last call of this way was made, */
