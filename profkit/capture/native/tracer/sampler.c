@@ -356,7 +356,7 @@ static void book(const struct charge *charge) {
         else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key)))
             found = table_add_edge(table, caller, key, (PyObject *)key, NULL);
         if (!found)
-            break; /* it is gone: the time is its caller's */
+            continue; /* it is gone, or the interpreter's own: the time is its caller's */
         edge = found;
         struct function *function = edge->callee;
         path = path_of(table, path, edge);
