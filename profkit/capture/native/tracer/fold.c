@@ -109,6 +109,8 @@ static bool add_functions(struct table *sum, struct table *from, struct function
         here->total += caller->total;
         here->cumulative_wait += caller->cumulative_wait;
         here->cumulative_blocked += caller->cumulative_blocked;
+        here->sampled += caller->sampled;
+        here->cut += caller->cut;
     }
     return true;
 }

@@ -362,6 +362,7 @@ static void book(const struct charge *charge) {
         path = path_of(table, path, edge);
         if (function->open++ == 0) {
             function->total += whole;
+            function->sampled += whole;
             function->cumulative_wait += charge->wait;
             function->cumulative_blocked += charge->blocked;
         }
