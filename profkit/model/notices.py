@@ -75,6 +75,7 @@ CODES: Mapping[str, Meaning] = {
     "free-threaded": Meaning("", {"python": "text"}),
     "snapshots-not-written": Meaning("the system's error"),
     "no-snapshots": Meaning(),
+    "no-samples": Meaning(),
     "tables-full": Meaning(),
     "profile-function-replaced": Meaning(),
     "waiting-sampled": Meaning("", {"rate": "Hz"}),

@@ -147,7 +147,8 @@ static int64_t around(int64_t mean) { return mean / 2 + (int64_t)(next_random() 
 static void forget_thread(struct seen_thread *seen) {
     kernel_close(&seen->schedstat);
     if (seen->table) {
-        if (!seen->table->followed)
+        int64_t run;
+        if (!seen->table->followed && !kernel_cpu_time(seen->native, &run))
             atomic_store(&seen->table->ended, true);
         table_release(seen->table);
     }
@@ -323,9 +324,13 @@ static void charge_still(void) {
 /* Booking, with the GIL */
 
 static struct table *table_of(struct seen_thread *seen) {
-    if (seen->table && !table_ended(seen->table))
+    int64_t run;
+    bool runs = kernel_cpu_time(seen->native, &run);
+    if (seen->table && seen->table->folded == 0 && (!runs || !table_ended(seen->table)))
         return seen->table;
-    struct table *table = tables_running(seen->native, seen->ident);
+    struct table *table = runs ? tables_running(seen->native, seen->ident) : tables_last(seen->native, seen->ident);
+    if (!table && !runs)
+        return NULL; /* it was never seen to run Python */
     if (!table)
         table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
     else
