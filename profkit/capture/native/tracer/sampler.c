@@ -27,6 +27,7 @@
 /* The mean time between two looks, at least; it is longer where looks take more than this part of a CPU. */
 #define LOOK_EVERY_NS 1000000
 #define LOOK_MOST_NS 20000000
+#define LOOK_IDLE_NS 50000000
 #define LOOK_SHARE 0.01
 
 /* The same in the exact tier. */
@@ -563,7 +564,7 @@ static void *run(void *of) {
         int64_t fewest = tiers_now() == TIER_EXACT ? WATCH_EVERY_NS : LOOK_EVERY_NS;
         mean = mean < fewest ? fewest : mean > LOOK_MOST_NS ? LOOK_MOST_NS : mean;
         /* Where nothing runs it may take a while. */
-        every = any ? mean : 2 * every > LOOK_MOST_NS ? LOOK_MOST_NS : 2 * every < mean ? mean : 2 * every;
+        every = any ? mean : 2 * every > LOOK_IDLE_NS ? LOOK_IDLE_NS : 2 * every < mean ? mean : 2 * every;
     }
     if (tiers_now() == TIER_SAMPLED)
         look_at_all(&due);
@@ -658,6 +659,8 @@ void sampler_resume(void) {
 void sampler_forget(void) {
     started = wanted_again = false;
     number = 0;
+    for (size_t i = 0; i < n_threads; i++)
+        kernel_close(&threads[i]->schedstat);
     n_threads = n_charges = n_codes = 0;
     memset(slots, 0, sizeof slots);
     pthread_mutex_init(&lock, NULL);
