@@ -331,8 +331,8 @@ def demo(directory: Path) -> None:
         show.say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")
         raise click.exceptions.Exit(UNTOLD)
 
-    print(f"The same training twice on {count(len(cpus), 'CPU')}: {clean.size}, then {above.size}.")
-    print("What profkit diff says of the two:\n", flush=True)
+    print(f"The same training twice on {count(len(cpus), 'CPU')}:")
+    print(f"  baseline   {clean.size}\n  candidate  {above.size}\n", flush=True)
     trouble = _compare(files[clean.name], files[above.name])
     if trouble is not None:
         print(flush=True)

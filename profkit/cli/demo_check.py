@@ -119,7 +119,7 @@ def _taken(run: Run, facts: SideFacts) -> Trouble | None:
         quota = run.machine.quota_cpus if run.machine is not None else None
         limit = "by a CPU quota" if quota is None else f"to {_cpus(quota)}"
         return Trouble(
-            f"this container is limited {limit}, and was stopped in {share(facts.throttled)} of all periods",
+            f"this container is limited {limit}",
             "give it two CPUs or more (docker run --cpus 2, or the limit of your job), and run the demo again",
         )
     stolen, others = facts.steal_cores or 0.0, facts.others_cores or 0.0
