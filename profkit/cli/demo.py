@@ -92,10 +92,6 @@ class Side:
         """The thread variables of its environment."""
         return dict.fromkeys(THREAD_VARIABLES, str(self.threads))
 
-    def describe(self, cpus: int) -> str:
-        """Return what is run, for a progress line."""
-        return f"{self.name}: {self.size}, on {count(cpus, 'CPU')}"
-
     @property
     def size(self) -> str:
         """Its processes and threads in words."""
@@ -265,7 +261,7 @@ class _Show:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         self.console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(12), MofNCompleteColumn(), TimeElapsedColumn())
         self.bars = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
 
     @contextlib.contextmanager
@@ -316,16 +312,16 @@ def demo(directory: Path) -> None:
             run_and_follow([sys.executable, "-m", "profkit", *arguments], side.variables, advance)
 
     with show.bars:
-        with show.run("trial: how fast is this machine?", TRIAL.epochs) as advance:
+        with show.run(f"trial: how fast is it on {count(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
             length = plan_length(measure_step(clean, cpus, advance))
-        capture(clean, clean.describe(len(cpus)))
+        capture(clean, f"{clean.name}: {clean.size}")
         trouble = _check_clean(files[clean.name])
         if trouble is not None and trouble.may_pass:
             show.say(trouble.wrong)
-            capture(clean, f"once more, {clean.describe(len(cpus))}")
+            capture(clean, f"{clean.name}, once more")
             trouble = _check_clean(files[clean.name])
         if trouble is None:
-            capture(above, above.describe(len(cpus)))
+            capture(above, f"{above.name}: {above.size}")
     if trouble is not None:
         show.say(trouble.wrong)
         show.say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")
