@@ -40,6 +40,7 @@ from profkit.measure.critical_path import (
     reads_files,
     waits_for_ranks,
 )
+from profkit.measure.estimates import unseen_seconds
 from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
@@ -446,14 +447,18 @@ def _sides(
 
 def _gathered(selected: list[Selected]) -> _Gathered:
     profiles = [one.profile for one in selected]
-    side = gather(profiles, [one.roots for one in selected])
+    side = gather(profiles, [one.roots for one in selected], _unseen(selected))
     return _Gathered(side, np.zeros(0, np.int32), profiles, selected, list(side.places))
+
+
+def _unseen(selected: list[Selected]) -> list[float]:
+    return [unseen_seconds(one.processes) for one in selected]
 
 
 def _folded(selected: list[Selected]) -> _Gathered:
     folded = [fold_comprehensions(one.profile) for one in selected]
     profiles = [profile for profile, _ in folded]
-    whole = gather(profiles, [one.roots for one in selected])
+    whole = gather(profiles, [one.roots for one in selected], _unseen(selected))
     taken_in = {
         int(place[row])
         for (_, taken), place in zip(folded, whole.places, strict=True)
