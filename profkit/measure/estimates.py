@@ -98,6 +98,17 @@ class CallRatios:
         beyond: Bools = (self.low > 1) | (self.high < 1)
         return self.known & (beyond | np.isnan(self.value))
 
+    @property
+    def doubt(self) -> Floats:
+        """Half the width of the interval over the estimate: 0 where exact, infinite where not known well enough."""
+        with np.errstate(invalid="ignore"):
+            part = 0.5 * (self.high - self.low) / self.value
+        return np.where(self.exact, 0.0, np.where(self.known, part, np.inf))
+
+    def taken(self, rows: npt.NDArray[np.intp]) -> CallRatios:
+        """The same for some rows."""
+        return CallRatios(*(getattr(self, name)[rows] for name in CallRatios.__slots__))
+
 
 def call_ratios(table: DiffTable) -> CallRatios:
     """Say how the calls of each function changed, and how well that is known."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from profkit.measure.estimates import UNSEEN
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
 from profkit.model import FunctionKey, Neighbours, Notice
@@ -119,6 +120,13 @@ class DiffTable:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def one_sided(self) -> npt.NDArray[np.bool_]:
+        """Rows that only one side has, and that the other would have seen."""
+        alone: npt.NDArray[np.bool_] = ~(self.baseline.present & self.candidate.present)
+        alone[[row for row in np.flatnonzero(alone).tolist() if self.match[row] == UNSEEN]] = False
+        return alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -413,6 +413,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "{functions:function is|functions are} compared as part of the callers: a capture has ceased to count such "
         "calls, which went beyond its budget for overhead"
     ),
+    "native-functions-folded": (
+        "{functions:native function is|native functions are} compared as part of the callers: samples of a stack need "
+        "not show them"
+    ),
     "functions-of-one-side": "{self_time} of the {subject}'s self time is in functions that only it has",
     "single-run": _single_run,
 }

@@ -28,7 +28,7 @@ from profkit.measure.critical_path import waits_for_ranks
 from profkit.measure.iterations import warming_up
 from profkit.measure.movement import is_wait
 from profkit.measure.range_stats import pattern_of
-from profkit.measure.throttled import folded, throttled_in
+from profkit.measure.parts_of_callers import folded, throttled_in
 from profkit.model import (
     BUILTIN,
     PROJECT,

@@ -45,6 +45,7 @@ from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
+from profkit.measure.parts_of_callers import folded_alike
 from profkit.measure.process_calls import calls_of_processes
 from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
@@ -58,7 +59,6 @@ from profkit.measure.stacks import PlacedPaths, StackTable, placed_paths, stacks
 from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
-from profkit.measure.throttled import without_throttled
 from profkit.measure.waiting import waiting_rows
 from profkit.model import PROJECT, Notice, Process, Profile, Ranges, Run, RunSet
 from profkit.verdict.account import Account, Part, account
@@ -190,7 +190,7 @@ def compare(
     for side in (baseline, candidate):
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
-    baseline, candidate, of_throttled = without_throttled(baseline, candidate)
+    baseline, candidate, of_folded = folded_alike(baseline, candidate)
     selectors = select_pair(baseline.runs[0], candidate.runs[0], process)
     by_share = sampled(baseline) or sampled(candidate)
     # What the runs say of themselves stays; what is measured of functions is of these.
@@ -204,7 +204,7 @@ def compare(
     )
     table, rows = build_table(joined, found, a, b, by)
     pairs = call_table((first.profiles, second.profiles), (a.places, b.places), rows)
-    residue = _residue(found, a, b)
+    residue = _residue(found, a, b, table, rows)
     busy = busy_seconds(a.profile, b.profile, rows)
     within = busy_seconds(a.profile, b.profile, rows, cumulative=True)
     other_python = versions_differ(baseline, candidate, a.profile, b.profile)
@@ -245,7 +245,8 @@ def compare(
         total_scatter=_total_scatter(totals_a, totals_b),
         signs=shown,
         starved=starvation(shown),
-        noisier=noisier(both),
+        # Samples scatter by themselves.
+        noisier=noisier(both) if a.exact and b.exact else math.nan,
         lump_s=lump_size(both),
         origins=origins,
         another_program=another,
@@ -279,7 +280,7 @@ def compare(
         for side in (baseline, candidate)
         for run in side.runs
         for notice in run.warnings
-        if notice.code != "functions-throttled"  # which `of_throttled` says of all
+        if notice.code != "functions-throttled"  # which `of_folded` says of all
     ]
     return Comparison(
         case=Case(known, booked),
@@ -293,7 +294,7 @@ def compare(
         slowdown=UNKNOWN if by_share else ratio_estimate(totals_a, totals_b),
         calls=pairs,
         stacks=_stacks((first, second), rows) if stacks else None,
-        warnings=tuple(dict.fromkeys((*said, *of_throttled))),
+        warnings=tuple(dict.fromkeys((*said, *of_folded))),
         settings=differences(baseline, candidate),
     )
 
@@ -376,11 +377,12 @@ def _another_program(table: DiffTable) -> bool:
     other_source = np.array([same is False for same in table.same_source], np.bool_)
     if not project.any():
         return False
+    alone = table.one_sided
     for side, other in ((table.baseline, table.candidate), (table.candidate, table.baseline)):
         rows = project & side.present
         if not rows.any():
             return False
-        lacking = rows & ~other.present
+        lacking = rows & ~other.present & alone
         if lacking.sum() > 0.5 * rows.sum():
             lacking |= rows & other_source
         time = float(side.cumtime[rows].sum())
@@ -501,17 +503,25 @@ def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.f
     return math.hypot(spread_a, spread_b)
 
 
-def _residue(found: Alignment, a: Side, b: Side) -> Residue:
+def _residue(
+    found: Alignment, a: Side, b: Side, table: DiffTable, rows: tuple[npt.NDArray[np.integer], ...]
+) -> Residue:
+    of_one_side = table.one_sided
+    only_a, only_b = (
+        only[np.isin(only, behind[of_one_side])]
+        for only, behind in zip((found.baseline_only, found.candidate_only), rows, strict=True)
+    )
+
     def share(side: Side, rows: Index) -> float:
         total = side.profile.total
         # Added in another order, a few of the rows can come to a little more than all of them.
         return min(1.0, float(side.profile.tottime[rows].sum()) / total) if total > 0 else 0.0
 
     return Residue(
-        baseline_only=len(found.baseline_only),
-        candidate_only=len(found.candidate_only),
-        baseline_only_share=share(a, found.baseline_only),
-        candidate_only_share=share(b, found.candidate_only),
+        baseline_only=len(only_a),
+        candidate_only=len(only_b),
+        baseline_only_share=share(a, only_a),
+        candidate_only_share=share(b, only_b),
     )
 
 
