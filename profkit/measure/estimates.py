@@ -29,8 +29,8 @@ UNSEEN = "unseen"
 #: Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
 NONE_SEEN = 3.0
 #: Relative half-width of the 95 % interval of a ratio of calls up to which its estimate is used as a weight. A side
-#: that counted 61 calls in bursts has it (1.96 / √61). With the largest function of a program at half of its CPU time,
-#: an eighth of that is then in the wrong one of work and speed, which is what clean repeats differ by (``noise.speed``).
+#: that counted 61 calls in bursts has it (1.96 / √61). Of a function with half of a program's CPU time, an eighth of
+#: all is then in the wrong one of work and speed, which is what clean repeats differ by (``noise.speed``).
 HALF_WIDTH = 0.25
 
 
@@ -63,9 +63,7 @@ def _sampled_span(process: Process) -> float:
     ends.append(np.inf if process.wall_s is None else max(process.wall_s, *ends, 0.0))
     spans = pairwise((process.tiers[0].begin_s, *ends)) if process.tiers else ()
     span = sum(
-        end - begin
-        for tier, (begin, end) in zip(process.tiers, spans, strict=True)
-        if tier.kind == "sampled"
+        end - begin for tier, (begin, end) in zip(process.tiers, spans, strict=True) if tier.kind == "sampled"
     )
     estimated = any(thread.profile.calls_low is not None for thread in process.threads)
     return float(span) if span > 0 or not estimated else np.inf

@@ -103,6 +103,13 @@ class Movement:
     below_part: float = 0.0
     stopped_work: float = float("nan")
 
+    @property
+    def calls_shown(self) -> float:
+        """The limit of `calls_factor` that is nearer to 1; 1 where its interval holds that."""
+        if self.calls_low <= 1 <= self.calls_high:
+            return 1.0
+        return self.calls_low if self.calls_low > 1 else self.calls_high
+
 
 def is_wait(name: str, root: str) -> bool:
     """Whether a function waits by design (``acquire``, ``poll``, ``recv`` …).

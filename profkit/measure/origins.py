@@ -357,9 +357,7 @@ def _below(
     return part
 
 
-def _cost_part(
-    table: DiffTable, busy: tuple[Floats, Floats], below: Floats, ratios: CallRatios
-) -> Floats:
+def _cost_part(table: DiffTable, busy: tuple[Floats, Floats], below: Floats, ratios: CallRatios) -> Floats:
     """Of what lies below changed code, the part beyond the factor that all other functions share."""
     if not below.any():
         return below

@@ -81,9 +81,12 @@ def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, t
         )
         for side, known in zip((baseline, candidate), hashes, strict=True)
     ]
-    counts = {"functions-folded": len(throttled), "native-functions-folded": len(native)}
-    said = tuple(Notice(code, "", {"functions": count}) for code, count in counts.items() if count)
-    return sides[0], sides[1], said
+    notices = (
+        Notice("functions-folded", "", {"functions": len(throttled)}),
+        Notice("native-functions-folded", "", {"functions": len(native)}),
+    )
+    said = [notice for notice, folded in zip(notices, (throttled, native), strict=True) if folded]
+    return sides[0], sides[1], tuple(said)
 
 
 def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:

@@ -141,15 +141,17 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
     estimates = _estimates(profiles, places, missed, len(union))
     if estimates is not None:
         unknown = np.isnan(estimates["calls_low"])
-        for name in ("ncalls", "primitive_calls"):
-            columns[name] = np.where(unknown, np.nan, columns[name])
-        ncalls = columns["ncalls"]
-        assert ncalls is not None
+        ncalls = np.where(unknown, np.nan, ncalls)
+        primitive = columns["primitive_calls"]
+        assert primitive is not None
+        columns |= {"ncalls": ncalls, "primitive_calls": np.where(unknown, np.nan, primitive)}
     values: dict[str, npt.NDArray[np.generic] | None] = {}
     for name, stack in columns.items():
         middle = None if stack is None else stack[0] if len(stack) == 1 else _median(stack)
         whole = name in ("ncalls", "primitive_calls") and middle is not None
-        values[name] = np.rint(np.nan_to_num(middle)).astype(np.int64) if whole and middle is not None else middle
+        values[name] = (
+            np.rint(np.nan_to_num(middle)).astype(np.int64) if whole and middle is not None else middle
+        )
     if estimates is not None:
         values |= _middle_estimates(estimates, tottime)
     return Side(

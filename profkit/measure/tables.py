@@ -42,8 +42,8 @@ class SideTable:
     wait, cumwait : float64 array, shape (n,), or None
         Seconds queued for a CPU, of self time and including callees, where a tracer measured it.
     calls_low, calls_high, samples, tottime_error : arrays, shape (n,), or None
-        How well calls and self time are known, as in a `Profile`; ``None`` where all is exact. Calls of a function that
-        the side may have missed are not known (NaN).
+        How well calls and self time are known, as in `profkit.model.Profile`; ``None`` where all is exact. Calls of a
+        function that the side may have missed are not known (NaN).
     """
 
     present: npt.NDArray[np.bool_]
@@ -91,8 +91,8 @@ class DiffTable:
     file, line
         As the candidate has it, else the baseline.
     match
-        A rung of `RUNGS`, ``new`` (candidate only), ``gone`` (baseline only), or ``unseen``: only one side has it, and
-        the other was sampled and may have missed it.
+        A rung of `RUNGS`, ``new`` (candidate only), ``gone`` (baseline only), or ``unseen``: only one side has it,
+        and the other was sampled and may have missed it.
     per_call_ratio : float64 array, shape (n,)
         Candidate's over baseline's self time per call; NaN where either has none, or calls are not known well enough.
     same_source

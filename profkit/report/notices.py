@@ -414,8 +414,8 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "calls, which went beyond its budget for overhead"
     ),
     "native-functions-folded": (
-        "{functions:native function is|native functions are} compared as part of the callers: samples of a stack need "
-        "not show them"
+        "{functions:native function is|native functions are} compared as part of the callers: samples of a stack "
+        "need not show them"
     ),
     "functions-of-one-side": "{self_time} of the {subject}'s self time is in functions that only it has",
     "single-run": _single_run,

@@ -35,6 +35,7 @@ from profkit.measure.critical_path import (
     Composition,
     PathReading,
     compose,
+    path_effect,
     path_rank,
     read_path,
     reads_files,
@@ -60,7 +61,7 @@ from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows
-from profkit.model import PROJECT, Notice, Process, Profile, Ranges, Run, RunSet
+from profkit.model import PROJECT, Effect, Notice, Process, Profile, Ranges, Run, RunSet
 from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning
@@ -75,6 +76,8 @@ __all__ = ["Comparison", "compare", "diff"]
 
 Index = npt.NDArray[np.int32]
 
+#: What capture adds where it traces nothing.
+_NO_EFFECT = Effect(0.0, 0.0, 0.0)
 #: Part of a project's functions, by number and by time, that the other side must lack to be another program.
 ANOTHER = 0.9
 
@@ -222,6 +225,12 @@ def compare(
     facts_b = side_facts(candidate, _total(candidate, chosen_b), chosen_b)
     ranking = ranking_of(table, rows, a, b, by)
     totals_a, totals_b = _totals(before, a), _totals(after, b)
+    rank = path_rank(first.selected[0].processes, second.selected[0].processes)
+    effects = _effects(first, rank), _effects(second, rank)
+    # What is known of one side alone is no difference.
+    known_effects = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
+    effects_a, effects_b = effects if known_effects else ([], [])
+    own_a, own_b = _without(totals_a, effects_a), _without(totals_b, effects_b)
     both = matched(joined, found, a, b)
     shown = signs(both)
     waits = waiting_rows(table, pairs)
@@ -242,7 +251,7 @@ def compare(
         python_differs=other_python,
         sampled_differs=sampled(baseline) != sampled(candidate),
         threads_differ=threads_mixed(baseline) != threads_mixed(candidate),
-        total_scatter=_total_scatter(totals_a, totals_b),
+        total_scatter=_total_scatter(own_a, own_b),
         signs=shown,
         starved=starvation(shown),
         # Samples scatter by themselves.
@@ -250,7 +259,7 @@ def compare(
         lump_s=lump_size(both),
         origins=origins,
         another_program=another,
-        lost_throughout=noise.lost_throughout(totals_a, totals_b),
+        lost_throughout=noise.lost_throughout(own_a, own_b),
         exits=(_exit(baseline), _exit(candidate)),
         ranges=_compared_ranges(baseline, candidate, selectors[0], selectors[1]),
         iterations=(
@@ -258,6 +267,8 @@ def compare(
             _iterations(candidate, selectors[1], iterations),
         ),
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
+        capture_s=(_middle_effect(effects_a), _middle_effect(effects_b)),
+        exact=a.exact and b.exact,
     )
     # Only native functions wait for ranks, and of large tables hardly a row does.
     ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
@@ -265,15 +276,15 @@ def compare(
     ranks[[i for i, name in native if waits_for_ranks(name)]] = True
     reads[[i for i, name in native if reads_files(name)]] = True
     masks = (waits, ranks, reads)
-    rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(before, first, rows[0], rank, masks),
-        _compositions(after, second, rows[1], rank, masks),
+        _compositions(before, first, rows[0], rank, masks, effects_a),
+        _compositions(after, second, rows[1], rank, masks, effects_b),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
         ranges=_queued_ranges(known.ranges),
+        captured=known_effects,
     )
     said = [
         notice.at(file=run.path)
@@ -286,7 +297,7 @@ def compare(
         case=Case(known, booked),
         account=booked,
         comparability=comparability(
-            baseline, candidate, a.profile, b.profile, residue, moved.calls_factor, selectors[2]
+            baseline, candidate, a.profile, b.profile, residue, moved.calls_shown, selectors[2]
         ),
         ranking=ranking,
         residue=residue,
@@ -338,17 +349,41 @@ def _compositions(
     behind: npt.NDArray[np.integer],
     rank: int | None,
     masks: tuple[npt.NDArray[np.bool_], ...],
+    effects: Sequence[Effect],
 ) -> list[Composition]:
-    """How the wall of each run of a side is made up, over the rows of the table."""
+    """How the wall of each run of a side is made up, over the rows of the table, and what of it is capture's."""
     of_table = _rows_of_table(side, behind)
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
         return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))
 
-    return [
+    found = [
         compose(placed(read_path(run, selected, rank), rows), *masks)
         for run, selected, rows in zip(runs.runs, side.selected, side.rows, strict=True)
     ]
+    if not effects:
+        return found
+    return [whole.less_capture(effect) for whole, effect in zip(found, effects, strict=True)]
+
+
+def _effects(side: _Gathered, rank: int | None) -> list[Effect]:
+    """What capture added to each run of a side; nothing where it is not known of all."""
+    found = [path_effect(selected, rank) for selected in side.selected]
+    known = [effect for effect in found if effect is not None]
+    return known if len(known) == len(found) else []
+
+
+def _middle_effect(effects: Sequence[Effect]) -> float:
+    return float(np.median([max(0.0, effect.seconds) for effect in effects])) if effects else 0.0
+
+
+def _without(totals: npt.NDArray[np.float64], effects: Sequence[Effect]) -> npt.NDArray[np.float64]:
+    """Totals of runs without what capture added, as far as something is left."""
+    if not effects:
+        return totals
+    less = totals - np.array([max(0.0, effect.seconds) for effect in effects])
+    own: npt.NDArray[np.float64] = np.where(less > 0, less, totals)
+    return own
 
 
 def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:

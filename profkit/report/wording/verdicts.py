@@ -12,6 +12,7 @@ from profkit.report.document import VerdictBlock
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
+from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff, Finding, Value, Verdict
 
 __all__ = ["SUMMARIES", "comparison_block", "finding_text", "summary_of", "verdict_block"]
@@ -40,6 +41,7 @@ _UNDECIDED = {
     "another-program": "Two different programs",
     "unfinished": "A target failed",
     "sampled": "Compared by share of time",
+    "capture-itself": "Capture itself made most of the difference",
 }
 
 #: What a summary is made from: the kind, the subject, the numbers, and whether it is of one run alone.
@@ -124,8 +126,11 @@ def _both_waited(numbers: Mapping[str, Value]) -> bool:
 
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
-    """One sentence on a verdict or a finding."""
-    return SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
+    """What a verdict or a finding says, in a sentence or two."""
+    said = SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
+    if found.rule != "capture-itself" and "account.capture" in found.numbers:
+        said += f" What capture added is {_share(found.numbers, 'account.capture')} of the difference of the walls."
+    return said
 
 
 def finding_text(finding: Finding) -> str:
@@ -246,6 +251,16 @@ def _undecided(parts: _Parts) -> str:
     return f"{what}, but {why}."
 
 
+def _what_is_known_of_calls(n: Mapping[str, Value]) -> str:
+    known = _number(n, "calls.known") or 0.0
+    if known < value("calls.known"):
+        part = units.share(1.0 - known)
+        return (
+            f"The calls of functions with {part} of the CPU time, or of its growth, are not known well enough"
+        )
+    return f"The candidate makes {_factor(n, 'calls.low')} to {_factor(n, 'calls.high')} the calls"
+
+
 def _ended(parts: _Parts) -> str:
     n = parts[2]
     said = []
@@ -344,6 +359,14 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     "sampled": lambda p: (
         "A sampling profiler does not count calls, so that the cause is not judged: this shows which functions take "
         "another part of the time."
+    ),
+    "capture-itself": lambda p: (
+        f"{_share(p[2], 'account.capture')} of the difference of the walls is what capture added to them: that says "
+        "nothing of the program."
+    ),
+    "calls-unknown": lambda p: (
+        f"{_what_is_known_of_calls(p[2])}, which permits more calls as well as a higher cost of each. "
+        "`profkit capture --exact` on both sides would settle it."
     ),
     "nothing-decides": _undecided,
 }
