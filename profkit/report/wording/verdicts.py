@@ -12,7 +12,6 @@ from profkit.report.document import VerdictBlock
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
-from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff, Finding, Value, Verdict
 
 __all__ = ["SUMMARIES", "comparison_block", "finding_text", "summary_of", "verdict_block"]
@@ -251,14 +250,17 @@ def _undecided(parts: _Parts) -> str:
     return f"{what}, but {why}."
 
 
-def _what_is_known_of_calls(n: Mapping[str, Value]) -> str:
-    known = _number(n, "calls.known") or 0.0
-    if known < value("calls.known"):
-        part = units.share(1.0 - known)
-        return (
-            f"The calls of functions with {part} of the CPU time, or of its growth, are not known well enough"
-        )
-    return f"The candidate makes {_factor(n, 'calls.low')} to {_factor(n, 'calls.high')} the calls"
+def _calls_unknown(parts: _Parts) -> str:
+    n = parts[2]
+    low, high = _number(n, "calls.low"), _number(n, "calls.high")
+    there = (
+        "" if low is None or high is None else f"; there {units.factor(low)} to {units.factor(high)} as many"
+    )
+    return (
+        f"Calls are known well enough of functions with {_share(n, 'calls.known')} of the CPU time or of its "
+        f"growth{there}. More calls and a higher cost per call cannot be separated: `profkit capture --exact` on "
+        "both sides would settle it."
+    )
 
 
 def _ended(parts: _Parts) -> str:
@@ -364,9 +366,6 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"{_share(p[2], 'account.capture')} of the difference of the walls is what capture added to them: that says "
         "nothing of the program."
     ),
-    "calls-unknown": lambda p: (
-        f"{_what_is_known_of_calls(p[2])}, which permits more calls as well as a higher cost of each. "
-        "`profkit capture --exact` on both sides would settle it."
-    ),
+    "calls-unknown": _calls_unknown,
     "nothing-decides": _undecided,
 }
