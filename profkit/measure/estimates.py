@@ -5,6 +5,7 @@ Where both sides are exact, every ratio is known and its interval is the ratio i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -59,14 +60,13 @@ def unseen_seconds(processes: Sequence[Process]) -> float:
 
 def _sampled_span(process: Process) -> float:
     """Seconds of a process in which it was sampled; infinite where that is not known of one that was."""
-    ends = [tier.begin_s for tier in process.tiers[1:]]
-    ends.append(np.inf if process.wall_s is None else max(process.wall_s, *ends, 0.0))
-    spans = pairwise((process.tiers[0].begin_s, *ends)) if process.tiers else ()
-    span = sum(
-        end - begin for tier, (begin, end) in zip(process.tiers, spans, strict=True) if tier.kind == "sampled"
-    )
-    estimated = any(thread.profile.calls_low is not None for thread in process.threads)
-    return float(span) if span > 0 or not estimated else np.inf
+    if not process.tiers:
+        estimated = any(thread.profile.calls_low is not None for thread in process.threads)
+        return math.inf if estimated else 0.0
+    begins = [tier.begin_s for tier in process.tiers]
+    end = math.inf if process.wall_s is None else max(process.wall_s, begins[-1])
+    spans = zip(process.tiers, pairwise((*begins, end)), strict=True)
+    return sum(until - begin for tier, (begin, until) in spans if tier.kind == "sampled")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
