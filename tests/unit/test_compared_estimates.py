@@ -5,15 +5,20 @@ Runs are made by construction (`tests.programs`), so that the truth is known; th
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import profkit
+from profkit.formats import write_run
 from profkit.measure.estimates import HALF_WIDTH, NONE_SEEN, call_ratios, unseen_seconds
 from profkit.measure.sides import Side, gather
 from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
@@ -585,3 +590,39 @@ def test_buckets_add_up_whatever_is_known(
     if known and max(added[:2]) > 0:
         assert found.seconds(CAPTURE) == pytest.approx(added[1] - added[0], abs=1e-9)
     diff(one_side(a), one_side(b))
+
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "diff-2.json"
+PAIRS: Mapping[str, tuple[Run, Run]] = {
+    "calls that are not known": (loop(), estimated(loop(steps=150), None)),
+    "more calls, as estimates": (loop(), estimated(loop(steps=200), 0.1)),
+    "capture itself": (with_capture(loop(), 0.1), with_capture(loop(slower=1.1), 2.0)),
+    "a function that may have been missed": (
+        program([*training(), Fn("rare", 1, 0.002, callers={"main": 1})]),
+        estimated(program(training()), 0.01),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("masked", [True, False])
+def test_every_format_can_say_it(name: str, masked: bool, tmp_path: Path) -> None:
+    """From files, since the columns go through them too."""
+    sides = []
+    for side, run in zip(("a", "b"), PAIRS[name], strict=True):
+        write_run(tmp_path / f"{side}.prof", run)
+        sides.append(str(tmp_path / f"{side}.prof"))
+    found = profkit.diff(*sides)
+    value = json.loads(found.report("json", limit=0, explain=True, full_paths=not masked))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(value)
+    bucket = {bucket["name"]: bucket["seconds"] for bucket in value["account"]["buckets"]}
+    assert math.fsum(bucket.values()) == pytest.approx(value["account"]["added_s"])
+    assert (CAPTURE in bucket) == (name == "capture itself")
+    assert (value["account"]["calls_unknown"] > 0.9) == (name == "calls that are not known")
+    assert ("unseen" in {row["match"] for row in value["functions"]}) == ("missed" in name)
+    for form in ("terminal", "md", "html"):
+        said = " ".join(found.report(form, explain=True, full_paths=not masked).split())
+        assert value["verdict"]["cause"] in said
+        assert ("capture --exact" in said) == (name == "calls that are not known")
+        assert ("capture itself" in said) == (name == "capture itself")
+    found.report("svg", full_paths=not masked)
