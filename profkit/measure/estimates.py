@@ -49,13 +49,15 @@ def unseen_seconds(processes: Sequence[Process]) -> float:
         Upper limit of the 95 % interval, seconds: `NONE_SEEN` over the number of samples, of the time that was
         sampled; 0 where every call was traced.
     """
-    seconds, samples = 0.0, 0
+    seconds, samples, longest = 0.0, 0, 0.0
     for process in processes:
         span = _sampled_span(process)
+        longest = max(longest, span if span < math.inf else 0.0)
         for thread in process.threads if span > 0 else ():
             seconds += min(thread.profile.total, span)
             samples += int(thread.profile.samples.sum()) if thread.profile.samples is not None else 0
-    return seconds * min(1.0, NONE_SEEN / samples) if samples else seconds
+    # Without samples nothing is known of what ran.
+    return seconds * min(1.0, NONE_SEEN / samples) if samples else max(seconds, longest)
 
 
 def _sampled_span(process: Process) -> float:

@@ -57,7 +57,7 @@ def wall(case: Case) -> Found:
     """Wall times of both sides, or their self times where a wall is not known."""
     a, b = case.signals.baseline, case.signals.candidate
     walls = bool(a.wall_s) and bool(b.wall_s)
-    factor = math.exp(case.signals.log_slowdown)
+    factor = math.exp(case.signals.log_walls)
     yield Evidence(
         "wall" if walls else "self-time",
         "s",

@@ -93,8 +93,10 @@ class TestUnseen:
         assert unseen_seconds([self.sampled(9.0, 300, *tiers, wall=10.0)]) == pytest.approx(3 / 300 * 2.0)
 
     def test_without_samples_it_may_have_been_all_of_it(self) -> None:
-        assert unseen_seconds([self.sampled(0.5, 0, Tier("sampled", 0.0))]) == 0.5
-        assert unseen_seconds([self.sampled(0.5, 2, Tier("sampled", 0.0))]) == 0.5
+        assert unseen_seconds([self.sampled(0.5, 0, Tier("sampled", 0.0), wall=0.7)]) == 0.7
+        assert unseen_seconds([self.sampled(0.5, 2, Tier("sampled", 0.0), wall=0.7)]) == 0.5
+        nothing = replace(self.sampled(0.0, 0, Tier("sampled", 0.0), wall=0.7), threads=())
+        assert unseen_seconds([nothing]) == 0.7
 
     def test_tiers_that_are_not_known_of_a_run_with_estimates(self) -> None:
         assert unseen_seconds([self.sampled(8.0, 1000)]) == pytest.approx(3 / 1000 * 8.0)
@@ -497,6 +499,12 @@ class TestCapture:
         found = judged(with_capture(loop(), 0.05), with_capture(loop(slower=1.01), 1.5))
         assert found.cause == "no-change"
         assert "What capture added is" in summary_of(found)
+        added = {e.signal: (e.baseline, e.candidate, e.numbers) for e in found.evidence}
+        assert added["capture"][:2] == pytest.approx((0.05, 1.5))
+        # The walls are shown as they were measured, whatever the verdict takes out of them.
+        assert added["wall"][2]["factor"] == pytest.approx(
+            (0.2 + 1.01 * LOOP_S + 1.5) / (0.2 + LOOP_S + 0.05)
+        )
         found = judged(with_capture(loop(), 1.5), with_capture(loop(slower=1.01), 0.05))
         assert found.cause == "no-change"
 
@@ -618,7 +626,7 @@ def test_every_format_can_say_it(name: str, masked: bool, tmp_path: Path) -> Non
     bucket = {bucket["name"]: bucket["seconds"] for bucket in value["account"]["buckets"]}
     assert math.fsum(bucket.values()) == pytest.approx(value["account"]["added_s"])
     assert (CAPTURE in bucket) == (name == "capture itself")
-    assert (value["account"]["calls_unknown"] > 0.9) == (name == "calls that are not known")
+    assert (value["account"]["calls_unknown_share"] > 0.9) == (name == "calls that are not known")
     assert ("unseen" in {row["match"] for row in value["functions"]}) == ("missed" in name)
     for form in ("terminal", "md", "html"):
         said = " ".join(found.report(form, explain=True, full_paths=not masked).split())
