@@ -19,7 +19,7 @@ from profkit.model import Process
 if TYPE_CHECKING:
     from profkit.measure.tables import DiffTable, SideTable
 
-__all__ = ["HALF_WIDTH", "UNSEEN", "CallRatios", "call_ratios", "unseen_seconds"]
+__all__ = ["CALLS_CHANGED", "HALF_WIDTH", "UNSEEN", "CallRatios", "call_ratios", "unseen_seconds"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -29,6 +29,8 @@ UNSEEN = "unseen"
 #: Upper limit of the 95 % interval of a Poisson count of which nothing was seen: the rule of three (Hanley and
 #: Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
 NONE_SEEN = 3.0
+#: Calls of a function that differ by more than this part have changed.
+CALLS_CHANGED = 0.1
 #: Relative half-width of the 95 % interval of a ratio of calls up to which its estimate is used as a weight. A side
 #: that counted 61 calls in bursts has it (1.96 / √61). Of a function with half of a program's CPU time, an eighth of
 #: all is then in the wrong one of work and speed, which is what clean repeats differ by (``noise.speed``).
@@ -84,6 +86,8 @@ class CallRatios:
         that a side lacks has no calls there, unless the side may have missed it.
     exact : bool array, shape (n,)
         Both numbers are exact.
+    apart : bool array, shape (n,)
+        The interval is wider than that, but all of it is beyond a change by `CALLS_CHANGED`.
     """
 
     value: Floats
@@ -91,19 +95,32 @@ class CallRatios:
     high: Floats
     known: Bools
     exact: Bools
+    apart: Bools
+
+    @property
+    def weighed(self) -> Bools:
+        """Rows of which the ratio, or one of its limits, weighs times."""
+        either: Bools = self.known | self.apart
+        return either
+
+    @property
+    def weight(self) -> Floats:
+        """What weighs times: the estimate, or the limit nearer to 1, which is so much of a change at least."""
+        near = np.where(self.low > 1, self.low, self.high)
+        return np.where(self.apart, near, self.value)
 
     @property
     def changed(self) -> Bools:
         """Rows whose calls are shown to differ: the interval leaves out 1, or one side has none."""
         beyond: Bools = (self.low > 1) | (self.high < 1)
-        return self.known & (beyond | np.isnan(self.value))
+        return self.weighed & (beyond | np.isnan(self.value))
 
     @property
     def doubt(self) -> Floats:
-        """Half the width of the interval over the estimate: 0 where exact, infinite where not known well enough."""
+        """Half the width of the interval over the estimate: 0 where exact, infinite where it weighs nothing."""
         with np.errstate(invalid="ignore"):
             part = 0.5 * (self.high - self.low) / self.value
-        return np.where(self.exact, 0.0, np.where(self.known, part, np.inf))
+        return np.where(self.exact, 0.0, np.where(self.weighed, part, np.inf))
 
     def taken(self, rows: npt.NDArray[np.intp]) -> CallRatios:
         """The same for some rows."""
@@ -119,7 +136,8 @@ def call_ratios(table: DiffTable) -> CallRatios:
     value = np.full(n, np.nan)
     value[some] = calls_b[some] / calls_a[some]
     if a.calls_low is None and b.calls_low is None:
-        return CallRatios(value, value, value, np.ones(n, np.bool_), np.ones(n, np.bool_))
+        exactly = np.ones(n, np.bool_)
+        return CallRatios(value, value, value, exactly, exactly, ~exactly)
     low_a, high_a = _limits(a)
     low_b, high_b = _limits(b)
     told = np.isfinite(low_a) & np.isfinite(low_b)
@@ -133,7 +151,8 @@ def call_ratios(table: DiffTable) -> CallRatios:
         low, high = np.where(exact, value, low), np.where(exact, value, high)
         narrow = (high - low) <= 2 * HALF_WIDTH * value
     known = exact | (told & some & narrow)
-    return CallRatios(value, low, high, known, exact)
+    beyond = (low > 1 + CALLS_CHANGED) | (high < 1 / (1 + CALLS_CHANGED))
+    return CallRatios(value, low, high, known, exact, told & some & beyond & ~known)
 
 
 def _limits(side: SideTable) -> tuple[Floats, Floats]:

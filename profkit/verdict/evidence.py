@@ -470,7 +470,7 @@ def _function_calls(case: Case, row: int) -> Found:
         return
     table = case.signals.table
     ratios = case.signals.origins.ratios
-    if not ratios.known[row]:
+    if not ratios.weighed[row]:
         return
     before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
     reading = "same" if before == after else "changed" if ratios.changed[row] else "not-clearly"

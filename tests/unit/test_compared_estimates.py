@@ -246,13 +246,36 @@ class TestRatios:
     @pytest.mark.parametrize(("part", "known"), [(0.98, True), (1.02, False)])
     def test_wide_ones_weigh_nothing(self, part: float, known: bool) -> None:
         width = part * HALF_WIDTH
-        found = compared(loop(), estimated(loop(steps=200), width))
+        found = compared(loop(), estimated(loop(steps=130), width))
         table = found.case.signals.table
         assert call_ratios(table).known[table.name.index("sharpen")] == known
         assert_adds_up(found.account)
-        work = 100 * STEP_S if known else 0.0
+        work = 30 * STEP_S if known else 0.0
         assert found.account.seconds("work") == pytest.approx(work, abs=1e-9)
         assert (found.account.calls_unknown > 0.9) == (not known)
+
+    @pytest.mark.parametrize(("width", "apart"), [(0.44, True), (0.46, False)])
+    @pytest.mark.parametrize("more", [True, False])
+    def test_wide_ones_that_leave_out_a_tenth_weigh_with_their_nearer_limit(
+        self, width: float, apart: bool, more: bool
+    ) -> None:
+        sides = [loop(), estimated(loop(steps=200), width)]
+        found = compared(*(sides if more else sides[::-1]))
+        table = found.case.signals.table
+        ratios, row = call_ratios(table), table.name.index("sharpen")
+        assert ratios.apart[row] == apart
+        assert not ratios.known[row]
+        assert math.isnan(table.per_call_ratio[row])
+        limit = 2 * (1 - width)
+        assert ratios.weight[row] == pytest.approx(
+            (limit if more else 1 / limit) if apart else (2 if more else 0.5)
+        )
+        assert_adds_up(found.account)
+        booked = 100 * STEP_S * (limit - 1 if more else 2 * (1 / limit - 1)) if apart else 0.0
+        assert found.account.seconds("work") == pytest.approx(booked, abs=1e-9)
+        rules = [finding.rule for finding in judge(found.case).findings]
+        assert ("call-counts" in rules) == apart
+        assert found.account.calls_unknown < 0.01 if apart else found.account.calls_unknown > 0.9
 
     def test_calls_of_one_side_that_are_not_known(self) -> None:
         table = compared(loop(), estimated(loop(steps=200), 0.1, of={"sharpen": None})).case.signals.table
