@@ -7,6 +7,7 @@ median of the ratios pair by pair. Nothing here is a test: a busy machine may no
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.host import read_host
+from tests.interpreters import find
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,6 +58,13 @@ def machine(*pythons: str) -> str:
         for python in dict.fromkeys(pythons)
     ]
     return f"{host.cpu_model or 'unknown CPU'}, {host.affinity or host.cpus} CPUs, Python {', '.join(versions)}"
+
+
+def interpreter(named: str) -> str | None:
+    """Return the absolute path of an interpreter, named by a path, a command or a version; None if there is none."""
+    found = shutil.which(named) or find(named)
+    # Not resolved: a virtual environment's interpreter is a link.
+    return None if found is None else os.path.abspath(found)
 
 
 def progress(text: str) -> None:

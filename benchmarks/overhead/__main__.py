@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -24,11 +23,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measuring import ROOT, machine, progress
+from benchmarks.measuring import ROOT, interpreter, machine, progress
 from benchmarks.overhead.runnable import NAMES, Place, Program, Unavailable, runnable
 from profkit.formats.runfile import read_run
 from profkit.model import Process, Run
-from tests.interpreters import find
 
 #: Greatest ratios of the target's wall with the default budget: the median over programs, and the worst.
 MEDIAN_BAR, WORST_BAR = 1.05, 1.10
@@ -148,10 +146,9 @@ def main() -> None:
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
         parser.error(f"{unknown[0]}: not one of {', '.join(NAMES)}")
-    python = shutil.which(options.python) or find(options.python)
+    python = interpreter(options.python)
     if python is None:
         parser.error(f"there is no interpreter {options.python}")
-    python = os.path.abspath(python)  # programs have working directories of their own
     work, repeats = (1, 2) if options.quick else (options.work, options.repeats)
     found: dict[str, float] = {}
     bad: list[str] = []
