@@ -57,7 +57,9 @@ def machine(*pythons: str) -> str:
         subprocess.run([python, "-E", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
         for python in dict.fromkeys(pythons)
     ]
-    return f"{host.cpu_model or 'unknown CPU'}, {host.affinity or host.cpus} CPUs, Python {', '.join(versions)}"
+    return (
+        f"{host.cpu_model or 'unknown CPU'}, {host.affinity or host.cpus} CPUs, Python {', '.join(versions)}"
+    )
 
 
 def interpreter(named: str) -> str | None:

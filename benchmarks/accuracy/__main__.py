@@ -80,17 +80,26 @@ class Result:
     slowings: list[Slowing]
 
 
-def capture(python: str, name: str, work: int, output: Path, options: Sequence[str] = (), slower: float = 1.0) -> Path:
+def capture(
+    python: str, name: str, work: int, output: Path, options: Sequence[str] = (), slower: float = 1.0
+) -> Path:
     """Capture one run of a program."""
     command = [sys.executable, "-m", "profkit", "capture", "--quiet", *options, "-o", str(output)]
     # Not an argument: the command would tell that the two runs differ.
     env = {**environment(), "SLOWER": str(slower)}
     target = [python, str(HERE / f"{name}.py"), str(work)]
     done = subprocess.run(
-        [*command, "--", *target], cwd=output.parent, env=env, capture_output=True, text=True, timeout=PATIENCE_S
+        [*command, "--", *target],
+        cwd=output.parent,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     if done.returncode:
-        raise SystemExit(f"{' '.join([*command, '--', *target])}: ended with {done.returncode}: {done.stderr[-1000:]}")
+        raise SystemExit(
+            f"{' '.join([*command, '--', *target])}: ended with {done.returncode}: {done.stderr[-1000:]}"
+        )
     return output
 
 
@@ -169,7 +178,10 @@ def part(held: int, of: int) -> str:
 def held(agreements: Sequence[Agreement]) -> str:
     """Return what several captures of a way have in common, as the columns of a row."""
     calls, times = (
-        part(sum(getattr(each, f"{what}_held") for each in agreements), sum(getattr(each, what) for each in agreements))
+        part(
+            sum(getattr(each, f"{what}_held") for each in agreements),
+            sum(getattr(each, what) for each in agreements),
+        )
         for what in ("calls", "times")
     )
     same = part(sum(each.same_first for each in agreements), len(agreements))
@@ -177,15 +189,14 @@ def held(agreements: Sequence[Agreement]) -> str:
     common = statistics.mean(each.common_first for each in agreements)
     wrong = len({text for each in agreements for text in each.wrong})
     unknown = statistics.mean(each.unknown for each in agreements)
-    return f"{calls:>16} {wrong:>6} {unknown:>7.1f} {times:>16} {worst:>7.1f} {same:>14} {common:>7.1f}"
+    ratio = statistics.median(each.ratio for each in agreements)
+    return f"{calls:>16} {ratio:>5.2f} {wrong:>6} {unknown:>7.1f} {times:>16} {worst:>7.1f} {same:>14} {common:>7.1f}"
 
 
 def table(results: Sequence[Result]) -> str:
     """Return the table, and how far the goals are met."""
-    lines = [
-        f"{'':<12} {'':<8} {'calls held':>16} {'wrong':>6} {'unknown':>7} {'self time held':>16} {'worst/%':>7} "
-        f"{'same first ten':>14} {'common':>7}  exact/s default/s 10th/11th"
-    ]
+    head = f"{'':<21} {'calls held':>16} {'ratio':>5} {'wrong':>6} {'unknown':>7} {'self time held':>16}"
+    lines = [f"{head} {'worst/%':>7} {'same first ten':>14} {'common':>7}  exact/s default/s 10th/11th"]
     for result in results:
         walls = f"  {result.exact_s:7.1f} {result.default_s:9.1f} {result.tied:9.2f}"
         lines += [
@@ -221,7 +232,8 @@ def met(agreements: Sequence[Agreement]) -> str:
         "first ten": (sum(a.same_first for a in agreements), len(agreements)),
     }
     return ", ".join(
-        f"{goal} {'not asked' if not of else 'met' if yes >= BAR * of else 'MISSED'}" for goal, (yes, of) in goals.items()
+        f"{goal} {'not asked' if not of else 'met' if yes >= BAR * of else 'MISSED'}"
+        for goal, (yes, of) in goals.items()
     )
 
 
@@ -229,9 +241,13 @@ def main() -> None:
     """Measure what was asked for, or everything."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SLOWED)} (default: all)")
-    parser.add_argument("--python", default=sys.executable, help="another interpreter; arrays needs NumPy in it")
+    parser.add_argument(
+        "--python", default=sys.executable, help="another interpreter; arrays needs NumPy in it"
+    )
     parser.add_argument("--repeats", type=int, default=5, help="captures of each way (default: %(default)s)")
-    parser.add_argument("--work", type=int, default=6, help="seconds of a program, about (default: %(default)s)")
+    parser.add_argument(
+        "--work", type=int, default=6, help="seconds of a program, about (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="as --work 2 --repeats 1: a few minutes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was seen")
     options = parser.parse_args()

@@ -8,6 +8,7 @@ all self time, and the truth of one exact run has itself the noise of one run.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,7 +19,7 @@ __all__ = ["FIRST", "Agreement", "Function", "Functions", "agreement", "function
 
 #: Functions at the head of a profile that are to be the same.
 FIRST = 10
-#: Functions below this share of the time, in the exact run, say little of times, and are left out of the worst difference.
+#: Functions below this share of the exact self time are left out of the worst difference.
 NOTABLE = 0.01
 
 #: File, line and name.
@@ -47,6 +48,8 @@ class Agreement:
     ----------
     calls, calls_held
         Functions whose calls have an interval of some width, and those where it holds the exact number.
+    ratio
+        Median of estimated over exact calls, NaN without estimates: what all of them are wrong by.
     wrong
         Functions whose calls are stated as exact and differ: names.
     unknown
@@ -63,6 +66,7 @@ class Agreement:
 
     calls: int
     calls_held: int
+    ratio: float
     wrong: tuple[str, ...]
     unknown: int
     unseen_s: float
@@ -107,6 +111,7 @@ def agreement(exact: Functions, seen: Functions) -> Agreement:
     return Agreement(
         calls=len(estimated),
         calls_held=sum(f.low <= truth.calls <= f.high for truth, f in estimated),
+        ratio=statistics.median(f.calls / truth.calls for truth, f in estimated) if estimated else math.nan,
         wrong=tuple(
             f"{key[2]} {f.calls:.0f} for {truth.calls:.0f}"
             for key, truth, f in counted
@@ -115,7 +120,9 @@ def agreement(exact: Functions, seen: Functions) -> Agreement:
         unknown=len(both) - len(counted),
         unseen_s=sum(f.tottime for key, f in exact.items() if key not in seen) / exact_s,
         times=len(timed),
-        times_held=sum(abs(f.tottime / seen_s - truth.tottime / exact_s) <= f.error / seen_s for truth, f in timed),
+        times_held=sum(
+            abs(f.tottime / seen_s - truth.tottime / exact_s) <= f.error / seen_s for truth, f in timed
+        ),
         worst=max(
             (
                 abs((seen[key].tottime / seen_s if key in seen else 0.0) - truth.tottime / exact_s)

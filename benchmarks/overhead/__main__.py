@@ -5,7 +5,9 @@ trouble with: a genetic search in a Pool, lines parsed in Python, threads that s
 its clients, the demo, whose parent polls, another project's tests, and ChainerMN with four ranks where its
 environment is. Each runs plain and captured with the budget at its default, in turn. A capture's wall is that of the
 target, without packing, less 15 ms for the start; a figure is the median of the ratios to the plain wall, round by
-round. *stated* is the same as the run file itself estimates it.
+round. *stated* is the same as the run file itself estimates it. Up to 3.11 an
+interpreter other than this one needs a tracer of its own (PROFKIT_TRACER_PYTHONS, hatch_build.py): without one the
+column of the tiers says so, and the figure is that of snapshots.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measuring import ROOT, interpreter, machine, progress
-from benchmarks.overhead.runnable import NAMES, Place, Program, Unavailable, runnable
+from benchmarks.overhead.runnable import NAMES, Place, Program, UnavailableError, runnable
 from profkit.formats.runfile import read_run
 from profkit.model import Process, Run
 
@@ -40,14 +42,14 @@ FURTHER = ("--exact", "--counters-only")
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """One captured run: seconds of its wall, that wall over what it would have been by its own estimate, its tiers."""
+    """One captured run: its wall, seconds; that over what it would be without capture, by its own estimate; tiers."""
 
     wall: float
     stated: float
     tiers: str
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """A run did not end well; says which, and what it wrote last."""
 
 
@@ -57,14 +59,20 @@ def run(command: Sequence[str], program: Program, env: Mapping[str, str]) -> flo
         begin = time.perf_counter()
         try:
             status = subprocess.run(
-                command, cwd=program.folder, env=env, stdout=said, stderr=said, timeout=PATIENCE_S, check=False
+                command,
+                cwd=program.folder,
+                env=env,
+                stdout=said,
+                stderr=said,
+                timeout=PATIENCE_S,
+                check=False,
             ).returncode
         except subprocess.TimeoutExpired:
-            raise Failed(f"{' '.join(command)}: not done after {PATIENCE_S} s") from None
+            raise FailedError(f"{' '.join(command)}: not done after {PATIENCE_S} s") from None
         took = time.perf_counter() - begin
         if status:
             said.seek(0)
-            raise Failed(f"{' '.join(command)}: ended with {status}: {said.read()[-1000:]}")
+            raise FailedError(f"{' '.join(command)}: ended with {status}: {said.read()[-1000:]}")
     return took
 
 
@@ -92,7 +100,7 @@ def tiers(found: Run) -> str:
     """Return the tiers of the first process in their order, and of how many others with which."""
 
     def kinds(process: Process) -> str:
-        return "→".join(tier.kind for tier in process.tiers) or "none"
+        return "→".join(tier.kind for tier in process.tiers) or "no tracer"
 
     first, *others = [kinds(process) for process in found.processes]
     return ", ".join([first, *(f"{n} others {kind}" for kind, n in Counter(others).most_common())])
@@ -138,7 +146,9 @@ def main() -> None:
     parser.add_argument("--environment", type=Path, help="where the libraries of the verdict benchmark are")
     parser.add_argument("--python", default=sys.executable, help="another interpreter, or a version: 3.12")
     parser.add_argument("--repeats", type=int, default=5, help="rounds a figure (default: %(default)s)")
-    parser.add_argument("--work", type=int, default=5, help="of most programs, seconds (default: %(default)s)")
+    parser.add_argument(
+        "--work", type=int, default=5, help="of most programs, seconds (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="as --work 1 --repeats 2: a few minutes")
     for way in FURTHER:
         parser.add_argument(way, dest="further", action="append_const", const=way, help="a column more")
@@ -165,9 +175,9 @@ def main() -> None:
                 program = runnable(name, Place(python, options.environment, Path(directory, name), work))
                 pythons.append(program.python)
                 found[name] = measure(name, program, further, repeats)
-            except Unavailable as error:
+            except UnavailableError as error:
                 progress(f"{name}: left out, {error}")
-            except Failed as error:
+            except FailedError as error:
                 progress(f"{name}: FAILED, {error}")
                 bad.append(name)
     if found:

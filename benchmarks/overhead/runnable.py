@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.take import Cell, _stage
 from tests.interpreters import having
 
-__all__ = ["NAMES", "Place", "Program", "Unavailable", "runnable"]
+__all__ = ["NAMES", "Place", "Program", "UnavailableError", "runnable"]
 
 HERE = Path(__file__).parent
 CHAINERMN = ROOT / "examples" / "chainermn"
@@ -33,7 +31,7 @@ MPI = {
 }
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """A program cannot run here; says why."""
 
 
@@ -74,7 +72,7 @@ def runnable(name: str, place: Place) -> Program:
 
     Raises
     ------
-    Unavailable
+    UnavailableError
         What it needs is not on this machine.
     """
     place.folder.mkdir()
@@ -99,7 +97,7 @@ def _suite(place: Place) -> Program:
     words = ["--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(place.folder), SUITE]
     done = subprocess.run([sys.executable, "-m", "pip", "download", *words], capture_output=True, text=True)
     if done.returncode:
-        raise Unavailable(f"{SUITE} cannot be downloaded: {done.stderr.strip()[-200:]}")
+        raise UnavailableError(f"{SUITE} cannot be downloaded: {done.stderr.strip()[-200:]}")
     (archive,) = place.folder.glob("*.tar.gz")
     with tarfile.open(archive) as sources:
         if hasattr(tarfile, "data_filter"):
@@ -114,7 +112,7 @@ def _suite(place: Place) -> Program:
 
 def _verdict(name: str, place: Place) -> Program:
     if place.environment is None:
-        raise Unavailable("needs --environment")
+        raise UnavailableError("needs --environment")
     program, python = PROGRAMS[name], str((place.environment / "bin" / "python").absolute())
     condition = replace(CONDITIONS["clean"], work=place.work)
     folder = _stage(place.folder, Cell(name, "clean", 1), program, condition, 0)
@@ -125,7 +123,7 @@ def _chainermn(place: Place) -> Program:
     own = CHAINERMN / ".venv" / "bin" / "python"
     python = str(own) if own.exists() else having("chainermn")
     if python is None or shutil.which("mpirun") is None:
-        raise Unavailable("needs mpirun and `make example NAME=chainermn`")
+        raise UnavailableError("needs mpirun and `make example NAME=chainermn`")
     launcher = ("mpirun", "--oversubscribe", "-n", str(RANKS), python, str(CHAINERMN / "train_mnist.py"))
     command = (*launcher, "--workers", str(RANKS), "--epochs", str(max(1, round(0.4 * place.work))))
     return Program(command, place.folder, python, {**MPI, "CHAINER_DATASET_ROOT": str(place.folder)})
@@ -134,7 +132,7 @@ def _chainermn(place: Place) -> Program:
 def _need(python: str, module: str) -> None:
     find = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
     if subprocess.run([python, "-c", find], check=False, env=environment()).returncode:
-        raise Unavailable(f"{python} has no {module}")
+        raise UnavailableError(f"{python} has no {module}")
 
 
 _MAKERS: Mapping[str, Callable[[Place], Program]] = {

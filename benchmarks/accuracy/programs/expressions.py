@@ -13,7 +13,7 @@ CHECKS = round(20 * float(os.environ.get("SLOWER", "1")))
 def text_of(rng, depth):
     if depth == 0 or rng.random() < 0.1:
         return str(rng.randrange(1, 99))
-    return "(%s%s%s)" % (text_of(rng, depth - 1), rng.choice("+-*"), text_of(rng, depth - 1))
+    return f"({text_of(rng, depth - 1)}{rng.choice('+-*')}{text_of(rng, depth - 1)})"
 
 
 def tokens(text):

@@ -9,7 +9,8 @@ RATES = {"EUR": 1.0, "USD": 0.9, "JPY": 0.006, "GBP": 1.15}
 
 
 def entry(rng):
-    return "%d;%s;%.2f;%s" % (rng.randrange(50), rng.choice("EUR USD JPY GBP".split()), rng.random() * 900, rng.choice("abcd"))
+    currency, kind = rng.choice(list(RATES)), rng.choice("abcd")
+    return f"{rng.randrange(50)};{currency};{rng.random() * 900:.2f};{kind}"
 
 
 def split(line):
@@ -84,7 +85,7 @@ def mixed(value, balance):
 
 
 def checked(line):
-    for c in line:
+    for c in line:  # noqa: SIM110, a loop is what is wanted
         if not (c.isalnum() or c in ";."):
             return False
     return True

@@ -10,7 +10,9 @@ import re
 import sys
 
 ROUNDS = round(10 * float(os.environ.get("SLOWER", "1")))
-LINE = re.compile(r"(?P<host>[\d.]+) \[(?P<time>[^\]]+)\] \"(?P<verb>[A-Z]+) (?P<path>\S+)\" (?P<status>\d{3}) (?P<size>\d+)")
+LINE = re.compile(
+    r"(?P<host>[\d.]+) \[(?P<time>[^\]]+)\] \"(?P<verb>[A-Z]+) (?P<path>\S+)\" (?P<status>\d{3}) (?P<size>\d+)"
+)
 WORD = re.compile(r"[A-Za-z]+|\d+")
 SECRET = re.compile(r"(token|key)=\w+")
 
@@ -18,9 +20,9 @@ SECRET = re.compile(r"(token|key)=\w+")
 def line(rng):
     path = "/".join(rng.choice(("api", "users", "items", "search", "v2")) for _ in range(4))
     host = ".".join(str(rng.randrange(256)) for _ in range(4))
-    clock = "%02d:%02d" % (rng.randrange(24), rng.randrange(60))
-    query = "?token=%x&page=%d" % (rng.randrange(1 << 40), rng.randrange(90))
-    return '%s [%s] "GET /%s%s" %d %d' % (host, clock, path, query, rng.choice((200, 404)), rng.randrange(9999))
+    clock = f"{rng.randrange(24):02d}:{rng.randrange(60):02d}"
+    query = f"?token={rng.randrange(1 << 40):x}&page={rng.randrange(90)}"
+    return f'{host} [{clock}] "GET /{path}{query}" {rng.choice((200, 404))} {rng.randrange(9999)}'
 
 
 def parse(text):

@@ -21,12 +21,12 @@ def score(g):
 
 
 def cross(one, other, rng):
-    return [a if rng.random() < 0.5 else b for a, b in zip(one, other)]
+    return [a if rng.random() < 0.5 else b for a, b in zip(one, other)]  # noqa: B905, Python 3.8
 
 
 def generation(people, rng, pool):
     marks = pool.map(fitness, people, chunksize=25)
-    ranked = [p for _, p in sorted(zip(marks, people), reverse=True)]
+    ranked = [p for _, p in sorted(zip(marks, people), reverse=True)]  # noqa: B905
     best = ranked[: len(people) // 4]
     return best + [cross(rng.choice(best), rng.choice(best), rng) for _ in range(len(people) - len(best))]
 
