@@ -12,7 +12,7 @@ from profkit.report.wording.evidence import value_text
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rule import Condition, Reading, Rule
-from profkit.verdict.rules import RULES, RULES_ALONE
+from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.thresholds import THRESHOLDS
 
 PAGE = Path(__file__).with_name("rules.md")
@@ -39,6 +39,11 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "## Rules of a comparison"
     yield from _rules(RULES)
+    yield ""
+    yield "## Rules of a comparison with estimates"
+    yield ""
+    yield "Evaluated after those above where a side was sampled, or where it is known what capture added."
+    yield from _rules(RULES_OF_ESTIMATES)
     yield ""
     yield "## Rules of one run alone"
     yield from _rules(RULES_ALONE)

@@ -56,7 +56,7 @@ _NAME = struct.Struct("<6I")
 _TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqqQQiI3?60s")
 _CALL = struct.Struct("<QqqqqQ")
 #: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
-_LEAST = (_TABLE_HEAD.size, _CALL.size, 72, 136, 32, 48)
+_LEAST = (_TABLE_HEAD.size, _CALL.size, 88, 136, 32, 48)
 _MOST_STRUCTURE = 4096
 
 #: Bytes of names in one place.
@@ -85,7 +85,11 @@ NONE_SEEN = 3.0
 #: No call is shorter, of a function in Python or in C: 25 to 40 ns on the machines of docs/costs.md.
 SHORTEST_CALL_S = 2.5e-8
 #: Times by which calls of a function may become cheaper.
-CHEAPER = 3.0
+CHEAPER = 2.0
+#: What calls take is known from those that were traced if there are so many for each that was cut by a change of tier.
+FEWEST_WHOLE = 3
+#: Part of the sampled time in which a function is that never returned: looks miss it where a stack cannot be read.
+ALWAYS = 0.95
 _NORMAL = 1.96
 
 #: What a file of this version begins with.
@@ -712,11 +716,28 @@ class _Reader:
         for column in ("calls", "exact", "seen", "samples", "sampled", "own", "wait", "blocked"):
             found[column] = np.zeros(n, np.int64)
             np.add.at(found[column], edges["callee"], edges[column])
-        for column, offset in (("recursive", 40), ("total", 48), ("cumwait", 56), ("cumblocked", 64)):
+        for column, offset in (("recursive", 40), ("total", 48), ("cumwait", 56), ("cumblocked", 64), ("within", 72), ("cut", 80)):
             found[column] = word(self._functions, offset)
         self._counts(found["calls"])
         self._counts(found["recursive"])
+        self._counts(found["cut"])
+        found["calls"] += self._by_time(found)
         return found
+
+    def _by_time(self, functions: dict[str, Any]) -> _Ints:
+        """Return the calls of functions that no burst has seen: their sampled time by what calls took while traced."""
+        by_time, _ = self._calls_in_time(functions, functions["within"], 1.0)
+        found: _Ints = np.where(functions["seen"] == 0, by_time, 0.0).astype(np.int64)
+        return found
+
+    def _calls_in_time(
+        self, functions: dict[str, Any], ticks: npt.NDArray[Any], cheaper: float
+    ) -> tuple[types.Floats, npt.NDArray[np.bool_]]:
+        """Return the calls that fit into a time, if they take a part of what traced ones took, and where that is known."""
+        traced = np.maximum(functions["total"] - functions["within"], 0) / cheaper
+        known = (functions["exact"] > FEWEST_WHOLE * functions["cut"]) & (traced > 0)
+        per_tick = np.divide(functions["exact"], traced, out=np.zeros(len(traced)), where=known)
+        return np.rint(np.minimum(ticks * per_tick, 2.0**50)), known
 
     def _known(
         self, edges: dict[str, Any], functions: dict[str, Any], rows: npt.NDArray[np.bool_]
@@ -743,13 +764,16 @@ class _Reader:
         likely, least, most = bursts.scales
         low = exact + np.maximum((seen - less) * least, seen)
         high = exact + (seen + more) * most
-        # Where none was seen, no more than its time suffices for, if calls take no less than a part of what they took
-        # while they were traced. Of what took no time, calls are taken to come one by one.
-        sampled = self._seconds(functions["sampled"])
-        traced = np.maximum(self._seconds(functions["own"]) - sampled, 0.0)
-        shortest = np.divide(traced, exact, out=np.zeros(n), where=exact > 0) / CHEAPER
-        longest = (sampled + error) / np.maximum(shortest, SHORTEST_CALL_S)
-        high = np.where(seen == 0, exact + np.where(samples > 0, longest, NONE_SEEN * most), high)
+        # Where none was seen, no more than its time suffices for. Of what took no time, calls are taken to come one by one.
+        within, own = functions["within"], np.maximum(functions["sampled"], 0).sum()
+        look = squares.sum() / max(own * self._file._clock.ns_per_tick, 1.0) / self._file._clock.ns_per_tick
+        in_time, known = self._calls_in_time(
+            functions, within + _NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
+        )
+        at_most = np.where(within > 0, self._seconds(within) / SHORTEST_CALL_S, NONE_SEEN * most)
+        # What was open when the tier changed and then at every look has not returned.
+        at_most[(functions["cut"] > 0) & (within >= ALWAYS * own)] = 0.0
+        high = np.where(seen == 0, exact + np.where(known, np.minimum(in_time, at_most), at_most), high)
         unknown = (seen == 0) & (exact == 0)
         low, high = np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
         return types.Estimates(low[rows], high[rows], samples[rows], error[rows])

@@ -36,6 +36,8 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("profile-function-replaced"))
     if said.no_snapshots:
         found.append(Notice("no-snapshots"))
+    if said.no_samples:
+        found.append(Notice("no-samples"))
     if said.tables_full:
         found.append(Notice("tables-full"))
     if said.sampled is not None:

@@ -242,6 +242,7 @@ class Notes:
     write_failed: str = ""
     displaced: bool = False
     no_snapshots: bool = False
+    no_samples: bool = False
     tables_full: bool = False
     sampled: Sampling | None = None
     sampling_failed: str = ""

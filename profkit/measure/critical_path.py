@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.measure.counters import delivery_seconds, first_thread, main_processes, of_process
 from profkit.measure.select import Selected
-from profkit.model import Process, Profile, Run, Thread
+from profkit.model import Effect, Process, Profile, Run, Thread
 
 __all__ = [
     "Composition",
     "PathReading",
     "compose",
+    "path_effect",
     "path_rank",
     "read_path",
     "reads_files",
@@ -145,6 +146,9 @@ class Composition:
         Whether running and queueing are known apart.
     untraced_run_s, untraced_blocked_s
         On a CPU, and off it without queueing, on the path of a run whose functions were not captured; else 0.
+    capture_s, capture_error_s
+        What capture added to the wall, and half the width of its 95 % interval; 0 where that was not taken out of the
+        other parts (`less_capture`).
     """
 
     startup_s: float
@@ -162,13 +166,42 @@ class Composition:
     counters: bool
     untraced_run_s: float = 0.0
     untraced_blocked_s: float = 0.0
+    capture_s: float = 0.0
+    capture_error_s: float = 0.0
 
     @property
     def wall_s(self) -> float:
         """Sum of all parts."""
         arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum())
         untraced = self.untraced_run_s + self.untraced_blocked_s
-        return self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
+        known = self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
+        return known + self.capture_s
+
+    def less_capture(self, effect: Effect) -> Composition:
+        """The same with what capture added as a part of its own.
+
+        It is taken out of all CPU time alike: the tracer ran in what it traced. Beyond that it is taken out of the
+        time off the CPU, in which the thread waited for it, and then out of what lies outside of all functions.
+        """
+        whole = max(0.0, effect.seconds)
+        cpu = float(self.run.sum() + self.waits.sum()) + self.untraced_run_s
+        off = float(self.blocked.sum()) + self.untraced_blocked_s
+        of_cpu = min(whole, max(0.0, cpu))
+        of_off = min(whole - of_cpu, max(0.0, off))
+        ran = 1.0 - of_cpu / cpu if of_cpu > 0 else 1.0
+        stood = 1.0 - of_off / off if of_off > 0 else 1.0
+        return replace(
+            self,
+            startup_s=self.startup_s - (whole - of_cpu - of_off),
+            run=self.run * ran,
+            own_run_s=self.own_run_s * ran,
+            waits=self.waits * ran,
+            untraced_run_s=self.untraced_run_s * ran,
+            blocked=self.blocked * stood,
+            untraced_blocked_s=self.untraced_blocked_s * stood,
+            capture_s=whole,
+            capture_error_s=max(effect.high_s - effect.seconds, effect.seconds - effect.low_s, 0.0),
+        )
 
     def scaled(self, factor: float) -> Composition:
         """Every part times a factor."""
@@ -188,6 +221,8 @@ class Composition:
             self.counters,
             self.untraced_run_s * factor,
             self.untraced_blocked_s * factor,
+            self.capture_s * factor,
+            self.capture_error_s * factor,
         )
 
     @staticmethod
@@ -210,6 +245,9 @@ class Composition:
             all(p.counters for p in parts),
             sum(p.untraced_run_s for p in parts) / n,
             sum(p.untraced_blocked_s for p in parts) / n,
+            sum(p.capture_s for p in parts) / n,
+            # Estimates of one tracer may be off alike: their errors are not taken to cancel.
+            sum(p.capture_error_s for p in parts) / n,
         )
 
 
@@ -275,8 +313,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         From `path_rank`.
     """
     n = len(selected.profile)
-    mains = main_processes(selected.processes)
-    chosen = next((p for p in mains if rank is not None and p.rank == rank), mains[0] if mains else None)
+    chosen = _path_process(selected, rank)
     thread = first_thread(chosen) if chosen is not None else None
     own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
     wall = run.manifest.wall_s if run.manifest is not None else None
@@ -307,6 +344,23 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
     )
+
+
+def _path_process(selected: Selected, rank: int | None) -> Process | None:
+    mains = main_processes(selected.processes)
+    return next((p for p in mains if rank is not None and p.rank == rank), mains[0] if mains else None)
+
+
+def path_effect(selected: Selected, rank: int | None) -> Effect | None:
+    """Say what capture added to the wall of the path's process; ``None`` where that is not known.
+
+    It is nothing where no function was captured.
+    """
+    process = _path_process(selected, rank)
+    if process is None or process.effect is not None:
+        return None if process is None else process.effect
+    traced = any(len(thread.profile) for thread in process.threads)
+    return None if traced else Effect(0.0, 0.0, 0.0)
 
 
 def _of_threads(

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.measure import noise
+from profkit.measure.estimates import call_ratios
 from profkit.measure.rank import location_and_spread, log_ratios
 from profkit.measure.tables import DiffTable
 from profkit.model import PROJECT, STDLIB
@@ -52,10 +53,15 @@ class Movement:
 
     Attributes
     ----------
-    calls_factor
-        What the baseline's time would become if only calls changed, over what it was; waits left out.
+    calls_factor, calls_low, calls_high
+        What the baseline's time would become if only calls changed, over what it was, with its interval; waits, and
+        functions whose calls are not known well enough, left out.
+    calls_known, gains_known
+        Part of the time of functions that both sides have, and of what any function gained, in functions whose calls
+        are known well enough; 1 where all is exact. Waits left out.
     calls_changed
-        Part of the time in functions whose calls changed by more than `CALLS_CHANGED`; waits left out.
+        Part of the time in functions whose calls changed by more than `CALLS_CHANGED`, as far as their intervals show
+        that; waits left out.
     ratio, spread
         Median and scaled MAD of the logarithm of self time per call, heavy functions without waits.
     top_row, top_part, top_gain
@@ -77,6 +83,10 @@ class Movement:
     """
 
     calls_factor: float
+    calls_low: float
+    calls_high: float
+    calls_known: float
+    gains_known: float
     calls_changed: float
     ratio: float
     spread: float
@@ -92,6 +102,13 @@ class Movement:
     below_row: int = -1
     below_part: float = 0.0
     stopped_work: float = float("nan")
+
+    @property
+    def calls_shown(self) -> float:
+        """The limit of `calls_factor` that is nearer to 1; 1 where its interval holds that."""
+        if self.calls_low <= 1 <= self.calls_high:
+            return 1.0
+        return self.calls_low if self.calls_low > 1 else self.calls_high
 
 
 def is_wait(name: str, root: str) -> bool:
@@ -140,17 +157,22 @@ def movement(
         if len(heavy)
         else heavy
     )
-    active = heavy[(a.ncalls[heavy] > 0) & (b.ncalls[heavy] > 0)]
+    called = call_ratios(table)
+    both = heavy[(a.present & b.present)[heavy] & ~(called.exact & np.isnan(called.value))[heavy]]
+    active = both[(a.ncalls[both] > 0) & (b.ncalls[both] > 0) & called.known[both]]
     time_a, time_b = busy_a[active], busy_b[active]
     before, after = float(time_a.sum()), float(time_b.sum())
     factor = (b.ncalls - of_processes)[active] / a.ncalls[active]
+    # Bursts are common to functions, and so are their errors: they do not cancel in a sum.
+    low, high = (factor * (limit / called.value)[active] for limit in (called.low, called.high))
     weight = 0.5 * (time_a / max(before, 1e-12) + time_b / max(after, 1e-12))
-    altered = np.abs(np.log(factor)) > math.log1p(CALLS_CHANGED)
+    altered = (np.log(low) > math.log1p(CALLS_CHANGED)) | (np.log(high) < -math.log1p(CALLS_CHANGED))
     ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])
     location, spread = location_and_spread(ratios)
 
     gain = np.maximum(busy_b - busy_a, 0.0)[heavy]
     gains = float(gain.sum())
+    gained_known = float(gain[called.known[heavy]].sum())
     top = int(heavy[gain.argmax()]) if gains > 0 else -1
     ours = [not python_differs or table.keys[i].root == PROJECT for i in heavy.tolist()]
     other = [table.same_source[i] is False for i in heavy.tolist()]
@@ -172,7 +194,11 @@ def movement(
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
     below_row, below_part = _below_changed(table, within, gains, python_differs)
     return Movement(
-        calls_factor=float((time_a * factor).sum()) / before if before > 0 else float("nan"),
+        calls_factor=_weighted(factor, time_a),
+        calls_low=_weighted(low, time_a),
+        calls_high=_weighted(high, time_a),
+        calls_known=_part(before + after, float((busy_a + busy_b)[both].sum())),
+        gains_known=_part(gained_known, gains),
         calls_changed=float(weight[altered].sum()) if len(active) else float("nan"),
         ratio=location,
         spread=spread,
@@ -189,6 +215,15 @@ def movement(
         below_part=below_part,
         stopped_work=_stopped_work(table, stopped),
     )
+
+
+def _weighted(factor: Floats, time: Floats) -> float:
+    whole = float(time.sum())
+    return float((time * factor).sum()) / whole if whole > 0 else float("nan")
+
+
+def _part(known: float, whole: float) -> float:
+    return known / whole if whole > 0 else 1.0
 
 
 def _below_changed(

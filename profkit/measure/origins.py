@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from profkit.measure import noise
 from profkit.measure.calls import CallTable
+from profkit.measure.estimates import CallRatios, call_ratios
 from profkit.measure.movement import CALLS_CHANGED
 from profkit.measure.rank import location_and_spread, log_ratios
 from profkit.measure.tables import DiffTable
@@ -74,6 +75,8 @@ class Origins:
     Attributes
     ----------
     calls_a, calls_b : float64 array, shape (n,)
+    ratios
+        How calls changed, and of which functions that is known.
     calls_from_code : float64 array, shape (n,)
         Part of the changed calls of a function that originate in changed code, 0 to 1.
     calls_of_processes : float64 array, shape (n,)
@@ -86,23 +89,34 @@ class Origins:
 
     calls_a: Floats
     calls_b: Floats
+    ratios: CallRatios
     calls_from_code: Floats
     calls_of_processes: Floats
     cost_from_code: Floats
     found: tuple[Origin, ...] = ()
 
     def calls_factor(self, run_a: Floats, run_b: Floats) -> Floats:
-        """Seconds that each function took more because it was called more often, at the baseline's cost per call."""
+        """Seconds that each function took more because it was called more often, at the baseline's cost per call.
+
+        None where its calls are not known well enough: all that it took more is then its cost.
+        """
         both = (self.calls_a > 0) & (self.calls_b > 0)
         factor = np.where(both, self.calls_b / np.maximum(self.calls_a, 1.0) - 1.0, 0.0)
-        only_one: Floats = np.where(both, run_a * factor, run_b - run_a)
-        return only_one
+        only_one = np.where(both, run_a * factor, run_b - run_a)
+        known: Floats = np.where(self.ratios.known, only_one, 0.0)
+        return known
+
+    def calls_error(self, run_a: Floats) -> Floats:
+        """Half the width of the 95 % interval of these seconds, 0 where calls are exact or not used."""
+        used = self.ratios.known & ~self.ratios.exact
+        return np.where(used, run_a * np.nan_to_num(0.5 * (self.ratios.high - self.ratios.low)), 0.0)
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
         """The same for some rows."""
         return Origins(
             self.calls_a[rows],
             self.calls_b[rows],
+            self.ratios.taken(rows),
             self.calls_from_code[rows],
             self.calls_of_processes[rows],
             self.cost_from_code[rows],
@@ -138,14 +152,17 @@ def find_origins(
     """
     a, b = table.baseline, table.candidate
     calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
+    ratios = call_ratios(table)
     code = _changed(table, busy, python_differs)
     roots = within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)
     if calls is None or not len(calls):
         part = code.astype(np.float64)
-        return Origins(calls_a, calls_b, part, np.zeros(len(part)), _cost_part(table, busy, part))
+        return Origins(
+            calls_a, calls_b, ratios, part, np.zeros(len(part)), _cost_part(table, busy, part, ratios)
+        )
     with np.errstate(divide="ignore", invalid="ignore"):
         with_processes = np.where(calls_b != calls_a, of_processes / (calls_b - calls_a), 0.0)
-    edges = _Edges(calls, calls_a, calls_b, waits)
+    edges = _Edges(calls, calls_a, calls_b, waits, ratios)
     found = _origins(table, edges, code, within, with_processes)
     assumed = code.copy()
     assumed[[o.row for o in found if o.from_code]] = True
@@ -156,12 +173,12 @@ def find_origins(
         if np.allclose(from_code, before, atol=1e-3):
             break
     below = _below(table, calls, code, roots, (calls_a, calls_b))
-    cost = _cost_part(table, busy, below)
+    cost = _cost_part(table, busy, below, ratios)
     # More calls of changed code are other calls: what each costs less or more belongs to the same change.
-    other_calls = np.abs(calls_b - calls_a) > CALLS_CHANGED * np.maximum(calls_a, 1.0)
+    other_calls = ratios.changed & (np.abs(calls_b - calls_a) > CALLS_CHANGED * np.maximum(calls_a, 1.0))
     cost = np.where(other_calls, np.maximum(cost, from_code), cost)
     with_processes = np.minimum(with_processes, 1.0 - from_code)
-    return Origins(calls_a, calls_b, from_code, with_processes, cost, found)
+    return Origins(calls_a, calls_b, ratios, from_code, with_processes, cost, found)
 
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
@@ -171,7 +188,7 @@ def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool
     differs = np.array([same is False for same in table.same_source], np.bool_)
     if python_differs:
         differs &= project
-    one_sided = ~(table.baseline.present & table.candidate.present)
+    one_sided = table.one_sided
     sources_known = any(same is not None for same in table.same_source)
     # New functions are a change of the code of a project that is still there, not another program.
     still = float(busy[0][table.candidate.present].sum()) >= 0.5 * float(busy[0].sum()) > 0
@@ -183,7 +200,9 @@ def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool
 class _Edges:
     """Caller–callee counts of both sides, without calls of functions that wait, and what each call hands down."""
 
-    def __init__(self, calls: CallTable, calls_a: Floats, calls_b: Floats, waits: Bools) -> None:
+    def __init__(
+        self, calls: CallTable, calls_a: Floats, calls_b: Floats, waits: Bools, ratios: CallRatios
+    ) -> None:
         kept = ~waits[calls.callee] & (calls.caller != calls.callee)
         self.caller = calls.caller[kept].astype(np.intp)
         self.callee = calls.callee[kept].astype(np.intp)
@@ -191,13 +210,18 @@ class _Edges:
         self.after = calls.candidate.ncalls[kept].astype(np.float64)
         of_a, of_b = calls_a[self.caller], calls_b[self.caller]
         known = of_a > 0
-        self.per_call = np.where(
+        # Callers whose calls are not known hand down nothing that is.
+        self.per_call = ratios.known[self.caller] * np.where(
             known, self.before / np.maximum(of_a, 1.0), self.after / np.maximum(of_b, 1.0)
         )
         #: Calls that the caller's own calls do not explain.
         self.originating = self.after - self.before - self.per_call * (of_b - of_a)
         # A function that one side lacks hands down what it does; it originates nothing by itself.
         self.originating[(of_a <= 0) | (of_b <= 0)] = 0.0
+        # What estimates of the calls of either may be off originates nowhere.
+        with np.errstate(invalid="ignore"):
+            doubt = ratios.doubt[self.callee] * self.after + ratios.doubt[self.caller] * self.per_call * of_b
+        self.originating[~(np.abs(self.originating) > doubt)] = 0.0
         self.calls_a, self.calls_b, self.n = calls_a, calls_b, len(calls_a)
 
 
@@ -283,7 +307,7 @@ def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -
 def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools) -> Floats:
     """Part of each function's changed calls that originates in changed code, handed down from caller to callee."""
     change = edges.calls_b - edges.calls_a
-    one_sided = ~(table.baseline.present & table.candidate.present)
+    one_sided = table.one_sided
     source = np.bincount(edges.callee, blame[edges.caller] * edges.originating, edges.n).astype(np.float64)
     fixed = code & one_sided
     extra = np.where(fixed, change, source)
@@ -333,17 +357,16 @@ def _below(
     return part
 
 
-def _cost_part(table: DiffTable, busy: tuple[Floats, Floats], below: Floats) -> Floats:
+def _cost_part(table: DiffTable, busy: tuple[Floats, Floats], below: Floats, ratios: CallRatios) -> Floats:
     """Of what lies below changed code, the part beyond the factor that all other functions share."""
     if not below.any():
         return below
     a, b = table.baseline, table.candidate
     share = np.maximum(busy[0] / max(float(busy[0].sum()), 1e-12), busy[1] / max(float(busy[1].sum()), 1e-12))
-    other = (share >= noise.MIN_SHARE) & (below < 0.5)
-    ratios = log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other])
-    common = _common(ratios)
+    other = (share >= noise.MIN_SHARE) & (below < 0.5) & ratios.known
+    common = _common(log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other]))
     calls = np.where(a.ncalls > 0, b.ncalls / np.maximum(a.ncalls, 1), 0.0)
-    usual = busy[0] * calls
+    usual = busy[0] * np.where(ratios.known, calls, 1.0)
     gained = busy[1] - usual
     shared = usual * math.expm1(common)
     with np.errstate(divide="ignore", invalid="ignore"):

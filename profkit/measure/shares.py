@@ -97,6 +97,8 @@ def _each(run: Run, change: object) -> Run:
                 wall_s=None,
                 cpu_s=None,
                 run_queue_wait_s=None,
+                tiers=(),
+                effect=None,
                 threads=tuple(
                     Thread(change(thread.profile), thread.tid, thread.name) for thread in process.threads
                 ),

@@ -1,7 +1,8 @@
 """One side of a comparison: its replicates under common rows, and the medians over them.
 
 Between `select` and `diff`. Runs of a side are aligned to the union of those before them, so that a function
-that the first run lacks is not lost; what the sides are to each other is not known here.
+that the first run lacks is not lost; what the sides are to each other is not known here. A run that was sampled
+need not have seen a function that it lacks: its calls are not known then, and its time is at most what can be missed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from profkit.identity.align import align
 from profkit.model import Profile, Roots
-from profkit.model.estimates import estimates_of, known_calls
+from profkit.model.estimates import estimates_of
 from profkit.model.profile import ESTIMATES
 
 __all__ = ["Side", "gather", "ranked_times"]
@@ -43,15 +44,17 @@ class Side:
     ----------
     profile : Profile
         Every function of any run; counts and times are medians over the runs, 0 counting for a run that lacks
-        the function, as are the limits of what was estimated. Without edges.
+        the function. Counts are of the runs that know them, and 0 where none does. Without edges.
     roots : Roots
         Directories of all runs.
     ncalls, tottime, cumtime : float64 array, shape (runs, n)
-        Each run's own.
+        Each run's own; NaN for calls that are not known.
     blocked, cumblocked : float64 array, shape (runs, n), or None
         Of these times, what was off the CPU without queueing, where a tracer measured that in every run.
     places : tuple of int32 arrays
         Row of `profile` for each row of each run.
+    unseen_s
+        Seconds that a function may take in these runs at most without being in any of them; 0 where one is exact.
     """
 
     profile: Profile
@@ -62,11 +65,17 @@ class Side:
     blocked: Floats | None
     cumblocked: Floats | None
     places: tuple[Index, ...]
+    unseen_s: float = 0.0
 
     @property
     def runs(self) -> int:
         """Number of replicates."""
         return len(self.tottime)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all calls and times are exact."""
+        return self.profile.calls_low is None
 
 
 def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
@@ -94,13 +103,16 @@ def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
     return times(a), times(b)
 
 
-def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
+def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Side:
     """Bring the profiles of one side's runs under common rows.
 
     Parameters
     ----------
     profiles, roots
         One per run, at least one.
+    unseen_s
+        What each run may have missed of a function (`profkit.measure.estimates.unseen_seconds`); empty where all are
+        exact.
 
     Returns
     -------
@@ -125,14 +137,25 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
     assert ncalls is not None
     assert tottime is not None
     assert cumtime is not None
+    missed = tuple(unseen_s) or (0.0,) * len(profiles)
+    estimates = _estimates(profiles, places, missed, len(union))
+    if estimates is not None:
+        unknown = np.isnan(estimates["calls_low"])
+        ncalls = np.where(unknown, np.nan, ncalls)
+        primitive = columns["primitive_calls"]
+        assert primitive is not None
+        columns |= {"ncalls": ncalls, "primitive_calls": np.where(unknown, np.nan, primitive)}
     values: dict[str, npt.NDArray[np.generic] | None] = {}
     for name, stack in columns.items():
-        middle = None if stack is None else stack[0] if len(stack) == 1 else np.median(stack, axis=0)
+        middle = None if stack is None else stack[0] if len(stack) == 1 else _median(stack)
         whole = name in ("ncalls", "primitive_calls") and middle is not None
-        values[name] = np.rint(middle).astype(np.int64) if whole and middle is not None else middle
-    middles: dict[str, Any] = {**values, **_estimates(profiles, places, len(union), values)}
+        values[name] = (
+            np.rint(np.nan_to_num(middle)).astype(np.int64) if whole and middle is not None else middle
+        )
+    if estimates is not None:
+        values |= _middle_estimates(estimates, tottime)
     return Side(
-        replace(union, **middles),
+        replace(union, **values),  # type: ignore[arg-type]
         known,
         ncalls,
         tottime,
@@ -140,24 +163,53 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots]) -> Side:
         columns["blocked"],
         columns["cumblocked"],
         tuple(places),
+        _missed_by_all(missed),
     )
 
 
+def _median(stack: Floats) -> Floats:
+    """Median over the runs that know a value, NaN where none does."""
+    known = ~np.isnan(stack)
+    if known.all():
+        whole: Floats = np.median(stack, axis=0)
+        return whole
+    result = np.full(stack.shape[1], np.nan)
+    some = known.any(axis=0)
+    result[some] = np.nanmedian(stack[:, some], axis=0)
+    return result
+
+
+def _missed_by_all(unseen_s: Sequence[float]) -> float:
+    """Seconds that each of some runs may have missed of a function that none of them saw: their samples add up."""
+    return 1.0 / sum(1.0 / seconds for seconds in unseen_s) if all(s > 0 for s in unseen_s) else 0.0
+
+
 def _estimates(
-    profiles: Sequence[Profile], places: Sequence[Index], n: int, calls: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Medians over the runs of how well counts and times are known, and of calls; nothing where all is exact."""
-    if all(profile.calls_low is None for profile in profiles):
-        return {}
+    profiles: Sequence[Profile], places: Sequence[Index], unseen_s: Sequence[float], n: int
+) -> dict[str, Floats] | None:
+    """How well each run knows the rows of all; ``None`` where all are exact."""
+    if all(p.calls_low is None and not unseen for p, unseen in zip(profiles, unseen_s, strict=True)):
+        return None
     stacks = {name: np.zeros((len(profiles), n)) for name in ESTIMATES}
-    for i, (profile, place) in enumerate(zip(profiles, places, strict=True)):
+    for i, (profile, place, unseen) in enumerate(zip(profiles, places, unseen_s, strict=True)):
+        if unseen > 0:
+            stacks["calls_low"][i] = stacks["calls_high"][i] = np.nan
+            stacks["tottime_error"][i] = unseen
         for name, values in estimates_of(profile).items():
             stacks[name][i, place] = values
-    found: dict[str, Any] = {name: np.median(stack, axis=0) for name, stack in stacks.items()}
-    found["samples"] = np.rint(found["samples"]).astype(np.int64)
-    for name in ("ncalls", "primitive_calls"):
-        found[name] = known_calls(calls[name], found["calls_low"])
-    return found
+    return stacks
+
+
+def _middle_estimates(stacks: dict[str, Floats], tottime: Floats) -> dict[str, npt.NDArray[np.generic]]:
+    """Columns `ESTIMATES` of the medians: a median of limits holds the median of what lies between them."""
+    error, middle = stacks["tottime_error"], np.median(tottime, axis=0)
+    above, below = (np.median(tottime + sign * error, axis=0) for sign in (1, -1))
+    return {
+        "calls_low": _median(stacks["calls_low"]),
+        "calls_high": _median(stacks["calls_high"]),
+        "samples": np.rint(np.median(stacks["samples"], axis=0)).astype(np.int64),
+        "tottime_error": np.maximum(above - middle, middle - below),
+    }
 
 
 def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

@@ -67,6 +67,10 @@ class Signals:
         nothing is known.
     origins
         Where other calls and other costs come from.
+    capture_s
+        What capture added to the wall of either side, median over its runs; 0 where that is not known of both.
+    exact
+        Calls and times of both sides are exact.
     """
 
     baseline: SideFacts
@@ -93,6 +97,8 @@ class Signals:
     exits: tuple[int, int] = (0, 0)
     ranges: tuple[RangeChange, ...] = ()
     iterations: tuple[IterationModel | None, IterationModel | None] = (None, None)
+    capture_s: tuple[float, float] = (0.0, 0.0)
+    exact: bool = True
 
     @property
     def repeats(self) -> int:
@@ -125,8 +131,12 @@ class Signals:
 
     @property
     def log_slowdown(self) -> float:
-        """ln of the candidate's wall over the baseline's; of the totals where a wall is not known."""
+        """ln of the candidate's wall over the baseline's; of the totals where a wall is not known.
+
+        What capture added to the walls is no part of it.
+        """
         a, b = self.baseline, self.candidate
         if a.wall_s and b.wall_s:
-            return math.log(b.wall_s / a.wall_s)
+            own_a, own_b = a.wall_s - self.capture_s[0], b.wall_s - self.capture_s[1]
+            return math.log(own_b / own_a) if own_a > 0 and own_b > 0 else math.log(b.wall_s / a.wall_s)
         return math.log(b.total_s / a.total_s) if a.total_s > 0 and b.total_s > 0 else 0.0

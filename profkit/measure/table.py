@@ -6,6 +6,8 @@ beyond noise, and how far; not why.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +16,7 @@ from profkit.identity.alignment import RUNGS, Alignment
 from profkit.identity.keys import infer_roots
 from profkit.identity.paths import relative_to
 from profkit.measure import noise
+from profkit.measure.estimates import UNSEEN, call_ratios
 from profkit.measure.rank import MAD_SCALE, log_ratios, ranks
 from profkit.measure.sides import Side, ranked_times
 from profkit.measure.tables import DiffTable, SideTable
@@ -66,11 +69,13 @@ def build_table(
 
     side_a = _side_table(a.profile, row_a, rank_a, value_a, by, active)
     side_b = _side_table(b.profile, row_b, rank_b, value_b, by, active)
+    missed_a, missed_b = _may_be_missed(a, side_a, side_b), _may_be_missed(b, side_b, side_a)
+    side_a, side_b = _without_calls(side_a, missed_a), _without_calls(side_b, missed_b)
     log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
     source = _same_source(joined, row_a, row_b)
-    anomalous = _anomalous(a, b, row_a, row_b, side_a, side_b, log_ratio, by)
     keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
-    kinds = (*RUNGS, "gone", "new")
+    kinds = (*RUNGS, "gone", "new", UNSEEN)
+    rung = np.where(missed_a | missed_b, kinds.index(UNSEEN), rung)
     table = DiffTable(
         keys=keys,
         name=names,
@@ -81,10 +86,31 @@ def build_table(
         candidate=side_b,
         per_call_ratio=np.exp(log_ratio),
         same_source=tuple(source),
-        anomalous=anomalous,
+        anomalous=np.zeros(len(keys), np.bool_),
         p_value=_p_values(a, b, row_a, row_b, side_a, side_b, by),
     )
-    return table, (row_a, row_b)
+    if not (a.exact and b.exact):
+        log_ratio = np.where(call_ratios(table).known, log_ratio, np.nan)
+    anomalous = _anomalous(a, b, row_a, row_b, side_a, side_b, log_ratio, by)
+    anomalous &= ~(missed_a | missed_b)
+    return replace(table, per_call_ratio=np.exp(log_ratio), anomalous=anomalous), (row_a, row_b)
+
+
+def _may_be_missed(side: Side, own: SideTable, other: SideTable) -> Bools:
+    """Rows that a side lacks, and that take so little on the other that it may have missed them."""
+    seen_s = np.maximum(other.tottime, other.cumtime)
+    if other.tottime_error is not None:
+        seen_s = seen_s - other.tottime_error
+    missed: Bools = ~own.present & (seen_s <= side.unseen_s) & (side.unseen_s > 0)
+    return missed
+
+
+def _without_calls(side: SideTable, missed: Bools) -> SideTable:
+    """The side with calls that are not known where it may have missed a function."""
+    if side.calls_low is None or side.calls_high is None:
+        return side
+    low, high = (np.where(missed, np.nan, limit) for limit in (side.calls_low, side.calls_high))
+    return replace(side, calls_low=low, calls_high=high)
 
 
 def busy_seconds(
@@ -142,6 +168,10 @@ def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Float
     return np.where(rows >= 0, values[rows].astype(np.float64), 0.0)
 
 
+def _column_at(values: Floats | None, rows: Rows) -> Floats | None:
+    return None if values is None else _at(values, rows)
+
+
 def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
     """Place in the order of keys, for rows whose value another row has too; 0 for all others."""
     order = np.argsort(values, kind="stable")
@@ -181,12 +211,12 @@ def _side_table(
         cumtime=_at(profile.cumtime, rows),
         active=_at(_value(profile, "tottime", active), rows),
         share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
-        wait=None if profile.wait is None else _at(profile.wait, rows),
-        cumwait=None if profile.cumwait is None else _at(profile.cumwait, rows),
-        calls_low=None if profile.calls_low is None else _at(profile.calls_low, rows),
-        calls_high=None if profile.calls_high is None else _at(profile.calls_high, rows),
+        wait=_column_at(profile.wait, rows),
+        cumwait=_column_at(profile.cumwait, rows),
+        calls_low=_column_at(profile.calls_low, rows),
+        calls_high=_column_at(profile.calls_high, rows),
         samples=None if profile.samples is None else _at(profile.samples, rows).astype(np.int64),
-        tottime_error=None if profile.tottime_error is None else _at(profile.tottime_error, rows),
+        tottime_error=_column_at(profile.tottime_error, rows),
     )
 
 
@@ -224,6 +254,9 @@ def _anomalous(
     change = seconds_b - seconds_a
     least = max(noise.MIN_SECONDS, noise.MIN_SHARE * max(a.profile.total, b.profile.total))
     matters = np.abs(change) >= least
+    if by == "tottime":
+        # Of sampled times, what lies within their intervals is no change.
+        matters &= np.abs(change) > np.hypot(_error(side_a), _error(side_b))
     both = side_a.present & side_b.present
     with np.errstate(divide="ignore", invalid="ignore"):
         grown = np.abs(np.log(seconds_b / seconds_a))
@@ -241,6 +274,11 @@ def _anomalous(
         moved |= (share >= noise.OWN_NOISE_SHARE) & apart
     result: Bools = np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
     return result
+
+
+def _error(side: SideTable) -> Floats:
+    """Half the widths of the intervals of self times."""
+    return np.zeros(len(side.tottime)) if side.tottime_error is None else side.tottime_error
 
 
 def _noise(

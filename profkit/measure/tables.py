@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from profkit.measure.estimates import UNSEEN
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
 from profkit.model import FunctionKey, Neighbours, Notice
@@ -41,7 +42,8 @@ class SideTable:
     wait, cumwait : float64 array, shape (n,), or None
         Seconds queued for a CPU, of self time and including callees, where a tracer measured it.
     calls_low, calls_high, samples, tottime_error : arrays, shape (n,), or None
-        How well calls and self time are known, as in `profkit.model.Profile`; ``None`` where all is exact.
+        How well calls and self time are known, as in `profkit.model.Profile`; ``None`` where all is exact. Calls of a
+        function that the side may have missed are not known (NaN).
     """
 
     present: npt.NDArray[np.bool_]
@@ -89,9 +91,10 @@ class DiffTable:
     file, line
         As the candidate has it, else the baseline.
     match
-        A rung of `RUNGS`, ``new`` (candidate only) or ``gone`` (baseline only).
+        A rung of `RUNGS`, ``new`` (candidate only), ``gone`` (baseline only), or ``unseen``: only one side has it,
+        and the other was sampled and may have missed it.
     per_call_ratio : float64 array, shape (n,)
-        Candidate's over baseline's self time per call; NaN where either has none.
+        Candidate's over baseline's self time per call; NaN where either has none, or calls are not known well enough.
     same_source
         True or False where both sides hash the function's source, else ``None``.
     anomalous
@@ -117,6 +120,13 @@ class DiffTable:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def one_sided(self) -> npt.NDArray[np.bool_]:
+        """Rows that only one side has, and that the other would have seen."""
+        alone: npt.NDArray[np.bool_] = ~(self.baseline.present & self.candidate.present)
+        alone[[row for row in np.flatnonzero(alone).tolist() if self.match[row] == UNSEEN]] = False
+        return alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ CODES: Mapping[str, Meaning] = {
     "free-threaded": Meaning("", {"python": "text"}),
     "snapshots-not-written": Meaning("the system's error"),
     "no-snapshots": Meaning(),
+    "no-samples": Meaning(),
     "tables-full": Meaning(),
     "profile-function-replaced": Meaning(),
     "waiting-sampled": Meaning("", {"rate": "Hz"}),
@@ -177,6 +178,7 @@ CODES: Mapping[str, Meaning] = {
     # Candidate's calls over the baseline's, weighted by time.
     "calls-differ": Meaning("", {"calls": "factor"}),
     "functions-folded": Meaning("", {"functions": "count"}),
+    "native-functions-folded": Meaning("", {"functions": "count"}),
     "functions-of-one-side": Meaning("the side", {"self_time": "share"}),
     "single-run": Meaning("the side with one run; empty where both have one"),
 }

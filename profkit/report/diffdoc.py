@@ -48,7 +48,7 @@ from profkit.report.wording import (
     waterfall,
 )
 from profkit.verdict.readings import READINGS
-from profkit.verdict.rules import RULES
+from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.types import Diff, Verdict
 
 __all__ = ["diff_document"]
@@ -408,7 +408,7 @@ def _explained(diff: Diff, wanted: bool) -> list[Section]:
     if not wanted:
         return []
     verdict = diff.verdict
-    return explain_sections(RULES, READINGS, verdict.checks, verdict.findings)
+    return explain_sections((*RULES, *RULES_OF_ESTIMATES), READINGS, verdict.checks, verdict.findings)
 
 
 def _advice(diff: Diff) -> list[Section]:

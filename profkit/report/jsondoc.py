@@ -255,6 +255,7 @@ def _account(account: Account) -> dict[str, Any]:
         "added_s": json_number(account.added_s),
         "merged": list(account.merged),
         "basis": account.basis,
+        **({"calls_unknown": json_number(account.calls_unknown)} if account.calls_unknown else {}),
         "buckets": [
             {
                 "name": bucket.name,

@@ -238,6 +238,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
     "tables-full": "there was no room for all of its functions in the spool directory: some are missing",
+    "no-samples": "every call was traced, whatever that cost: stacks of this Python cannot be sampled here",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "functions-throttled": (
         "{functions:function was|functions were} called so often that counting went beyond the budget for overhead: "
@@ -412,6 +413,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "functions-folded": (
         "{functions:function is|functions are} compared as part of the callers: a capture has ceased to count such "
         "calls, which went beyond its budget for overhead"
+    ),
+    "native-functions-folded": (
+        "{functions:native function is|native functions are} compared as part of the callers: samples of a stack "
+        "need not show them"
     ),
     "functions-of-one-side": "{self_time} of the {subject}'s self time is in functions that only it has",
     "single-run": _single_run,

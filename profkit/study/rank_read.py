@@ -27,8 +27,8 @@ from profkit.measure.counters import first_thread
 from profkit.measure.critical_path import waits_for_ranks
 from profkit.measure.iterations import warming_up
 from profkit.measure.movement import is_wait
+from profkit.measure.parts_of_callers import folded, throttled_in
 from profkit.measure.range_stats import pattern_of
-from profkit.measure.throttled import folded, throttled_in
 from profkit.model import (
     BUILTIN,
     PROJECT,

@@ -2,13 +2,14 @@
 
 The identity, along the critical path (`measure.critical_path`):
 
-    ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest
+    ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δcapture
 
 CPU time of a function is its calls times its cost per call. More or fewer calls at the baseline's cost are *work*,
 unless the calls originate in a function whose source changed: then they are *code*; or come with another number of
 processes, which are started and fed: then they are *startup*. A change of the cost per call is
 *code* in functions whose source changed and in what they call, and *speed* elsewhere. Queueing is
 run × (queue/run of the candidate − that of the baseline); what only grew with the CPU time is booked with that.
+*capture* is what capture itself added to the walls, where that is known of both sides.
 The account of one run alone says how its own wall is made up.
 """
 
@@ -27,13 +28,15 @@ from profkit.measure.origins import Origins
 from profkit.measure.tables import DiffTable
 from profkit.verdict.thresholds import value
 
-__all__ = ["BUCKETS", "RUN_BUCKETS", "Account", "Bucket", "Part", "account", "account_of_run"]
+__all__ = ["BUCKETS", "CAPTURE", "RUN_BUCKETS", "Account", "Bucket", "Part", "account", "account_of_run"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 #: Buckets of a comparison, in the order in which they are shown.
 BUCKETS = ("startup", "work", "code", "speed", "queue", "blocked", "loading", "imbalance", "rest")
+#: The bucket after them, of a comparison in which it is known what capture added.
+CAPTURE = "capture"
 #: Buckets of one run alone.
 RUN_BUCKETS = ("startup", "running", "queue", "loading", "blocked", "imbalance")
 #: Functions that are kept for each bucket.
@@ -76,7 +79,7 @@ class Bucket:
     Attributes
     ----------
     name
-        One of `BUCKETS` or `RUN_BUCKETS`.
+        One of `BUCKETS` or `RUN_BUCKETS`, or `CAPTURE`.
     seconds
         Signed: positive makes the candidate slower.
     low, high
@@ -110,7 +113,7 @@ class Account:
         Walls, seconds: medians over the runs of a side. ``baseline_s`` is 0 for one run alone. Without counters
         they are the self time of the thread that was profiled.
     buckets
-        In the order of `BUCKETS` or `RUN_BUCKETS`.
+        In the order of `BUCKETS` or `RUN_BUCKETS`, and `CAPTURE` where it is known what capture added.
     merged
         Names of buckets that could not be separated: without counters ``("speed", "queue")``, and all of it is
         in the first.
@@ -119,6 +122,9 @@ class Account:
         repeats of other programs show, ``none``.
     helpers_queue_s
         The part of the queueing that is of threads and processes which the main thread waits for.
+    calls_unknown
+        Part of the CPU time on the path of either side, the greater of both, in functions whose calls are not known
+        well enough: all that they took more is in ``speed``.
     """
 
     baseline_s: float
@@ -127,11 +133,22 @@ class Account:
     merged: tuple[str, ...] = ()
     basis: str = "none"
     helpers_queue_s: float = 0.0
+    calls_unknown: float = 0.0
 
     @property
     def added_s(self) -> float:
         """Difference of the walls, seconds."""
         return self.candidate_s - self.baseline_s
+
+    @property
+    def capture_s(self) -> float:
+        """What capture added to the difference, 0 where that is not known."""
+        return next((bucket.seconds for bucket in self.buckets if bucket.name == CAPTURE), 0.0)
+
+    @property
+    def program_s(self) -> float:
+        """Difference of the walls without what capture added to them, seconds."""
+        return self.added_s - self.capture_s
 
     @property
     def helpers_queue(self) -> bool:
@@ -169,6 +186,7 @@ def account(
     unknown_code: int = -1,
     spun_s: float = 0.0,
     ranges: Sequence[Part] = (),
+    captured: bool = False,
 ) -> Account:
     """Book the difference of two sides.
 
@@ -187,19 +205,24 @@ def account(
         that queued.
     ranges
         NVTX ranges that queued longer, greatest first.
+    captured
+        Whether it is known what capture added to each run.
 
     Returns
     -------
     Account
     """
+    names = (*BUCKETS, CAPTURE) if captured else BUCKETS
     wall_a = float(np.median([c.wall_s for c in baseline]))
     wall_b = float(np.median([c.wall_s for c in candidate]))
     whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
     booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
     low, high, basis = _intervals(baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a)
+    for name, error in _errors(whole_a, whole_b, origins).items():
+        low[name], high[name] = low[name] - error, high[name] + error
     added = wall_b - wall_a
     buckets = []
-    for name in BUCKETS:
+    for name in names:
         seconds, rows = booked[name]
         share = seconds / added if added else math.nan
         parts = _largest(table.name, rows, seconds)
@@ -210,7 +233,8 @@ def account(
     # Threads for which the path's own thread waits spinning are waited for, too.
     queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
     helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
-    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers)
+    unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
+    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown)
 
 
 def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
@@ -244,6 +268,12 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     )
     merged = () if c.counters else ("running", "queue")
     return Account(0.0, wall, buckets, merged, helpers_queue_s=c.helpers_queue_s)
+
+
+def _calls_unknown(whole: Composition, origins: Origins) -> float:
+    """Part of the CPU time on the path in functions whose calls are not known well enough."""
+    run = float(whole.run.sum())
+    return float(whole.run[~origins.ratios.known].sum()) / run if run > 0 else 0.0
 
 
 def _own_queue(a: Composition, b: Composition) -> float:
@@ -323,7 +353,21 @@ def _book(
     }
     # CPU time of polling follows the time that is waited; it is no work, and no cause.
     parts["rest"] = (float(polled.sum()), polled)
+    parts[CAPTURE] = (b.capture_s - a.capture_s, None)
     return parts
+
+
+def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:
+    """Half the widths of 95 % intervals of what is estimated: calls that weigh times, and what capture added."""
+    error = (1.0 + _queued_per_second(a.queue_s, _cpu_seconds(a))) * origins.calls_error(a.run)
+    captured = math.hypot(a.capture_error_s, b.capture_error_s)
+    by_calls = {
+        "startup": float((error * origins.calls_of_processes).sum()),
+        "work": float((error * (1.0 - origins.calls_from_code - origins.calls_of_processes)).sum()),
+        "code": float((error * np.abs(origins.calls_from_code - origins.cost_from_code)).sum()),
+        "speed": float((error * (1.0 - origins.cost_from_code)).sum()) + captured,
+    }
+    return {name: by_calls.get(name, 0.0) for name in BUCKETS} | {CAPTURE: captured}
 
 
 def _intervals(
@@ -344,15 +388,15 @@ def _intervals(
         part_origins = origins.taken(kept)
         at_code = np.flatnonzero(kept == unknown_code)
         code = int(at_code[0]) if len(at_code) else -1
-        drawn: dict[str, list[float]] = {name: [] for name in BUCKETS}
+        drawn: dict[str, list[float]] = {name: [] for name in (*BUCKETS, CAPTURE)}
         for _ in range(RESAMPLES):
             some_a = [few_a[i] for i in draw.integers(0, len(few_a), len(few_a)).tolist()]
             some_b = [few_b[i] for i in draw.integers(0, len(few_b), len(few_b)).tolist()]
             found = _book(Composition.mean(some_a), Composition.mean(some_b), part_origins, code, spun_s)
-            for name in BUCKETS:
+            for name in drawn:
                 drawn[name].append(found[name][0])
         low, high = {}, {}
-        for name in BUCKETS:
+        for name in drawn:
             at = np.percentile(np.array(drawn[name]), INTERVAL)
             # Rows that were left out shift every resample alike.
             shift = booked[name][0] - float(np.mean(drawn[name]))
@@ -369,6 +413,7 @@ def _intervals(
             # It queues as well.
             noise += value("noise.queue-again") * startup_a
         low[name], high[name] = booked[name][0] - noise, booked[name][0] + noise
+    low[CAPTURE] = high[CAPTURE] = booked[CAPTURE][0]
     return low, high, "other-programs"
 
 
@@ -400,6 +445,8 @@ def _taken(c: Composition, rows: npt.NDArray[np.intp]) -> Composition:
         c.counters,
         c.untraced_run_s,
         c.untraced_blocked_s,
+        c.capture_s,
+        c.capture_error_s,
     )
 
 

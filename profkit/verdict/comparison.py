@@ -35,15 +35,18 @@ from profkit.measure.critical_path import (
     Composition,
     PathReading,
     compose,
+    path_effect,
     path_rank,
     read_path,
     reads_files,
     waits_for_ranks,
 )
+from profkit.measure.estimates import unseen_seconds
 from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
+from profkit.measure.parts_of_callers import folded_alike
 from profkit.measure.process_calls import calls_of_processes
 from profkit.measure.rank import location_and_spread
 from profkit.measure.ranking import ranking_of
@@ -57,9 +60,8 @@ from profkit.measure.stacks import PlacedPaths, StackTable, placed_paths, stacks
 from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
-from profkit.measure.throttled import without_throttled
 from profkit.measure.waiting import waiting_rows
-from profkit.model import PROJECT, Notice, Process, Profile, Ranges, Run, RunSet
+from profkit.model import PROJECT, Effect, Notice, Process, Profile, Ranges, Run, RunSet
 from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning
@@ -74,6 +76,8 @@ __all__ = ["Comparison", "compare", "diff"]
 
 Index = npt.NDArray[np.int32]
 
+#: What capture adds where it traces nothing.
+_NO_EFFECT = Effect(0.0, 0.0, 0.0)
 #: Part of a project's functions, by number and by time, that the other side must lack to be another program.
 ANOTHER = 0.9
 
@@ -189,7 +193,7 @@ def compare(
     for side in (baseline, candidate):
         if not side.runs:
             raise UsageError(f"{side.label}: there is no run to compare")
-    baseline, candidate, of_throttled = without_throttled(baseline, candidate)
+    baseline, candidate, of_folded = folded_alike(baseline, candidate)
     selectors = select_pair(baseline.runs[0], candidate.runs[0], process)
     by_share = sampled(baseline) or sampled(candidate)
     # What the runs say of themselves stays; what is measured of functions is of these.
@@ -203,7 +207,7 @@ def compare(
     )
     table, rows = build_table(joined, found, a, b, by)
     pairs = call_table((first.profiles, second.profiles), (a.places, b.places), rows)
-    residue = _residue(found, a, b)
+    residue = _residue(found, a, b, table, rows)
     busy = busy_seconds(a.profile, b.profile, rows)
     within = busy_seconds(a.profile, b.profile, rows, cumulative=True)
     other_python = versions_differ(baseline, candidate, a.profile, b.profile)
@@ -221,6 +225,12 @@ def compare(
     facts_b = side_facts(candidate, _total(candidate, chosen_b), chosen_b)
     ranking = ranking_of(table, rows, a, b, by)
     totals_a, totals_b = _totals(before, a), _totals(after, b)
+    rank = path_rank(first.selected[0].processes, second.selected[0].processes)
+    effects = _effects(first, rank), _effects(second, rank)
+    # What is known of one side alone is no difference.
+    known_effects = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
+    effects_a, effects_b = effects if known_effects else ([], [])
+    own_a, own_b = _without(totals_a, effects_a), _without(totals_b, effects_b)
     both = matched(joined, found, a, b)
     shown = signs(both)
     waits = waiting_rows(table, pairs)
@@ -241,14 +251,15 @@ def compare(
         python_differs=other_python,
         sampled_differs=sampled(baseline) != sampled(candidate),
         threads_differ=threads_mixed(baseline) != threads_mixed(candidate),
-        total_scatter=_total_scatter(totals_a, totals_b),
+        total_scatter=_total_scatter(own_a, own_b),
         signs=shown,
         starved=starvation(shown),
-        noisier=noisier(both),
+        # Samples scatter by themselves.
+        noisier=noisier(both) if a.exact and b.exact else math.nan,
         lump_s=lump_size(both),
         origins=origins,
         another_program=another,
-        lost_throughout=noise.lost_throughout(totals_a, totals_b),
+        lost_throughout=noise.lost_throughout(own_a, own_b),
         exits=(_exit(baseline), _exit(candidate)),
         ranges=_compared_ranges(baseline, candidate, selectors[0], selectors[1]),
         iterations=(
@@ -256,6 +267,8 @@ def compare(
             _iterations(candidate, selectors[1], iterations),
         ),
         unmatched=min(residue.baseline_only_share, residue.candidate_only_share),
+        capture_s=(_middle_effect(effects_a), _middle_effect(effects_b)),
+        exact=a.exact and b.exact,
     )
     # Only native functions wait for ranks, and of large tables hardly a row does.
     ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
@@ -263,28 +276,28 @@ def compare(
     ranks[[i for i, name in native if waits_for_ranks(name)]] = True
     reads[[i for i, name in native if reads_files(name)]] = True
     masks = (waits, ranks, reads)
-    rank = path_rank(first.selected[0].processes, second.selected[0].processes)
     booked = account(
         table,
-        _compositions(before, first, rows[0], rank, masks),
-        _compositions(after, second, rows[1], rank, masks),
+        _compositions(before, first, rows[0], rank, masks, effects_a),
+        _compositions(after, second, rows[1], rank, masks, effects_b),
         known.origins,
         unknown_code=lone_function(Case(known)),
         spun_s=spinning(known),
         ranges=_queued_ranges(known.ranges),
+        captured=known_effects,
     )
     said = [
         notice.at(file=run.path)
         for side in (baseline, candidate)
         for run in side.runs
         for notice in run.warnings
-        if notice.code != "functions-throttled"  # which `of_throttled` says of all
+        if notice.code != "functions-throttled"  # which `of_folded` says of all
     ]
     return Comparison(
         case=Case(known, booked),
         account=booked,
         comparability=comparability(
-            baseline, candidate, a.profile, b.profile, residue, moved.calls_factor, selectors[2]
+            baseline, candidate, a.profile, b.profile, residue, moved.calls_shown, selectors[2]
         ),
         ranking=ranking,
         residue=residue,
@@ -292,7 +305,7 @@ def compare(
         slowdown=UNKNOWN if by_share else ratio_estimate(totals_a, totals_b),
         calls=pairs,
         stacks=_stacks((first, second), rows) if stacks else None,
-        warnings=tuple(dict.fromkeys((*said, *of_throttled))),
+        warnings=tuple(dict.fromkeys((*said, *of_folded))),
         settings=differences(baseline, candidate),
     )
 
@@ -336,17 +349,41 @@ def _compositions(
     behind: npt.NDArray[np.integer],
     rank: int | None,
     masks: tuple[npt.NDArray[np.bool_], ...],
+    effects: Sequence[Effect],
 ) -> list[Composition]:
-    """How the wall of each run of a side is made up, over the rows of the table."""
+    """How the wall of each run of a side is made up, over the rows of the table, and what of it is capture's."""
     of_table = _rows_of_table(side, behind)
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
         return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))
 
-    return [
+    found = [
         compose(placed(read_path(run, selected, rank), rows), *masks)
         for run, selected, rows in zip(runs.runs, side.selected, side.rows, strict=True)
     ]
+    if not effects:
+        return found
+    return [whole.less_capture(effect) for whole, effect in zip(found, effects, strict=True)]
+
+
+def _effects(side: _Gathered, rank: int | None) -> list[Effect]:
+    """What capture added to each run of a side; nothing where it is not known of all."""
+    found = [path_effect(selected, rank) for selected in side.selected]
+    known = [effect for effect in found if effect is not None]
+    return known if len(known) == len(found) else []
+
+
+def _middle_effect(effects: Sequence[Effect]) -> float:
+    return float(np.median([max(0.0, effect.seconds) for effect in effects])) if effects else 0.0
+
+
+def _without(totals: npt.NDArray[np.float64], effects: Sequence[Effect]) -> npt.NDArray[np.float64]:
+    """Totals of runs without what capture added, as far as something is left."""
+    if not effects:
+        return totals
+    less = totals - np.array([max(0.0, effect.seconds) for effect in effects])
+    own: npt.NDArray[np.float64] = np.where(less > 0, less, totals)
+    return own
 
 
 def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
@@ -375,11 +412,12 @@ def _another_program(table: DiffTable) -> bool:
     other_source = np.array([same is False for same in table.same_source], np.bool_)
     if not project.any():
         return False
+    alone = table.one_sided
     for side, other in ((table.baseline, table.candidate), (table.candidate, table.baseline)):
         rows = project & side.present
         if not rows.any():
             return False
-        lacking = rows & ~other.present
+        lacking = rows & ~other.present & alone
         if lacking.sum() > 0.5 * rows.sum():
             lacking |= rows & other_source
         time = float(side.cumtime[rows].sum())
@@ -446,14 +484,18 @@ def _sides(
 
 def _gathered(selected: list[Selected]) -> _Gathered:
     profiles = [one.profile for one in selected]
-    side = gather(profiles, [one.roots for one in selected])
+    side = gather(profiles, [one.roots for one in selected], _unseen(selected))
     return _Gathered(side, np.zeros(0, np.int32), profiles, selected, list(side.places))
+
+
+def _unseen(selected: list[Selected]) -> list[float]:
+    return [unseen_seconds(one.processes) for one in selected]
 
 
 def _folded(selected: list[Selected]) -> _Gathered:
     folded = [fold_comprehensions(one.profile) for one in selected]
     profiles = [profile for profile, _ in folded]
-    whole = gather(profiles, [one.roots for one in selected])
+    whole = gather(profiles, [one.roots for one in selected], _unseen(selected))
     taken_in = {
         int(place[row])
         for (_, taken), place in zip(folded, whole.places, strict=True)
@@ -496,17 +538,25 @@ def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.f
     return math.hypot(spread_a, spread_b)
 
 
-def _residue(found: Alignment, a: Side, b: Side) -> Residue:
+def _residue(
+    found: Alignment, a: Side, b: Side, table: DiffTable, rows: tuple[npt.NDArray[np.integer], ...]
+) -> Residue:
+    of_one_side = table.one_sided
+    only_a, only_b = (
+        only[np.isin(only, behind[of_one_side])]
+        for only, behind in zip((found.baseline_only, found.candidate_only), rows, strict=True)
+    )
+
     def share(side: Side, rows: Index) -> float:
         total = side.profile.total
         # Added in another order, a few of the rows can come to a little more than all of them.
         return min(1.0, float(side.profile.tottime[rows].sum()) / total) if total > 0 else 0.0
 
     return Residue(
-        baseline_only=len(found.baseline_only),
-        candidate_only=len(found.candidate_only),
-        baseline_only_share=share(a, found.baseline_only),
-        candidate_only_share=share(b, found.candidate_only),
+        baseline_only=len(only_a),
+        candidate_only=len(only_b),
+        baseline_only_share=share(a, only_a),
+        candidate_only_share=share(b, only_b),
     )
 
 

@@ -356,6 +356,47 @@ def _calls(case: Case) -> Found:
     )
 
 
+def _calls_known(case: Case) -> Found:
+    """How much of the CPU time is in functions whose calls are known well enough."""
+    yield Evidence(
+        "calls.known",
+        "share",
+        None,
+        case.read("calls.known"),
+        value("calls.known"),
+        "known-within",
+        numbers={"within": value("calls.half-width")},
+    )
+
+
+def _calls_between(case: Case) -> Found:
+    """Where the factor of the calls lies that are known well enough."""
+    low, high = case.read("calls.low"), case.read("calls.high")
+    if low is not None and high is not None:
+        yield Evidence(
+            "calls",
+            "factor",
+            1.0,
+            case.signals.movement.calls_factor,
+            value("work.calls"),
+            "between",
+            numbers={"low": low, "high": high},
+        )
+
+
+def _capture(case: Case) -> Found:
+    """What capture added to either wall."""
+    before, after = case.signals.capture_s
+    yield Evidence(
+        "capture",
+        "s",
+        before,
+        after,
+        reading="of-difference",
+        numbers={"share": case.read("account.capture")},
+    )
+
+
 def _calls_everywhere(case: Case) -> Found:
     yield Evidence(
         "calls.share", "share", None, case.signals.movement.calls_changed, reading="waiting-left-out"
@@ -380,8 +421,11 @@ def _origin(case: Case) -> Found:
 def _top_calls(case: Case) -> Found:
     """Calls of the function that changed most in seconds and was called differently."""
     table = case.signals.table
+    shown = case.signals.origins.ratios.changed
     for row in range(min(len(table), LOOKED_AT)):
         before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
+        if not shown[row]:
+            continue
         waits = is_wait(table.name[row], table.keys[row].root)
         if before and after and not waits and abs(math.log(after / before)) > math.log(value("work.calls")):
             yield Evidence(
@@ -425,14 +469,13 @@ def _function_calls(case: Case, row: int) -> Found:
     if row < 0:
         return
     table = case.signals.table
+    ratios = case.signals.origins.ratios
+    if not ratios.known[row]:
+        return
     before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
+    reading = "same" if before == after else "changed" if ratios.changed[row] else "not-clearly"
     yield Evidence(
-        "function.calls",
-        "count",
-        before,
-        after,
-        subject=readable_name(table.name[row]),
-        reading="same" if before == after else "changed",
+        "function.calls", "count", before, after, subject=readable_name(table.name[row]), reading=reading
     )
 
 
@@ -564,6 +607,9 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "iterations": _iterations,
     "calls": _calls,
     "calls-everywhere": _calls_everywhere,
+    "calls-known": _calls_known,
+    "calls-between": _calls_between,
+    "capture": _capture,
     "origin": _origin,
     "top-calls": _top_calls,
     "code-function": _code_function,

@@ -21,8 +21,9 @@ from profkit.verdict.calibration import calibrated
 from profkit.verdict.evidence import produce
 from profkit.verdict.readings import READINGS, Case, worst_mover
 from profkit.verdict.rule import Reading, Rule, doubted, evaluate
-from profkit.verdict.rules import RULES
+from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.rules.code_change import ONE_FUNCTION
+from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import NO_HARM, Advice, Checked, Evidence, Finding, Value, Verdict
 
@@ -53,8 +54,10 @@ def judge(case: Case) -> Verdict:
     Verdict
         ``inconclusive`` with what would settle it where no rule holds.
     """
-    held, checks = rules_held(RULES, case.read, READINGS)
-    findings = tuple(_finding(rule, case) for rule in held)
+    estimated = not case.signals.exact or case.read("account.capture") is not None
+    held, checks = rules_held((*RULES, *(RULES_OF_ESTIMATES if estimated else ())), case.read, READINGS)
+    findings = tuple(_finding(rule, case) for rule in held if rule.cause != "inconclusive")
+    undecided = {rule.id: _finding(rule, case) for rule in held if rule.cause == "inconclusive"}
     if held and held[0].id == "identical":
         return _named(findings[0], findings[:1], checks, {})
     if case.read("pair.unfinished"):
@@ -65,6 +68,13 @@ def judge(case: Case) -> Verdict:
     if case.signals.table.by_share:
         return _inconclusive(case, "sampled", (), checks)
     best = best_of(findings)
+    reason = undecided.get(CAPTURE_ITSELF.id)
+    if reason is not None and best is not None and best.cause == "no-change":
+        best = replace(best, numbers={**best.numbers, **reason.numbers})
+    elif reason is None and best is None:
+        reason = undecided.get(CALLS_UNKNOWN.id)
+    if reason is not None and (best is None or best.cause != "no-change"):
+        return _named(reason, (reason, *findings), checks, {})
     if best is None:
         return _inconclusive(case, "nothing-decides", findings, checks)
     return _named(best, findings, checks, _doubts(case, best.cause))
@@ -162,9 +172,9 @@ def _finding(rule: Rule, case: Case) -> Finding:
 
 
 def _severity(case: Case, seconds: float) -> float:
-    """Part of the lost time that a bucket holds: of the difference of the walls, or of itself if that is less."""
+    """Part of the lost time that a bucket holds: of what the program lost, or of itself if that is less."""
     assert case.account is not None
-    added = case.account.added_s
+    added = case.account.program_s
     if math.isnan(seconds) or not added:
         return math.nan
     if seconds * added < 0:

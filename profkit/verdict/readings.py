@@ -18,10 +18,10 @@ from profkit.measure.movement import is_wait
 from profkit.measure.signals import Signals
 from profkit.measure.signs import SIGNS
 from profkit.model import BUILTIN
-from profkit.verdict.account import Account
+from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.rule import Reading
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Value
+from profkit.verdict.types import Bounded, Value
 
 __all__ = [
     "INSTRUCTION_SETS",
@@ -91,7 +91,7 @@ def _part(case: Case, *names: str) -> float | None:
     seconds = sum(found.seconds(name) for name in names)
     if seconds <= 0:
         return 0.0
-    return min(1.0, seconds / max(found.added_s, seconds))
+    return min(1.0, seconds / max(found.program_s, seconds))
 
 
 def _queue(case: Case) -> float | None:
@@ -105,17 +105,26 @@ def _of_baseline(case: Case, *names: str) -> float | None:
 
 def _saved(case: Case) -> float | None:
     found = _booked(case)
-    if found.added_s >= 0:
+    if found.program_s >= 0:
         return None
-    less = [b.seconds for b in found.buckets if b.high < 0 and b.name not in ("speed", "startup", "rest")]
-    return min(1.0, sum(less) / found.added_s)
+    left_out = ("speed", "startup", "rest", CAPTURE)
+    less = [b.seconds for b in found.buckets if b.high < 0 and b.name not in left_out]
+    return min(1.0, sum(less) / found.program_s)
+
+
+def _captured(case: Case) -> float | None:
+    """Part of the difference of the walls that capture made, whichever way it went."""
+    found = _booked(case)
+    if not found.added_s or all(bucket.name != CAPTURE for bucket in found.buckets):
+        return None
+    return min(1.0, max(0.0, found.capture_s / found.added_s))
 
 
 def _helpers_part(case: Case) -> float | None:
     found = _booked(case)
     if found.merged or found.helpers_queue_s <= 0:
         return None if found.merged else 0.0
-    return min(1.0, found.helpers_queue_s / max(found.added_s, found.helpers_queue_s))
+    return min(1.0, found.helpers_queue_s / max(found.program_s, found.helpers_queue_s))
 
 
 def _slowdown(case: Case) -> float:
@@ -261,17 +270,44 @@ def _loading_of_off(case: Case) -> float | None:
 
 
 def _calls(case: Case) -> float | None:
-    factor = case.signals.movement.calls_factor
-    return factor if factor > 0 else None
+    moved = case.signals.movement
+    if not moved.calls_factor > 0 or moved.calls_known < value("part.most"):
+        return None
+    if case.signals.exact:
+        return moved.calls_factor
+    return Bounded(moved.calls_factor, moved.calls_low, moved.calls_high)
 
 
-def _same_calls(case: Case) -> bool:
-    """Whether other calls cost no time: they are as many, or changed code makes them, or they are cheap."""
+def _calls_known(case: Case) -> float:
+    """Part of the CPU time, or of what it gained if that is less, in functions whose calls are known well enough."""
+    return min(case.signals.movement.calls_known, case.signals.movement.gains_known)
+
+
+def _same_calls(case: Case) -> bool | None:
+    """Whether other calls cost no time: they are as many, or changed code makes them, or they are cheap.
+
+    ``None`` where the intervals of the calls permit both, or too few calls are known.
+    """
     factor = _calls(case)
-    if factor is None or value("work.fewer") < factor < value("work.calls"):
-        return True
-    work = _of_baseline(case, "work") if case.account is not None else None
-    return work is not None and value("work.less-of-baseline") < work < value("work.of-baseline")
+    if case.signals.exact:
+        if factor is None or value("work.fewer") < factor < value("work.calls"):
+            return True
+        work = _of_baseline(case, "work") if case.account is not None else None
+        return work is not None and value("work.less-of-baseline") < work < value("work.of-baseline")
+    moved = case.signals.movement
+    few = _calls_known(case) < value("calls.known")
+    if value("work.fewer") < moved.calls_low and moved.calls_high < value("work.calls"):
+        return None if few else True
+    if case.account is None:
+        return None
+    bucket, whole = case.account.bucket("work"), case.account.baseline_s
+    if (
+        value("work.less-of-baseline") * whole < bucket.low
+        and bucket.high < value("work.of-baseline") * whole
+    ):
+        return None if few else True
+    beyond = moved.calls_low >= value("work.calls") or moved.calls_high <= value("work.fewer")
+    return False if beyond and factor is not None else None
 
 
 def _top_known(case: Case) -> bool | None:
@@ -301,6 +337,8 @@ def _top_gain(case: Case) -> float | None:
 
 def _dearer(case: Case) -> float | None:
     """Part of the baseline's active time in functions whose calls cost more by `LEAST_LOSS` at least."""
+    if _calls_known(case) < value("calls.known"):
+        return None
     table = case.signals.table
     known = np.isfinite(table.per_call_ratio) & table.baseline.present & table.candidate.present
     whole = float(table.baseline.active[known].sum())
@@ -453,7 +491,7 @@ READINGS: Mapping[str, Reading] = {
     "account.within-noise": Reading(
         "bool",
         "no bucket of the account is beyond its noise",
-        lambda c: not any(b.beyond_noise for b in _booked(c).buckets if b.name != "rest"),
+        lambda c: not any(b.beyond_noise for b in _booked(c).buckets if b.name not in ("rest", CAPTURE)),
     ),
     "account.saved": Reading(
         "share",
@@ -481,6 +519,12 @@ READINGS: Mapping[str, Reading] = {
         "share", "seconds of more calls over the baseline's wall", lambda c: _of_baseline(c, "work")
     ),
     "account.speed": Reading("share", "part of the lost time: cost per call", lambda c: _part(c, "speed")),
+    "account.capture": Reading("share", "part of the difference of the walls that capture made", _captured),
+    "account.capture-beyond": Reading(
+        "bool",
+        "that is beyond its interval",
+        lambda c: any(b.name == CAPTURE and b.beyond_noise for b in _booked(c).buckets),
+    ),
     # Waiting for a CPU
     "main.wait": Reading(
         "share",
@@ -587,6 +631,20 @@ READINGS: Mapping[str, Reading] = {
     # Code, work, speed
     "calls.factor": Reading("factor", "calls of the same functions, weighted by time", _calls),
     "calls.same": Reading("bool", "functions that matter are called equally often", _same_calls),
+    "calls.undecided": Reading(
+        "bool",
+        "a side was sampled, and its calls permit that as well as the contrary",
+        lambda c: not c.signals.exact and _same_calls(c) is None,
+    ),
+    "calls.known": Reading(
+        "share",
+        "part of the CPU time, or of what it gained, in functions whose calls are known well enough",
+        _calls_known,
+    ),
+    "calls.low": Reading(
+        "factor", "lower limit of the 95 % interval of calls.factor", lambda c: c.signals.movement.calls_low
+    ),
+    "calls.high": Reading("factor", "its upper limit", lambda c: c.signals.movement.calls_high),
     "calls.everywhere": Reading(
         "share",
         "part of the time in functions whose calls changed",

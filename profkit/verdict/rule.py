@@ -14,7 +14,7 @@ from typing import Protocol
 from profkit.measure.counters import SideFacts
 from profkit.verdict.account import Account
 from profkit.verdict.thresholds import THRESHOLDS
-from profkit.verdict.types import Checked, Value
+from profkit.verdict.types import Bounded, Checked, Value
 
 __all__ = [
     "Condition",
@@ -79,7 +79,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A reading against a threshold (``>=``, ``<=``), or a yes-or-no reading that must be so (``is``, ``not``)."""
+    """A reading against a threshold (``>=``, ``<=``), or a yes-or-no reading that must be so (``is``, ``not``).
+
+    Of a reading that was estimated the whole interval must be beyond the threshold.
+    """
 
     reading: str
     operator: str
@@ -238,7 +241,8 @@ def _check(
         # What is not known is neither so nor not so.
         held = found is not None and bool(found) is (condition.operator == "is")
     elif isinstance(found, (int, float)) and against is not None and math.isfinite(found):
-        margin = found - against if condition.operator == ">=" else against - found
+        low, high = (found.low, found.high) if isinstance(found, Bounded) else (found, found)
+        margin = low - against if condition.operator == ">=" else against - high
         held = margin >= 0
     else:
         held = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profkit.measure import noise
+from profkit.measure import estimates, noise
 
 __all__ = ["THRESHOLDS", "Threshold", "value"]
 
@@ -154,6 +154,20 @@ _TABLE = (
     Threshold("work.less-of-baseline", -0.05, "share", "the same with fewer calls"),
     Threshold(
         "work.everywhere", 0.5, "share", "part of the time in functions whose calls changed (definition)"
+    ),
+    Threshold(
+        "calls.half-width",
+        estimates.HALF_WIDTH,
+        "share",
+        "relative half-width of the 95 % interval of a ratio of calls up to which its estimate weighs times: "
+        "61 calls counted in bursts (1.96 / √61). Of a function with half of the CPU time an eighth of all is then "
+        "in the wrong one of work and speed: noise.speed",
+    ),
+    Threshold(
+        "calls.known",
+        0.8,
+        "share",
+        "of the CPU time, and of what it gained, for a rule to say that the calls are the same: speed.all",
     ),
     Threshold("speed.part", 0.5, "share", "part.most"),
     Threshold("speed.all", 0.8, "share", "the loss is CPU time and nothing else (definition)"),

@@ -28,6 +28,7 @@ __all__ = [
     "NO_HARM",
     "UNITS",
     "Advice",
+    "Bounded",
     "Checked",
     "Diff",
     "Evidence",
@@ -55,6 +56,20 @@ NO_HARM = frozenset(("no-change", "faster", "inconclusive"))
 #: Units of values: seconds, a part of 1, a factor, CPU cores, a count, bytes, a distance of rankings, text, and
 #: yes or no.
 UNITS = ("s", "share", "factor", "cores", "count", "bytes", "distance", "text", "bool")
+
+
+class Bounded(float):
+    """A value that was estimated: the estimate as a number, with its 95 % interval."""
+
+    __slots__ = ("high", "low")
+    low: float
+    high: float
+
+    def __new__(cls, value: float, low: float, high: float) -> Bounded:
+        found = super().__new__(cls, value)
+        found.low, found.high = low, high
+        return found
+
 
 #: One measured value; ``None`` where it is not known.
 Value: TypeAlias = "float | str | bool | None"
@@ -229,7 +244,7 @@ class Verdict:
         Of the finding; ``inconclusive`` where none decides.
     rule
         Of the finding; for ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``sampled``,
-        ``nothing-decides``.
+        ``nothing-decides``, or one of `profkit.verdict.rules.undecided`.
     confidence
         0 to 1; ``None`` where nothing is claimed or it was not calibrated.
     findings

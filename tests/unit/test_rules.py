@@ -15,19 +15,22 @@ from pathlib import Path
 import pytest
 
 from profkit.verdict import evidence
-from profkit.verdict.account import BUCKETS, RUN_BUCKETS
+from profkit.verdict.account import BUCKETS, CAPTURE, RUN_BUCKETS
 from profkit.verdict.advice import producers as advice_producers
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.calibration import STEPS, calibrated
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rule import Condition, Reading, Rule, doubted, evaluate, less, more, no, yes
-from profkit.verdict.rules import RULES, RULES_ALONE
+from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.thresholds import THRESHOLDS, value
 from profkit.verdict.types import CAUSES, NO_HARM, UNITS, Checked, Value
 
 ROOT = Path(__file__).resolve().parents[2]
 VERDICT = ROOT / "profkit" / "verdict"
-LISTS = {"comparison": (RULES, READINGS, BUCKETS), "alone": (RULES_ALONE, READINGS_ALONE, RUN_BUCKETS)}
+LISTS = {
+    "comparison": ((*RULES, *RULES_OF_ESTIMATES), READINGS, (*BUCKETS, CAPTURE)),
+    "alone": (RULES_ALONE, READINGS_ALONE, RUN_BUCKETS),
+}
 EVERY = [(kind, rule) for kind, (rules, _, _) in LISTS.items() for rule in rules]
 
 

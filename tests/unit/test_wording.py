@@ -30,9 +30,9 @@ from profkit.report.wording import verdicts as wording
 from profkit.report.wording.advice import ADVICE
 from profkit.report.wording.evidence import READINGS, SIGNALS, value_text
 from profkit.report.wording.verdicts import SUMMARIES
-from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account, Bucket, Part
+from profkit.verdict.account import BUCKETS, CAPTURE, RUN_BUCKETS, Account, Bucket, Part
 from profkit.verdict.comparison import diff
-from profkit.verdict.rules import RULES, RULES_ALONE
+from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.types import CAUSES, UNITS, Advice, Evidence, Finding, Value, Verdict
 from tests import report_builders as build
 from tests.builders import Row, foreign, profile
@@ -145,8 +145,8 @@ def test_evidence_and_advice_are_made_nowhere_else() -> None:
 def test_every_rule_and_every_reason_has_a_sentence_and_none_is_left_over() -> None:
     judge = Literals(VERDICT / "judge.py")
     reasons = {text for call in judge.calls("_inconclusive") for text in judge.texts(call.args[1])}
-    assert set(SUMMARIES) == {rule.id for rule in (*RULES, *RULES_ALONE)} | reasons
-    assert set(wording._UNDECIDED) <= reasons
+    assert set(SUMMARIES) == {rule.id for rule in (*RULES, *RULES_OF_ESTIMATES, *RULES_ALONE)} | reasons
+    assert set(wording._UNDECIDED) <= reasons | {rule.id for rule in RULES_OF_ESTIMATES}
 
 
 def test_every_cause_has_a_headline_and_every_kind_its_words() -> None:
@@ -164,7 +164,7 @@ def test_every_cause_has_a_headline_and_every_kind_its_words() -> None:
 
 
 def test_every_bucket_has_a_title_and_none_is_left_over() -> None:
-    assert set(BUCKET_TITLES) == {*BUCKETS, *RUN_BUCKETS}
+    assert set(BUCKET_TITLES) == {*BUCKETS, CAPTURE, *RUN_BUCKETS}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,11 @@ class Asked(dict[str, Value]):
 
 @pytest.mark.parametrize(
     ("rule", "alone"),
-    [(rule, alone) for alone, rules in ((False, RULES), (True, RULES_ALONE)) for rule in rules],
+    [
+        (rule, alone)
+        for alone, rules in ((False, (*RULES, *RULES_OF_ESTIMATES)), (True, RULES_ALONE))
+        for rule in rules
+    ],
     ids=lambda v: getattr(v, "id", "alone" if v else "comparison"),
 )
 def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: bool) -> None:

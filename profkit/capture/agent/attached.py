@@ -21,6 +21,7 @@ from . import native, process_facts, record_file, settings
 from .block_record import subtract
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
+from .tiers import Tiers
 from .tracer import thread_name
 
 TYPE_CHECKING = False  # the module `typing` would cost the target several milliseconds
@@ -112,11 +113,17 @@ class _Attached:
         self._tracer: Any = native.tracer(self._module, True)
         self._mark = _mark(self._spool)
         open(self._mark, "wb").close()
+        main = _thread.get_ident()
+        self._tiers = Tiers(self._module, self._tracer, main, lambda: not self._over)
         self._write("snapshot")
         self._module.serve(thread_name, self._look, _LOOK_S)
-        # What is open in each thread is taken for calls that begin now.
-        behind = 0 if forked else _FRAMES_OF_SCRIPT
-        self._tracer.open(native.threads_to_trace(_thread.get_ident()), False, False, behind)
+        self._module.limit(settings.DEFAULT_OVERHEAD)
+        # A process that is asked something while it works is sampled until that says that all may be traced.
+        if not (self._tiers.sample() and self._tiers.watch(False)):
+            self._module.sample(False)
+            # What is open in each thread is taken for calls that begin now.
+            behind = 0 if forked else _FRAMES_OF_SCRIPT
+            self._tracer.open(native.threads_to_trace(main), False, False, behind)
         return True
 
     def _look(self) -> float:
@@ -140,9 +147,11 @@ class _Attached:
                 return
             self._over = True
         try:
-            if self._tracer.displaced():
-                self._notes["displaced"] = True
-            self._tracer.finish()
+            self._tiers.stop()
+            if not self._tiers.sampled:
+                if self._tracer.displaced():
+                    self._notes["displaced"] = True
+                self._tracer.finish()
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
         try:
@@ -161,7 +170,8 @@ class _Attached:
         record.update(now)
         record["worker"] = record["worker"] or self._worker
         record["state"] = state
-        record["agent_tids"] = [_thread.get_native_id()] if state == "detached" else []
+        own = self._tiers.threads()
+        record["agent_tids"] = sorted(own | {_thread.get_native_id()} if state == "detached" else own)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in record["agent_tids"]]
         record["tracer"] = self._tracer.kind
         record["mapped"] = True

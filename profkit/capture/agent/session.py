@@ -23,6 +23,7 @@ from .import_hook import after_import
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker, without_collections
+from .tiers import Tiers
 from .tracer import PER_THREAD, Collector, Tracer, load_sampling, thread_name
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
@@ -96,9 +97,7 @@ class Session:
         self._notes: Dict[str, Any] = {}
         self._own_profilers: List[Tuple[Any, int]] = []
         self._over = False
-        self._watching = self._stops_for_forks = False  # a thread of the tracer's looks where others are
-        self._watchers: List[int] = []
-        self._sampled = False
+        self._tiers: Optional[Tiers] = None  # where tables are mapped
         self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's
         # On a machine that no sampler watches, this process does; nothing can be imported later than here.
         self._machine: Any = None
@@ -170,6 +169,7 @@ class Session:
             self._native.serve(thread_name, self._look, first)
             self._share, self._samples_only = _overhead_asked()
             self._native.limit(self._share)
+            self._tiers = Tiers(self._native, self._tracer, self._main_ident, self._may_change_tier)
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
                 self._stopped_for_forks = True
@@ -206,40 +206,15 @@ class Session:
     # Tiers
 
     def _watch_tiers(self) -> None:
-        """Have the native tracer see whether all calls may be traced, and change that if not.
-
-        That takes a thread. It ends before a fork, since `os.fork` warns of threads from Python 3.12 on, and begins again
-        after it; a forked child gets one when it is older than most.
-        """
-        if self._watching or not (self._mapped and self._begun and self._share and not self._windowed):
+        """Have the native tracer keep within the budget; a forked child has it when it is older than most."""
+        tiers = self._tiers
+        if tiers is None or tiers.watching or not (self._begun and self._share) or self._windowed:
             return
-        self._watching = bool(self._native.watch(self._change_tier))
-        if not self._watching:
+        if not tiers.watch(self._samples_only):
             self._notes["no_samples"] = True
-            return
-        if not self._stops_for_forks and hasattr(os, "register_at_fork"):
-            self._stops_for_forks = True
-            os.register_at_fork(
-                before=self._native.stop_watching, after_in_parent=self._native.watch_again
-            )
-        if self._samples_only:
-            self._native.want_samples(True)
 
-    def _change_tier(self) -> None:
-        """Trace all calls from now on, or sample, as the native tracer wants it; called by its thread."""
-        if self._over or not self._begun or self._own_profilers:
-            return
-        try:
-            if self._native.wants_samples():
-                self._note_displacement()
-                self._tracer.close()
-                self._sampled = bool(self._native.sample(True))
-            else:
-                self._sampled = not self._native.sample(False)
-            if not self._sampled:
-                self._tracer.open(native.threads_to_trace(self._main_ident), False, False)
-        except Exception as error:
-            self._notes["agent_failed"] = repr(error)
+    def _may_change_tier(self) -> bool:
+        return self._begun and not (self._over or self._own_profilers)
 
     # Windows
 
@@ -416,10 +391,8 @@ class Session:
                     leave_end(self._path, state, error, perf, process_time())
 
     def _own_threads(self) -> Set[int]:
-        watcher = self._native.watching_thread() if self._watching else 0
-        if watcher and watcher not in self._watchers:
-            self._watchers.append(watcher)
-        return self._ticker.tids.union(self._watchers)
+        own = set(self._ticker.tids)
+        return own if self._tiers is None else own | self._tiers.threads()
 
     def _read_pools(self, final: bool) -> Any:
         try:
@@ -456,13 +429,16 @@ class Session:
                 _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
     def _stop_watching(self) -> None:
-        if self._watching:
-            self._own_threads()  # its number is gone with it
-            self._native.stop_watching()
-            self._watching = False
+        if self._tiers is not None:
+            self._tiers.stop()
+            if self._tiers.failed:
+                self._notes["agent_failed"] = self._tiers.failed
+
+    def _sampled(self) -> bool:
+        return self._tiers is not None and self._tiers.sampled
 
     def _note_displacement(self) -> None:
-        if self._sampled:
+        if self._sampled():
             return  # nobody is to have the place
         if self._tracer.displaced():
             self._notes["displaced"] = True
@@ -507,8 +483,7 @@ class Session:
             self._reserve.close()
             self._windows.forked()
             self._following = _thread.allocate_lock()
-            self._watching = self._sampled = False
-            self._watchers = []
+            self._tiers = None
             self._main_ident = _thread.get_ident()
             self._begin(True, *self._forked_at, inherited if sees else None)
             depth = 0
@@ -630,7 +605,7 @@ class Session:
 
     def _trace_again(self) -> None:
         thread = _thread.get_ident()
-        if self._phase == windows.OFF or self._sampled:
+        if self._phase == windows.OFF or self._sampled():
             return
         if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
             self._tracer.resume()

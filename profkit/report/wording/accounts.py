@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from profkit.report import units
 from profkit.report.document import Step, Waterfall
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
@@ -22,12 +23,17 @@ BUCKET_TITLES: Mapping[str, str] = {
     "loading": "waiting for loaders",
     "imbalance": "waiting for ranks",
     "rest": "not attributed",
+    "capture": "capture itself",
     "running": "running",
 }
 #: Functions that are named behind a bucket.
 NAMED = 2
 #: Part of the greatest bucket below which one gets no line.
 SMALL = 0.005
+
+
+#: Part of the CPU time in functions whose calls are not known from which the account says that.
+UNKNOWN_CALLS = 0.05
 
 
 def waterfall(account: Account) -> Waterfall:
@@ -64,6 +70,8 @@ def bucket_title(bucket: Bucket, account: Account) -> str:
     """Return what reports call a bucket of an account."""
     if bucket.name in account.merged[:1]:
         return "running or queued" if _is_alone(account) else "cost per call, or queued"
+    if bucket.name == "speed" and account.calls_unknown >= UNKNOWN_CALLS:
+        return "cost per call, or calls"
     if bucket.name == "work" and bucket.seconds < 0:
         return "fewer calls"
     return BUCKET_TITLES[bucket.name]
@@ -77,6 +85,11 @@ def _about(bucket: Bucket) -> str:
 
 
 def _note(account: Account) -> str:
+    if account.calls_unknown >= UNKNOWN_CALLS:
+        return (
+            f"Of functions with {units.share(account.calls_unknown)} of the CPU time the calls are not known well "
+            "enough: whether they were called more often or cost more per call cannot be separated."
+        )
     if account.merged:
         return "Without the kernel's counters, running and queueing cannot be separated."
     if account.basis == "other-programs":

@@ -23,8 +23,8 @@ def _capture(output: str, remark: str = "") -> Callable[[Advice], _Line]:
     return lambda a: (_command(a, ("profkit", "capture", "-o", output, "--")), remark)
 
 
-def _capture_side(advice: Advice) -> tuple[str, ...]:
-    return _command(advice, ("profkit", "capture", "-o", f"{advice.subject}.prof", "--"))
+def _capture_side(advice: Advice, *options: str) -> tuple[str, ...]:
+    return _command(advice, ("profkit", "capture", *options, "-o", f"{advice.subject}.prof", "--"))
 
 
 def _command(advice: Advice, before: Sequence[str] = ()) -> tuple[str, ...]:
@@ -89,6 +89,8 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "within-quota": _capture("within-quota.prof"),
     "capture-side": lambda a: (_capture_side(a), ""),
     "run-to-end": lambda a: (_capture_side(a), "until it ends without an error"),
+    "capture-exact": lambda a: (_capture_side(a, "--exact"), "counts every call"),
+    "capture-sampled": lambda a: (_capture_side(a, "--sampled"), "adds little to the wall"),
     "more-runs": lambda a: ((), _more_runs(a)),
     "same-settings": _capture(
         "same-settings.prof",

@@ -66,6 +66,8 @@ SIGNALS: Mapping[str, str] = {
     "delivery": "main thread waiting for loaders and workers",
     "iterations.wait": "part of the iterations in which the consumer waited for its loader",
     "calls": "calls, weighted by time",
+    "calls.known": "time in functions whose calls are known well enough",
+    "capture": "what capture added to the wall",
     "calls.share": "time in functions whose calls changed",
     "origin": "calls of {subject}, per call of {caller}",
     "function.calls": "calls of {subject}",
@@ -166,6 +168,10 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "calls-of-same-functions": lambda e: (
         f"{'more' if (_as_number(e.candidate) or 0) > 1 else 'fewer'} calls of the same functions"
     ),
+    "known-within": lambda e: f"to within {units.share(_number(e, 'within'))}, on both sides",
+    "between": lambda e: f"{units.factor(_number(e, 'low'))} to {units.factor(_number(e, 'high'))}",
+    "of-difference": lambda e: f"{units.share(_number(e, 'share'))} of the difference",
+    "not-clearly": lambda e: "no clear change",
     "waiting-left-out": lambda e: "waiting left out",
     "per-call-of": lambda e: (
         f"{units.count(_number(e, 'calls'))} call{'' if _number(e, 'calls') == 1 else 's'} of "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from profkit.identity.readable import readable_name
+from profkit.measure.estimates import UNSEEN
 from profkit.measure.movement import CALLS_CHANGED, is_wait
 from profkit.measure.tables import DiffTable
 from profkit.model import FunctionKey
@@ -75,7 +76,9 @@ def moved_text(table: DiffTable, row: int) -> str:
     """Say how a function that moved beyond the noise moved: its rank, source, calls, cost per call and queueing."""
     a, b = table.baseline, table.candidate
     if not a.present[row] or not b.present[row]:
-        return "new" if b.present[row] else "gone"
+        return {UNSEEN: "may have been missed by samples"}.get(
+            table.match[row], "new" if b.present[row] else "gone"
+        )
     before, after = int(a.rank[row]), int(b.rank[row])
     if before == after:
         moved = f"stays #{after}"

@@ -40,6 +40,7 @@ _UNDECIDED = {
     "another-program": "Two different programs",
     "unfinished": "A target failed",
     "sampled": "Compared by share of time",
+    "capture-itself": "Capture itself made most of the difference",
 }
 
 #: What a summary is made from: the kind, the subject, the numbers, and whether it is of one run alone.
@@ -124,8 +125,11 @@ def _both_waited(numbers: Mapping[str, Value]) -> bool:
 
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
-    """One sentence on a verdict or a finding."""
-    return SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
+    """What a verdict or a finding says, in a sentence or two."""
+    said = SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
+    if found.rule != "capture-itself" and "account.capture" in found.numbers:
+        said += f" What capture added is {_share(found.numbers, 'account.capture')} of the difference of the walls."
+    return said
 
 
 def finding_text(finding: Finding) -> str:
@@ -246,6 +250,19 @@ def _undecided(parts: _Parts) -> str:
     return f"{what}, but {why}."
 
 
+def _calls_unknown(parts: _Parts) -> str:
+    n = parts[2]
+    low, high = _number(n, "calls.low"), _number(n, "calls.high")
+    there = (
+        "" if low is None or high is None else f"; there {units.factor(low)} to {units.factor(high)} as many"
+    )
+    return (
+        f"Calls are known well enough of functions with {_share(n, 'calls.known')} of the CPU time or of its "
+        f"growth{there}. More calls and a higher cost per call cannot be separated: `profkit capture --exact` on "
+        "both sides would settle it."
+    )
+
+
 def _ended(parts: _Parts) -> str:
     n = parts[2]
     said = []
@@ -345,5 +362,10 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         "A sampling profiler does not count calls, so that the cause is not judged: this shows which functions take "
         "another part of the time."
     ),
+    "capture-itself": lambda p: (
+        f"{_share(p[2], 'account.capture')} of the difference of the walls is what capture added to them: that says "
+        "nothing of the program."
+    ),
+    "calls-unknown": _calls_unknown,
     "nothing-decides": _undecided,
 }

@@ -202,8 +202,9 @@ def _not_the_code(case: Judged, lost: float) -> Found:
     if a.wait is None or b.wait is None:
         return
     growth = b.active - a.active
+    known = case.signals.origins.ratios.known
     own = [
-        np.where(side.present, (side.active - side.wait) / np.maximum(side.ncalls, 1), np.nan)
+        np.where(known & side.present, (side.active - side.wait) / np.maximum(side.ncalls, 1), np.nan)
         for side in (a, b)
         if side.wait is not None
     ]
@@ -251,6 +252,16 @@ def _more_runs(case: Case, lost: float) -> Found:
         yield Advice("more-runs", numbers={"runs": missing})
 
 
+def _capture_again(kind: str) -> Callable[[Case, float], Found]:
+    """Capture both sides again, in another way."""
+
+    def producer(case: Case, lost: float) -> Found:
+        for name, side in (("baseline", case.signals.baseline), ("candidate", case.signals.candidate)):
+            yield Advice(kind, side.command, subject=name)
+
+    return producer
+
+
 def _run_to_end(case: Case, lost: float) -> Found:
     for name, side, status in zip(
         ("baseline", "candidate"),
@@ -291,6 +302,8 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "more-runs": _more_runs,
     "same-settings": _same_settings,
     "run-to-end": _run_to_end,
+    "capture-exact": _capture_again("capture-exact"),
+    "capture-sampled": _capture_again("capture-sampled"),
     "git-log": _git_log,
     "compare-inputs": lambda case, lost: (Advice("compare-inputs"),),
     "lscpu": lambda case, lost: (Advice("lscpu", ("lscpu",)),),

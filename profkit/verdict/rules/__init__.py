@@ -14,10 +14,11 @@ from profkit.verdict.rules import (
     faster,
     no_change,
     slower_machine,
+    undecided,
     workload_change,
 )
 
-__all__ = ["RULES", "RULES_ALONE"]
+__all__ = ["RULES", "RULES_ALONE", "RULES_OF_ESTIMATES"]
 
 #: Of a comparison.
 RULES: tuple[Rule, ...] = (
@@ -42,6 +43,9 @@ RULES: tuple[Rule, ...] = (
     no_change.SAME_TOTAL,
     no_change.NOTHING_BEYOND,
 )
+
+#: Of a comparison in which a side was sampled, or of which it is known what capture added; after those above.
+RULES_OF_ESTIMATES: tuple[Rule, ...] = (undecided.CAPTURE_ITSELF, undecided.CALLS_UNKNOWN)
 
 #: Of one run alone: what it lacked can be seen, what changed cannot.
 RULES_ALONE: tuple[Rule, ...] = (

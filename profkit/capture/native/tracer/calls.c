@@ -33,8 +33,13 @@ void calls_close_all(struct table *table, bool own_thread) {
     table->last = clock_ticks();
     int64_t now = table_time(table, table->last);
     ranges_close_all(table, now);
-    while (table->top > table->stack)
+    while (table->top > table->stack) {
+        if (tiers_now() != tiers_wanted()) {
+            table->top->function->cut++;
+            table->top->function->again++;
+        }
         call_closes(table, now);
+    }
 }
 
 int calls_due(struct table *table) {
@@ -61,6 +66,11 @@ void calls_adopt(struct table *table, PyObject *code, int64_t now) {
                           .key = code,
                           .function = edge->callee,
                           .path = path_of(table, table->top->path, edge)};
+    if (edge->callee->again > 0 && edge->calls > 0) { /* it was counted when it was cut */
+        edge->callee->again--;
+        edge->calls--;
+        call->path->calls--;
+    }
     edge->callee->open++;
     edge->open++;
     table->top = call;

@@ -44,11 +44,16 @@ void tables_each_running(void (*function)(struct table *table, void *about), voi
             function(kept[i], about);
 }
 
-struct table *tables_running(pid_t native, unsigned long ident) {
+struct table *tables_last(pid_t native, unsigned long ident) {
     for (size_t i = n_kept; i-- > 0;)
-        if (kept[i]->native == native && kept[i]->ident == ident && !table_ended(kept[i]))
+        if (kept[i]->native == native && kept[i]->ident == ident && kept[i]->generation == kernel_generation)
             return kept[i];
     return NULL;
+}
+
+struct table *tables_running(pid_t native, unsigned long ident) {
+    struct table *table = tables_last(native, ident);
+    return table && !table_ended(table) ? table : NULL;
 }
 
 static int64_t own_ticks(const struct table *table) {
@@ -109,6 +114,8 @@ static bool add_functions(struct table *sum, struct table *from, struct function
         here->total += caller->total;
         here->cumulative_wait += caller->cumulative_wait;
         here->cumulative_blocked += caller->cumulative_blocked;
+        here->sampled += caller->sampled;
+        here->cut += caller->cut;
     }
     return true;
 }

@@ -25,6 +25,9 @@ void tables_each_running(void (*function)(struct table *table, void *about), voi
 /* The table of a thread that is running; NULL for none. The GIL is held. */
 struct table *tables_running(pid_t native, unsigned long ident);
 
+/* The same of one that has ended, perhaps. */
+struct table *tables_last(pid_t native, unsigned long ident);
+
 /* In a forked child: all of them are the parent's. */
 void tables_forget(void);
 

@@ -81,7 +81,7 @@ PyObject *label_of(PyObject *object, PyObject *self) {
     }
     if (self)
         return label_of_method(((const struct c_method *)object)->definition->ml_name, self, NULL);
-    Py_INCREF(object);
+    Py_IncRef(object); /* code may be immortal, in memory that cannot be written, which older headers do not know */
     return object;
 }
 

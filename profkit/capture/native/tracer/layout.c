@@ -60,6 +60,8 @@ AT(function, recursive, 40);
 AT(function, total, 48);
 AT(function, cumulative_wait, 56);
 AT(function, cumulative_blocked, 64);
+AT(function, sampled, 72);
+AT(function, cut, 80);
 
 AT(edge, caller, 4);
 AT(edge, called, 8);

@@ -173,7 +173,7 @@ static bool add_key(struct name *name, const void *key, PyObject *object) {
     *one = (struct name_key){.next_in_bucket = *bucket, .next_of_name = name->keys, .key = key, .name = name};
     if (key == (const void *)object) {
         one->code = object;
-        Py_INCREF(object);
+        Py_IncRef(object);
     }
     *bucket = name->keys = one;
     name->n_keys++;
@@ -187,7 +187,7 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     struct name *name = calloc(1, sizeof *name + text->used);
     if (!name)
         return NULL;
-    Py_INCREF(label);
+    Py_IncRef(label);
     name->label = label;
     name->hash = hash;
     name->id = ++known.last_name;
@@ -222,7 +222,7 @@ struct name *names_of(const void *key, PyObject *object, PyObject *self, bool *k
     name = find_or_add(label);
     if (name)
         *kept = add_key(name, key, object);
-    Py_DECREF(label);
+    Py_DecRef(label);
     return name;
 }
 
@@ -326,9 +326,9 @@ void names_release(struct name *name) {
     /* Nothing leads to it any more; letting go of objects may run Python. */
     for (struct name_key *key = name->keys, *next; key; key = next) {
         next = key->next_of_name;
-        Py_XDECREF(key->code);
+        Py_DecRef(key->code);
         free(key);
     }
-    Py_DECREF(name->label);
+    Py_DecRef(name->label);
     free(name);
 }

@@ -27,6 +27,7 @@
 /* The mean time between two looks, at least; it is longer where looks take more than this part of a CPU. */
 #define LOOK_EVERY_NS 1000000
 #define LOOK_MOST_NS 20000000
+#define LOOK_IDLE_NS 50000000
 #define LOOK_SHARE 0.01
 
 /* The same in the exact tier. */
@@ -147,7 +148,8 @@ static int64_t around(int64_t mean) { return mean / 2 + (int64_t)(next_random() 
 static void forget_thread(struct seen_thread *seen) {
     kernel_close(&seen->schedstat);
     if (seen->table) {
-        if (!seen->table->followed)
+        int64_t run;
+        if (!seen->table->followed && !kernel_cpu_time(seen->native, &run))
             atomic_store(&seen->table->ended, true);
         table_release(seen->table);
     }
@@ -323,9 +325,13 @@ static void charge_still(void) {
 /* Booking, with the GIL */
 
 static struct table *table_of(struct seen_thread *seen) {
-    if (seen->table && !table_ended(seen->table))
+    int64_t run;
+    bool runs = kernel_cpu_time(seen->native, &run);
+    if (seen->table && seen->table->folded == 0 && (!runs || !table_ended(seen->table)))
         return seen->table;
-    struct table *table = tables_running(seen->native, seen->ident);
+    struct table *table = runs ? tables_running(seen->native, seen->ident) : tables_last(seen->native, seen->ident);
+    if (!table && !runs)
+        return NULL; /* it was never seen to run Python */
     if (!table)
         table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
     else
@@ -356,12 +362,13 @@ static void book(const struct charge *charge) {
         else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key)))
             found = table_add_edge(table, caller, key, (PyObject *)key, NULL);
         if (!found)
-            break; /* it is gone: the time is its caller's */
+            continue; /* it is gone, or the interpreter's own: the time is its caller's */
         edge = found;
         struct function *function = edge->callee;
         path = path_of(table, path, edge);
         if (function->open++ == 0) {
             function->total += whole;
+            function->sampled += whole;
             function->cumulative_wait += charge->wait;
             function->cumulative_blocked += charge->blocked;
         }
@@ -557,7 +564,7 @@ static void *run(void *of) {
         int64_t fewest = tiers_now() == TIER_EXACT ? WATCH_EVERY_NS : LOOK_EVERY_NS;
         mean = mean < fewest ? fewest : mean > LOOK_MOST_NS ? LOOK_MOST_NS : mean;
         /* Where nothing runs it may take a while. */
-        every = any ? mean : 2 * every > LOOK_MOST_NS ? LOOK_MOST_NS : 2 * every < mean ? mean : 2 * every;
+        every = any ? mean : 2 * every > LOOK_IDLE_NS ? LOOK_IDLE_NS : 2 * every < mean ? mean : 2 * every;
     }
     if (tiers_now() == TIER_SAMPLED)
         look_at_all(&due);
@@ -652,6 +659,8 @@ void sampler_resume(void) {
 void sampler_forget(void) {
     started = wanted_again = false;
     number = 0;
+    for (size_t i = 0; i < n_threads; i++)
+        kernel_close(&threads[i]->schedstat);
     n_threads = n_charges = n_codes = 0;
     memset(slots, 0, sizeof slots);
     pthread_mutex_init(&lock, NULL);

@@ -49,6 +49,9 @@ static uintptr_t code_type;
 /* The code of frames that the interpreter puts between Python and C, on Python 3.12; 0 where there are none. */
 static uintptr_t between;
 
+/* A flag of code, from Python 3.12 on (CO_NO_MONITORING_EVENTS). */
+#define NO_EVENTS 0x2000000ul
+
 /* Bits of a word that do not belong to the pointer in it. */
 #define TAGS ((uintptr_t)7)
 
@@ -256,7 +259,14 @@ bool stacks_state(uintptr_t state, struct seen_state *found) {
 bool stacks_is_code(uintptr_t code) {
     uintptr_t head[2];
     /* Memory that was given back does not begin with a count of references: it links to other such memory. */
-    return stacks_copy(code, head, sizeof head) && head[1] == code_type && (uint32_t)head[0] != 0 && head[0] >> 40 == 0;
+    if (!stacks_copy(code, head, sizeof head) || head[1] != code_type || (uint32_t)head[0] == 0 || head[0] >> 40 != 0)
+        return false;
+    /* The interpreter has code of its own, which has no events: to call a class, say. */
+    PyObject *flags = PyObject_GetAttrString((PyObject *)code, "co_flags");
+    unsigned long value = flags ? PyLong_AsUnsignedLong(flags) : 0;
+    Py_XDECREF(flags);
+    PyErr_Clear();
+    return !(value & NO_EVENTS);
 }
 
 static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame) {

@@ -54,7 +54,7 @@ bool stacks_moves(uintptr_t state);
 
 void stacks_free(struct stack *stack);
 
-/* Whether an address is that of a code object now; the GIL is held. */
+/* Whether an address is that of a code object of a program's now; the GIL is held. */
 bool stacks_is_code(uintptr_t code);
 
 /* The code that has called the function which the calling thread is about to run; 0 for none. */

@@ -69,6 +69,9 @@ struct function {
     struct edge *last;    /* and its edge */
     int64_t open, recursive, total;
     int64_t cumulative_wait, cumulative_blocked;
+    int64_t sampled; /* the part of `total` that samples were in */
+    int64_t cut;     /* calls that were open when the tier changed, and counted then, */
+    int64_t again;   /* of which so many have not been seen to be open since */
     struct edges callees; /* by what is called: a code object, or the PyMethodDef of a C function */
     struct name *name;
     struct edge *first_callee, *last_callee;

@@ -1,28 +1,42 @@
-"""Functions that a tracer has ceased to count, compared as parts of their callers.
+"""Functions that not every run has as functions of their own, compared as parts of their callers.
 
 A tracer with a budget throttles functions that are called very often and take little: from then on their calls are
-not counted, and their time is their callers'. When that happens depends on the machine and its load, so that neither
-calls nor times of such a function can be compared. It is folded into its callers in every run, also where
-it was counted to the end: what the callers take with it is the same whether it is counted or not.
+not counted, and their time is their callers'. When that happens depends on the machine and its load. Where stacks
+are sampled, the time of a native function may be its Python caller's, since it has no frame. Neither calls nor times
+of such a function can be compared. It is folded into its callers in every run, also where it was counted to the end:
+what the callers take with it is the same whether it is counted or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.keys import function_keys
-from profkit.model import Edges, FunctionKey, Notice, Paths, Process, Profile, Run, RunSet, Thread
+from profkit.measure.estimates import unseen_seconds
+from profkit.model import (
+    BUILTIN,
+    ROOTS,
+    Edges,
+    FunctionKey,
+    Notice,
+    Paths,
+    Process,
+    Profile,
+    Run,
+    RunSet,
+    Thread,
+)
 from profkit.model.profile import Floats, Ints
 
-__all__ = ["folded", "throttled_in", "without_throttled"]
+__all__ = ["folded", "folded_alike", "throttled_in"]
 
 Bools = npt.NDArray[np.bool_]
 
-#: Callers between a throttled function and one that is not: more than in any program's hot loop.
+#: Callers between a folded function and one that is not: more than in any program's hot loop.
 LEVELS = 64
 #: Part of a folded function's time from which a caller's source counts as changed with it.
 LEAST_PART = 0.01
@@ -36,8 +50,8 @@ class _Folding:
     changed: Mapping[FunctionKey, str] = field(default_factory=dict)
 
 
-def without_throttled(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
-    """Fold what was throttled in any run into its callers, in all runs of both sides.
+def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
+    """Fold what was throttled in any run, and native functions that a sampled run lacks, in all runs of both sides.
 
     Parameters
     ----------
@@ -47,12 +61,15 @@ def without_throttled(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunS
     Returns
     -------
     baseline, candidate : RunSet
-        The same where nothing was throttled. A caller of a function whose source differs between the sides counts as
+        The same where nothing is folded. A caller of a function whose source differs between the sides counts as
         changed: its hash has that of the function behind it.
     notices : tuple of Notice
         How many functions were folded.
     """
-    keys = throttled_in((*baseline.runs, *candidate.runs))
+    runs = (*baseline.runs, *candidate.runs)
+    throttled = throttled_in(runs)
+    native = _native_in_callers(runs) - throttled
+    keys = throttled | native
     if not keys:
         return baseline, candidate, ()
     hashes = [_hashes(side, keys) for side in (baseline, candidate)]
@@ -64,7 +81,37 @@ def without_throttled(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunS
         )
         for side, known in zip((baseline, candidate), hashes, strict=True)
     ]
-    return sides[0], sides[1], (Notice("functions-folded", "", {"functions": len(keys)}),)
+    notices = (
+        Notice("functions-folded", "", {"functions": len(throttled)}),
+        Notice("native-functions-folded", "", {"functions": len(native)}),
+    )
+    said = [notice for notice, folded in zip(notices, (throttled, native), strict=True) if folded]
+    return sides[0], sides[1], tuple(said)
+
+
+def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
+    """Return the native functions that some run has, and that no sample of a sampled run was in.
+
+    What was traced of them there, before the run was sampled or in bursts, is a part of their time only.
+    """
+    sampled = [run for run in runs if unseen_seconds(run.processes) > 0]
+    if not sampled:
+        return frozenset()
+    known = frozenset[FunctionKey]().union(*(_native_in(run) for run in runs))
+    return known - frozenset.intersection(*(_native_in(run, hit=True) for run in sampled))
+
+
+def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
+    """Native functions of a run; `hit`: those in which samples were taken."""
+    found: set[FunctionKey] = set()
+    for process in run.processes:
+        for thread in process.threads:
+            keys = function_keys(thread.profile, process.roots)
+            native = keys.root == ROOTS.index(BUILTIN)
+            if hit:
+                native &= False if thread.profile.samples is None else thread.profile.samples > 0
+            found.update(map(keys.key, np.flatnonzero(native).tolist()))
+    return frozenset(found)
 
 
 def _threads(side: RunSet) -> Iterable[tuple[Process, Thread]]:
@@ -132,7 +179,7 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
     parts = _parts(profile.edges, len(profile), np.array(sorted(known), np.int64))
     keep = np.ones(len(profile), np.bool_)
     keep[parts.rows] = False
-    keep[[row for row in known if profile.ncalls[row] == 0]] = False  # only said to be throttled
+    keep[[row for row in known if not profile.ncalls[row] and not profile.tottime[row]]] = False  # only named
     if keep.all():
         return thread
     place = np.where(keep, np.cumsum(keep) - 1, -1)
@@ -250,12 +297,16 @@ def _folded_profile(profile: Profile, parts: _Parts) -> Profile:
     tottime = gathered(profile.tottime)
     assert tottime is not None
     assert profile.edges is not None
+    samples = gathered(None if profile.samples is None else profile.samples.astype(np.float64))
+    squares = gathered(None if profile.tottime_error is None else profile.tottime_error**2)
     return replace(
         profile,
         tottime=tottime,
         wait=gathered(profile.wait),
         blocked=gathered(profile.blocked),
         edges=_folded_edges(profile.edges, len(profile), parts),
+        samples=None if samples is None else np.rint(samples).astype(np.int64),
+        tottime_error=None if squares is None else np.sqrt(squares),
     )
 
 

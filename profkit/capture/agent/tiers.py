@@ -1,0 +1,93 @@
+"""The tier of one process: all calls are traced, or its stacks are sampled. The native tracer decides (``tiers.h``).
+
+It does so in a thread of its own, which calls back here to change. `os.fork` warns of threads from Python 3.12 on: the
+thread ends before a fork and begins again after it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import native
+
+TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+if TYPE_CHECKING:
+    from typing import Any, Callable, List, Set
+
+    from .tracer import Tracer
+
+#: Whether the thread is stopped for forks: what is called at a fork makes it slower.
+_stopped_for_forks: List[bool] = []
+
+
+class Tiers:
+    """Follows the native tracer in what it wants of one process.
+
+    Parameters
+    ----------
+    module
+        What `native.load` has returned; its tables are mapped, and its `limit` was called.
+    tracer
+        Traces all calls.
+    main
+        Ident of the main thread.
+    may_change
+        Whether tracing may begin or end now.
+    """
+
+    def __init__(self, module: Any, tracer: Tracer, main: int, may_change: Callable[[], bool]) -> None:
+        self._module = module
+        self._tracer = tracer
+        self._main = main
+        self._may_change = may_change
+        self._seen: List[int] = []
+        self.watching = False
+        self.sampled = False
+        self.failed = ""
+
+    def watch(self, sampled: bool) -> bool:
+        """Begin to change as the tracer wants, at once to samples with `sampled`; return whether stacks can be read."""
+        self.watching = bool(self._module.watch(self._change))
+        if self.watching:
+            if not _stopped_for_forks and hasattr(os, "register_at_fork"):
+                _stopped_for_forks.append(True)
+                os.register_at_fork(
+                    before=self._module.stop_watching, after_in_parent=self._module.watch_again
+                )
+            if sampled:
+                self._module.want_samples(True)
+        return self.watching
+
+    def sample(self) -> bool:
+        """Sample from now on, before anything is traced; return whether that is possible."""
+        self.sampled = bool(self._module.sample(True))
+        return self.sampled
+
+    def _change(self) -> None:
+        """Trace all calls from now on, or none; called by the tracer's thread."""
+        if not self._may_change():
+            return
+        try:
+            if self._module.wants_samples():
+                self._tracer.close()
+                self.sampled = bool(self._module.sample(True))
+            else:
+                self.sampled = not self._module.sample(False)
+            if not self.sampled:
+                self._tracer.open(native.threads_to_trace(self._main), False, False)
+        except Exception as error:
+            self.failed = repr(error)
+
+    def threads(self) -> Set[int]:
+        """Return the numbers that the tracer's thread has had."""
+        number = self._module.watching_thread() if self.watching else 0
+        if number and number not in self._seen:
+            self._seen.append(number)
+        return set(self._seen)
+
+    def stop(self) -> None:
+        """Put what was sampled into the tables, and change no more."""
+        if self.watching:
+            self.threads()
+            self._module.stop_watching()
+            self.watching = False

@@ -1,0 +1,30 @@
+"""Rules of ``inconclusive``: what capture itself took, or calls that are estimates, leave nothing to say.
+
+They are evaluated only where a side was sampled, or where it is known what capture added.
+"""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, more, yes
+
+__all__ = ["CALLS_UNKNOWN", "CAPTURE_ITSELF"]
+
+CAPTURE_ITSELF = Rule(
+    id="capture-itself",
+    cause="inconclusive",
+    about="most of the difference of the walls is what capture added to them",
+    conditions=(yes("account.capture-beyond"), more("account.capture", "part.most")),
+    evidence=("wall", "capture"),
+    advice=("capture-sampled",),
+    numbers=("account.capture",),
+)
+
+CALLS_UNKNOWN = Rule(
+    id="calls-unknown",
+    cause="inconclusive",
+    about="calls that are estimates, or are not known, permit more calls as well as a higher cost of each",
+    conditions=(yes("calls.undecided"),),
+    evidence=("wall", "calls-known", "calls-between"),
+    advice=("capture-exact",),
+    numbers=("calls.known", "calls.low", "calls.high"),
+)
