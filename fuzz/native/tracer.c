@@ -54,7 +54,18 @@ static const char program[] =
     "class Odd(dict):\n"
     "    def __repr__(self): raise ValueError\n"
     "methods = [(list.append, []), (dict.get, Odd()), (str.upper, ''), (set.add, set()), (bytes.hex, b''),\n"
-    "           (list.append, type('L', (list,), {})()), (tuple.count, ()), (dict.items, {})]\n";
+    "           (list.append, type('L', (list,), {})()), (tuple.count, ()), (dict.items, {})]\n"
+    "def within(): start()\n"
+    "within()\n";
+
+/* Samples are booked where stacks can be read, which a function finds out that another one has called. */
+static PyObject *start_stacks(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(nothing))
+{
+    MUST(stacks_start());
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef start = {"start", start_stacks, METH_NOARGS, NULL};
 
 static void add_callable(int number, PyObject *object, PyObject *self, const void *key)
 {
@@ -79,7 +90,9 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     PyConfig_Clear(&config);
     MUST(labels_start() == 0 && kernel_start());
     clock_start();
-    PyObject *names = PyDict_New();
+    PyObject *names = PyDict_New(), *function = PyCFunction_New(&start, NULL);
+    MUST(function != NULL && PyDict_SetItemString(names, "start", function) == 0);
+    Py_DECREF(function);
     PyObject *done = PyRun_String(program, Py_file_input, names, names);
     if (done == NULL)
         PyErr_Print();
