@@ -373,6 +373,19 @@ walk(3)
 ours(short)
 if sys.argv[2] == "0":
     os.kill(os.getpid(), signal.SIGKILL)
+def sample():
+    assert module.watch(change)
+def change():
+    collector.suspend()
+    module.sample(module.wants_samples())
+if sys.argv[2] == "2":
+    module.limit(1e-6)
+    sample()
+    module.want_samples(True)
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        walk(30)
+    module.stop_watching()
 module.keep(b"a record")
 collector.disable()
 """
@@ -383,7 +396,7 @@ def _tables(directory: Path) -> Iterator[tuple[str, bytes]]:
 
     program, out = directory / "traced.py", directory / "tables"
     program.write_text(_TRACED, encoding="utf-8")
-    for name, words in (("killed", "0"), ("whole", "1")):
+    for name, words in (("killed", "0"), ("whole", "1"), ("sampled", "2")):
         subprocess.run([sys.executable, program.name, out.name, words], cwd=directory, check=False)
         yield name, neutral(shortened(out.read_bytes()))
         out.unlink()

@@ -31,6 +31,10 @@ def environment(name: str) -> dict[str, str]:
     }
 
 
+#: Sources of the tracer that are part of its target, and those that bring it events from an interpreter.
+_INSIDE = ("kernel.c", "ranges.c", "sampler.c", "snapshot.c")
+_LEFT_OUT = ("collector.c", "frames.c", "hook_monitoring.c", "hook_profile.c", "module.c", "warmup.c")
+
 _FLAGS = ("-std=c11", "-g", "-O2", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", "-Wall", "-Wextra")
 
 
@@ -75,6 +79,8 @@ def build(name: str, program: Path, *compiler_: str) -> None:
         f"-o{program}",
     ]
     if name == "tracer":
+        beside = (path for path in (SOURCES / name).glob("*.c") if path.name not in _INSIDE + _LEFT_OUT)
+        words += sorted(map(str, beside))
         places = sysconfig.get_paths()
         library = sysconfig.get_config_var("LIBDIR")
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"

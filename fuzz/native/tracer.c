@@ -1,34 +1,27 @@
 /*
- * The tracer's tables under any order of calls, returns, ranges and snapshots: returns of functions that are not the
- * innermost, or not open; methods of built-in types; ranges that end in another order than they began; threads that end;
- * a fork. Beside them a plain model counts, and every snapshot must agree with it.
+ * The tracer's tables under any order of calls, returns, ranges, samples, calls that are seen in bursts, and snapshots: returns
+ * of functions that are not the innermost, or not open; methods of built-in types; ranges that end in another order than they
+ * began; threads that end; a fork. Beside them a plain model counts, and every snapshot must agree with it.
  *
- * The tracer's sources are part of this one; of them only the hooks are left out, through which an interpreter would
- * bring the same events in an order that it alone decides.
+ * The tracer's sources are compiled beside this one, those whose insides are needed are part of it. Only the hooks are left out,
+ * through which an interpreter would bring the same events in an order that it alone decides.
  */
-#include "agent.c"
-#include "calls.c"
-#include "clock.c"
-#include "fold.c"
+#define _GNU_SOURCE 1 /* as those parts want it */
 #include "kernel.c"
-#include "labels.c"
-#include "layout.c"
-#include "names.c"
-#include "paths.c"
 #include "ranges.c"
+#include "sampler.c"
 #include "snapshot.c"
-#include "store.c"
-#include "tables.c"
-#include "throttle.c"
-#include "waiting.c"
-#include "windows.c"
+
+#include "calls.h"
+#include "hook.h"
+#include "labels.h"
 
 #include <errno.h>
 #include <sys/wait.h>
 
 #include "input.h"
 
-enum { FUNCTIONS = 24, MOST_STACK = 3000, MOST_EVENTS = 3000, DOMAINS = 3, MOST_NESTED = 2 };
+enum { FUNCTIONS = 24, CODES = 8, MOST_STACK = 3000, MOST_EVENTS = 3000, DOMAINS = 3, MOST_NESTED = 2 };
 
 /* What may be called: a code object, a C function, or a method that is called on an object. */
 static struct callable {
@@ -42,6 +35,8 @@ struct model {
     int depth;
     int64_t calls[FUNCTIONS];                /* that have returned */
     int64_t edges[FUNCTIONS + 1][FUNCTIONS]; /* the same by caller; the last row is outside every call */
+    int64_t seen[FUNCTIONS + 1][FUNCTIONS];  /* in bursts */
+    int64_t sampled[FUNCTIONS];              /* ticks that samples have charged to it */
     int64_t ranges;                          /* that are to be counted in some context */
     int domains[MOST_OPEN_RANGES], open, deeper;
 };
@@ -59,7 +54,18 @@ static const char program[] =
     "class Odd(dict):\n"
     "    def __repr__(self): raise ValueError\n"
     "methods = [(list.append, []), (dict.get, Odd()), (str.upper, ''), (set.add, set()), (bytes.hex, b''),\n"
-    "           (list.append, type('L', (list,), {})()), (tuple.count, ()), (dict.items, {})]\n";
+    "           (list.append, type('L', (list,), {})()), (tuple.count, ()), (dict.items, {})]\n"
+    "def within(): start()\n"
+    "within()\n";
+
+/* Samples are booked where stacks can be read, which a function finds out that another one has called. */
+static PyObject *start_stacks(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(nothing))
+{
+    MUST(stacks_start());
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef start = {"start", start_stacks, METH_NOARGS, NULL};
 
 static void add_callable(int number, PyObject *object, PyObject *self, const void *key)
 {
@@ -84,7 +90,9 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     PyConfig_Clear(&config);
     MUST(labels_start() == 0 && kernel_start());
     clock_start();
-    PyObject *names = PyDict_New();
+    PyObject *names = PyDict_New(), *function = PyCFunction_New(&start, NULL);
+    MUST(function != NULL && PyDict_SetItemString(names, "start", function) == 0);
+    Py_DECREF(function);
     PyObject *done = PyRun_String(program, Py_file_input, names, names);
     if (done == NULL)
         PyErr_Print();
@@ -116,6 +124,14 @@ static int same_as(int number)
     return number;
 }
 
+static int number_of_key(const void *key)
+{
+    int number = 0;
+    while (callables[number].key != key)
+        number++;
+    return number;
+}
+
 static int number_of(const PyObject *label, const struct table *table)
 {
     for (const struct function *function = table->base; function; function = function->next)
@@ -128,24 +144,18 @@ static int number_of(const PyObject *label, const struct table *table)
 
 /* Events, in the table and in the model */
 
-static const struct probe free_of_cost = {0, 0, 0};
+static const struct probe free_of_cost = {0, 0};
 
-/* There is no hook here, and so nothing that is not traced. */
-bool hook_can_silence(void) { return false; }
-bool hook_is_leaf(PyObject *Py_UNUSED(code)) { return false; }
-
-/* Calls of every other function end by their frames: here any addresses, one for each place in the stack. */
-static const void *frame_at(const struct model *model, int number, int place)
-{
-    return number % 2 ? &model->stack[place] : NULL;
-}
+/* There is no hook here: bursts begin and end, and what is called in them is said by the input. */
+const struct hook_traits hook_traits = {.burst_ns = 1000, .first_gap_ns = 1000, .gap_ns = 1000};
+bool hook_burst(bool Py_UNUSED(on)) { return true; }
 
 static void begin(struct table *table, struct model *model, int number)
 {
     if (model->depth == MOST_STACK)
         return;
     const struct callable *one = &callables[number];
-    call_begins(table, one->key, one->object, one->self, frame_at(model, number, model->depth), &free_of_cost);
+    call_begins(table, one->key, one->object, one->self, &free_of_cost);
     model->stack[model->depth++] = number;
 }
 
@@ -161,11 +171,7 @@ static void finish(struct table *table, struct model *model, int number)
     int at = model->depth;
     while (at > 0 && model->stack[at - 1] != number)
         at--;
-    const void *frame = frame_at(model, number, at > 0 ? at - 1 : MOST_STACK); /* no call's */
-    if (frame)
-        calls_end_frame(table, frame, &free_of_cost);
-    else
-        call_ends(table, callables[number].key, &free_of_cost);
+    call_ends(table, callables[number].key, &free_of_cost);
     if (at == 0)
         return;
     while (model->depth >= at)
@@ -199,7 +205,55 @@ static void end_range(struct model *model, uint32_t domain)
     model->open--;
 }
 
+/* A call that a burst sees, by a code object or by nobody who is known. */
+static void count(struct table *table, struct model *model, int number, unsigned by)
+{
+    const struct callable *one = &callables[number], *caller = &callables[same_as((int)(by % CODES))];
+    bool known = by % 16 < CODES;
+    table->mapped = true; /* there are bursts only where tables are in a file */
+    tiers_count(known ? (uintptr_t)caller->key : 0, one->key, one->object, one->self);
+    table->mapped = false;
+    model->seen[known ? number_of_key(caller->key) : FUNCTIONS][number]++;
+}
+
+/* A stack that the sampler has seen, of code objects and perhaps a function in C. */
+static void sample(struct table *table, struct model *model, int innermost, struct input *input)
+{
+    struct seen_thread thread = {.table = table, .native = table->native, .ident = table->ident};
+    uint32_t depth = take_byte(input) % 20;
+    struct charge charge = {.thread = &thread, .n = depth, .run = 1 + take_byte(input), .blocked = take_byte(input), .samples = 1};
+    static uintptr_t stack[20];
+    int last = -1;
+    for (uint32_t i = depth; i-- > 0;) {
+        last = same_as(take_byte(input) % CODES);
+        stack[i] = (uintptr_t)callables[last].key;
+    }
+    if (innermost >= CODES) {
+        charge.leaf = callables[innermost].key;
+        last = names_known(charge.leaf) ? innermost : last;
+    }
+    codes = stack;
+    book(&charge);
+    if (last >= 0 && model->depth == 0) /* else they are of the exact tier's time */
+        model->sampled[last] += clock_ticks_in(charge.run + charge.blocked);
+}
+
 /* What a snapshot has to say */
+
+static void check_samples(const struct table *table, const struct model *model)
+{
+    int64_t sampled[FUNCTIONS] = {0}, seen[FUNCTIONS + 1][FUNCTIONS] = {{0}};
+    for (const struct function *function = table->base; function; function = function->next) {
+        int caller = function->name ? number_of(function->name->label, table) : FUNCTIONS;
+        for (const struct edge *edge = function->first_callee; edge; edge = edge->next) {
+            int callee = number_of(edge->callee->name->label, table);
+            MUST(callee >= 0 && edge->own >= edge->sampled && edge->seen >= 0);
+            sampled[callee] += edge->sampled;
+            seen[caller][callee] += edge->seen;
+        }
+    }
+    MUST(memcmp(sampled, model->sampled, sizeof sampled) == 0 && memcmp(seen, model->seen, sizeof seen) == 0);
+}
 
 static void check_rows(const struct snapshot *taken, const struct table *table, const struct model *model)
 {
@@ -242,6 +296,7 @@ static void check_table(struct table *table, const struct model *model, bool own
     MUST(taken != NULL && taken->lost == 0);
     check_rows(taken, table, model);
     check_ranges(taken, table, model);
+    check_samples(table, model);
     MUST(taken->n_open == (ended ? 0 : (size_t)model->depth));
     for (size_t i = 0; i < taken->n_open; i++)
         MUST(number_of(taken->open[i].label, table) == model->stack[i]);
@@ -258,13 +313,13 @@ struct part {
     int depth;
 };
 
-static void run(struct input *input, int nested);
+static void run_part(struct input *input, int nested);
 
 static void *run_thread(void *argument)
 {
     struct part *part = argument;
     PyGILState_STATE state = PyGILState_Ensure();
-    run(&part->input, part->depth + 1);
+    run_part(&part->input, part->depth + 1);
     PyGILState_Release(state);
     return NULL;
 }
@@ -288,7 +343,7 @@ static void step(struct table *table, struct model *model, struct input *input, 
 {
     unsigned what = take_byte(input);
     int number = same_as((int)(take_byte(input) % FUNCTIONS));
-    switch (what % 16) {
+    switch (what % 18) {
     case 0:
     case 1:
     case 2:
@@ -324,6 +379,12 @@ static void step(struct table *table, struct model *model, struct input *input, 
         call_thread(input, nested);
         kernel_last_table = table;
         break;
+    case 15:
+        count(table, model, number, what >> 4 | (unsigned)take_byte(input));
+        break;
+    case 16:
+        sample(table, model, number, input);
+        break;
     default:
         for (int i = 0; i < number * 4; i++) /* recursion */
             begin(table, model, number);
@@ -347,7 +408,7 @@ static bool in_child(void)
     return false;
 }
 
-static void run(struct input *input, int nested)
+static void run_part(struct input *input, int nested)
 {
     static struct model models[MOST_NESTED + 1];
     struct model *model = &models[nested];
@@ -356,6 +417,8 @@ static void run(struct input *input, int nested)
     MUST(table != NULL);
     memset(model->calls, 0, sizeof model->calls);
     memset(model->edges, 0, sizeof model->edges);
+    memset(model->seen, 0, sizeof model->seen);
+    memset(model->sampled, 0, sizeof model->sampled);
     model->ranges = 0;
     model->depth = model->open = model->deeper = 0;
     kernel_last_table = table;
@@ -397,7 +460,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t kind = take_byte(&input);
     may_start_threads = kind % 4 == 1;
     may_fork = kind == 10;
-    run(&input, 0);
+    run_part(&input, 0);
     forget();
     for (int i = 0; i < FUNCTIONS; i++)
         after += Py_REFCNT(callables[i].label) + Py_REFCNT(callables[i].object);

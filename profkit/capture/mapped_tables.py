@@ -756,7 +756,7 @@ class _Reader:
             unknown = np.full(n, np.nan)
             return types.Estimates(unknown[rows], unknown[rows], samples[rows], error[rows])
         # Calls come in groups: as many independent ones were seen as have this scatter (L. Kish, "Survey Sampling", 1965).
-        groups = edges["seen"] ** 2 / np.maximum(edges["seen_squares"], 1.0)
+        groups = edges["seen"].astype(np.float64) ** 2 / np.maximum(edges["seen_squares"], 1.0)
         less, more = np.zeros(n), np.zeros(n)
         part = _NORMAL / np.sqrt(np.maximum(groups, 1.0))
         np.add.at(less, callee, edges["seen"] * np.minimum(part, 1.0))

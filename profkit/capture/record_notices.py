@@ -138,15 +138,6 @@ def of_processes(
         if version >= (3, 12) and record.tracer == "cprofile" and _ran_threads(record):
             python = {"python": f"{version[0]}.{version[1]}"}
             said.append((process.pid, Notice("threads-in-one-stack", "", python)))
-    throttled = {
-        (profile.strings[profile.file[row]], profile.strings[profile.name[row]], int(profile.line[row]))
-        for process in found
-        for thread in process.threads
-        for profile in (thread.profile,)
-        for row in thread.throttled
-    }
-    if throttled:
-        yield Notice("functions-throttled", "", {"functions": len(throttled)})
     said += [(process.pid, note) for process in found for note in process.notes if note.code not in _HARMLESS]
     yield from grouped(said)
 

@@ -174,8 +174,7 @@ class ThreadTable:
     contexts: Contexts
     inside: Inside
     paths: Paths | None = None
-    #: Functions that the tracer has ceased to count, and the seconds that its events took.
-    throttled: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: Seconds that the tracer's events took.
     tracer_s: float | None = None
     estimates: Estimates | None = None
 

@@ -306,7 +306,6 @@ _TABLE_HEAD = Codec(
         "contexts",
         "inside",
         "paths",
-        "throttled",
         "tracer_s",
         "estimates",
     ),

@@ -71,7 +71,6 @@ class ThreadTables:
                     edges.caller,
                     edges.callee,
                     table.waiting.function,
-                    table.throttled,
                 ]
             )
         )
@@ -126,7 +125,6 @@ class ThreadTables:
             open_calls=opened,
             range_calls=None if inside is None else inside.validate(n),
             paths=None if paths is None else paths.validate(n),
-            throttled=tuple(row_of[table.throttled].tolist()),
             tracer_s=table.tracer_s,
         )
 

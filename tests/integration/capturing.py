@@ -46,11 +46,17 @@ def _measured() -> str:
     )
 
 
+#: Options that say how calls are seen.
+TIERS = frozenset({"--exact", "--sampled", "--overhead"})
+
+
 def run_capture(
     directory: Path, *command: str, options: tuple[str, ...] = (), timeout: float = 60, **kwargs: object
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``profkit capture -o run.prof -- command`` in `directory`."""
+    """Run ``profkit capture -o run.prof -- command`` in `directory`; every call is traced, if `options` do not say."""
     kwargs.setdefault("env", environment())
+    if TIERS.isdisjoint(options):
+        options = ("--exact", *options)
     return subprocess.run(
         profkit_command("capture", "-o", "run.prof", *options, "--", *command),
         cwd=directory,

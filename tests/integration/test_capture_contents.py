@@ -111,7 +111,7 @@ def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
 def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None:
     env = tracer_environment(compiled)
     program = str(PROGRAMS / "threaded.py")
-    run = captured(tmp_path, interpreter(version), program, options=("--overhead", "off"), env=env)
+    run = captured(tmp_path, interpreter(version), program, env=env)
     (process,) = run.processes
     by_name = {t.name: t for t in process.threads}
     seconds = {}

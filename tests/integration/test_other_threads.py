@@ -56,9 +56,9 @@ def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version:
     plain = subprocess.run(
         [interpreter(version), program, library], capture_output=True, text=True, check=True
     ).stdout
-    done = run_capture(tmp_path, interpreter(version), program, library, options=("--overhead", "off"))
+    done = run_capture(tmp_path, interpreter(version), program, library)
     assert (done.returncode, done.stdout) == (0, plain), done.stderr
-    run = captured(tmp_path, interpreter(version), program, library, options=("--overhead", "off"))
+    run = captured(tmp_path, interpreter(version), program, library)
     main = run.processes[0]
     # A thread of C code may have a state of its own for each call.
     assert by_thread(main, "called") == by_thread(main, "inner") == [3000, 2000]
@@ -88,7 +88,7 @@ def test_an_audit_hook_in_python_sees_threads_of_other_origin(tmp_path: Path, ve
         "_thread.start_new_thread(alone, ())\n"
         "done.acquire()\n"
     )
-    done = run_capture(tmp_path, interpreter(version), "program.py", options=("--overhead", "off", "--quiet"))
+    done = run_capture(tmp_path, interpreter(version), "program.py", options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (0, "heard\n", "")
     assert calls(load_run(tmp_path / "run.prof").processes[0])["leaf"] == 400
 

@@ -41,7 +41,7 @@ def counted(process: Process) -> list[int]:
 def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[int]]:
     """Return the run of a program that was killed so long after it began to count, and what it counted."""
     path = page(directory)
-    words = ("capture", "-o", "run.prof", "--overhead", "off", "--", python, COUNTS, str(path))
+    words = ("capture", "-o", "run.prof", "--exact", "--", python, COUNTS, str(path))
     command = profkit_command(*words)
     launcher = subprocess.Popen(
         command, cwd=directory, env=tracer_environment(True), stderr=subprocess.DEVNULL
@@ -96,9 +96,8 @@ def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str
 def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: str) -> None:
     """Spawned workers that worked for a tenth of a second; they are terminated when the last result is there."""
     path = page(tmp_path)
-    # Without the budget for overhead, which leaves functions out that are called this often.
     words = (interpreter(version), COUNTS, str(path), "pool")
-    run = captured(tmp_path, *words, options=("--overhead", "off"), env=tracer_environment(True))
+    run = captured(tmp_path, *words, env=tracer_environment(True))
     workers = [process for process in run.processes if process.role == "worker"]
     assert workers
     assert sum(calls(process).get("augment", 0) for process in workers) == 6

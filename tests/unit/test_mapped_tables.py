@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fuzz.target import SEEDS
 from profkit.capture import native, records
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
@@ -166,6 +167,103 @@ def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> Non
                 assert all(np.isfinite(column).all() and (column >= 0).all() for column in columns)
             assert (table.functions.function < len(file.codes)).all()
     assert {"damaged:", "read"} <= outcomes <= {"damaged:", "torn:", "not", "made", "read"}
+
+
+#: Where `struct tier_store` is, and in it what is set here.
+TIERS = 112
+FIRST_BEGIN, FIRST_TIER, SAMPLED_NS, BURSTS, BURST_NS, EFFECT, LEAST, MOST, SLOWED = (
+    TIERS + offset for offset in (8, 16, 136, 152, 160, 176, 184, 192, 200)
+)
+
+
+def changed(data: bytes, *numbers: tuple[int, float]) -> bytes:
+    """Return a file with these numbers at these places, of 8 bytes each."""
+    copy = bytearray(data)
+    for at, value in numbers:
+        copy[at : at + 8] = struct.pack("<d" if isinstance(value, float) else "<q", value)
+    return bytes(copy)
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        *((TIERS, count) for count in (-1, 9, 2**62)),
+        *((FIRST_TIER, tier) for tier in (0, 3, -1)),
+        *((FIRST_BEGIN, time) for time in (-1, 2**62)),
+        *((SAMPLED_NS, time) for time in (-1, 2**62)),
+        *((BURSTS, count) for count in (-1, 2**53 + 1)),
+        *((BURST_NS, time) for time in (-1, 2**63 - 1)),
+        *((at, time) for at in (EFFECT, LEAST, MOST, SLOWED) for time in (-1.0, np.nan, np.inf, 1e300)),
+    ],
+)
+def test_tiers_that_cannot_be(whole: bytes, at: int, value: float) -> None:
+    assert problem_of(changed(whole, (at, value))) == "damaged: it has tiers that cannot be"
+
+
+@pytest.fixture(scope="module")
+def sampled() -> bytes:
+    """A file of a process that was sampled for a while: one of the fuzzers' inputs."""
+    return (SEEDS / "tables" / "sampled").read_bytes()
+
+
+def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
+    file = decode_tables(sampled)
+    assert [tier for tier, _ in file.tiers][:2] == ["exact", "sampled"]
+    main = file.threads(None, {}, {})[0]
+    known, ncalls = main.estimates, main.functions.calls
+    assert known is not None
+    walk = main.functions.function.tolist().index(file.codes.name.index("walk"))
+    assert known.calls_low[walk] < ncalls[walk] < known.calls_high[walk]
+    assert known.samples[walk] > 0
+    assert 0 < known.error[walk] < main.functions.tottime[walk]
+    # Two bursts say nothing of how much calls scatter: what was counted before them is a part of all.
+    few = decode_tables(changed(sampled, (BURSTS, 2))).threads(None, {}, {})[0]
+    assert few.estimates is not None
+    assert np.isnan(few.estimates.calls_low).all()
+    assert few.functions.calls[walk] < ncalls[walk]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        ((BURST_NS, 1), (SAMPLED_NS, 2**61)),
+        ((BURST_NS, 2**61), (SAMPLED_NS, 0)),
+        ((BURST_NS, 0),),
+        ((SLOWED, 4e18),),
+        ((BURSTS, 2**53), (SLOWED, 1e-300)),
+    ],
+)
+def test_bursts_of_any_length_end_in_intervals_or_in_one_error(
+    sampled: bytes, numbers: tuple[tuple[int, float], ...]
+) -> None:
+    try:
+        tables = decode_tables(changed(sampled, *numbers)).threads(None, {}, {})
+    except ValueError as error:
+        assert str(error).startswith("damaged: it holds ")  # noqa: PT017 - either is right
+        return
+    for table in tables:
+        if table.estimates is not None:
+            low, high = table.estimates.calls_low, table.estimates.calls_high
+            assert ((low <= high) | np.isnan(low)).all()
+            assert (table.functions.calls >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("offset", "value", "problem"),
+    [
+        (96, -1, "a count that cannot be"),
+        (96, 2**53 + 1, "a count that cannot be"),
+        (112, 2**60, "a count that cannot be"),
+        (104, np.nan, "a scatter that cannot be"),
+        (120, -1.0, "a scatter that cannot be"),
+        (120, np.inf, "a scatter that cannot be"),
+    ],
+)
+def test_samples_and_bursts_that_cannot_be(sampled: bytes, offset: int, value: float, problem: str) -> None:
+    file = decode_tables(sampled)
+    main = next(number for number in range(1, 20) if len(file.entries(number)[2]))
+    edge = int(file.entries(main)[2][0])
+    assert problem_of(changed(sampled, (edge + offset, value))) == f"damaged: it holds {problem}"
 
 
 def test_a_damaged_file_costs_the_functions_of_its_process_alone(

@@ -47,7 +47,7 @@
 #define STILL_EVERY 8
 
 /* Off the CPU for no longer than this, a thread has not waited: three counters are not read at one instant. */
-#define NOTHING_NS 50000
+#define NO_WAIT_NS 50000
 
 enum { MOST_THREADS = 2048, SLOTS = 2048, MOST_CHARGES = 1024, MOST_CODES = 1 << 17, SITES = 1 << 13 };
 
@@ -259,7 +259,7 @@ static bool look(struct seen_thread *seen) {
     if (after > run && looks % MOVES_EVERY == 0)
         tiers_ran(ran, stacks_moves(seen->state));
     int64_t waited = seen->wait, off = elapsed - ran;
-    if ((!seen->there || off > NOTHING_NS) && !kernel_wait_of(seen->native, &seen->schedstat, &waited))
+    if ((!seen->there || off > NO_WAIT_NS) && !kernel_wait_of(seen->native, &seen->schedstat, &waited))
         waited = seen->wait;
     struct charge *before = last_charge(seen), *charge = charge_for(seen);
     bool running = after > run, ran_before = seen->running;
@@ -288,9 +288,9 @@ static bool look(struct seen_thread *seen) {
             add(before, 0, 0, blocked / 2, true); /* it ran in between: nothing says when */
             add(charge, 0, 0, blocked - blocked / 2, true);
         } else if (!ran_before && before) {
-            add(before, 0, 0, blocked, blocked > NOTHING_NS);
+            add(before, 0, 0, blocked, blocked > NO_WAIT_NS);
         } else if (!running && charge) {
-            add(charge, 0, 0, blocked, blocked > NOTHING_NS);
+            add(charge, 0, 0, blocked, blocked > NO_WAIT_NS);
         } else {
             seen->pending_blocked = blocked;
         }
@@ -503,7 +503,7 @@ static bool sleep_ns(int64_t ns) {
 }
 
 /* In the exact tier: see whether a thread runs byte code; whether the budget is to be looked at. */
-static bool watch(struct seen_thread *seen) {
+static bool watch_thread(struct seen_thread *seen) {
     int64_t run;
     if (!kernel_cpu_time(seen->native, &run)) {
         seen->listed = false;
@@ -525,7 +525,7 @@ static bool look_at_all(bool *due) {
         if (!seen->listed || (seen->still > STILL && ++seen->skip % STILL_EVERY))
             continue;
         if (exact)
-            *due |= watch(seen);
+            *due |= watch_thread(seen);
         else if (!look(seen))
             seen->listed = false;
         any |= seen->ran;
