@@ -21,7 +21,7 @@ __all__ = ["FIRST", "Agreement", "Function", "Functions", "agreement", "function
 FIRST = 10
 #: Functions below this share of the exact self time are left out of the worst difference.
 NOTABLE = 0.01
-#: Exact calls from which on a function is a busy one. Most functions are called a few times by imports, and their wide
+#: Exact calls from which on a function is a busy one. Most functions are called a few times by imports: their wide
 #: intervals say little of those that the time is spent in.
 BUSY = 1000
 
