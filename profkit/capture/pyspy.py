@@ -165,8 +165,9 @@ class Sampling:
         for pid, spies in self._ended.items():
             stacks = joined([spy.stacks for spy in spies])
             if not stacks.rounds:
-                said = next((spy.problem for spy in spies if spy.problem), "no sample in that time")
-                problems.setdefault(said, []).append(pid)
+                if _tasks(pid):  # else it has ended too soon
+                    said = next((spy.problem for spy in spies if spy.problem), "no sample in that time")
+                    problems.setdefault(said, []).append(pid)
                 continue
             rounds += stacks.rounds
             tids = {thread: tid for spy in spies for thread, tid in spy.tids.items()}
