@@ -18,14 +18,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.stacks import Stacks, joined, lost_share, read_stacks, threads_of
 from profkit.model import Thread
 
-__all__ = ["Sampled", "Sampling", "planned_rate", "sampler_command"]
+__all__ = ["Sampled", "Sampling", "sampler_command"]
 
 #: Part of one CPU that all py-spys together may take.
 SHARE = 0.02
@@ -34,9 +34,10 @@ SHARE = 0.02
 _PROCESS_S, _THREAD_S = 1e-4, 2e-4
 #: Readings a second: the most, and the least that py-spy can be asked for.
 _MOST_HZ, _LEAST_HZ = 100, 1
-#: Seconds for which a py-spy reads at least, so that it has a reading; the cost is measured then. And those for which
-#: py-spy may take its share in advance.
-_FIRST_S, _AHEAD_S = 2.0, 5.0
+#: Seconds for which a py-spy reads at least, and readings that are awaited in them: it makes two that are in no file.
+_LEAST_S, _LEAST_READINGS = 2.0, 5
+#: Seconds for which py-spy may take its share in advance.
+_AHEAD_S = 5.0
 #: Times that py-spy is started for a process without giving anything: one that begins has no interpreter yet.
 _ATTEMPTS = 3
 #: Seconds for py-spy to write what it has, which it does at its next reading.
@@ -51,12 +52,12 @@ def sampler_command() -> str | None:
     return shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
 
 
-def planned_rate(pids: Iterable[int]) -> int:
-    """Return how often a second these processes can be read, by the number of their threads."""
-    return _rate(sum(_PROCESS_S + _THREAD_S * len(_tasks(pid)) for pid in pids))
+def _estimated_s(pid: int) -> float:
+    return _PROCESS_S + _THREAD_S * len(_tasks(pid))
 
 
 def _rate(cost_s: float) -> int:
+    """Return how often a second what costs so much can be read."""
     return min(_MOST_HZ, max(_LEAST_HZ, int(SHARE / max(cost_s, 1e-9))))
 
 
@@ -115,8 +116,7 @@ class Sampling:
         self._present: dict[int, float] = {}
         self._spent_s = 0.0
         self._rate = 0
-        self._measured = duration_s < 3 * _FIRST_S  # too short for that
-        self._pausing = False
+        self._raised = self._pausing = False
 
     @property
     def rate_hz(self) -> int:
@@ -129,20 +129,22 @@ class Sampling:
         self._present |= dict.fromkeys(pids, time.monotonic())
         spent = self._spent_s + sum(spy.cpu_s() for spy in self._running.values())
         elapsed = time.monotonic() - self._begin
-        due = not self._measured and elapsed >= _FIRST_S
-        if self._running and not self._pausing and (due or spent > SHARE * (elapsed + self._ahead_s)):
-            self._measured = self._pausing = True
+        least = max(_LEAST_S, _LEAST_READINGS / self._rate) if self._rate else 0.0
+        if self._running and not self._pausing:
+            too_little = elapsed >= least and spent < SHARE * elapsed / 2
+            self._pausing = spent > SHARE * (elapsed + self._ahead_s) or (too_little and not self._raised)
+            self._raised |= self._pausing
         if self._pausing:
             for spy in self._running.values():
-                if spy.seconds >= _FIRST_S:
+                if spy.seconds >= least:
                     spy.stop()
-            if self._running or spent > SHARE * elapsed:
+            if self._running or spent > SHARE * elapsed or elapsed + least > self._duration_s:
                 return
             self._pausing = False
-            self._rate = _rate(sum(self._ended[pid][-1].reading_s() for pid in pids if pid in self._ended))
+            self._rate = _rate(sum(map(self._reading_s, pids)))
         new = [pid for pid in pids if pid not in self._running and self._is_worth(pid)]
         if new and not self._rate:
-            self._rate = planned_rate(new)
+            self._rate = _rate(sum(map(self._reading_s, new)))
         longest = self._begin + self._duration_s + _LONGER_S - time.monotonic()
         for pid in new:
             output = self._directory / f"stacks-{pid}-{len(self._ended.get(pid, ()))}.json"
@@ -177,6 +179,10 @@ class Sampling:
             lost[pid] = lost_share(stacks)
         rate = round(rounds / seconds, 1) if seconds else 0.0
         return Sampled(threads, lost, problems, rate, self._spent_s / max(elapsed, 1e-9))
+
+    def _reading_s(self, pid: int) -> float:
+        ended = self._ended.get(pid)
+        return ended[-1].reading_s() if ended else _estimated_s(pid)
 
     def _is_worth(self, pid: int) -> bool:
         ended = self._ended.get(pid, ())
