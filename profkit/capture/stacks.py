@@ -1,96 +1,57 @@
-"""Stacks that py-spy has sampled, as profiles: the functions of processes that cannot be traced."""
+"""Stacks that py-spy has sampled, as profiles: the functions of processes that cannot be traced.
+
+py-spy reads the memory of a process that goes on meanwhile (`pyspy`). Where a function returns while its stack is
+read, py-spy fails, or gives a stack that begins in the middle: it is left out here, and counted.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import shutil
-import signal
-import subprocess
-import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from profkit.model import Edges, Process, Profile, Thread
 
-__all__ = ["RATE_HZ", "Sampling", "read_stacks", "sampler_command", "with_stacks"]
+__all__ = ["Stacks", "joined", "lost_share", "read_stacks", "threads_of", "with_stacks"]
 
-#: Samples of each thread a second. One takes a process some 0.3 ms, in which it stands still.
-RATE_HZ = 100
-#: Seconds for py-spy to write what it has, once it is asked to.
-_PATIENCE_S = 30.0
-#: What a profile of its file is called.
-_THREAD = re.compile(r'Process (\d{1,10})(?: Thread (\d{1,10}) "(.*)")?', re.DOTALL)
+#: A file, the first line of a function in it, and the function's name.
+Frame: TypeAlias = tuple[str, int, str]
+#: The outermost frame comes first.
+Stack: TypeAlias = tuple[Frame, ...]
 
-
-def sampler_command() -> str | None:
-    """Return where py-spy is: beside this interpreter, else on the path; ``None`` where it is not installed."""
-    return shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+#: What a profile of its file is called: the kernel's number of the thread, up to Python 3.10 its address.
+_THREAD = re.compile(r'Thread (\d{1,10}|0x[0-9A-F]{1,16}) "(.*)"', re.DOTALL)
+#: Lines from here on are no number of a line, which py-spy writes without its sign.
+_NO_LINE = 1 << 31
 
 
-class Sampling:
-    """py-spy at work on a process and its children, until `finish`.
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """What was sampled of one process.
 
-    Parameters
+    Attributes
     ----------
-    command
-        py-spy.
-    pid
-        The process.
-    output
-        The file that it writes.
+    threads
+        By what py-spy calls a thread: its name, and a stack of each round in which it was there.
+    rounds
+        How often all threads were read.
+    failed
+        How often they could not be.
     """
 
-    def __init__(self, command: str, pid: int, output: Path) -> None:
-        self._output = output
-        words = [
-            "record",
-            "--pid",
-            str(pid),
-            "--rate",
-            str(RATE_HZ),
-            "--format",
-            "speedscope",
-            "--output",
-            str(output),
-        ]
-        words += ["--subprocesses", "--threads", "--idle", "--function", "--full-filenames"]
-        # A session of its own: Ctrl-C is the launcher's, which then asks it to end.
-        self._process = subprocess.Popen(
-            [command, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-
-    def finish(self) -> str:
-        """Have it write its file; return what went wrong, in its words, empty where nothing did."""
-        with contextlib.suppress(OSError):
-            self._process.send_signal(signal.SIGINT)
-        try:
-            _, said = self._process.communicate(timeout=_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
-            return f"nothing within {_PATIENCE_S:g} s"
-        if self._output.is_file() and self._output.stat().st_size:
-            return ""
-        lines = [line for line in said.splitlines() if line.strip() and not line.startswith("py-spy>")]
-        return (
-            lines[0].removeprefix("Error: ").strip() if lines else f"it ended with {self._process.returncode}"
-        )
+    threads: Mapping[str, tuple[str, Sequence[Stack]]]
+    rounds: int
+    failed: int = 0
 
 
-def read_stacks(path: Path) -> dict[int, dict[int | None, tuple[str, Profile]]]:
-    """Return what py-spy has written: by process and thread, the thread's name and its profile.
+def read_stacks(path: Path, failed: int = 0) -> Stacks:
+    """Return what py-spy has written of a process.
 
     Raises
     ------
@@ -104,29 +65,81 @@ def read_stacks(path: Path) -> dict[int, dict[int | None, tuple[str, Profile]]]:
         frames = [
             (str(f["file"] or "~"), int(f["line"] or 0), str(f["name"])) for f in data["shared"]["frames"]
         ]
-        found: dict[int, dict[int | None, tuple[str, Profile]]] = {}
+        threads: dict[str, tuple[str, Sequence[Stack]]] = {}
         for profile in data["profiles"]:
             named = _THREAD.fullmatch(profile["name"])
             if named is None:
                 raise ValueError(f"a profile is called {profile['name']!r}")
-            tid = int(named[2]) if named[2] else None
-            made = _profile(frames, profile["samples"], profile["weights"])
-            found.setdefault(int(named[1]), {})[tid] = named[3] or "", made
+            threads[named[1]] = named[2], [tuple(frames[i] for i in stack) for stack in profile["samples"]]
     except (KeyError, TypeError, IndexError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"not py-spy's speedscope file: {error!r}") from None
-    return found
+    return Stacks(threads, max((len(stacks) for _, stacks in threads.values()), default=0), failed)
 
 
-def _profile(
-    frames: Sequence[tuple[str, int, str]], samples: Sequence[Sequence[int]], weights: Sequence[float]
-) -> Profile:
-    """Sum the samples of one thread by function and by caller and callee; stacks begin with the outermost."""
-    counts: dict[int, list[float]] = {}
-    pairs: dict[tuple[int, int], list[float]] = {}
-    for stack, weight in zip(samples, weights, strict=True):
-        seconds = float(weight)
-        seen: set[int] = set()
-        linked: set[tuple[int, int]] = set()
+def joined(parts: Sequence[Stacks]) -> Stacks:
+    """Join what was sampled of one process at several times."""
+    threads: dict[str, tuple[str, Sequence[Stack]]] = {}
+    for part in parts:
+        for thread, (name, stacks) in part.threads.items():
+            threads[thread] = name, [*threads.get(thread, ("", ()))[1], *stacks]
+    return Stacks(threads, sum(part.rounds for part in parts), sum(part.failed for part in parts))
+
+
+def lost_share(stacks: Stacks) -> float:
+    """Return which share of the rounds is missing: of the thread that is read worst, failures and torn stacks."""
+    torn = max((len(found) - len(_whole(found)) for _, found in stacks.threads.values()), default=0)
+    return (stacks.failed + torn) / max(stacks.failed + stacks.rounds, 1)
+
+
+def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple[Thread, ...]:
+    """Return the threads of a process with their functions.
+
+    Parameters
+    ----------
+    stacks
+        What was sampled of it.
+    seconds
+        The time in which it was: rounds that failed say nothing, and those around them stand for their time.
+    tids
+        The kernel's numbers of threads, as far as they are known, by what py-spy calls them.
+    """
+    found: list[Thread] = []
+    for thread, (name, samples) in stacks.threads.items():
+        whole = _whole(samples)
+        lived = seconds * len(samples) / max(stacks.rounds, 1)
+        found.append(Thread(_profile(whole, lived / max(len(whole), 1)), tids.get(thread), name))
+    return tuple(found)
+
+
+def _whole(stacks: Sequence[Stack]) -> list[Stack]:
+    """Return those of a thread's stacks that are not torn.
+
+    A torn stack lacks callers: it begins with a function that others of the thread have further in. Names that no
+    source can have come from memory that was used for something else by then.
+    """
+    begins = Counter(stack[0] for stack in stacks if stack)
+    within = Counter(frame for stack in stacks if stack for frame in set(stack[1:]) - {stack[0]})
+    empty = len(stacks) - begins.total()
+    return [
+        stack
+        for stack in stacks
+        if (begins[stack[0]] >= within[stack[0]] if stack else 2 * empty > len(stacks))
+        and all(map(_is_function, stack))
+    ]
+
+
+def _is_function(frame: Frame) -> bool:
+    file, line, name = frame
+    return file.isprintable() and name.isprintable() and bool(name) and line < _NO_LINE
+
+
+def _profile(stacks: Sequence[Stack], seconds: float) -> Profile:
+    """Sum the stacks of one thread by function and by caller and callee; each stands for so many seconds."""
+    counts: dict[Frame, list[float]] = {}
+    pairs: dict[tuple[Frame, Frame], list[float]] = {}
+    for stack in stacks:
+        seen: set[Frame] = set()
+        linked: set[tuple[Frame, Frame]] = set()
         for depth, frame in enumerate(stack):
             row = counts.setdefault(frame, [0, 0, 0.0, 0.0])
             if frame not in seen:
@@ -149,7 +162,7 @@ def _profile(
     def texts(values: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int32]]:
         return np.array([strings.setdefault(value, len(strings)) for value in values], np.int32)
 
-    used = [frames[frame] for frame in counts]
+    used = list(counts)
     place = {frame: row for row, frame in enumerate(counts)}
     n = len(used)
     file, qualname = texts([key[0] for key in used]), texts([key[2] for key in used])
@@ -180,26 +193,23 @@ def _profile(
     ).validate()
 
 
-def with_stacks(
-    processes: Sequence[Process], stacks: Mapping[int, Mapping[int | None, tuple[str, Profile]]]
-) -> tuple[Process, ...]:
-    """Give processes without functions those that were sampled of them."""
+def with_stacks(processes: Sequence[Process], sampled: Mapping[int, Sequence[Thread]]) -> tuple[Process, ...]:
+    """Give processes without functions those that were sampled of their threads."""
     return tuple(
-        _sampled(process, stacks[process.pid])
-        if process.pid in stacks and not process.profiled and process.pid is not None
+        _with_threads(process, sampled[process.pid])
+        if process.pid in sampled and not process.profiled and process.pid is not None
         else process
         for process in processes
     )
 
 
-def _sampled(process: Process, threads: Mapping[int | None, tuple[str, Profile]]) -> Process:
-    left = dict(threads)
+def _with_threads(process: Process, sampled: Sequence[Thread]) -> Process:
+    left = {thread.tid: thread for thread in sampled if thread.tid is not None}
     found: list[Thread] = []
     for thread in process.threads:
-        if thread.tid in left and thread.tid is not None:
-            name, profile = left.pop(thread.tid)
-            found.append(replace(thread, name=name or thread.name, profile=profile))
-        else:
-            found.append(thread)
-    found += [Thread(profile, tid, name) for tid, (name, profile) in left.items()]
+        of = left.pop(thread.tid, None) if thread.tid is not None else None
+        found.append(
+            thread if of is None else replace(thread, name=of.name or thread.name, profile=of.profile)
+        )
+    found += [*left.values(), *(thread for thread in sampled if thread.tid is None)]
     return replace(process, profiled=True, threads=tuple(found))

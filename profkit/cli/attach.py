@@ -36,13 +36,22 @@ __all__ = ["attach"]
     show_default=True,
     help="Where functions come from: the agent (Python 3.14 on), py-spy, or nowhere.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Do not print where the run was written.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print neither what is not seen nor where the run was written."
+)
 def attach(pid: int, duration: float, output: Path | None, functions: str, quiet: bool) -> None:
     """Record a program that is running already.
 
     PID is its first process; all that descend from it are in the run.
     """
     from profkit.capture.attach import attach as look
-    from profkit.cli.capture import say_written
+    from profkit.cli.capture import say_notices, say_written
 
-    look(pid, output, duration_s=duration, functions=functions, written=None if quiet else say_written)
+    look(
+        pid,
+        output,
+        duration_s=duration,
+        functions=functions,
+        begun=None if quiet else say_notices,
+        written=None if quiet else say_written,
+    )

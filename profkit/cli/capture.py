@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,9 @@ from profkit.cli.progress import Progress, say_directly
 from profkit.cli.window_options import selection_of, window_options
 
 if TYPE_CHECKING:
-    from profkit.model import Run
+    from profkit.model import Notice, Run
 
-__all__ = ["capture", "say_written"]
+__all__ = ["capture", "say_notices", "say_written"]
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
@@ -119,8 +120,13 @@ def say_written(path: Path, run: Run) -> None:
     processes = "1 process" if count == 1 else f"{count} processes"
     wall = f", {run.manifest.wall_s:.1f} s" if run.manifest is not None else ""
     say_directly(f"wrote {path} ({processes}{wall}); see it with: profkit show {shlex.quote(str(path))}")
-    if run.warnings:
+    say_notices(run.warnings)
+
+
+def say_notices(notices: Sequence[Notice]) -> None:
+    """Print each as a line."""
+    if notices:
         from profkit.report.notices import notice_text
 
-        for notice in run.warnings:
+        for notice in notices:
             say_directly(notice_text(notice))

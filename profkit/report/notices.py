@@ -212,6 +212,11 @@ def _attach_not_traced(said: Mapping[str, Any]) -> str:
     return f"functions were not traced: {python}{said['subject']}"
 
 
+def _attach_sampled(said: Mapping[str, Any]) -> str:
+    cost = f", which took {said['share']} of a CPU" if "share" in said else ""
+    return f"functions were sampled by py-spy, {said['rate']} times a second{cost}"
+
+
 def _file_skipped(said: Mapping[str, Any]) -> str:
     return f"{said['subject']}: {said['problem']}" + (f" ({said['hint']})" if "hint" in said else "")
 
@@ -353,11 +358,21 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "attach-not-reached": (
         "functions were not traced: the main thread of the process came to no Python code in that time"
     ),
-    "attach-sampled": "functions were sampled by py-spy, {rate} times a second",
+    "attach-sampled": _attach_sampled,
+    "attach-samples-lost": (
+        "up to {share} of the samples failed, since functions returned while their stacks were read: those that call "
+        "much are seen too seldom"
+    ),
     "attach-no-sampler": (
         "functions were not sampled: py-spy is not installed (pip install 'profkit[attach]'): counters only"
     ),
     "attach-not-sampled": "functions were not sampled: py-spy said: {subject}: counters only",
+    "attach-begins": "looks for {seconds}; what the program did before is not seen",
+    "attach-samples": (
+        "functions are sampled by py-spy, about {rate} times a second: their shares of the time are seen, but "
+        "neither how often they are called nor what they wait for; Python 3.14 and newer can be traced"
+    ),
+    "attach-counters-only": "what the kernel counts is seen, and no functions",
     "sampler-no-proc": "there is no /proc on this system: threads, pressure and load were not sampled",
     "sampler-not-started": "nothing was sampled from outside: {subject}",
     "sampler-stopped": "sampling from outside ended early: {subject}",

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.capture.stacks import sampler_command
+from profkit.capture.pyspy import sampler_command
 from profkit.formats import load_run
-from profkit.model import Process, Run
+from profkit.model import Process, Run, Thread
 from tests.integration.capturing import ROOT, calls, captured, environment, profkit_command
 from tests.interpreters import interpreter
 from tests.requirements import require
@@ -405,6 +405,122 @@ def test_where_tracing_is_not_possible_stacks_are_sampled(tmp_path: Path) -> Non
     (row,) = (row for row in found["functions"] if row["name"] == "leaf")
     assert row["baseline"] is not None
     assert row["candidate"] is not None
+
+
+#: One thread calls, and the others wait.
+WAITING = """
+import threading, time
+
+def leaf():
+    return 1
+
+def wait():
+    time.sleep(600)
+
+for _ in range(30):
+    threading.Thread(target=wait, daemon=True).start()
+print("ready", flush=True)
+while True:
+    for _ in range(1000):
+        leaf()
+    time.sleep(0.001)
+"""
+
+
+@pytest.mark.alone
+def test_a_sampled_target_is_never_stopped(tmp_path: Path) -> None:
+    """A thread that is stopped has the state t or T; one that could be has a tracer."""
+    require("py-spy", sampler_command() is not None, "py-spy is not installed")
+    with running(tmp_path, sys.executable, script(tmp_path, WAITING)) as process:
+        words = [
+            "attach",
+            str(process.pid),
+            "--duration",
+            "3",
+            "--functions",
+            "sample",
+            "-o",
+            "attached.prof",
+        ]
+        look = subprocess.Popen(
+            profkit_command(*words), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
+        )
+        seen: set[str] = set()
+        while look.poll() is None:
+            for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
+                lines = dict(line.partition(":")[::2] for line in status.read_text().splitlines())
+                seen |= {lines["State"].split()[0], "tracer" * (lines["TracerPid"].strip() != "0")}
+        said = look.communicate()[1]
+    assert look.returncode == 0, said
+    assert seen <= {"R", "S", "D", ""}
+    run = load_run(tmp_path / "attached.prof")
+    (main,) = run.processes
+    waiting = [thread for thread in main.threads if "wait" in names(thread)]
+    assert len(waiting) == 30
+    assert "<module>" in names(main.threads[0])
+    (sampled,) = (notice for notice in run.warnings if notice.code == "attach-sampled")
+    assert 0 < sampled.numbers["rate"] <= 100
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.8", "3.10"])
+def test_threads_of_older_pythons_keep_their_counters(tmp_path: Path, version: str) -> None:
+    """py-spy knows the addresses of these threads, and not the kernel's numbers of them."""
+    require("py-spy", sampler_command() is not None, "py-spy is not installed")
+    with running(tmp_path, interpreter(version), script(tmp_path, WAITING)) as process:
+        run = attached(tmp_path, process.pid, seconds=2.0)
+    threads = run.processes[0].threads
+    assert len(threads) == 31
+    assert sum("wait" in names(thread) and thread.run_s is not None for thread in threads) == 30
+
+
+def names(thread: Thread) -> set[str]:
+    return {thread.profile.strings[i] for i in thread.profile.name}
+
+
+@pytest.mark.alone
+def test_what_will_not_be_seen_is_said_before_it_looks(tmp_path: Path) -> None:
+    require("py-spy", sampler_command() is not None, "py-spy is not installed")
+    with running(tmp_path, sys.executable, script(tmp_path, WAITING)) as process:
+        words = ["attach", str(process.pid), "--duration", "600", "--functions", "sample"]
+        look = subprocess.Popen(
+            profkit_command(*words), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
+        )
+        assert look.stderr is not None
+        first, second = look.stderr.readline(), look.stderr.readline()
+        look.send_signal(signal.SIGINT)
+        rest = look.communicate(timeout=60)[1]
+    assert "what the program did before is not seen" in first
+    assert "neither how often they are called nor what they wait for" in second
+    assert "wrote run.prof" in rest
+
+
+def test_a_user_who_cannot_be_given_the_spool_is_one_line(tmp_path: Path) -> None:
+    """Another user's process, by a root that has lost the right to give files away."""
+    setpriv = shutil.which("setpriv")
+    require("root", os.geteuid() == 0 and setpriv is not None, "only root can be two users")
+    as_nobody = [str(setpriv), "--reuid", "65534", "--clear-groups", "--"]
+    without = [str(setpriv), "--bounding-set", "-chown", "--inh-caps", "-chown", "--"]
+    with running(tmp_path, *as_nobody, "bash", "-c", "echo ready; while :; do :; done") as process:
+        words = ["attach", str(process.pid), "--duration", "0.5", "-o", "attached.prof"]
+
+        def look(*options: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [*without, *profkit_command(*words, *options)],
+                cwd=tmp_path,
+                env=environment(),
+                capture_output=True,
+                text=True,
+            )
+
+        refused = look()
+        assert refused.returncode == 2
+        assert "another user's, who cannot be given the spool directory" in refused.stderr
+        assert "Traceback" not in refused.stderr
+        assert not list(tmp_path.glob("*attached*"))
+        counted = look("--functions", "none")
+    assert counted.returncode == 0, counted.stderr
+    assert (load_run(tmp_path / "attached.prof").processes[0].cpu_s or 0.0) > 0
 
 
 def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> None:
