@@ -118,12 +118,10 @@ class _Attached:
         self._write("snapshot")
         self._module.serve(thread_name, self._look, _LOOK_S)
         self._module.limit(settings.DEFAULT_OVERHEAD)
-        # A process that is asked something while it works is sampled until that says that all may be traced.
-        if not (self._tiers.sample() and self._tiers.watch(False)):
-            self._module.sample(False)
-            # What is open in each thread is taken for calls that begin now.
-            behind = 0 if forked else _FRAMES_OF_SCRIPT
-            self._tracer.open(native.threads_to_trace(main), False, False, behind)
+        # What is open in each thread is taken for calls that begin now.
+        behind = 0 if forked else _FRAMES_OF_SCRIPT
+        self._tracer.open(native.threads_to_trace(main), False, False, behind)
+        self._tiers.watch(False)
         return True
 
     def _look(self) -> float:

@@ -58,11 +58,6 @@ class Tiers:
                 self._module.want_samples(True)
         return self.watching
 
-    def sample(self) -> bool:
-        """Sample from now on, before anything is traced; return whether that is possible."""
-        self.sampled = bool(self._module.sample(True))
-        return self.sampled
-
     def _change(self) -> None:
         """Trace all calls from now on, or none; called by the tracer's thread."""
         if not self._may_change():
