@@ -81,6 +81,7 @@ struct charge {
     const void *leaf; /* the definition of a C function that was running, NULL for none */
     uint64_t hash;
     uint32_t first, n; /* its codes, innermost first */
+    bool certain;      /* as of the stack */
     int64_t run, wait, blocked, samples;
     double squares;
 };
@@ -197,7 +198,7 @@ static struct charge *charge_for(struct seen_thread *seen) {
     const struct stack *stack = &seen->stack;
     const void *leaf = stack->n ? called_at(stack->frames[0].code, stack->frames[0].instruction) : NULL;
     struct context *context = seen->table ? *(struct context *volatile *)&seen->table->context : NULL;
-    uint64_t hash = (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
+    uint64_t hash = stack->certain + (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
     uint32_t n = 0;
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code) {
@@ -214,7 +215,7 @@ static struct charge *charge_for(struct seen_thread *seen) {
     if (n_charges == MOST_CHARGES || n_codes + n > MOST_CODES)
         return NULL;
     struct charge *charge = &charges[n_charges++];
-    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .hash = hash, .first = n_codes, .n = n};
+    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .hash = hash, .first = n_codes, .n = n, .certain = stack->certain};
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code)
             codes[n_codes++] = stack->frames[i].code;
@@ -249,12 +250,8 @@ static bool look(struct seen_thread *seen) {
         return true;
     }
     seen->ran = !seen->there || ran > 0;
-    bool done = stacks_read(seen->state, &seen->stack);
-    if (!done || !kernel_cpu_time(seen->native, &after)) {
-        if (!done)
-            seen->stack.n = 0;
-        return done;
-    }
+    if (!stacks_read(seen->state, &seen->stack) || !kernel_cpu_time(seen->native, &after))
+        return true; /* the kernel, or the next list, says whether it has ended */
     seen->still = 0;
     if (after > run && looks % MOVES_EVERY == 0)
         tiers_ran(ran, stacks_moves(seen->state));
@@ -359,6 +356,8 @@ static void book(const struct charge *charge) {
         struct edge *found = edges_find(&caller->callees, key);
         if (!found && leaf)
             found = table_known_edge(table, caller, key);
+        else if (!found && !charge->certain)
+            break; /* nothing else has seen that call */
         else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key)))
             found = table_add_edge(table, caller, key, (PyObject *)key, NULL);
         if (!found)

@@ -23,6 +23,9 @@
 /* Tries to read a stack whose innermost frame has changed meanwhile. */
 #define TRIES 3
 
+/* Innermost frames that are read another time to see whether they are still there. */
+enum { CHECKED_FRAMES = 16 };
+
 /* Words of a thread state, of a frame and of a code object in which is looked for what they hold. */
 #define STATE_WORDS 128
 #define FRAME_WORDS 12
@@ -345,19 +348,40 @@ static bool follow(struct stack *stack, uintptr_t at) {
     return true;
 }
 
+/* Whether the pointer to the innermost frame and the frames of a stack, but for its outer ones, are as they were read, by one
+ * call: another thread has pushed and popped frames at the same places meanwhile. */
+static bool is_as_read(const struct stack *stack, uintptr_t top) {
+    struct iovec there[1 + CHECKED_FRAMES];
+    uintptr_t words[1 + CHECKED_FRAMES * FRAME_WORDS * 2];
+    size_t n = stack->n < CHECKED_FRAMES ? stack->n : CHECKED_FRAMES, bytes = sizeof *words;
+    there[0] = (struct iovec){(void *)stack->holder, sizeof *words};
+    for (size_t i = 0; i < n; i++, bytes += layout.frame_bytes)
+        there[1 + i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
+    struct iovec here = {words, bytes};
+    if (process_vm_readv(own_process, &here, 1, there, 1 + n, 0) != (ssize_t)bytes || words[0] != top)
+        return false;
+    const char *at = (const char *)(words + 1);
+    for (size_t i = 0; i < n; i++, at += layout.frame_bytes) {
+        uintptr_t code = word_in(at, layout.code) & ~TAGS;
+        if (word_in(at, layout.back) != stack->frames[i].back || (stack->frames[i].code && code != stack->frames[i].code))
+            return false;
+    }
+    return true;
+}
+
 bool stacks_read(uintptr_t state, struct stack *stack) {
-    uintptr_t top, after;
+    uintptr_t top;
     if (!has_room(stack))
         return false;
     for (int i = 0; i < TRIES; i++) {
         if (!innermost(state, stack, &top))
             return false;
-        if (!follow(stack, top)) {
-            stack->n = 0;
-            continue;
-        }
-        if (stacks_copy(stack->holder, &after, sizeof after) && after == top)
+        bool whole = follow(stack, top);
+        stack->certain = whole && is_as_read(stack, top);
+        if (stack->certain)
             return true;
+        if (!whole)
+            stack->n = 0;
     }
     return stack->n > 0;
 }
