@@ -7,12 +7,17 @@ median of the ratios pair by pair. Nothing here is a test: a busy machine may no
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from profkit.capture.host import read_host
+from tests.interpreters import find
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,6 +47,31 @@ def environment() -> dict[str, str]:
     """The shell's environment, one BLAS thread, this checkout importable, and bytecode kept, as a package's is."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**inherited, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
+
+
+def machine(*pythons: str) -> str:
+    """What a table was measured on: CPU model and number, and the versions of the interpreters that ran programs."""
+    host = read_host()
+    code = "import platform; print(platform.python_version())"
+    versions = [
+        subprocess.run([python, "-E", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        for python in dict.fromkeys(pythons)
+    ]
+    return (
+        f"{host.cpu_model or 'unknown CPU'}, {host.affinity or host.cpus} CPUs, Python {', '.join(versions)}"
+    )
+
+
+def interpreter(named: str) -> str | None:
+    """Return the absolute path of an interpreter, named by a path, a command or a version; None if there is none."""
+    found = shutil.which(named) or find(named)
+    # Not resolved: a virtual environment's interpreter is a link.
+    return None if found is None else os.path.abspath(found)
+
+
+def progress(text: str) -> None:
+    """Say on standard error what has just been done."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def seconds(command: Sequence[str], cwd: Path) -> float:

@@ -1,9 +1,10 @@
 """What a capture adds to processes that live for milliseconds: ``python -m benchmarks.processes [VERSION…]``.
 
-One program starts processes in four ways and takes the time of each; it runs plain and under ``profkit capture``, in
-turn. A row has the medians of all processes of a way, what a capture adds, the least time of both, and the median
+One program starts processes in several ways and takes the time of each; it runs plain and under ``profkit capture``,
+in turn. A row has the medians of all processes of a way, what a capture adds, the least time of both, and the median
 and range of the ratios of neighbouring runs. The interpreters are those of new environments: what packages do when
-Python starts is not measured.
+Python starts is not measured. The import of PyTorch is, in an interpreter of the version that has it (one of those in
+PROFKIT_TEST_PYTHONS, or this one).
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.measuring import environment
-from tests.interpreters import find
+from benchmarks.measuring import environment, machine, progress
+from tests.interpreters import VARIABLE, find, having
 
 #: Of each way to start a process: how the row is called, and the most that a capture may add, as a ratio or in
 #: seconds; ``None`` without a goal.
@@ -28,9 +30,13 @@ ROWS: dict[str, tuple[str, float | None, float | None]] = {
     "calls": ("the same, with 10 calls in Python", None, None),
     "subprocess": ("subprocess.run([python, '-c', 'pass'])", None, 0.005),
     "spawn": ("spawn: Process(target=f), start, join", None, 0.005),
+    "import": ("subprocess.run([python, '-c', 'import …'])", 1.05, None),
 }
 
-#: ``PROGRAM RESULT.json FORKS PROCESSES``, in the target's interpreter.
+#: Processes of a run that import: seconds each.
+IMPORTS = 3
+
+#: ``PROGRAM RESULT.json FORKS PROCESSES IMPORTS MODULE PYTHON``, in the target's interpreter.
 PROGRAM = """
 import os, sys
 from time import perf_counter
@@ -54,19 +60,21 @@ def fork(found, calls):
     return perf_counter() - begun
 
 def main():
-    forks, processes = map(int, sys.argv[2:])
+    forks, processes, imports = map(int, sys.argv[2:5])
+    module, having = sys.argv[5:]
     times = {"fork": []}
     # Modules such as threading have functions of their own called in each child.
     times["child"] = [fork(times["fork"], 0) for _ in range(forks)]
     times["calls"] = [fork([], 10) for _ in range(forks)]
     import json, multiprocessing, subprocess
     spawn = multiprocessing.get_context("spawn")
-    for name, start in (
-        ("subprocess", lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)),
-        ("spawn", lambda: in_process(spawn)),
+    for name, count, start in (
+        ("subprocess", processes, lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)),
+        ("spawn", processes, lambda: in_process(spawn)),
+        ("import", imports, lambda: subprocess.run([having, "-c", "import " + module], check=True)),
     ):
         found = []
-        for _ in range(processes):
+        for _ in range(count):
             begun = perf_counter()
             start()
             found.append(perf_counter() - begun)
@@ -84,9 +92,9 @@ if __name__ == "__main__":
 """
 
 
-def times(python: str, work: Path, captured: bool, forks: int, processes: int) -> dict[str, list[float]]:
+def times(python: str, work: Path, captured: bool, words: Sequence[str]) -> dict[str, list[float]]:
     """Run the program once; return the seconds of each process by the way that it was started."""
-    command = [python, "program.py", "times.json", str(forks), str(processes)]
+    command = [python, "program.py", "times.json", *words]
     if captured:
         (work / "processes.prof").unlink(missing_ok=True)
         command = [sys.executable, "-m", "profkit", "capture", "-o", "processes.prof", "--", *command]
@@ -94,12 +102,15 @@ def times(python: str, work: Path, captured: bool, forks: int, processes: int) -
         command, cwd=work, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
     )
     found: dict[str, list[float]] = json.loads((work / "times.json").read_text())
-    return found
+    return {name: seconds for name, seconds in found.items() if seconds}
 
 
-def row(version: str, name: str, pairs: list[tuple[dict[str, list[float]], dict[str, list[float]]]]) -> str:
+def row(
+    version: str, name: str, pairs: list[tuple[dict[str, list[float]], dict[str, list[float]]]], module: str
+) -> str:
     """Return one row of the table, from pairs of runs, plain and captured."""
     title, most_ratio, most_s = ROWS[name]
+    title = title.replace("…", module)
     medians = [
         (statistics.median(plain[name]), statistics.median(captured[name])) for plain, captured in pairs
     ]
@@ -126,11 +137,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="pairs of runs (default: %(default)s)")
     parser.add_argument("--forks", type=int, default=200, help="forks of a run (default: %(default)s)")
     parser.add_argument("--processes", type=int, default=20, help="new interpreters of a run, of each kind")
+    parser.add_argument("--module", default="torch", help="to be imported (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="as --repeats 2 --forks 50 --processes 5")
     options = parser.parse_args()
+    if options.quick:
+        options.repeats, options.forks, options.processes = 2, 50, 5
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     print(
         f"{'ms a process':<46} {'plain':>7} {'captured':>8} {'added':>6}  {'least of both':>13}  ratio (of runs)"
     )
+    used: list[str] = []
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
         (work / "program.py").write_text(PROGRAM)
@@ -141,14 +157,20 @@ def main() -> None:
                 continue
             subprocess.run([python, "-m", "venv", "--without-pip", work / version], check=True)
             python = str(work / version / "bin" / "python")
+            imports = having(options.module, version)
+            if imports is None:
+                progress(f"{version}: no interpreter with {options.module}; name some in {VARIABLE}")
+            counts = (options.forks, options.processes, IMPORTS if imports else 0)
+            words = (*map(str, counts), options.module, imports or "")
             pairs = []
-            for _ in range(options.repeats):
-                plain, captured = (
-                    times(python, work, how, options.forks, options.processes) for how in (False, True)
-                )
+            for number in range(options.repeats):
+                plain, captured = (times(python, work, how, words) for how in (False, True))
                 pairs.append((plain, captured))
-            for name in ROWS:
-                print(row(version, name, pairs), flush=True)
+                progress(f"{version}: {number + 1} of {options.repeats}")
+            for name in pairs[0][0]:
+                print(row(version, name, pairs, options.module), flush=True)
+            used.append(python)
+        print(machine(*used))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from profkit.model import Edges, Host, Machine, Manifest, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.model import (
+    Edges,
+    Effect,
+    Host,
+    Machine,
+    Manifest,
+    Process,
+    Profile,
+    Roots,
+    Run,
+    RunSet,
+    Thread,
+    Tier,
+)
 from tests.builders import Row, profile
 
 __all__ = [
@@ -19,6 +32,8 @@ __all__ = [
     "PROJECT_FILE",
     "QUEUE_GET",
     "Fn",
+    "captured",
+    "estimated",
     "one_side",
     "plain",
     "program",
@@ -262,3 +277,68 @@ def sampled(run: Run) -> Run:
     return replace(
         run, processes=tuple(replace(p, threads=tuple(map(bare, p.threads))) for p in run.processes)
     )
+
+
+def estimated(
+    run: Run,
+    half_width: float | None = 0.0,
+    *,
+    of: Mapping[str, float | None] | None = None,
+    period: float = 0.001,
+) -> Run:
+    """The same run as the sampled tier captures it, with the true values as its estimates.
+
+    `half_width` is half the width of the intervals of calls over the calls, ``None`` where they are not known, `of`
+    the same by function, `period` the seconds between two samples of a thread. A function that no sample was in is
+    left out, with its calls.
+    """
+
+    def sampled_profile(prof: Profile) -> Profile:
+        samples = np.floor(prof.tottime / period).astype(np.int64)
+        names = [prof.strings[i] for i in prof.name.tolist()]
+        widths = np.array([(of or {}).get(name, half_width) for name in names], np.float64)
+        known = np.isfinite(widths)
+        edge = np.nan_to_num(widths) * prof.ncalls
+        full = replace(
+            prof,
+            ncalls=np.where(known, prof.ncalls, 0),
+            primitive_calls=np.where(known, prof.primitive_calls, 0),
+            calls_low=np.where(known, np.maximum(prof.ncalls - edge, 0.0), np.nan),
+            calls_high=np.where(known, prof.ncalls + edge, np.nan),
+            samples=samples,
+            tottime_error=1.96 * np.sqrt(samples) * period,
+        )
+        return _rows(full, samples > 0).validate()
+
+    processes = tuple(
+        replace(
+            process,
+            threads=tuple(replace(t, profile=sampled_profile(t.profile)) for t in process.threads),
+            tiers=(Tier("sampled", 0.0),) if process.threads else (),
+        )
+        for process in run.processes
+    )
+    return replace(run, processes=processes)
+
+
+def _rows(prof: Profile, keep: np.ndarray) -> Profile:
+    """Some rows of a profile, and the edges between them."""
+    place = np.cumsum(keep).astype(np.int32) - 1
+    edges = prof.edges
+    if edges is not None:
+        stays = keep[edges.caller] & keep[edges.callee]
+        columns = {name: getattr(edges, name)[stays] for name in Edges.__slots__}
+        columns |= {name: place[columns[name]] for name in ("caller", "callee")}
+        edges = Edges(**columns)
+    columns = {
+        name: None if getattr(prof, name) is None else getattr(prof, name)[keep]
+        for name in Profile.__slots__
+        if name not in ("strings", "edges")
+    }
+    return replace(prof, edges=edges, **columns)
+
+
+def captured(run: Run, seconds: float, error: float = 0.0) -> Run:
+    """The same run with what capture is estimated to have added to the wall of its first process."""
+    first = replace(run.processes[0], effect=Effect(seconds, seconds - error, seconds + error))
+    return replace(run, processes=(first, *run.processes[1:]))

@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Raises
     ------
     SystemExit
-        Always: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, and the target's own status
-        after ``profkit capture``.
+        Always: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, 3 a demo that the machine did not
+        let tell its story, and the target's own status after ``profkit capture``.
     """
     if arguments is None:
         from profkit.cli.own_path import own_path

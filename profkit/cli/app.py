@@ -72,7 +72,7 @@ COMMANDS = {
     "export": Entry(
         "profkit.cli.export", "export", "Write a run for Perfetto, chrome://tracing or speedscope."
     ),
-    "demo": Entry("profkit.cli.demo", "demo", "Run the whole story on this machine in under a minute."),
+    "demo": Entry("profkit.cli.demo", "demo", "Run the whole story on this machine in about a minute."),
 }
 
 #: What every command is made with.

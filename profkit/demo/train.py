@@ -1,10 +1,8 @@
 """Train a small image classifier in NumPy, fed by worker processes that augment its batches.
 
-The program under the profiler in ``profkit demo`` and in ``sample_profiles/train_mlp``: two layers, Adam,
-cross-entropy, and a ``multiprocessing.Pool`` that rotates, crops and whitens images ahead of the training
-loop, as the data loaders of the frameworks do. It needs NumPy only and knows nothing of profkit.
-
-The arithmetic is the same for every number of workers and BLAS threads, so two runs differ in speed only::
+The program under the profiler in ``profkit demo`` and ``sample_profiles/train_mlp``: a ``multiprocessing.Pool``
+augments images ahead of the training loop, as data loaders do. It needs NumPy only, and does the same arithmetic
+for every number of workers and BLAS threads::
 
     OMP_NUM_THREADS=1 python -m profkit.demo.train --workers 1
 """
@@ -14,7 +12,9 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -210,19 +210,61 @@ def accuracy(network: Network, augmenter: Augmenter, dataset: Dataset) -> float:
 
 # --- the program ------------------------------------------------------------------------------------------
 
+#: Batches that a worker makes at a time. Each block that is done wakes threads of the training process.
+BLOCK = 8
+
 _augmenter: Augmenter | None = None
+_blocks: Array
 
 
-def start_worker(augmenter: Augmenter) -> None:
-    """Keep the augmenter of this worker process."""
-    global _augmenter
-    _augmenter = augmenter
+def as_blocks(memory: Any, batch: int, pixels: int) -> Array:
+    """Return shared memory as an array of batches, shape ``(blocks, BLOCK, batch, pixels)``."""
+    return np.frombuffer(memory, dtype=np.float32).reshape(-1, BLOCK, batch, pixels)
 
 
-def augment(task: Task) -> tuple[Array, Labels]:
-    """Do one task in a worker process."""
+def start_worker(augmenter: Augmenter, memory: Any, batch: int) -> None:
+    """Keep the augmenter of this worker process, and where it puts its batches."""
+    global _augmenter, _blocks
+    _augmenter, _blocks = augmenter, as_blocks(memory, batch, augmenter.crop**2)
+
+
+def augment(tasks: list[Task], block: int) -> None:
+    """Make the batches of one block in a worker process."""
     assert _augmenter is not None
-    return _augmenter.batch(task)
+    for task, out in zip(tasks, _blocks[block], strict=False):
+        out[:], _ = _augmenter.batch(task)
+
+
+class Loader:
+    """Makes batches in worker processes, ahead of the training loop that takes them.
+
+    Batches lie in shared memory: through the pool's pipe each would be pickled and copied several times, and a
+    thread of CPython's pool polls for as long as the pipe holds a part of a result.
+    """
+
+    def __init__(self, augmenter: Augmenter, workers: int, batch: int) -> None:
+        pixels = augmenter.crop**2
+        memory = multiprocessing.RawArray("f", (workers + 1) * BLOCK * batch * pixels)
+        self.labels = augmenter.dataset.labels
+        self.blocks = as_blocks(memory, batch, pixels)
+        self.pool = multiprocessing.Pool(workers, start_worker, (augmenter, memory, batch))
+
+    def batches(self, tasks: list[Task]) -> Iterator[tuple[Array, Labels]]:
+        """Yield the batches in the order of the tasks; each may be used until the next one is asked for."""
+        parts = [tasks[i : i + BLOCK] for i in range(0, len(tasks), BLOCK)]
+        ahead = len(self.blocks)
+        made = deque(self.pool.apply_async(augment, (part, i)) for i, part in enumerate(parts[:ahead]))
+        for i, part in enumerate(parts):
+            made.popleft().get()
+            for task, images in zip(part, self.blocks[i % ahead], strict=False):
+                yield images, self.labels[task.indices]
+            if i + ahead < len(parts):
+                made.append(self.pool.apply_async(augment, (parts[i + ahead], i % ahead)))
+
+    def close(self) -> None:
+        """End the workers."""
+        self.pool.close()
+        self.pool.join()
 
 
 def epoch_tasks(count: int, batch: int, seed: int) -> list[Task]:
@@ -232,29 +274,25 @@ def epoch_tasks(count: int, batch: int, seed: int) -> list[Task]:
     return [Task(order[start : start + batch], seed * 100_003 + start) for start in starts]
 
 
-def batches(tasks: list[Task], augmenter: Augmenter, pool: Any) -> Iterator[tuple[Array, Labels]]:
-    """Yield the augmented batches in order, from the pool where there is one."""
-    yield from map(augmenter.batch, tasks) if pool is None else pool.imap(augment, tasks)
-
-
 def train(options: argparse.Namespace) -> float:
     """Train as the options say; return the accuracy reached."""
     dataset = make_dataset(options.images, options.size, seed=1)
     crop = options.size - 8
     augmenter = Augmenter(dataset, crop)
     network = Network(crop * crop, options.hidden, seed=3)
-    pool = multiprocessing.Pool(options.workers, start_worker, (augmenter,)) if options.workers else None
+    epochs = [epoch_tasks(options.images, options.batch, seed=10 + i) for i in range(options.epochs)]
+    tasks = [task for epoch in epochs for task in epoch]
+    loader = Loader(augmenter, options.workers, options.batch) if options.workers else None
     try:
-        for epoch in range(options.epochs):
+        batches = map(augmenter.batch, tasks) if loader is None else loader.batches(tasks)
+        for number, epoch in enumerate(epochs, start=1):
             began = time.perf_counter()
-            tasks = epoch_tasks(options.images, options.batch, seed=10 + epoch)
-            losses = [train_step(network, x, y, 1e-3) for x, y in batches(tasks, augmenter, pool)]
+            losses = [train_step(network, x, y, 1e-3) for x, y in islice(batches, len(epoch))]
             elapsed = time.perf_counter() - began
-            print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}, {elapsed:.2f} s", flush=True)
+            print(f"epoch {number}: loss {np.mean(losses):.3f}, {elapsed:.2f} s", flush=True)
     finally:
-        if pool is not None:
-            pool.close()
-            pool.join()
+        if loader is not None:
+            loader.close()
     return accuracy(network, augmenter, make_dataset(1000, options.size, seed=2))
 
 

@@ -5,6 +5,7 @@ Where both sides are exact, every ratio is known and its interval is the ratio i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +19,7 @@ from profkit.model import Process
 if TYPE_CHECKING:
     from profkit.measure.tables import DiffTable, SideTable
 
-__all__ = ["HALF_WIDTH", "UNSEEN", "CallRatios", "call_ratios", "unseen_seconds"]
+__all__ = ["CALLS_CHANGED", "HALF_WIDTH", "UNSEEN", "CallRatios", "call_ratios", "unseen_seconds"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -28,6 +29,8 @@ UNSEEN = "unseen"
 #: Upper limit of the 95 % interval of a Poisson count of which nothing was seen: the rule of three (Hanley and
 #: Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
 NONE_SEEN = 3.0
+#: Calls of a function that differ by more than this part have changed.
+CALLS_CHANGED = 0.1
 #: Relative half-width of the 95 % interval of a ratio of calls up to which its estimate is used as a weight. A side
 #: that counted 61 calls in bursts has it (1.96 / √61). Of a function with half of a program's CPU time, an eighth of
 #: all is then in the wrong one of work and speed, which is what clean repeats differ by (``noise.speed``).
@@ -48,25 +51,26 @@ def unseen_seconds(processes: Sequence[Process]) -> float:
         Upper limit of the 95 % interval, seconds: `NONE_SEEN` over the number of samples, of the time that was
         sampled; 0 where every call was traced.
     """
-    seconds, samples = 0.0, 0
+    seconds, samples, longest = 0.0, 0, 0.0
     for process in processes:
         span = _sampled_span(process)
+        longest = max(longest, span if span < math.inf else 0.0)
         for thread in process.threads if span > 0 else ():
             seconds += min(thread.profile.total, span)
             samples += int(thread.profile.samples.sum()) if thread.profile.samples is not None else 0
-    return seconds * min(1.0, NONE_SEEN / samples) if samples else seconds
+    # Without samples nothing is known of what ran.
+    return seconds * min(1.0, NONE_SEEN / samples) if samples else max(seconds, longest)
 
 
 def _sampled_span(process: Process) -> float:
     """Seconds of a process in which it was sampled; infinite where that is not known of one that was."""
-    ends = [tier.begin_s for tier in process.tiers[1:]]
-    ends.append(np.inf if process.wall_s is None else max(process.wall_s, *ends, 0.0))
-    spans = pairwise((process.tiers[0].begin_s, *ends)) if process.tiers else ()
-    span = sum(
-        end - begin for tier, (begin, end) in zip(process.tiers, spans, strict=True) if tier.kind == "sampled"
-    )
-    estimated = any(thread.profile.calls_low is not None for thread in process.threads)
-    return float(span) if span > 0 or not estimated else np.inf
+    if not process.tiers:
+        estimated = any(thread.profile.calls_low is not None for thread in process.threads)
+        return math.inf if estimated else 0.0
+    begins = [tier.begin_s for tier in process.tiers]
+    end = math.inf if process.wall_s is None else max(process.wall_s, begins[-1])
+    spans = zip(process.tiers, pairwise((*begins, end)), strict=True)
+    return sum(until - begin for tier, (begin, until) in spans if tier.kind == "sampled")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +86,8 @@ class CallRatios:
         that a side lacks has no calls there, unless the side may have missed it.
     exact : bool array, shape (n,)
         Both numbers are exact.
+    apart : bool array, shape (n,)
+        The interval is wider than that, but all of it is beyond a change by `CALLS_CHANGED`.
     """
 
     value: Floats
@@ -89,19 +95,32 @@ class CallRatios:
     high: Floats
     known: Bools
     exact: Bools
+    apart: Bools
+
+    @property
+    def weighed(self) -> Bools:
+        """Rows of which the ratio, or one of its limits, weighs times."""
+        either: Bools = self.known | self.apart
+        return either
+
+    @property
+    def weight(self) -> Floats:
+        """What weighs times: the estimate, or the limit nearer to 1, which is so much of a change at least."""
+        near = np.where(self.low > 1, self.low, self.high)
+        return np.where(self.apart, near, self.value)
 
     @property
     def changed(self) -> Bools:
         """Rows whose calls are shown to differ: the interval leaves out 1, or one side has none."""
         beyond: Bools = (self.low > 1) | (self.high < 1)
-        return self.known & (beyond | np.isnan(self.value))
+        return self.weighed & (beyond | np.isnan(self.value))
 
     @property
     def doubt(self) -> Floats:
-        """Half the width of the interval over the estimate: 0 where exact, infinite where not known well enough."""
+        """Half the width of the interval over the estimate: 0 where exact, infinite where it weighs nothing."""
         with np.errstate(invalid="ignore"):
             part = 0.5 * (self.high - self.low) / self.value
-        return np.where(self.exact, 0.0, np.where(self.known, part, np.inf))
+        return np.where(self.exact, 0.0, np.where(self.weighed, part, np.inf))
 
     def taken(self, rows: npt.NDArray[np.intp]) -> CallRatios:
         """The same for some rows."""
@@ -117,7 +136,8 @@ def call_ratios(table: DiffTable) -> CallRatios:
     value = np.full(n, np.nan)
     value[some] = calls_b[some] / calls_a[some]
     if a.calls_low is None and b.calls_low is None:
-        return CallRatios(value, value, value, np.ones(n, np.bool_), np.ones(n, np.bool_))
+        exactly = np.ones(n, np.bool_)
+        return CallRatios(value, value, value, exactly, exactly, ~exactly)
     low_a, high_a = _limits(a)
     low_b, high_b = _limits(b)
     told = np.isfinite(low_a) & np.isfinite(low_b)
@@ -131,7 +151,8 @@ def call_ratios(table: DiffTable) -> CallRatios:
         low, high = np.where(exact, value, low), np.where(exact, value, high)
         narrow = (high - low) <= 2 * HALF_WIDTH * value
     known = exact | (told & some & narrow)
-    return CallRatios(value, low, high, known, exact)
+    beyond = (low > 1 + CALLS_CHANGED) | (high < 1 / (1 + CALLS_CHANGED))
+    return CallRatios(value, low, high, known, exact, told & some & beyond & ~known)
 
 
 def _limits(side: SideTable) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.measure import noise
-from profkit.measure.estimates import call_ratios
+from profkit.measure.estimates import CALLS_CHANGED, call_ratios
 from profkit.measure.rank import location_and_spread, log_ratios
 from profkit.measure.tables import DiffTable
 from profkit.model import PROJECT, STDLIB
@@ -43,8 +43,6 @@ STILL_THERE = 0.5
 MOST_BELOW = 200
 #: Part of the greatest cumulative time from which a function is a root of everything: all gains are below it.
 ROOT_SHARE = 0.8
-#: Calls of a function that differ by more than this part have changed.
-CALLS_CHANGED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +157,18 @@ def movement(
     )
     called = call_ratios(table)
     both = heavy[(a.present & b.present)[heavy] & ~(called.exact & np.isnan(called.value))[heavy]]
-    active = both[(a.ncalls[both] > 0) & (b.ncalls[both] > 0) & called.known[both]]
+    active = both[(a.ncalls[both] > 0) & (b.ncalls[both] > 0) & called.weighed[both]]
     time_a, time_b = busy_a[active], busy_b[active]
     before, after = float(time_a.sum()), float(time_b.sum())
     factor = (b.ncalls - of_processes)[active] / a.ncalls[active]
     # Bursts are common to functions, and so are their errors: they do not cancel in a sum.
     low, high = (factor * (limit / called.value)[active] for limit in (called.low, called.high))
     weight = 0.5 * (time_a / max(before, 1e-12) + time_b / max(after, 1e-12))
-    altered = (np.log(low) > math.log1p(CALLS_CHANGED)) | (np.log(high) < -math.log1p(CALLS_CHANGED))
+    with np.errstate(divide="ignore"):  # an interval may begin at no call
+        log_low, log_high = np.log(low), np.log(high)
+    altered = (log_low > math.log1p(CALLS_CHANGED)) | (log_high < -math.log1p(CALLS_CHANGED))
     ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])
+    ratios = np.where(called.known[active], ratios, np.nan)
     location, spread = location_and_spread(ratios)
 
     gain = np.maximum(busy_b - busy_a, 0.0)[heavy]

@@ -102,13 +102,14 @@ class Origins:
         """
         both = (self.calls_a > 0) & (self.calls_b > 0)
         factor = np.where(both, self.calls_b / np.maximum(self.calls_a, 1.0) - 1.0, 0.0)
+        factor = np.where(self.ratios.apart, self.ratios.weight - 1.0, factor)
         only_one = np.where(both, run_a * factor, run_b - run_a)
-        known: Floats = np.where(self.ratios.known, only_one, 0.0)
+        known: Floats = np.where(self.ratios.weighed, only_one, 0.0)
         return known
 
     def calls_error(self, run_a: Floats) -> Floats:
         """Half the width of the 95 % interval of these seconds, 0 where calls are exact or not used."""
-        used = self.ratios.known & ~self.ratios.exact
+        used = self.ratios.weighed & ~self.ratios.exact
         return np.where(used, run_a * np.nan_to_num(0.5 * (self.ratios.high - self.ratios.low)), 0.0)
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
@@ -211,7 +212,7 @@ class _Edges:
         of_a, of_b = calls_a[self.caller], calls_b[self.caller]
         known = of_a > 0
         # Callers whose calls are not known hand down nothing that is.
-        self.per_call = ratios.known[self.caller] * np.where(
+        self.per_call = ratios.weighed[self.caller] * np.where(
             known, self.before / np.maximum(of_a, 1.0), self.after / np.maximum(of_b, 1.0)
         )
         #: Calls that the caller's own calls do not explain.
@@ -366,7 +367,7 @@ def _cost_part(table: DiffTable, busy: tuple[Floats, Floats], below: Floats, rat
     other = (share >= noise.MIN_SHARE) & (below < 0.5) & ratios.known
     common = _common(log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other]))
     calls = np.where(a.ncalls > 0, b.ncalls / np.maximum(a.ncalls, 1), 0.0)
-    usual = busy[0] * np.where(ratios.known, calls, 1.0)
+    usual = busy[0] * np.where(ratios.known, calls, np.where(ratios.apart, ratios.weight, 1.0))
     gained = busy[1] - usual
     shared = usual * math.expm1(common)
     with np.errstate(divide="ignore", invalid="ignore"):

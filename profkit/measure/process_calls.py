@@ -58,7 +58,7 @@ def calls_of_processes(table: DiffTable, calls: CallTable | None, processes: tup
     caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
     before, after = (side.ncalls.astype(np.float64) for side in (calls.baseline, calls.candidate))
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
-    change = np.where(call_ratios(table).known, calls_b - calls_a, 0.0)
+    change = np.where(call_ratios(table).weighed, calls_b - calls_a, 0.0)
     # What a module runs while it is imported may be anything. A process module hands the program its work, too:
     # of what it calls, only the library's functions serve the processes themselves.
     direct = imports[caller] | (feeds[caller] & (library | feeds)[callee])

@@ -131,12 +131,17 @@ class Signals:
 
     @property
     def log_slowdown(self) -> float:
-        """ln of the candidate's wall over the baseline's; of the totals where a wall is not known.
+        """`log_walls`, what capture added to the walls left out: the program's own."""
+        a, b = (
+            (side.wall_s or 0.0) - s
+            for side, s in zip((self.baseline, self.candidate), self.capture_s, strict=True)
+        )
+        return math.log(b / a) if any(self.capture_s) and a > 0 and b > 0 else self.log_walls
 
-        What capture added to the walls is no part of it.
-        """
+    @property
+    def log_walls(self) -> float:
+        """ln of the candidate's wall over the baseline's; of the totals where a wall is not known."""
         a, b = self.baseline, self.candidate
         if a.wall_s and b.wall_s:
-            own_a, own_b = a.wall_s - self.capture_s[0], b.wall_s - self.capture_s[1]
-            return math.log(own_b / own_a) if own_a > 0 and own_b > 0 else math.log(b.wall_s / a.wall_s)
+            return math.log(b.wall_s / a.wall_s)
         return math.log(b.total_s / a.total_s) if a.total_s > 0 and b.total_s > 0 else 0.0

@@ -293,7 +293,7 @@ def _noise(
         scatter = np.maximum(noise.log_scatter(times), noise.CLEAN_SCATTER)
         totals = np.log(np.maximum(times.sum(axis=1), 1e-12))
         drift = MAD_SCALE * float(np.median(np.abs(totals - np.median(totals))))
-        variance += np.where(rows >= 0, scatter[rows] ** 2, 0.0) + drift**2
+        variance += _at(scatter**2, rows) + drift**2
     own = SIGMAS * np.sqrt(variance)
     result: Floats = np.where(np.isfinite(own), own, pooled)
     return result

@@ -306,27 +306,15 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
     sections = []
     residue = diff.residue
     table = diff.table
-    for title, side, other, count, total in (
-        (
-            "New functions",
-            table.candidate,
-            table.baseline,
-            residue.candidate_only,
-            residue.candidate_only_share,
-        ),
-        (
-            "Functions gone",
-            table.baseline,
-            table.candidate,
-            residue.baseline_only,
-            residue.baseline_only_share,
-        ),
+    for title, side, count, total in (
+        ("New functions", table.candidate, residue.candidate_only, residue.candidate_only_share),
+        ("Functions gone", table.baseline, residue.baseline_only, residue.baseline_only_share),
     ):
         if not count:
             continue
         name = "candidate" if side is table.candidate else "baseline"
         text = f"{count:,} found only in the {name}, with {units.share(total)} of its self time."
-        rows, left = _one_sided_rows(table, side, side.present & ~other.present, diff.ranking.by, limit)
+        rows, left = _one_sided_rows(table, side, side.present & table.one_sided, diff.ranking.by, limit)
         if not rows:
             sections.append(
                 Section(

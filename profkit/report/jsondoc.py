@@ -100,7 +100,7 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
             "warnings": notice_objects(diff.comparability.warnings),
         },
         "verdict": _verdict(diff.verdict, comparison_block(diff)),
-        "account": _account(diff.account),
+        "account": {**_account(diff.account), "calls_unknown_share": json_number(diff.account.calls_unknown)},
         "next_commands": _next_commands(diff.verdict.advice),
         **({"checks": _checks(diff.verdict.checks)} if explain else {}),
         "ranking": {
@@ -255,7 +255,6 @@ def _account(account: Account) -> dict[str, Any]:
         "added_s": json_number(account.added_s),
         "merged": list(account.merged),
         "basis": account.basis,
-        **({"calls_unknown": json_number(account.calls_unknown)} if account.calls_unknown else {}),
         "buckets": [
             {
                 "name": bucket.name,

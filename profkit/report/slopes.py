@@ -39,6 +39,8 @@ def slopes(diff: Diff) -> Slopes | None:
         (after.rank > 0) & (after.rank <= FAINT_RANKS)
     )
     near[labelled] = False
+    # A side that may have missed a function has no place for it.
+    near &= (before.present & after.present) | table.one_sided
     faint = [i for i in np.flatnonzero(near).tolist() if not is_wait(table.name[i], table.keys[i].root)]
     rows = np.concatenate([labelled, np.array(faint, np.intp)])
     if not len(rows):

@@ -273,7 +273,7 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
 def _calls_unknown(whole: Composition, origins: Origins) -> float:
     """Part of the CPU time on the path in functions whose calls are not known well enough."""
     run = float(whole.run.sum())
-    return float(whole.run[~origins.ratios.known].sum()) / run if run > 0 else 0.0
+    return float(whole.run[~origins.ratios.weighed].sum()) / run if run > 0 else 0.0
 
 
 def _own_queue(a: Composition, b: Composition) -> float:

@@ -57,7 +57,7 @@ def wall(case: Case) -> Found:
     """Wall times of both sides, or their self times where a wall is not known."""
     a, b = case.signals.baseline, case.signals.candidate
     walls = bool(a.wall_s) and bool(b.wall_s)
-    factor = math.exp(case.signals.log_slowdown)
+    factor = math.exp(case.signals.log_walls)
     yield Evidence(
         "wall" if walls else "self-time",
         "s",
@@ -470,7 +470,7 @@ def _function_calls(case: Case, row: int) -> Found:
         return
     table = case.signals.table
     ratios = case.signals.origins.ratios
-    if not ratios.known[row]:
+    if not ratios.weighed[row]:
         return
     before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
     reading = "same" if before == after else "changed" if ratios.changed[row] else "not-clearly"

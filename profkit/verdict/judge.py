@@ -70,7 +70,8 @@ def judge(case: Case) -> Verdict:
     best = best_of(findings)
     reason = undecided.get(CAPTURE_ITSELF.id)
     if reason is not None and best is not None and best.cause == "no-change":
-        best = replace(best, numbers={**best.numbers, **reason.numbers})
+        evidence = (*best.evidence, *(one for one in reason.evidence if one not in best.evidence))
+        best = replace(best, numbers={**best.numbers, **reason.numbers}, evidence=evidence)
     elif reason is None and best is None:
         reason = undecided.get(CALLS_UNKNOWN.id)
     if reason is not None and (best is None or best.cause != "no-change"):

@@ -113,11 +113,12 @@ def _saved(case: Case) -> float | None:
 
 
 def _captured(case: Case) -> float | None:
-    """Part of the difference of the walls that capture made, whichever way it went."""
+    """Capture's part of what moved the walls, whichever way capture and the program went."""
     found = _booked(case)
-    if not found.added_s or all(bucket.name != CAPTURE for bucket in found.buckets):
+    whole = abs(found.capture_s) + abs(found.program_s)
+    if not whole or all(bucket.name != CAPTURE for bucket in found.buckets):
         return None
-    return min(1.0, max(0.0, found.capture_s / found.added_s))
+    return abs(found.capture_s) / whole
 
 
 def _helpers_part(case: Case) -> float | None:
@@ -519,7 +520,9 @@ READINGS: Mapping[str, Reading] = {
         "share", "seconds of more calls over the baseline's wall", lambda c: _of_baseline(c, "work")
     ),
     "account.speed": Reading("share", "part of the lost time: cost per call", lambda c: _part(c, "speed")),
-    "account.capture": Reading("share", "part of the difference of the walls that capture made", _captured),
+    "account.capture": Reading(
+        "share", "what capture added, as a part of that and of what the program took more or less", _captured
+    ),
     "account.capture-beyond": Reading(
         "bool",
         "that is beyond its interval",

@@ -1,20 +1,29 @@
-"""The demo's plan, and that its training really learns and does the same work in both configurations."""
+"""The demo: its plan, what it checks, and that its training learns and does the same work in all configurations."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from profkit.cli import demo
+from profkit.cli import demo, main
+from profkit.cli.demo_check import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble_of_clean
 from profkit.errors import ProfkitError
+from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
+from profkit.verdict.comparison import diff
+from tests.builders import Row, captured, foreign, profile
 
 ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "sample_profiles"
 
 
 def run_training(workers: int) -> str:
@@ -53,11 +62,15 @@ def test_no_more_cpus_are_taken_than_are_allowed(monkeypatch: pytest.MonkeyPatch
     assert demo.usable_cpus() == [5]
 
 
-@pytest.mark.parametrize("step_s", [1e-4, 0.005, 0.025, 0.1, 0.4])
-def test_the_length_keeps_the_slow_run_in_its_time(step_s: float) -> None:
+@pytest.mark.parametrize("step_s", [1e-4, 0.002, 0.005, 0.02, 0.05, 0.06, 0.1, 0.15])
+def test_the_clean_run_is_as_long_as_it_is_to_be(step_s: float) -> None:
     length = demo.plan_length(step_s)
-    assert demo.FEWEST_EPOCHS <= length.epochs <= demo.MOST_EPOCHS
-    assert length.epochs * length.images / demo.BATCH * step_s <= demo.SLOW_RUN_S
+    assert length.epochs >= demo.FEWEST_EPOCHS
+    assert length.epochs * length.images / demo.BATCH * step_s == pytest.approx(demo.CLEAN_S, rel=0.25)
+
+
+def test_a_machine_that_is_too_slow_trains_a_little_all_the_same() -> None:
+    assert demo.plan_length(2.0) == demo.Length(demo.FEWEST_EPOCHS, demo.IMAGES // 4)
 
 
 def test_a_cpu_restriction_is_undone() -> None:
@@ -82,3 +95,189 @@ def test_the_printed_command_does_what_was_done(monkeypatch: pytest.MonkeyPatch)
     assert line.startswith("OMP_NUM_THREADS=8 OPENBLAS_NUM_THREADS=8 MKL_NUM_THREADS=8 taskset -c 6,7 ")
     assert "capture -o 'a dir/x.prof' -- " in line
     assert line.endswith("-m profkit.demo.train --workers 8 --epochs 3 --images 1024")
+
+
+# What is checked before anything is said ------------------------------------------------------------------------
+
+ROWS = [Row("m.py", 10 * i, f"f{i}", 100, 1.0) for i in range(8)]
+
+
+def clean_run(queued: float, **facts: Any) -> Run:
+    """Eight seconds of which this part was queueing for a CPU."""
+    return captured(profile(ROWS), wall=8.0, run=8.0 * (1 - queued), wait=8.0 * queued, **facts)
+
+
+def with_effects(run: Run, *added: float | None) -> Run:
+    """The same run, to whose processes capture added so many seconds each."""
+    effects = [None if s is None else Effect(s, 0.5 * s, 2 * s) for s in added]
+    processes = [replace(p, effect=e) for p, e in zip(run.processes, effects, strict=True)]
+    return replace(run, processes=tuple(processes))
+
+
+@pytest.mark.parametrize("queued", [0.0, MOST_QUEUED - 0.01])
+def test_a_run_that_had_its_cpus_is_clean(queued: float) -> None:
+    assert trouble_of_clean(clean_run(queued)) is None
+
+
+@pytest.mark.parametrize("queued", [MOST_QUEUED + 0.01, 0.9])
+def test_a_run_that_queued_is_not_clean(queued: float) -> None:
+    trouble = trouble_of_clean(clean_run(queued))
+    assert trouble is not None
+    assert f"waited for a CPU for {100 * queued:.1f} % of its time" in trouble.wrong
+    assert "nothing else was seen to use the 2 CPUs" in trouble.wrong
+    assert trouble.may_pass
+
+
+def test_queueing_of_others_that_the_program_waits_for_counts() -> None:
+    run = captured(profile(ROWS), wall=8.0, run=2.0, wait=0.0, children=[(4.0, 4.0)])
+    assert trouble_of_clean(run) is not None
+
+
+def part_of_wall(part: float) -> float:
+    """Seconds of eight that are this part of the remaining ones."""
+    return 8.0 * part / (1 + part)
+
+
+def test_a_run_that_capture_hardly_changed_is_clean() -> None:
+    assert trouble_of_clean(with_effects(clean_run(0.0), part_of_wall(MOST_EFFECT - 0.01))) is None
+
+
+def test_a_run_that_capture_changed_is_not_clean_and_never_will_be() -> None:
+    trouble = trouble_of_clean(with_effects(clean_run(0.0), part_of_wall(MOST_EFFECT + 0.01)))
+    assert trouble is not None
+    assert "capturing the clean run made it 11.0 % longer" in trouble.wrong
+    assert not trouble.may_pass
+
+
+def test_the_process_that_capture_changed_most_counts() -> None:
+    run = clean_run(0.0, children=[(4.0, 0.0), (4.0, 0.0)])
+    assert trouble_of_clean(with_effects(run, 0.1, part_of_wall(0.5), None)) is not None
+    assert trouble_of_clean(with_effects(run, 0.1, 0.2, None)) is None
+
+
+def test_what_is_not_known_speaks_against_no_run() -> None:
+    assert trouble_of_clean(foreign(profile(ROWS)).runs[0]) is None
+
+
+def test_others_that_take_the_cpus_are_named() -> None:
+    run = clean_run(0.5, busy=4.0 + 1.2 * 8.0)
+    assert run.machine is not None
+    beside = Neighbours(4.0, (Neighbour("cc1", 0.8), Neighbour("mypy", 0.4)), 1.2, True)
+    trouble = trouble_of_clean(replace(run, machine=replace(run.machine, neighbours=beside)))
+    assert trouble is not None
+    said = "the machine is busy: other processes used 1.2 of 2 CPUs (the largest: cc1); the clean run waited"
+    assert trouble.wrong.startswith(said)
+    assert trouble.may_pass
+
+
+def test_a_hypervisor_that_takes_the_cpus_is_named() -> None:
+    run = clean_run(0.5)
+    assert run.machine is not None
+    trouble = trouble_of_clean(replace(run, machine=replace(run.machine, steal_s=0.7 * 8.0)))
+    assert trouble is not None
+    assert "its hypervisor gave 0.7 of 2 CPUs to other virtual machines" in trouble.wrong
+    assert trouble.may_pass
+
+
+def test_a_quota_is_named_and_does_not_pass() -> None:
+    run = clean_run(0.5, throttled=(40, 80))
+    assert run.machine is not None
+    trouble = trouble_of_clean(replace(run, machine=replace(run.machine, quota_cpus=0.5)))
+    assert trouble is not None
+    assert trouble.wrong.startswith("this container is limited to 0.5 CPUs; the clean run waited for a CPU")
+    assert not trouble.may_pass
+
+
+def oversubscribed(slowdown: float) -> Run:
+    """The same work as `clean_run`, whose main thread and eight workers queue."""
+    wait = 8.0 * (slowdown - 1)
+    rows = [replace(row, tottime=slowdown * row.tottime) for row in ROWS]
+    return captured(profile(rows), wall=8.0 * slowdown, run=8.0, wait=wait, children=[(1.0, wait)] * 8)
+
+
+def trouble_with(clean: Run, slow: Run) -> Any:
+    return trouble_of(diff(RunSet("clean", (clean,)), RunSet("slow", (slow,))).verdict, slow)
+
+
+def test_the_story_is_told_where_the_program_slowed_itself_down() -> None:
+    assert trouble_with(clean_run(0.02), oversubscribed(4.0)) is None
+
+
+def test_another_cause_is_no_story() -> None:
+    slow = captured(profile(ROWS), wall=32.0, run=8.0, wait=24.0, busy=8.0 + 2 * 32.0)
+    trouble = trouble_with(clean_run(0.02), slow)
+    assert trouble.wrong == "the machine is busy: other processes used 2.0 of 2 CPUs"
+
+
+def test_no_difference_is_no_story() -> None:
+    trouble = trouble_with(clean_run(0.02), clean_run(0.02))
+    assert "the cause of the difference is not sure" in trouble.wrong
+    one = trouble_with(clean_run(0.02, cpus=1), clean_run(0.02, cpus=1))
+    assert one.wrong.startswith("the demo has 1 CPU,")
+
+
+# The command, with captures that were made before ---------------------------------------------------------------
+
+
+CLEAN, CROWDED, BUSY = "mpi_train/clean-1", "mpi_train/oversubscribed", "tokenize_corpus/external-load"
+
+
+@pytest.fixture
+def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[int, int]]:
+    """Run the command where each capture gives the next of these files; return its status and how many it took."""
+    monkeypatch.setattr(demo, "measure_step", lambda *_: 0.005)
+
+    def run(*captured: str) -> tuple[int, int]:
+        left = list(captured)
+
+        def take(command: list[str], *_: object) -> None:
+            shutil.copy(SAMPLES / f"{left.pop(0)}.prof", command[command.index("-o") + 1])
+
+        monkeypatch.setattr(demo, "run_and_follow", take)
+        with pytest.raises(SystemExit) as ended:
+            main(["demo", "--dir", str(tmp_path / "kept")])
+        return int(ended.value.code or 0), len(captured) - len(left)
+
+    return run
+
+
+def test_a_true_story_is_told(
+    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo_with(CLEAN, CROWDED) == (0, 2)
+    said = capsys.readouterr()
+    assert re.search(r"^✗ .* slower, .* contention", said.out, re.MULTILINE)
+    assert said.out.index("The same training twice on ") < said.out.index("✗") < said.out.index("by hand")
+    assert "profkit: " not in said.err
+
+
+def test_a_clean_run_that_is_none_is_repeated_once(
+    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo_with(BUSY, CLEAN, CROWDED) == (0, 3)
+    said = capsys.readouterr()
+    assert "profkit: the machine is busy: other processes used 1.7 of 2 CPUs" in said.err
+    assert re.search(r"^✗ .* slower, .* contention", said.out, re.MULTILINE)
+
+
+def test_without_a_clean_run_nothing_is_compared(
+    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo_with(BUSY, BUSY, CROWDED) == (demo.UNTOLD, 2)
+    said = capsys.readouterr()
+    assert said.out == ""
+    wrong, remedy = said.err.splitlines()[-2:]
+    assert wrong.startswith("profkit: the machine is busy: other processes used 1.7 of 2 CPUs")
+    assert remedy.startswith(
+        "profkit: the demo ends here, since a comparison would be wrong: run the demo again"
+    )
+
+
+def test_another_verdict_is_no_success(
+    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo_with(CLEAN, CLEAN) == (demo.UNTOLD, 2)
+    said = capsys.readouterr()
+    assert "contention" not in said.out
+    assert "To repeat it by hand" not in said.out
+    assert "profkit: this is not what the demo is to show, contention by the program itself: " in said.err

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from profkit.identity.alignment import RUNGS
+from profkit.measure.estimates import UNSEEN
 from profkit.model import ROOTS, Window
 from profkit.report.jsondoc import diff_json, show_json
 from profkit.verdict.types import CAUSES, RunVerdict
@@ -108,4 +109,4 @@ def test_the_schema_knows_every_cause_rung_and_root() -> None:
         assert schema(name)["$defs"]["cause"]["enum"] == list(CAUSES)
         assert schema(name)["$defs"]["function"]["properties"]["root"]["enum"] == list(ROOTS)
     matches = schema("diff-2.json")["$defs"]["function"]["properties"]["match"]["enum"]
-    assert matches == [*RUNGS, "new", "gone"]
+    assert matches == [*RUNGS, "new", "gone", UNSEEN]

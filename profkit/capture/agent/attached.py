@@ -21,7 +21,7 @@ from . import native, process_facts, record_file, settings
 from .block_record import subtract
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
-from .tiers import Tiers
+from .tier_changes import Tiers
 from .tracer import thread_name
 
 TYPE_CHECKING = False  # the module `typing` would cost the target several milliseconds

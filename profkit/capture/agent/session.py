@@ -23,7 +23,7 @@ from .import_hook import after_import
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker, without_collections
-from .tiers import Tiers
+from .tier_changes import Tiers
 from .tracer import PER_THREAD, Collector, Tracer, load_sampling, thread_name
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.

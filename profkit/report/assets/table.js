@@ -16,9 +16,10 @@ function startTable() {
   const none = (side, row) => side.rank[row] === 0;
   const time = (side, row) => (none(side, row) ? UNKNOWN : seconds(side[measure][row]));
   const rank = (row) => {
-    const now = after.rank[row] ? `#${after.rank[row]}` : "gone";
+    const lacking = (said) => (functions.match[row] === "unseen" ? UNKNOWN : said);
+    const now = after.rank[row] ? `#${after.rank[row]}` : lacking("gone");
     if (!before) return now;
-    const was = before.rank[row] ? `#${before.rank[row]}` : "new";
+    const was = before.rank[row] ? `#${before.rank[row]}` : lacking("new");
     return was === now ? now : `${was} → ${now}`;
   };
   const calls = (row) => {

@@ -170,7 +170,7 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     ),
     "known-within": lambda e: f"to within {units.share(_number(e, 'within'))}, on both sides",
     "between": lambda e: f"{units.factor(_number(e, 'low'))} to {units.factor(_number(e, 'high'))}",
-    "of-difference": lambda e: f"{units.share(_number(e, 'share'))} of the difference",
+    "of-difference": lambda e: f"{units.share(_number(e, 'share'))} of what moved the walls",
     "not-clearly": lambda e: "no clear change",
     "waiting-left-out": lambda e: "waiting left out",
     "per-call-of": lambda e: (

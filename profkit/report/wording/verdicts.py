@@ -128,7 +128,7 @@ def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
     """What a verdict or a finding says, in a sentence or two."""
     said = SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
     if found.rule != "capture-itself" and "account.capture" in found.numbers:
-        said += f" What capture added is {_share(found.numbers, 'account.capture')} of the difference of the walls."
+        said += f" What capture added is {_share(found.numbers, 'account.capture')} of what moved the walls."
     return said
 
 
@@ -363,8 +363,8 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         "another part of the time."
     ),
     "capture-itself": lambda p: (
-        f"{_share(p[2], 'account.capture')} of the difference of the walls is what capture added to them: that says "
-        "nothing of the program."
+        f"What capture added moved the walls more than the program did ({_share(p[2], 'account.capture')} of both): "
+        "their difference says nothing of the program."
     ),
     "calls-unknown": _calls_unknown,
     "nothing-decides": _undecided,

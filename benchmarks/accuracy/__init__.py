@@ -1,0 +1,1 @@
+"""How well profiles that were sampled agree with exact ones."""

@@ -1,0 +1,273 @@
+"""How right sampled profiles are: ``python -m benchmarks.accuracy [NAME…]``.
+
+Deterministic programs are captured once with ``--exact``, and several times by default and with ``--sampled``, in
+turn. Of each capture: which part of the stated 95 % intervals of calls holds the exact number; which part of those of
+self time, as shares of all self time, holds the exact share; and whether the first ten functions are the same set.
+An interval of self time speaks of its own run, and is compared with another run: the noise between two runs counts
+as a miss, and so does what exact tracing itself shifts between functions.
+
+Then one function of the program is given 10, 20 and 50 % more to do, by a variable of the environment, captured by
+default, and compared with the default capture of that round: is the function the first that ``profkit diff`` lists?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import profkit
+from benchmarks.accuracy.agreement import FIRST, Agreement, Functions, agreement, functions_of, leading
+from benchmarks.measuring import environment, interpreter, machine, progress
+
+HERE = Path(__file__).parent / "programs"
+#: Of each program the function that is slowed down.
+SLOWED = {
+    "ledger": "interest",
+    "expressions": "evaluate",
+    "arrays": "weigh",
+    "texts": "checksum",
+    "meadow": "Fox.hunt",
+    "orders": "compare",
+}
+FACTORS = (1.1, 1.2, 1.5)
+#: Ways of capture that are compared with the exact one.
+WAYS = {"default": (), "sampled": ("--sampled",)}
+#: Least parts of intervals that hold, and of runs with the same first functions.
+BAR = 0.95
+#: Longest that one run may take, seconds.
+PATIENCE_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Slowing:
+    """What ``diff`` said of a function that has more to do: the first function that it lists, and its verdict."""
+
+    factor: float
+    first: str
+    found: bool
+    place: int
+    cause: str
+    confidence: float | None
+    wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All that was seen of a program.
+
+    Attributes
+    ----------
+    tied
+        Exact self time of the tenth function over that of the eleventh: near 1 the first ten are a coin's toss.
+    slowed_share
+        Of the function that is slowed down, in the exact run.
+    """
+
+    name: str
+    exact_s: float
+    default_s: float
+    tied: float
+    slowed_share: float
+    agreements: dict[str, list[Agreement]]
+    slowings: list[Slowing]
+
+
+def capture(
+    python: str, name: str, work: int, output: Path, options: Sequence[str] = (), slower: float = 1.0
+) -> Path:
+    """Capture one run of a program."""
+    command = [sys.executable, "-m", "profkit", "capture", "--quiet", *options, "-o", str(output)]
+    # Not an argument: the command would tell that the two runs differ.
+    env = {**environment(), "SLOWER": str(slower)}
+    target = [python, str(HERE / f"{name}.py"), str(work)]
+    done = subprocess.run(
+        [*command, "--", *target],
+        cwd=output.parent,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if done.returncode:
+        raise SystemExit(
+            f"{' '.join([*command, '--', *target])}: ended with {done.returncode}: {done.stderr[-1000:]}"
+        )
+    return output
+
+
+def slowing(name: str, factor: float, usual: Path, slow: Path) -> Slowing:
+    """Compare two captures, and see what is said first."""
+    said = subprocess.run(
+        [sys.executable, "-m", "profkit", "diff", str(usual), str(slow), "--format", "json"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(said.stdout)
+    names = [row["name"] for row in found["functions"]]
+    place = names.index(SLOWED[name]) + 1 if SLOWED[name] in names else 0
+    verdict = found["verdict"]
+    return Slowing(
+        factor,
+        names[0] if names else "",
+        place == 1,
+        place,
+        verdict["cause"],
+        verdict["confidence"],
+        found["slowdown"]["value"],
+    )
+
+
+def measure(python: str, name: str, work: int, repeats: int, folder: Path) -> Result:
+    """Take all runs of a program in turn, and compare them."""
+    folder.mkdir()
+
+    def taken(way: str, options: Sequence[str] = (), slower: float = 1.0) -> tuple[Path, profkit.Run]:
+        path = capture(python, name, work, folder / f"{way}.prof", options, slower)
+        run = profkit.read(path)
+        progress(f"{name} {way}: {run.wall_s:.1f} s")
+        return path, run
+
+    whole = taken("exact", ("--exact",))[1]
+    exact = functions_of(whole)
+    agreements: dict[str, list[Agreement]] = {way: [] for way in WAYS}
+    slowings, walls = [], []
+    for number in range(repeats):
+        for way, options in WAYS.items():
+            path, run = taken(f"{way}-{number}", options)
+            agreements[way].append(agreement(exact, functions_of(run)))
+            if way == "default":
+                usual = path
+                walls.append(run.wall_s or 0.0)
+        slowings += [
+            slowing(name, factor, usual, taken(f"slower-{factor:g}-{number}", slower=factor)[0])
+            for factor in FACTORS
+        ]
+    times = [exact[key].tottime for key in leading(exact, FIRST + 1)]
+    return Result(
+        name,
+        whole.wall_s or 0.0,
+        statistics.median(walls),
+        times[FIRST - 1] / times[FIRST],
+        share_of(SLOWED[name], exact),
+        agreements,
+        slowings,
+    )
+
+
+def share_of(name: str, functions: Functions) -> float:
+    """Return the share of the functions of a name in all self time."""
+    of_name = sum(function.tottime for key, function in functions.items() if key[2] == name)
+    return of_name / sum(function.tottime for function in functions.values())
+
+
+def part(held: int, of: int) -> str:
+    """Return a part in percent and what it is of."""
+    return f"{100 * held / of:5.1f} % of {of}" if of else "none"
+
+
+def held(agreements: Sequence[Agreement]) -> str:
+    """Return what several captures of a way have in common, as the columns of a row."""
+    calls, times = (
+        part(
+            sum(getattr(each, f"{what}_held") for each in agreements),
+            sum(getattr(each, what) for each in agreements),
+        )
+        for what in ("calls", "times")
+    )
+    same = part(sum(each.same_first for each in agreements), len(agreements))
+    worst = 100 * max(each.worst for each in agreements)
+    common = statistics.mean(each.common_first for each in agreements)
+    wrong = len({text for each in agreements for text in each.wrong})
+    unknown = statistics.mean(each.unknown for each in agreements)
+    ratio = statistics.median(each.ratio for each in agreements)
+    return f"{calls:>16} {ratio:>5.2f} {wrong:>6} {unknown:>7.1f} {times:>16} {worst:>7.1f} {same:>14} {common:>7.1f}"
+
+
+def table(results: Sequence[Result]) -> str:
+    """Return the table, and how far the goals are met."""
+    head = f"{'':<21} {'calls held':>16} {'ratio':>5} {'wrong':>6} {'unknown':>7} {'self time held':>16}"
+    lines = [f"{head} {'worst/%':>7} {'same first ten':>14} {'common':>7}  exact/s default/s 10th/11th"]
+    for result in results:
+        walls = f"  {result.exact_s:7.1f} {result.default_s:9.1f} {result.tied:9.2f}"
+        lines += [
+            f"{result.name:<12} {way:<8} {held(agreements)}{walls if way == 'default' else ''}"
+            for way, agreements in result.agreements.items()
+        ]
+    for way in WAYS:
+        every = [each for result in results for each in result.agreements[way]]
+        lines.append(f"{'all':<12} {way:<8} {held(every)}  ≥ {100 * BAR:g} % {met(every)}")
+    lines.append("")
+    lines.append(f"{'slowed function':<24} {'share':>7}  {'named first, of runs with ' + 'more to do by':<}")
+    for result in results:
+        name = f"{result.name} {SLOWED[result.name]}"
+        cells = "  ".join(found(result.slowings, factor) for factor in FACTORS)
+        lines.append(f"{name:<24} {100 * result.slowed_share:5.1f} %  {cells}")
+    every_slowing = [each for result in results for each in result.slowings]
+    lines.append(f"{'all':<32}  " + "  ".join(found(every_slowing, factor) for factor in FACTORS))
+    return "\n".join(lines)
+
+
+def found(slowings: Sequence[Slowing], factor: float) -> str:
+    """Return how often the slowed function was named first, and in which ratios of the walls."""
+    of = [each for each in slowings if each.factor == factor]
+    ratio = statistics.median(each.wall for each in of)
+    return f"{100 * factor - 100:2.0f} %: {sum(each.found for each in of)} of {len(of)} (wall × {ratio:.2f})"
+
+
+def met(agreements: Sequence[Agreement]) -> str:
+    """Say of each goal whether it is met."""
+    goals = {
+        "calls": (sum(a.calls_held for a in agreements), sum(a.calls for a in agreements)),
+        "self time": (sum(a.times_held for a in agreements), sum(a.times for a in agreements)),
+        "first ten": (sum(a.same_first for a in agreements), len(agreements)),
+    }
+    return ", ".join(
+        f"{goal} {'not asked' if not of else 'met' if yes >= BAR * of else 'MISSED'}"
+        for goal, (yes, of) in goals.items()
+    )
+
+
+def main() -> None:
+    """Measure what was asked for, or everything."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SLOWED)} (default: all)")
+    parser.add_argument(
+        "--python", default=sys.executable, help="another interpreter; arrays needs NumPy in it"
+    )
+    parser.add_argument("--repeats", type=int, default=5, help="captures of each way (default: %(default)s)")
+    parser.add_argument(
+        "--work", type=int, default=6, help="seconds of a program, about (default: %(default)s)"
+    )
+    parser.add_argument("--quick", action="store_true", help="as --work 2 --repeats 1: a few minutes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all that was seen")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in SLOWED]
+    if unknown:
+        parser.error(f"{unknown[0]}: not one of {', '.join(SLOWED)}")
+    python = interpreter(options.python)
+    if python is None:
+        parser.error(f"there is no interpreter {options.python}")
+    work, repeats = (2, 1) if options.quick else (options.work, options.repeats)
+    with tempfile.TemporaryDirectory() as directory:
+        results = [
+            measure(python, name, work, repeats, Path(directory, name)) for name in options.names or SLOWED
+        ]
+    where = f"{machine(python)}; --work {work}, {repeats} captures of each way"
+    print(f"{table(results)}\n{where}")
+    if options.json:
+        seen = {"machine": where, "programs": [asdict(result) for result in results]}
+        options.json.write_text(json.dumps(seen, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

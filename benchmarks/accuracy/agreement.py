@@ -1,0 +1,136 @@
+"""What two profiles of one program say of the same functions: pure, no run is made here.
+
+The exact profile is the truth. Its calls are that. Its self times are not quite: tracing slows functions that call
+much, and though the tracer takes its cost out, what it makes of caches stays in. So times are compared as shares of
+all self time, and the truth of one exact run has itself the noise of one run.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import profkit
+
+__all__ = ["FIRST", "Agreement", "Function", "Functions", "agreement", "functions_of", "leading"]
+
+#: Functions at the head of a profile that are to be the same.
+FIRST = 10
+#: Functions below this share of the exact self time are left out of the worst difference.
+NOTABLE = 0.01
+
+#: File, line and name.
+Key: TypeAlias = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a profile says of a function: NaN for calls that are not known; the error is half of a 95 % interval."""
+
+    calls: float
+    low: float
+    high: float
+    tottime: float
+    error: float
+
+
+Functions: TypeAlias = Mapping[Key, Function]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How a profile agrees with the exact one of the same program.
+
+    Attributes
+    ----------
+    calls, calls_held
+        Functions whose calls have an interval of some width, and those where it holds the exact number.
+    ratio
+        Median of estimated over exact calls, NaN without estimates: what all of them are wrong by.
+    wrong
+        Functions whose calls are stated as exact and differ: names.
+    unknown
+        Functions whose calls are not known.
+    unseen_s
+        Part of the exact self time in functions that the profile does not have.
+    times, times_held
+        Functions whose self time has an interval, and those where it, as a share, holds the exact share.
+    worst
+        Greatest difference of a share from the exact one, of functions with a hundredth of the time or more.
+    same_first, common_first
+        Whether the first ten functions by self time are the same set, and how many are in both.
+    """
+
+    calls: int
+    calls_held: int
+    ratio: float
+    wrong: tuple[str, ...]
+    unknown: int
+    unseen_s: float
+    times: int
+    times_held: int
+    worst: float
+    same_first: bool
+    common_first: int
+
+
+def functions_of(run: profkit.Run) -> Functions:
+    """Return the functions of a run; rows of one key are one function already."""
+
+    def number(value: float | None) -> float:
+        return math.nan if value is None else float(value)
+
+    return {
+        (row.file, row.line, row.name): Function(
+            number(row.ncalls),
+            number(row.calls_low),
+            number(row.calls_high),
+            number(row.tottime),
+            number(row.tottime_error),
+        )
+        for row in run.functions()
+    }
+
+
+def leading(functions: Functions, count: int = FIRST) -> list[Key]:
+    """Return the first functions by self time."""
+    return sorted(functions, key=lambda key: -functions[key].tottime)[:count]
+
+
+def agreement(exact: Functions, seen: Functions) -> Agreement:
+    """Compare a profile with the exact one, function by function."""
+    exact_s, seen_s = (sum(f.tottime for f in each.values()) for each in (exact, seen))
+    both = [(key, exact[key], seen[key]) for key in seen if key in exact]
+    counted = [(key, truth, f) for key, truth, f in both if not math.isnan(f.low)]
+    estimated = [(truth, f) for _, truth, f in counted if f.low < f.high]
+    timed = [(truth, f) for _, truth, f in both if f.error > 0]
+    first, first_seen = set(leading(exact)), set(leading(seen))
+    return Agreement(
+        calls=len(estimated),
+        calls_held=sum(f.low <= truth.calls <= f.high for truth, f in estimated),
+        ratio=statistics.median(f.calls / truth.calls for truth, f in estimated) if estimated else math.nan,
+        wrong=tuple(
+            f"{key[2]} {f.calls:.0f} for {truth.calls:.0f}"
+            for key, truth, f in counted
+            if f.low == f.high != truth.calls
+        ),
+        unknown=len(both) - len(counted),
+        unseen_s=sum(f.tottime for key, f in exact.items() if key not in seen) / exact_s,
+        times=len(timed),
+        times_held=sum(
+            abs(f.tottime / seen_s - truth.tottime / exact_s) <= f.error / seen_s for truth, f in timed
+        ),
+        worst=max(
+            (
+                abs((seen[key].tottime / seen_s if key in seen else 0.0) - truth.tottime / exact_s)
+                for key, truth in exact.items()
+                if truth.tottime >= NOTABLE * exact_s
+            ),
+            default=0.0,
+        ),
+        same_first=first == first_seen,
+        common_first=len(first & first_seen),
+    )

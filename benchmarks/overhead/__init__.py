@@ -1,0 +1,1 @@
+"""What capturing adds to the wall of programs."""

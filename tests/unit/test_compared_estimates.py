@@ -1,0 +1,659 @@
+"""Comparisons of runs that were sampled: what intervals permit to say, and what they do not.
+
+Runs are made by construction (`tests.programs`), so that the truth is known; the estimates hold it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import profkit
+from profkit.formats import write_run
+from profkit.measure.estimates import HALF_WIDTH, NONE_SEEN, call_ratios, unseen_seconds
+from profkit.measure.sides import Side, gather
+from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
+from profkit.report.wording import summary_of, verdict_block, waterfall
+from profkit.verdict.account import BUCKETS, CAPTURE, Account
+from profkit.verdict.comparison import Comparison, compare, diff
+from profkit.verdict.judge import judge
+from profkit.verdict.rule import Reading, Rule, evaluate, less, more
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import Bounded, Verdict
+from tests.builders import Row, profile
+from tests.programs import Fn, captured, estimated, one_side, program, training
+
+#: What rounding of samples and of calls may leave in a bucket, of the walls.
+SLIGHT = 1e-3
+
+
+#: CPU seconds of `loop`, and of one more of its 100 steps.
+LOOP_S, STEP_S = 2.36, 0.0235
+
+
+def compared(a: Run | RunSet, b: Run | RunSet) -> Comparison:
+    first, second = (side if isinstance(side, RunSet) else one_side(side) for side in (a, b))
+    return compare(first, second)
+
+
+def judged(a: Run | RunSet, b: Run | RunSet) -> Verdict:
+    return judge(compared(a, b).case)
+
+
+def assert_adds_up(found: Account) -> None:
+    whole = max(abs(found.baseline_s), abs(found.candidate_s))
+    assert math.fsum(b.seconds for b in found.buckets) == pytest.approx(found.added_s, abs=1e-9 * whole)
+
+
+def matches(found: Comparison) -> Mapping[str, str]:
+    table = found.case.signals.table
+    return dict(zip(table.name, table.match, strict=True))
+
+
+def loop(**more: object) -> Run:
+    """The training loop without its native product, which samples need not show."""
+    return program([fn for fn in training(**more) if not fn.name.startswith("<")])  # type: ignore[arg-type]
+
+
+class TestUnseen:
+    """The rule of three: of n samples none was in a function."""
+
+    def sampled(self, tottime: float, samples: int, *tiers: Tier, wall: float = 100.0) -> Process:
+        one = replace(
+            profile([Row("/w/m.py", 1, "f", 1, tottime, tottime)]),
+            calls_low=np.array([np.nan]),
+            calls_high=np.array([np.nan]),
+            samples=np.array([samples]),
+            tottime_error=np.array([0.1]),
+        )
+        return Process(wall_s=wall, threads=(Thread(one),), tiers=tiers)
+
+    def test_three_over_the_samples_of_the_sampled_time(self) -> None:
+        assert unseen_seconds([self.sampled(8.0, 1000, Tier("sampled", 0.0))]) == NONE_SEEN / 1000 * 8.0
+        two = [self.sampled(8.0, 1000, Tier("sampled", 0.0)), self.sampled(2.0, 500, Tier("sampled", 0.0))]
+        assert unseen_seconds(two) == pytest.approx(NONE_SEEN / 1500 * 10.0)
+
+    def test_nothing_where_every_call_was_traced(self) -> None:
+        exact = Process(wall_s=9.0, threads=(Thread(profile([Row("/w/m.py", 1, "f", 1, 8.0, 8.0)])),))
+        assert unseen_seconds([exact]) == 0.0
+        assert unseen_seconds([replace(exact, tiers=(Tier("exact", 0.0),))]) == 0.0
+
+    def test_only_the_time_that_was_sampled_counts(self) -> None:
+        """Exact for 6 s of 10 s, then sampled, then exact again."""
+        tiers = Tier("exact", 0.0), Tier("sampled", 6.0), Tier("exact", 8.0)
+        assert unseen_seconds([self.sampled(9.0, 300, *tiers, wall=10.0)]) == pytest.approx(3 / 300 * 2.0)
+
+    def test_without_samples_it_may_have_been_all_of_it(self) -> None:
+        assert unseen_seconds([self.sampled(0.5, 0, Tier("sampled", 0.0), wall=0.7)]) == 0.7
+        assert unseen_seconds([self.sampled(0.5, 2, Tier("sampled", 0.0), wall=0.7)]) == 0.5
+        nothing = replace(self.sampled(0.0, 0, Tier("sampled", 0.0), wall=0.7), threads=())
+        assert unseen_seconds([nothing]) == 0.7
+
+    def test_tiers_that_are_not_known_of_a_run_with_estimates(self) -> None:
+        assert unseen_seconds([self.sampled(8.0, 1000)]) == pytest.approx(3 / 1000 * 8.0)
+
+
+class TestOneSided:
+    """A function that a sampled side lacks."""
+
+    #: 3160 samples of 1 ms: what takes at most 3 ms may have been missed.
+    BOUND_S = 3 * 0.001
+
+    def rare(self, seconds: float) -> Run:
+        return program([*training(), Fn("rare", 1, seconds, callers={"main": 1})])
+
+    @pytest.mark.parametrize(("part", "match"), [(0.99, "unseen"), (1.01, "gone")])
+    def test_it_is_gone_only_if_samples_would_have_seen_it(self, part: float, match: str) -> None:
+        found = compared(self.rare(part * self.BOUND_S), estimated(program(training()), 0.01))
+        assert matches(found)["rare"] == match
+        assert found.residue.baseline_only == (match == "gone")
+        assert (found.residue.baseline_only_share > 0) == (match == "gone")
+
+    @pytest.mark.parametrize(("part", "match"), [(0.99, "unseen"), (1.01, "new")])
+    def test_it_is_new_only_if_samples_would_have_seen_it(self, part: float, match: str) -> None:
+        found = compared(estimated(program(training()), 0.01), self.rare(part * self.BOUND_S))
+        assert matches(found)["rare"] == match
+        assert found.residue.candidate_only == (match == "new")
+
+    def test_an_exact_side_would_have_seen_it(self) -> None:
+        found = compared(self.rare(0.001), program(training()))
+        assert matches(found)["rare"] == "gone"
+        # One exact run of several is enough.
+        both = one_side(estimated(program(training()), 0.01), program(training()))
+        assert matches(compared(self.rare(0.001), both))["rare"] == "gone"
+
+    def test_what_the_other_sides_samples_leave_open_counts_for_it(self) -> None:
+        """Two hits among 3160 may be what three times fewer seconds give."""
+        few = estimated(self.rare(2 * self.BOUND_S), 0.01, period=self.BOUND_S * 0.99)
+        assert matches(compared(estimated(program(training()), 0.01), few))["rare"] == "unseen"
+
+    def test_more_runs_would_have_seen_less(self) -> None:
+        one = estimated(program(training()), 0.01)
+        rare = self.rare(0.7 * self.BOUND_S)
+        assert matches(compared(rare, one))["rare"] == "unseen"
+        assert matches(compared(rare, one_side(one, one)))["rare"] == "gone"
+
+    def test_its_calls_are_not_known_and_its_time_is_no_code_and_no_work(self) -> None:
+        found = compared(self.rare(0.0029), estimated(program(training()), 0.0))
+        table = found.case.signals.table
+        row = table.name.index("rare")
+        assert not call_ratios(table).known[row]
+        assert not table.anomalous[row]
+        assert_adds_up(found.account)
+        assert found.account.seconds("code") == pytest.approx(0.0, abs=1e-9)
+        assert found.account.seconds("work") == pytest.approx(0.0, abs=1e-9)
+        # Of two exact runs it is changed code: sources are known, and it is gone.
+        exact = compared(self.rare(0.0029), program(training())).account
+        assert exact.seconds("code") == pytest.approx(-0.0029)
+
+
+def calls_of(side: Side) -> tuple[list[int], list[float], list[float]]:
+    found = side.profile
+    assert found.calls_low is not None
+    assert found.calls_high is not None
+    return found.ncalls.tolist(), found.calls_low.tolist(), found.calls_high.tolist()
+
+
+def counted(calls: int, low: float, high: float, error: float = 0.1, time: float = 1.0) -> Profile:
+    return replace(
+        profile([Row("/w/m.py", 1, "f", calls, time, time)]),
+        calls_low=np.array([low]),
+        calls_high=np.array([high]),
+        samples=np.array([100]),
+        tottime_error=np.array([error]),
+    )
+
+
+class TestSides:
+    """Medians over runs."""
+
+    def side(self, *profiles: Profile, unseen: tuple[float, ...] = ()) -> Side:
+        return gather(profiles, [Roots()] * len(profiles), unseen)
+
+    def test_limits_are_medians_of_limits(self) -> None:
+        side = self.side(counted(10, 8, 12), counted(12, 9, 20), counted(14, 13, 15), unseen=(1.0,) * 3)
+        assert calls_of(side) == ([12], [9.0], [15.0])
+        assert side.ncalls.tolist() == [[10.0], [12.0], [14.0]]
+
+    def test_runs_that_do_not_know_are_left_out(self) -> None:
+        unknown = counted(0, math.nan, math.nan)
+        side = self.side(counted(10, 8, 12), unknown, counted(14, 13, 15), unseen=(1.0,) * 3)
+        assert calls_of(side) == ([12], [10.5], [13.5])
+        assert np.isnan(side.ncalls[1, 0])
+        side = self.side(unknown, unknown, unseen=(1.0, 1.0))
+        assert side.profile.ncalls.tolist() == [0]
+        assert np.isnan(calls_of(side)[1]).all()
+
+    def test_an_exact_run_among_them(self) -> None:
+        exact = profile([Row("/w/m.py", 1, "f", 11, 1.0, 1.0)])
+        side = self.side(counted(10, 8, 14), exact, counted(14, 9, 15), unseen=(1.0, 0.0, 1.0))
+        assert calls_of(side) == ([11], [9.0], [14.0])
+        assert side.unseen_s == 0.0
+
+    def test_a_run_that_lacks_the_function_does_not_say_0_calls_if_it_was_sampled(self) -> None:
+        other = profile([Row("/w/m.py", 5, "g", 1, 1.0, 1.0)])
+        side = self.side(counted(10, 8, 12), replace(other), unseen=(1.0, 0.0))
+        assert calls_of(side)[0][0] == 5
+        side = self.side(counted(10, 8, 12), replace(other), unseen=(1.0, 1.0))
+        assert calls_of(side)[0][0] == 10
+
+    def test_half_widths_of_times(self) -> None:
+        runs = [counted(1, 1, 1, error, time) for error, time in ((0.5, 1.0), (0.1, 2.0), (0.1, 3.0))]
+        found = self.side(*runs, unseen=(1.0,) * 3).profile
+        assert found.tottime.tolist() == [2.0]
+        assert found.tottime_error is not None
+        assert found.tottime_error.tolist() == pytest.approx([0.1])
+
+    def test_what_all_may_have_missed(self) -> None:
+        runs = [counted(1, 1, 1)] * 2
+        assert self.side(*runs, unseen=(0.3, 0.3)).unseen_s == pytest.approx(0.15)
+        assert self.side(*runs).unseen_s == 0.0
+
+    def test_exact_runs_have_no_intervals(self) -> None:
+        exact = profile([Row("/w/m.py", 1, "f", 11, 1.0, 1.0)])
+        side = self.side(exact, exact, unseen=(0.0, 0.0))
+        assert side.exact
+        assert side.profile.tottime_error is None
+
+
+class TestRatios:
+    def test_exact_ones_are_points(self) -> None:
+        found = call_ratios(compared(loop(), loop(steps=200)).case.signals.table)
+        assert found.exact.all()
+        assert found.known.all()
+        assert np.array_equal(found.low, found.high, equal_nan=True)
+
+    def test_errors_of_both_sides_add_up_in_quadrature(self) -> None:
+        table = compared(estimated(loop(), 0.1), estimated(loop(steps=200), 0.1)).case.signals.table
+        found = call_ratios(table)
+        row = table.name.index("sharpen")
+        assert found.value[row] == pytest.approx(2.0)
+        down = math.hypot(math.log(1 / 0.9), math.log(1.1))
+        assert found.low[row] == pytest.approx(2.0 * math.exp(-down))
+        assert found.high[row] == pytest.approx(2.0 * math.exp(down))
+        assert not found.exact[row]
+        assert found.changed[row]
+
+    @pytest.mark.parametrize(("part", "known"), [(0.98, True), (1.02, False)])
+    def test_wide_ones_weigh_nothing(self, part: float, known: bool) -> None:
+        width = part * HALF_WIDTH
+        found = compared(loop(), estimated(loop(steps=130), width))
+        table = found.case.signals.table
+        assert call_ratios(table).known[table.name.index("sharpen")] == known
+        assert_adds_up(found.account)
+        work = 30 * STEP_S if known else 0.0
+        assert found.account.seconds("work") == pytest.approx(work, abs=1e-9)
+        assert (found.account.calls_unknown > 0.9) == (not known)
+
+    @pytest.mark.parametrize(("width", "apart"), [(0.44, True), (0.46, False)])
+    @pytest.mark.parametrize("more", [True, False])
+    def test_wide_ones_that_leave_out_a_tenth_weigh_with_their_nearer_limit(
+        self, width: float, apart: bool, more: bool
+    ) -> None:
+        sides = [loop(), estimated(loop(steps=200), width)]
+        found = compared(*(sides if more else sides[::-1]))
+        table = found.case.signals.table
+        ratios, row = call_ratios(table), table.name.index("sharpen")
+        assert ratios.apart[row] == apart
+        assert not ratios.known[row]
+        assert math.isnan(table.per_call_ratio[row])
+        limit = 2 * (1 - width)
+        assert ratios.weight[row] == pytest.approx(
+            (limit if more else 1 / limit) if apart else (2 if more else 0.5)
+        )
+        assert_adds_up(found.account)
+        booked = 100 * STEP_S * (limit - 1 if more else 2 * (1 / limit - 1)) if apart else 0.0
+        assert found.account.seconds("work") == pytest.approx(booked, abs=1e-9)
+        rules = [finding.rule for finding in judge(found.case).findings]
+        assert ("call-counts" in rules) == apart
+        assert found.account.calls_unknown < 0.01 if apart else found.account.calls_unknown > 0.9
+
+    def test_calls_of_one_side_that_are_not_known(self) -> None:
+        table = compared(loop(), estimated(loop(steps=200), 0.1, of={"sharpen": None})).case.signals.table
+        found, row = call_ratios(table), table.name.index("sharpen")
+        assert not found.known[row]
+        assert not found.changed[row]
+        assert math.isnan(table.per_call_ratio[row])
+        assert table.candidate.ncalls[row] == 0
+        assert matches(compared(loop(), estimated(loop(), None)))["sharpen"] not in ("gone", "new", "unseen")
+
+
+class TestEngine:
+    """The whole interval of a reading must be beyond the threshold."""
+
+    UNITS: Mapping[str, Reading] = {"a": Reading("factor", "a", lambda case: None)}
+
+    @pytest.mark.parametrize(("low", "held"), [(1.11, True), (1.09, False)])
+    def test_at_least(self, low: float, held: bool) -> None:
+        rule = Rule("r", "faster", "…", conditions=(more("a", "work.calls"),))
+        found, (check,) = evaluate(rule, {"a": Bounded(1.2, low, 1.3)}.get, self.UNITS, frozenset())
+        assert found is held
+        assert check.margin == pytest.approx(low - 1.1)
+        assert check.value == 1.2
+
+    @pytest.mark.parametrize(("high", "held"), [(0.9, True), (0.92, False)])
+    def test_at_most(self, high: float, held: bool) -> None:
+        rule = Rule("r", "faster", "…", conditions=(less("a", "work.fewer"),))
+        found, (check,) = evaluate(rule, {"a": Bounded(0.8, 0.7, high)}.get, self.UNITS, frozenset())
+        assert found is held
+        assert check.margin == pytest.approx(1 / 1.1 - high)
+
+
+class TestMoreCalls:
+    @pytest.mark.parametrize("width", [0.0, 0.05, 0.15])
+    def test_twice_the_steps_is_more_work_in_either_tier(self, width: float) -> None:
+        for a, b in (
+            (estimated(loop(), width), estimated(loop(steps=200), width)),
+            (loop(), estimated(loop(steps=200), width)),
+            (estimated(loop(), width), loop(steps=200)),
+        ):
+            found = judged(a, b)
+            assert (found.cause, found.rule) == ("workload-change", "call-counts")
+            back = judged(b, a)
+            assert any(f.rule == "call-counts" for f in back.findings)
+
+    @pytest.mark.parametrize(("steps", "held"), [(122, True), (118, False)])
+    def test_it_holds_only_if_the_interval_leaves_out_the_threshold(self, steps: int, held: bool) -> None:
+        """Known to ± 8 %: 1.22 is at least 1.12, and 1.18 at least 1.09, of which 1.10 is named."""
+        found = judged(loop(), estimated(loop(steps=steps), 0.08))
+        assert any(finding.rule == "call-counts" for finding in found.findings) == held
+        exact = judged(loop(), loop(steps=steps))
+        assert any(finding.rule == "call-counts" for finding in exact.findings)
+
+    @pytest.mark.parametrize(("steps", "held"), [(82, True), (86, False)])
+    def test_fewer_calls(self, steps: int, held: bool) -> None:
+        found = judged(loop(), estimated(loop(steps=steps), 0.08))
+        assert any(finding.rule == "call-counts" for finding in found.findings) == held
+        exact = judged(loop(), loop(steps=steps))
+        assert any(finding.rule == "call-counts" for finding in exact.findings)
+
+
+class TestCallsUnknown:
+    """Half as much again of all CPU time: more calls, or a higher cost of each."""
+
+    def assert_undecided(self, found: Verdict) -> None:
+        assert (found.cause, found.rule) == ("inconclusive", "calls-unknown")
+        assert found.confidence is None
+        assert [(a.kind, a.subject) for a in found.advice] == [
+            ("capture-exact", "baseline"),
+            ("capture-exact", "candidate"),
+        ]
+        assert "profkit capture --exact" in verdict_block(found).summary
+        (check,) = (check for check in found.checks if check.rule == "calls-unknown")
+        assert (check.reading, check.value, check.held) == ("calls.undecided", True, True)
+
+    @pytest.mark.parametrize("truth", [{"steps": 150}, {"slower": 1.5}])
+    @pytest.mark.parametrize("exact", [True, False])
+    def test_nothing_is_said_of_the_cause(self, truth: Mapping[str, object], exact: bool) -> None:
+        baseline = loop() if exact else estimated(loop(), None)
+        self.assert_undecided(judged(baseline, estimated(loop(**truth), None)))
+
+    def test_the_account_says_that_calls_are_not_known(self) -> None:
+        found = compared(loop(), estimated(loop(steps=150), None)).account
+        assert_adds_up(found)
+        assert found.calls_unknown == pytest.approx(1.0)
+        assert found.seconds("work") == 0.0
+        assert found.seconds("speed") == pytest.approx(found.added_s, rel=SLIGHT)
+        drawn = waterfall(found)
+        assert "cost per call, or calls" in [step.title for step in drawn.steps]
+        assert "100 % of the CPU time" in drawn.note
+        assert not waterfall(compared(loop(), loop(steps=150)).account).note.startswith("Of functions")
+
+    def test_exact_captures_settle_it(self) -> None:
+        assert judged(loop(), loop(steps=150)).rule == "call-counts"
+        assert judged(loop(), loop(slower=1.5)).rule not in ("call-counts", "calls-unknown")
+
+    @pytest.mark.parametrize(("width", "rule"), [(0.05, "one-factor"), (0.15, "calls-unknown")])
+    def test_a_higher_cost_needs_calls_that_are_the_same(self, width: float, rule: str) -> None:
+        """± 5 % leaves out that there are a tenth more calls, ± 15 % does not."""
+        found = judged(loop(), estimated(loop(slower=1.5), width))
+        assert found.rule == rule
+
+    def test_one_function_whose_calls_are_not_known_leaves_it_open_if_it_gained(self) -> None:
+        slow = {"times": {"sharpen": 3.0}}
+        unknown = estimated(loop(**slow), 0.02, of={"sharpen": None})
+        found = compared(loop(), unknown)
+        assert found.case.read("calls.known") < value("calls.known")
+        self.assert_undecided(judge(found.case))
+        # One that did not gain leaves nothing open.
+        other = compared(loop(), estimated(loop(**slow), 0.02, of={"load": None}))
+        assert other.case.read("calls.known") >= value("calls.known")
+        assert judge(other.case).rule != "calls-unknown"
+
+    def test_what_needs_no_calls_is_said_all_the_same(self) -> None:
+        changed = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+        found = judged(loop(), estimated(loop(**changed), None))
+        assert (found.cause, found.subject) == ("code-change", "sharpen")
+        starved = estimated(program([f for f in training(ratio=1.0) if f.name[:1] != "<"], others=1.5), None)
+        assert judged(loop(), starved).cause == "contention"
+
+    def test_two_captures_of_one_program_are_no_change(self) -> None:
+        for a, b in (
+            (loop(), estimated(loop(slower=1.02), None)),
+            (estimated(loop(), 0.3), loop(slower=1.02)),
+        ):
+            assert judged(a, b).cause == "no-change"
+
+    def test_repeats_of_samples_are_not_taken_for_scatter(self) -> None:
+        runs = one_side(*(loop(slower=s) for s in (1.0, 1.01, 1.02)))
+        noisy = one_side(*(estimated(loop(slower=s), 0.1) for s in (1.0, 1.3, 1.1)))
+        assert math.isnan(compared(runs, noisy).case.signals.noisier)
+
+
+class TestNative:
+    """Native functions have no frame: their time is their Python caller's in a sample."""
+
+    def seen_in_callers(self, **more: object) -> Run:
+        """The training loop with the product's 0.4 s in ``forward`` and ``backward``."""
+        loop = training(**more)  # type: ignore[arg-type]
+        (dot,) = (fn for fn in loop if fn.name.startswith("<"))
+        part = {name: dot.run * calls / dot.calls for name, calls in dot.callers.items()}
+        return program([replace(fn, run=fn.run + part.get(fn.name, 0.0)) for fn in loop if fn is not dot])
+
+    def test_they_are_compared_as_parts_of_their_callers(self) -> None:
+        found = compared(program(training()), estimated(self.seen_in_callers(), 0.02))
+        assert_adds_up(found.account)
+        assert not any(name.startswith("<") for name in found.case.signals.table.name)
+        assert all(abs(bucket.seconds) < SLIGHT for bucket in found.account.buckets)
+        assert not found.case.signals.table.anomalous.any()
+        assert [(n.code, n.numbers["functions"]) for n in found.warnings] == [("native-functions-folded", 1)]
+        assert judge(found.case).cause == "no-change"
+
+    def test_a_part_that_was_traced_before_is_no_whole(self) -> None:
+        """Exact at first: the native function has a row with what it took until then, and no sample."""
+        run = estimated(program(training()), 0.02)
+        (main,) = run.processes
+        (thread,) = main.threads
+        native = np.array([thread.profile.strings[i].startswith("<") for i in thread.profile.name.tolist()])
+        assert thread.profile.samples is not None
+        none = replace(thread.profile, samples=np.where(native, 0, thread.profile.samples))
+        partly = replace(run, processes=(replace(main, threads=(replace(thread, profile=none),)),))
+        assert not any(
+            n.startswith("<") for n in compared(program(training()), partly).case.signals.table.name
+        )
+
+    def test_one_in_which_samples_were_taken_stays(self) -> None:
+        found = compared(program(training()), estimated(program(training()), 0.02))
+        assert any(name.startswith("<") for name in found.case.signals.table.name)
+        assert found.warnings == ()
+
+    def test_exact_sides_stay_as_they_are(self) -> None:
+        found = compared(program(training()), self.seen_in_callers())
+        assert matches(found)["<built-in method lib.dot>"] == "gone"
+
+    def test_samples_and_their_errors_go_with_them(self) -> None:
+        """The baseline has the product as a function of its own, in samples; the candidate does not."""
+        found = compared(estimated(program(training()), 0.02), estimated(self.seen_in_callers(), 0.02))
+        table = found.case.signals.table
+        row = table.name.index("forward")
+        samples, error = table.baseline.samples, table.baseline.tottime_error
+        assert samples is not None
+        assert error is not None
+        assert samples[row] == pytest.approx(400 + 400, abs=2)
+        # As if they had been taken in it.
+        assert error[row] == pytest.approx(1.96 * math.sqrt(800) * 0.001, rel=0.01)
+
+
+def with_capture(run: Run, seconds: float) -> Run:
+    """The same run as it is when its capture runs so long beside each function, and says so."""
+    (main,) = run.processes
+    (thread,) = main.threads
+    assert run.manifest is not None
+    assert main.wall_s is not None
+    assert main.cpu_s is not None
+    assert thread.run_s is not None
+    more = replace(thread, run_s=thread.run_s + seconds, tracer_s=seconds)
+    longer = replace(main, threads=(more,), wall_s=main.wall_s + seconds, cpu_s=main.cpu_s + seconds)
+    manifest = replace(run.manifest, wall_s=run.manifest.wall_s + seconds)
+    return captured(replace(run, processes=(longer,), manifest=manifest), seconds)
+
+
+class TestCapture:
+    def test_what_it_added_is_in_its_own_bucket(self) -> None:
+        found = compared(with_capture(loop(), 0.1), with_capture(loop(slower=1.1), 1.1)).account
+        assert_adds_up(found)
+        assert [bucket.name for bucket in found.buckets] == [*BUCKETS, CAPTURE]
+        assert found.seconds(CAPTURE) == pytest.approx(1.0)
+        assert found.seconds("speed") == pytest.approx(0.1 * LOOP_S)
+        assert found.program_s == pytest.approx(0.1 * LOOP_S)
+
+    def test_it_is_not_there_where_nobody_knows_it(self) -> None:
+        assert [b.name for b in compared(loop(), loop(slower=1.1)).account.buckets] == [*BUCKETS]
+        # What one of two traced sides does not know is not known of the difference.
+        half = compared(loop(), with_capture(loop(), 1.0)).account
+        assert [b.name for b in half.buckets] == [*BUCKETS]
+        assert_adds_up(half)
+
+    def test_a_side_without_functions_was_not_slowed_by_tracing_them(self) -> None:
+        bare = loop()
+        (main,) = bare.processes
+        thread = replace(main.threads[0], profile=Profile.empty())
+        bare = replace(bare, processes=(replace(main, threads=(thread,)),))
+        found = compared(bare, with_capture(bare, 1.0)).account
+        assert_adds_up(found)
+        assert found.seconds(CAPTURE) == pytest.approx(1.0)
+        assert found.seconds("speed") == pytest.approx(0.0, abs=1e-9)
+
+    @pytest.mark.parametrize(("added", "named"), [(0.85, True), (0.75, False)])
+    def test_where_it_is_most_of_the_difference_nothing_is_said_of_the_program(
+        self, added: float, named: bool
+    ) -> None:
+        """The program's own queueing added 0.8 s."""
+        slow = program([fn for fn in training(ratio=0.8 / LOOP_S) if fn.name[:1] != "<"], others=1.5)
+        sides = with_capture(loop(), 0.1), with_capture(slow, 0.1 + added)
+        found = judged(*sides)
+        assert (found.rule == "capture-itself") == named
+        assert (found.cause == "contention") == (not named)
+        if named:
+            assert found.cause == "inconclusive"
+            assert "What capture added" in verdict_block(found).summary
+            assert {advice.kind for advice in found.advice} == {"capture-sampled"}
+
+    def test_a_program_that_did_not_change_has_not_changed(self) -> None:
+        found = judged(with_capture(loop(), 0.05), with_capture(loop(slower=1.01), 1.5))
+        assert found.cause == "no-change"
+        assert "What capture added is" in summary_of(found)
+        added = {e.signal: (e.baseline, e.candidate, e.numbers) for e in found.evidence}
+        assert added["capture"][:2] == pytest.approx((0.05, 1.5))
+        # The walls are shown as they were measured, whatever the verdict takes out of them.
+        assert added["wall"][2]["factor"] == pytest.approx(
+            (0.2 + 1.01 * LOOP_S + 1.5) / (0.2 + LOOP_S + 0.05)
+        )
+        found = judged(with_capture(loop(), 1.5), with_capture(loop(slower=1.01), 0.05))
+        assert found.cause == "no-change"
+
+    def test_less_of_it_hides_no_loss(self) -> None:
+        """Capture took 1 s less, and the program queued for 1.2 s."""
+        slow = program([fn for fn in training(ratio=1.2 / LOOP_S) if fn.name[:1] != "<"], others=1.5)
+        found = compared(with_capture(loop(), 1.1), with_capture(slow, 0.1))
+        assert found.account.added_s == pytest.approx(0.2)
+        assert found.account.seconds(CAPTURE) == pytest.approx(-1.0)
+        assert found.account.seconds("queue") == pytest.approx(1.2, rel=0.01)
+        assert judge(found.case).cause == "contention"
+
+    def test_its_interval_is_that_of_the_estimates(self) -> None:
+        a, b = captured(with_capture(loop(), 0.5), 0.5, 0.3), captured(with_capture(loop(), 0.9), 0.9, 0.4)
+        bucket = compared(a, b).account.bucket(CAPTURE)
+        assert (bucket.low, bucket.high) == pytest.approx((0.4 - 0.5, 0.4 + 0.5))
+        assert not bucket.beyond_noise
+        assert judged(a, b).rule != "capture-itself"
+
+    def test_more_than_the_cpu_time_is_taken_out_of_what_stood_still(self) -> None:
+        waiting = program([Fn("main", 1, 0.5, 0.0, 4.0)])
+        found = compared(captured(waiting, 0.0), captured(waiting, 2.0)).account
+        assert_adds_up(found)
+        assert found.seconds(CAPTURE) == pytest.approx(2.0)
+        assert found.seconds("blocked") == pytest.approx(-1.5)
+        assert found.seconds("speed") == pytest.approx(-0.5)
+
+
+def test_columns_that_say_that_all_is_exact_change_nothing() -> None:
+    a, b = program(training()), program(training(steps=130, slower=1.2))
+    stated = []
+    for run in (a, b):
+        (main,) = run.processes
+        prof = main.threads[0].profile
+        calls = prof.ncalls.astype(np.float64)
+        zeros = np.zeros(len(prof))
+        exact = replace(
+            prof, calls_low=calls, calls_high=calls, samples=zeros.astype(np.int64), tottime_error=zeros
+        )
+        thread = replace(main.threads[0], profile=exact)
+        tiers = (Tier("exact", 0.0),)
+        stated.append(replace(run, processes=(replace(main, threads=(thread,), tiers=tiers),)))
+    plainly, in_columns = compared(a, b).account, compared(*stated).account
+    for one, other in zip(in_columns.buckets, plainly.buckets, strict=True):
+        assert (one.name, one.parts) == (other.name, other.parts)
+        assert (one.seconds, one.low, one.high) == (other.seconds, other.low, other.high)
+    assert judged(*stated).rule == judged(a, b).rule
+
+
+# Properties ---------------------------------------------------------------------------------------------------
+
+widths = st.none() | st.floats(0.0, 2.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.integers(1, 300),
+    slower=st.floats(0.1, 10.0),
+    ratio=st.integers(0, 200).map(lambda hundredth: hundredth / 100),
+    a_width=widths,
+    b_width=widths,
+    sampled=st.tuples(st.booleans(), st.booleans()),
+    period=st.sampled_from([0.001, 0.01, 0.5, 20.0]),
+    added=st.tuples(st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.floats(0.0, 5.0)),
+    known=st.booleans(),
+    repeats=st.sampled_from([1, 3]),
+)
+def test_buckets_add_up_whatever_is_known(
+    steps: int,
+    slower: float,
+    ratio: float,
+    a_width: float | None,
+    b_width: float | None,
+    sampled: tuple[bool, bool],
+    period: float,
+    added: tuple[float, float, float],
+    known: bool,
+    repeats: int,
+) -> None:
+    a, b = program(training()), program(training(steps=steps, slower=slower, ratio=ratio), others=1.5)
+    a = estimated(a, a_width, period=period) if sampled[0] else a
+    b = estimated(b, b_width, period=period) if sampled[1] else b
+    if known:
+        a, b = captured(a, added[0], added[2]), captured(b, added[1], added[2])
+    found = compared(one_side(*[a] * repeats), one_side(*[b] * repeats)).account
+    assert_adds_up(found)
+    for bucket in found.buckets:
+        assert math.isfinite(bucket.seconds)
+        assert bucket.low <= bucket.seconds + 1e-9
+        assert bucket.high >= bucket.seconds - 1e-9
+    if known and max(added[:2]) > 0:
+        assert found.seconds(CAPTURE) == pytest.approx(added[1] - added[0], abs=1e-9)
+    diff(one_side(a), one_side(b))
+
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "diff-2.json"
+PAIRS: Mapping[str, tuple[Run, Run]] = {
+    "calls that are not known": (loop(), estimated(loop(steps=150), None)),
+    "more calls, as estimates": (loop(), estimated(loop(steps=200), 0.1)),
+    "capture itself": (with_capture(loop(), 0.1), with_capture(loop(slower=1.1), 2.0)),
+    "a function that may have been missed": (
+        program([*training(), Fn("rare", 1, 0.002, callers={"main": 1})]),
+        estimated(program(training()), 0.01),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("masked", [True, False])
+def test_every_format_can_say_it(name: str, masked: bool, tmp_path: Path) -> None:
+    """From files, since the columns go through them too."""
+    sides = []
+    for side, run in zip(("a", "b"), PAIRS[name], strict=True):
+        write_run(tmp_path / f"{side}.prof", run)
+        sides.append(str(tmp_path / f"{side}.prof"))
+    found = profkit.diff(*sides)
+    value = json.loads(found.report("json", limit=0, explain=True, full_paths=not masked))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(value)
+    bucket = {bucket["name"]: bucket["seconds"] for bucket in value["account"]["buckets"]}
+    assert math.fsum(bucket.values()) == pytest.approx(value["account"]["added_s"])
+    assert (CAPTURE in bucket) == (name == "capture itself")
+    assert (value["account"]["calls_unknown_share"] > 0.9) == (name == "calls that are not known")
+    assert ("unseen" in {row["match"] for row in value["functions"]}) == ("missed" in name)
+    for form in ("terminal", "md", "html"):
+        said = " ".join(found.report(form, explain=True, full_paths=not masked).split())
+        assert value["verdict"]["cause"] in said
+        assert ("capture --exact" in said) == (name == "calls that are not known")
+        assert ("capture itself" in said) == (name == "capture itself")
+    found.report("svg", full_paths=not masked)
