@@ -348,20 +348,22 @@ static bool follow(struct stack *stack, uintptr_t at) {
     return true;
 }
 
-/* Whether the pointer to the innermost frame and the frames of a stack, but for its outer ones, are as they were read, by one
- * call: another thread has pushed and popped frames at the same places meanwhile. */
+/* Whether the pointer to the innermost frame and the frames of a stack, but for its outer ones, are as they were read: another
+ * thread has pushed and popped frames at the same places meanwhile. They are looked at in the other order, and the pointer before
+ * and after that. */
 static bool is_as_read(const struct stack *stack, uintptr_t top) {
-    struct iovec there[1 + CHECKED_FRAMES];
-    uintptr_t words[1 + CHECKED_FRAMES * FRAME_WORDS * 2];
-    size_t n = stack->n < CHECKED_FRAMES ? stack->n : CHECKED_FRAMES, bytes = sizeof *words;
-    there[0] = (struct iovec){(void *)stack->holder, sizeof *words};
-    for (size_t i = 0; i < n; i++, bytes += layout.frame_bytes)
-        there[1 + i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
+    struct iovec there[CHECKED_FRAMES + 2];
+    uintptr_t words[CHECKED_FRAMES * FRAME_WORDS * 2 + 2];
+    size_t n = stack->n < CHECKED_FRAMES ? stack->n : CHECKED_FRAMES, bytes = n * layout.frame_bytes + 2 * sizeof *words;
+    there[0] = there[n + 1] = (struct iovec){(void *)stack->holder, sizeof *words};
+    for (size_t i = 0; i < n; i++)
+        there[n - i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
     struct iovec here = {words, bytes};
-    if (process_vm_readv(own_process, &here, 1, there, 1 + n, 0) != (ssize_t)bytes || words[0] != top)
+    const char *at = (const char *)words + bytes - sizeof *words;
+    if (process_vm_readv(own_process, &here, 1, there, n + 2, 0) != (ssize_t)bytes || words[0] != top || word_in(at, 0) != top)
         return false;
-    const char *at = (const char *)(words + 1);
-    for (size_t i = 0; i < n; i++, at += layout.frame_bytes) {
+    for (size_t i = 0; i < n; i++) {
+        at -= layout.frame_bytes;
         uintptr_t code = word_in(at, layout.code) & ~TAGS;
         if (word_in(at, layout.back) != stack->frames[i].back || (stack->frames[i].code && code != stack->frames[i].code))
             return false;
