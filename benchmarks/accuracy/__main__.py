@@ -177,12 +177,12 @@ def part(held: int, of: int) -> str:
 
 def held(agreements: Sequence[Agreement]) -> str:
     """Return what several captures of a way have in common, as the columns of a row."""
-    calls, times = (
+    calls, busy, times = (
         part(
             sum(getattr(each, f"{what}_held") for each in agreements),
             sum(getattr(each, what) for each in agreements),
         )
-        for what in ("calls", "times")
+        for what in ("calls", "busy", "times")
     )
     same = part(sum(each.same_first for each in agreements), len(agreements))
     worst = 100 * max(each.worst for each in agreements)
@@ -190,13 +190,15 @@ def held(agreements: Sequence[Agreement]) -> str:
     wrong = len({text for each in agreements for text in each.wrong})
     unknown = statistics.mean(each.unknown for each in agreements)
     ratio = statistics.median(each.ratio for each in agreements)
-    return f"{calls:>16} {ratio:>5.2f} {wrong:>6} {unknown:>7.1f} {times:>16} {worst:>7.1f} {same:>14} {common:>7.1f}"
+    of_calls = f"{calls:>16} {busy:>16} {ratio:>5.2f} {wrong:>6} {unknown:>7.1f}"
+    return f"{of_calls} {times:>16} {worst:>7.1f} {same:>14} {common:>7.1f}"
 
 
 def table(results: Sequence[Result]) -> str:
     """Return the table, and how far the goals are met."""
-    head = f"{'':<21} {'calls held':>16} {'ratio':>5} {'wrong':>6} {'unknown':>7} {'self time held':>16}"
-    lines = [f"{head} {'worst/%':>7} {'same first ten':>14} {'common':>7}  exact/s default/s 10th/11th"]
+    of_calls = f"{'calls held':>16} {'of busy ones':>16} {'ratio':>5} {'wrong':>6} {'unknown':>7}"
+    of_times = f"{'self time held':>16} {'worst/%':>7} {'same first ten':>14} {'common':>7}"
+    lines = [f"{'':<21} {of_calls} {of_times}  exact/s default/s 10th/11th"]
     for result in results:
         walls = f"  {result.exact_s:7.1f} {result.default_s:9.1f} {result.tied:9.2f}"
         lines += [
@@ -228,6 +230,7 @@ def met(agreements: Sequence[Agreement]) -> str:
     """Say of each goal whether it is met."""
     goals = {
         "calls": (sum(a.calls_held for a in agreements), sum(a.calls for a in agreements)),
+        "of busy functions": (sum(a.busy_held for a in agreements), sum(a.busy for a in agreements)),
         "self time": (sum(a.times_held for a in agreements), sum(a.times for a in agreements)),
         "first ten": (sum(a.same_first for a in agreements), len(agreements)),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,6 +21,9 @@ __all__ = ["FIRST", "Agreement", "Function", "Functions", "agreement", "function
 FIRST = 10
 #: Functions below this share of the exact self time are left out of the worst difference.
 NOTABLE = 0.01
+#: Exact calls from which on a function is a busy one. Most functions are called a few times by imports: their wide
+#: intervals say little of those that the time is spent in.
+BUSY = 1000
 
 #: File, line and name.
 Key: TypeAlias = tuple[str, int, str]
@@ -48,8 +51,10 @@ class Agreement:
     ----------
     calls, calls_held
         Functions whose calls have an interval of some width, and those where it holds the exact number.
+    busy, busy_held
+        The same of functions with a thousand exact calls or more.
     ratio
-        Median of estimated over exact calls, NaN without estimates: what all of them are wrong by.
+        Median of estimated over exact calls of those, NaN without: what all of them are wrong by.
     wrong
         Functions whose calls are stated as exact and differ: names.
     unknown
@@ -66,6 +71,8 @@ class Agreement:
 
     calls: int
     calls_held: int
+    busy: int
+    busy_held: int
     ratio: float
     wrong: tuple[str, ...]
     unknown: int
@@ -100,18 +107,26 @@ def leading(functions: Functions, count: int = FIRST) -> list[Key]:
     return sorted(functions, key=lambda key: -functions[key].tottime)[:count]
 
 
+def _held(of: Sequence[tuple[Function, Function]]) -> int:
+    """Return in how many the interval of calls holds the exact number."""
+    return sum(f.low <= truth.calls <= f.high for truth, f in of)
+
+
 def agreement(exact: Functions, seen: Functions) -> Agreement:
     """Compare a profile with the exact one, function by function."""
     exact_s, seen_s = (sum(f.tottime for f in each.values()) for each in (exact, seen))
     both = [(key, exact[key], seen[key]) for key in seen if key in exact]
     counted = [(key, truth, f) for key, truth, f in both if not math.isnan(f.low)]
     estimated = [(truth, f) for _, truth, f in counted if f.low < f.high]
+    busy = [(truth, f) for truth, f in estimated if truth.calls >= BUSY]
     timed = [(truth, f) for _, truth, f in both if f.error > 0]
     first, first_seen = set(leading(exact)), set(leading(seen))
     return Agreement(
         calls=len(estimated),
-        calls_held=sum(f.low <= truth.calls <= f.high for truth, f in estimated),
-        ratio=statistics.median(f.calls / truth.calls for truth, f in estimated) if estimated else math.nan,
+        calls_held=_held(estimated),
+        busy=len(busy),
+        busy_held=_held(busy),
+        ratio=statistics.median(f.calls / truth.calls for truth, f in busy) if busy else math.nan,
         wrong=tuple(
             f"{key[2]} {f.calls:.0f} for {truth.calls:.0f}"
             for key, truth, f in counted

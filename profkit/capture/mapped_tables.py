@@ -540,7 +540,8 @@ def _read_tiers(
     ):
         raise MemberError("damaged: it has tiers that cannot be")
     tiers = tuple(
-        (_TIER_KINDS[tier], at / 1e9) for at, tier in zip(spans[: 2 * n : 2], spans[1 : 2 * n : 2], strict=True)
+        (_TIER_KINDS[tier], at / 1e9)
+        for at, tier in zip(spans[: 2 * n : 2], spans[1 : 2 * n : 2], strict=True)
     )
     likely, least, most = (seconds / 1e9 for seconds in effect)
     return (
@@ -704,7 +705,7 @@ class _Reader:
         return np.rint(np.minimum(seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
 
     def _squares(self, places: _Ints, offset: int) -> types.Floats:
-        found = self._file.word(places, offset).view(np.float64)
+        found: types.Floats = self._file.word(places, offset).view(np.float64)
         if len(found) and not (np.isfinite(found) & (found >= 0)).all():
             raise MemberError("damaged: it holds a scatter that cannot be")
         return found
@@ -716,7 +717,14 @@ class _Reader:
         for column in ("calls", "exact", "seen", "samples", "sampled", "own", "wait", "blocked"):
             found[column] = np.zeros(n, np.int64)
             np.add.at(found[column], edges["callee"], edges[column])
-        for column, offset in (("recursive", 40), ("total", 48), ("cumwait", 56), ("cumblocked", 64), ("within", 72), ("cut", 80)):
+        for column, offset in (
+            ("recursive", 40),
+            ("total", 48),
+            ("cumwait", 56),
+            ("cumblocked", 64),
+            ("within", 72),
+            ("cut", 80),
+        ):
             found[column] = word(self._functions, offset)
         self._counts(found["calls"])
         self._counts(found["recursive"])

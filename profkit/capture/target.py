@@ -128,7 +128,9 @@ class Target:
         self._sources: Sources | None = None
         self._over = threading.Event()
         self._environment = dict(environ)
-        self._environment[settings.OVERHEAD_VARIABLE] = settings.SAMPLES_ONLY if overhead == 0.0 else repr(overhead or 0.0)
+        self._environment[settings.OVERHEAD_VARIABLE] = (
+            settings.SAMPLES_ONLY if overhead == 0.0 else repr(overhead or 0.0)
+        )
         self._selection = selection
         if not selection.counters_only:
             inject = str(Path(__file__).parent / "agent" / "inject")

@@ -66,7 +66,8 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
     callback=_share,
     default=f"{DEFAULT_OVERHEAD:.0%}",
     show_default=True,
-    help="Part of the time that profiling may add: above it, stacks are sampled and calls estimated.  off: as --exact.",
+    help="Part of the time that profiling may add: above it, stacks are sampled and calls estimated.  "
+    "off: as --exact.",
 )
 @click.option("--exact", is_flag=True, help="Trace every call, whatever that costs.")
 @click.option("--sampled", is_flag=True, help="Sample stacks from the begin, and never trace every call.")

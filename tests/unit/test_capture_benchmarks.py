@@ -23,7 +23,7 @@ def key(name: str) -> tuple[str, int, str]:
     return ("program.py", 1, name)
 
 
-TRUTH = {key("f"): exact(100, 6.0), key("g"): exact(10, 3.0), key("h"): exact(1, 1.0)}
+TRUTH = {key("f"): exact(2000, 6.0), key("g"): exact(10, 3.0), key("h"): exact(1, 1.0)}
 
 
 def test_an_exact_profile_agrees_with_itself() -> None:
@@ -34,13 +34,14 @@ def test_an_exact_profile_agrees_with_itself() -> None:
 
 def test_intervals_hold_the_number_or_do_not() -> None:
     seen = {
-        key("f"): Function(120, 90, 150, 3.5, 0.6),  # 70 % of the time, ± 12
+        key("f"): Function(1500, 900, 2400, 3.5, 0.6),  # 70 % of the time, ± 12
         key("g"): Function(30, 20, 40, 1.0, 0.1),  # 20 %, ± 2
         key("h"): Function(math.nan, math.nan, math.nan, 0.5, 0.0),
     }
     found = agreement(TRUTH, seen)
     assert (found.calls, found.calls_held, found.unknown) == (2, 1, 1)
-    assert found.ratio == pytest.approx((1.2 + 3.0) / 2)
+    assert (found.busy, found.busy_held) == (1, 1)
+    assert found.ratio == pytest.approx(0.75)
     assert (found.times, found.times_held) == (2, 1)
     assert found.worst == pytest.approx(0.1)
 
@@ -50,7 +51,7 @@ def test_a_count_that_is_stated_as_exact_is_wrong_if_it_differs() -> None:
 
 
 def test_what_a_profile_lacks_is_not_passed_over() -> None:
-    found = agreement(TRUTH, {key("f"): exact(100, 6.0)})
+    found = agreement(TRUTH, {key("f"): TRUTH[key("f")]})
     assert found.unseen_s == pytest.approx(0.4)
     assert found.worst == pytest.approx(0.4)
     assert (found.same_first, found.common_first) == (False, 1)

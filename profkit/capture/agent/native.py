@@ -127,8 +127,8 @@ def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
 def probe_costs(module: Any) -> Tuple[float, ...]:
     """Measure what events add to calls; return what the module's `take_out` takes, seconds a call.
 
-    Calls that do nothing are made as they are, and traced. What the machine does beside it can only add: the least of a
-    few times is taken. Caches are warm here, so that real programs pay more.
+    Calls that do nothing are made as they are, and traced. What the machine does beside it can only add: the least
+    of a few times is taken. Caches are warm here, so that real programs pay more.
     """
     plain = _least_times()
     others = module.Collector()
@@ -152,7 +152,7 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
 
 
 def _traced_times(module: Any) -> Tuple[List[float], Tuple[float, float]]:
-    """Return the seconds a call of each way to call while it is traced, and those that it is open in Python and in C."""
+    """Return the seconds a call of each way to call while it is traced, and those that it is open, by language."""
     collector = module.Collector()
     collector.enable()
     try:

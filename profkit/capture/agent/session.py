@@ -415,7 +415,14 @@ class Session:
         try:
             # The last record is written whatever the target has done to what these work with.
             look = self._note_displacement
-            for step in (self._stop_watching, self._windows.leave, look, self._tracer.finish, look, self._ticker.stop):
+            for step in (
+                self._stop_watching,
+                self._windows.leave,
+                look,
+                self._tracer.finish,
+                look,
+                self._ticker.stop,
+            ):
                 try:
                     step()
                 except Exception as error:

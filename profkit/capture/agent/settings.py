@@ -13,8 +13,8 @@ SPOOL_VARIABLE = "PROFKIT_SPOOL"
 #: With any value in this variable nothing compiled is used: neither the tracer nor the NVTX collector.
 DISABLE_NATIVE_VARIABLE = "PROFKIT_NO_NATIVE"
 
-#: Part of a process's time that the tracer may take, as a decimal number; 0 where it may take what it needs; this word
-#: where stacks are to be sampled from the begin.
+#: Part of a process's time that the tracer may take, as a decimal number; 0 where it may take what it needs; the
+#: word below where stacks are to be sampled from the begin.
 OVERHEAD_VARIABLE = "PROFKIT_OVERHEAD"
 SAMPLES_ONLY = "sampled"
 

@@ -1,7 +1,7 @@
 """The tier of one process: all calls are traced, or its stacks are sampled. The native tracer decides (``tiers.h``).
 
-It does so in a thread of its own, which calls back here to change. `os.fork` warns of threads from Python 3.12 on: the
-thread ends before a fork and begins again after it.
+It does so in a thread of its own, which calls back here to change. `os.fork` warns of threads from Python 3.12 on:
+the thread ends before a fork and begins again after it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Tiers:
         self.failed = ""
 
     def watch(self, sampled: bool) -> bool:
-        """Begin to change as the tracer wants, at once to samples with `sampled`; return whether stacks can be read."""
+        """Begin to change as the tracer wants, to samples at once if `sampled`; return whether stacks can be read."""
         self.watching = bool(self._module.watch(self._change))
         if self.watching:
             if not _stopped_for_forks and hasattr(os, "register_at_fork"):

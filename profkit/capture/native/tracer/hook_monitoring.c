@@ -297,18 +297,22 @@ const struct hook_traits hook_traits = {
 static int burst_tool = -1;
 
 static PyObject *count_python(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
+    int64_t begun = clock_ticks();
     if (LIKELY(count > 0))
         tiers_count(stacks_caller(), arguments[0], arguments[0], NULL);
+    tiers_burst_taken += clock_ticks() - begun;
     return none();
 }
 
 static PyObject *count_c(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
     PyObject *bound_to;
+    int64_t begun = clock_ticks();
     const void *definition = definition_of(arguments, count, &bound_to);
     if (definition) {
         saw_call(arguments, definition);
         tiers_count((uintptr_t)arguments[0], definition, arguments[2], bound_to);
     }
+    tiers_burst_taken += clock_ticks() - begun;
     return none();
 }
 

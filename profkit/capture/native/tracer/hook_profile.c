@@ -342,11 +342,21 @@ int hook_suspend(struct collector *collector) {
 
 /* Bursts */
 
+/* A loop without a call takes 2.0 times as long in a traced frame on Python 3.11, 1.2 times on 3.10, and as long before (docs/costs.md). */
+#if PY_VERSION_HEX >= 0x030B0000
+#define SLOWS 1.0
+#elif PY_VERSION_HEX >= 0x030A0000
+#define SLOWS 0.2
+#else
+#define SLOWS 0.0
+#endif
+
 const struct hook_traits hook_traits = {
-    .slows = 0.35, .burst_ns = 250000, .ends_bursts = true, .first_gap_ns = 40000000, .gap_ns = 60000000};
+    .slows = SLOWS, .burst_ns = 250000, .ends_bursts = true, .first_gap_ns = 40000000, .gap_ns = 60000000};
 
 static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *argument) {
-    if (UNLIKELY(clock_ticks() > tiers_burst_until)) {
+    int64_t begun = clock_ticks();
+    if (UNLIKELY(begun > tiers_burst_until)) {
         if (tiers_burst_until > 0)
             tiers_burst_until = BURST_IS_OVER;
         hook_burst(false);
@@ -359,6 +369,7 @@ static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what,
         sampler_saw_call(code, stacks_site(frame), key);
         tiers_count(code, key, argument, NULL);
     }
+    tiers_burst_taken += clock_ticks() - begun;
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -250,4 +251,27 @@ bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns) {
     char path[48];
     snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
     return is_open(schedstat, path) && parse_wait(schedstat->descriptor, ns);
+}
+
+/* The state is the first word behind the name in brackets, the CPU the 37th. */
+#define WORDS_TO_CPU 36
+
+bool kernel_state_of(pid_t thread, struct kernel_file *stat, bool *runs, int *cpu) {
+    char path[48], text[512];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    ssize_t size = is_open(stat, path) ? pread(stat->descriptor, text, sizeof text - 1, 0) : 0;
+    if (size <= 0)
+        return false;
+    text[size] = '\0';
+    const char *word = strrchr(text, ')');
+    if (!word || word[1] != ' ')
+        return false;
+    *runs = word[2] == 'R';
+    word += 2;
+    for (int i = 0; i < WORDS_TO_CPU && word; i++) {
+        word = strchr(word, ' ');
+        word = word ? word + 1 : NULL;
+    }
+    *cpu = word ? atoi(word) : -1;
+    return true;
 }

@@ -53,6 +53,10 @@ bool kernel_cpu_time(pid_t thread, int64_t *ns);
 bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns);
 void kernel_close(struct kernel_file *file);
 
+/* Whether a thread of this process runs, or would run if it had a CPU, and the CPU that it is on, by a file as above; false where that
+ * is not known. */
+bool kernel_state_of(pid_t thread, struct kernel_file *stat, bool *runs, int *cpu);
+
 /* Have `table` marked as ended when the calling thread ends. False when memory is exhausted. */
 bool kernel_follow(struct table *table);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,13 @@
 #define LIST_EXACT_NS 50000000
 
 /* Looks of which one sees whether a thread runs byte code. */
-#define MOVES_EVERY 4
+#define WATCH_EVERY 8
+
+/* Of PRECALL and what belongs to it, on Python 3.11. */
+#define BEFORE_CALL_BYTES 4
+
+/* Looks in a row at which a thread went on, after which one counts all the same. */
+#define MOST_MISSED 10
 
 /* Threads come and go, and what was seen is booked, so often. */
 #define LIST_EVERY_NS 10000000
@@ -62,7 +69,9 @@ struct seen_thread {
     uintptr_t state;
     unsigned long ident;
     pid_t native;
-    struct kernel_file schedstat;
+    struct kernel_file schedstat, stat;
+    int cpu;                 /* that it was on when that was last asked; -1 for not known */
+    unsigned missed;         /* looks in a row at which it went on meanwhile */
     struct table *table;     /* retained; NULL until something is booked */
     struct stack stack;
     int64_t at, run, wait;   /* the counters at the last look */
@@ -148,6 +157,7 @@ static int64_t around(int64_t mean) { return mean / 2 + (int64_t)(next_random() 
 
 static void forget_thread(struct seen_thread *seen) {
     kernel_close(&seen->schedstat);
+    kernel_close(&seen->stat);
     if (seen->table) {
         int64_t run;
         if (!seen->table->followed && !kernel_cpu_time(seen->native, &run))
@@ -165,7 +175,7 @@ static struct seen_thread *thread_of(uintptr_t state, const struct seen_state *i
     struct seen_thread *seen = n_threads < MOST_THREADS ? calloc(1, sizeof *seen) : NULL;
     if (!seen)
         return NULL;
-    *seen = (struct seen_thread){.state = state, .ident = is->ident, .native = is->native, .charge = -1};
+    *seen = (struct seen_thread){.state = state, .ident = is->ident, .native = is->native, .cpu = -1, .charge = -1};
     return threads[n_threads++] = seen;
 }
 
@@ -197,6 +207,11 @@ static void list_threads(void) {
 static struct charge *charge_for(struct seen_thread *seen) {
     const struct stack *stack = &seen->stack;
     const void *leaf = stack->n ? called_at(stack->frames[0].code, stack->frames[0].instruction) : NULL;
+#if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030B0000
+    /* What calls a C function there is one of two instructions; where the frame is not traced, most often the first. */
+    if (!leaf && stack->n)
+        leaf = called_at(stack->frames[0].code, stack->frames[0].instruction + BEFORE_CALL_BYTES);
+#endif
     struct context *context = seen->table ? *(struct context *volatile *)&seen->table->context : NULL;
     uint64_t hash = stack->certain + (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
     uint32_t n = 0;
@@ -237,29 +252,39 @@ static struct charge *last_charge(const struct seen_thread *seen) {
     return seen->charge >= 0 ? &charges[seen->charge] : NULL;
 }
 
-/* Look at one thread; false where it has ended. */
+/* Whether a thread has not run since the last look, and so is where it was: off the CPU, or queueing, which its counter says when it
+ * runs again. False in `there` where it has ended. */
+static bool stands_still(struct seen_thread *seen, int64_t *run, bool *there) {
+    *there = kernel_cpu_time(seen->native, run);
+    bool still = *there && seen->there && *run == seen->run && seen->charge >= 0 && !seen->running;
+    seen->still += still;
+    seen->ran = *there && !still && (!seen->there || *run > seen->run);
+    return still;
+}
+
+/* Look at one thread, which does not run meanwhile: it has ended its turn, or this thread has taken its CPU. False where it has ended. */
 static bool look(struct seen_thread *seen) {
     int64_t run, after, now = clock_monotonic_ns();
-    if (!kernel_cpu_time(seen->native, &run))
-        return false;
+    bool there, runs;
+    if (stands_still(seen, &run, &there) || !there)
+        return there;
     int64_t ran = run - seen->run, elapsed = now - seen->at;
-    if (seen->there && ran == 0 && seen->charge >= 0 && !seen->running) {
-        /* It has not run: it is where it was, and still off the CPU or queueing, which the counter says when it runs. */
-        seen->still++;
-        seen->ran = false;
-        return true;
-    }
-    seen->ran = !seen->there || ran > 0;
-    if (!stacks_read(seen->state, &seen->stack) || !kernel_cpu_time(seen->native, &after))
+    if (!stacks_read(seen->state, &seen->stack) || !kernel_cpu_time(seen->native, &after) ||
+        !kernel_state_of(seen->native, &seen->stat, &runs, &seen->cpu))
         return true; /* the kernel, or the next list, says whether it has ended */
+    if (after != run && ++seen->missed < MOST_MISSED)
+        return true; /* its frames were not of one instant */
+    seen->missed = 0;
     seen->still = 0;
-    if (after > run && looks % MOVES_EVERY == 0)
-        tiers_ran(ran, stacks_moves(seen->state));
     int64_t waited = seen->wait, off = elapsed - ran;
+    if (seen->there && off <= NO_WAIT_NS) { /* what a look itself takes of its time */
+        ran = elapsed;
+        off = 0;
+    }
     if ((!seen->there || off > NO_WAIT_NS) && !kernel_wait_of(seen->native, &seen->schedstat, &waited))
         waited = seen->wait;
     struct charge *before = last_charge(seen), *charge = charge_for(seen);
-    bool running = after > run, ran_before = seen->running;
+    bool running = runs, ran_before = seen->running;
     if (seen->there) {
         int64_t wait = waited - seen->wait;
         wait = wait < 0 ? 0 : wait > off ? (off < 0 ? 0 : off) : wait;
@@ -501,36 +526,89 @@ static bool sleep_ns(int64_t ns) {
     return goes_on;
 }
 
-/* In the exact tier: see whether a thread runs byte code; whether the budget is to be looked at. */
-static bool watch_thread(struct seen_thread *seen) {
-    int64_t run;
+/* See whether a thread that runs beside this one runs byte code; whether the budget is to be looked at. */
+static bool watch(struct seen_thread *seen, int64_t *last) {
+    int64_t run, after;
     if (!kernel_cpu_time(seen->native, &run)) {
         seen->listed = false;
         return false;
     }
-    int64_t ran = seen->there ? run - seen->run : 0;
-    seen->there = true;
-    seen->run = run;
+    int64_t ran = *last ? run - *last : 0;
+    *last = run;
     seen->ran = ran > 0;
-    return ran > 0 && tiers_ran(ran, stacks_moves(seen->state));
+    if (ran <= 0)
+        return false;
+    bool moves = stacks_moves(seen->state);
+    return kernel_cpu_time(seen->native, &after) && after > run && tiers_ran(ran, moves);
 }
 
-/* Look at all threads; whether any has run, and in the exact tier, whether the budget is to be looked at. */
-static bool look_at_all(bool *due) {
+/* Where this thread may run: where it could when it began, or where the one is that it is to look at, which does not run then. */
+static cpu_set_t everywhere;
+static int own_cpu = -1; /* −1 for everywhere */
+
+static void move_to(int cpu) {
+    cpu_set_t one;
+    if (cpu == own_cpu)
+        return;
+    CPU_ZERO(&one);
+    if (cpu >= 0 && cpu < CPU_SETSIZE)
+        CPU_SET(cpu, &one);
+    bool moved = sched_setaffinity(0, sizeof one, cpu >= 0 && cpu < CPU_SETSIZE ? &one : &everywhere) == 0;
+    own_cpu = moved ? cpu : -1;
+}
+
+/* The thread that is looked at next: those that run take turns. NULL where it is to be watched, or where none runs. */
+static struct seen_thread *next_to_see(void) {
+    static size_t turn;
+    if (tiers_now() == TIER_EXACT || looks % WATCH_EVERY == 0) {
+        move_to(-1);
+        return NULL;
+    }
+    for (size_t i = 0; i < n_threads; i++) {
+        struct seen_thread *seen = threads[(turn + i) % n_threads];
+        if (seen->listed && (seen->ran || !seen->there)) {
+            bool runs;
+            turn = (turn + i + 1) % n_threads;
+            if (kernel_state_of(seen->native, &seen->stat, &runs, &seen->cpu))
+                move_to(seen->cpu);
+            return seen;
+        }
+    }
+    return NULL;
+}
+
+/* Look at the one whose turn it is, and see which others run; whether any has. In the exact tier all are watched, and `due` says
+ * whether the budget is to be looked at. */
+static bool look_at_all(struct seen_thread *turn, bool *due) {
     bool any = false, exact = tiers_now() == TIER_EXACT;
     *due = false;
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
+        int64_t run, watched = seen->run;
+        bool there = true;
         if (!seen->listed || (seen->still > STILL && ++seen->skip % STILL_EVERY))
             continue;
-        if (exact)
-            *due |= watch_thread(seen);
-        else if (!look(seen))
-            seen->listed = false;
+        if (exact) {
+            *due |= watch(seen, &seen->run);
+        } else if (seen == turn) {
+            there = look(seen);
+        } else if (!stands_still(seen, &run, &there) && there && !turn) {
+            watch(seen, &watched);
+        }
+        seen->listed &= there;
         any |= seen->ran;
     }
     looks++;
     return any;
+}
+
+/* The last time: what is pending is charged to where the threads are. */
+static void look_at_rest(void) {
+    for (size_t i = 0; i < n_threads; i++) {
+        threads[i]->missed = MOST_MISSED;
+        if (threads[i]->listed)
+            look(threads[i]);
+    }
 }
 
 static void *run(void *of) {
@@ -540,7 +618,10 @@ static void *run(void *of) {
         return NULL;
     prctl(PR_SET_NAME, "profkit");
     int64_t listed = 0, booked = clock_monotonic_ns(), every = WATCH_EVERY_NS;
+    struct seen_thread *turn = NULL;
     bool ran = false, due;
+    sched_getaffinity(0, sizeof everywhere, &everywhere);
+    own_cpu = -1;
     while (sleep_ns(around(every))) {
         int64_t now = clock_monotonic_ns();
         bool exact = tiers_now() == TIER_EXACT;
@@ -548,12 +629,13 @@ static void *run(void *of) {
             list_threads();
             listed = now;
         }
-        bool any = look_at_all(&due);
+        bool any = look_at_all(turn, &due);
+        turn = NULL;
         ran |= any;
         if (due || tiers_wanted() != tiers_now() ||
             (!exact && now - booked > BOOK_EVERY_NS && (ran || now - booked > BOOK_IDLE_NS))) {
             int64_t used = own_cpu_ns();
-            with_gil(false);
+            with_gil(false); /* threads that have ended are gone */
             with_gil_ns += own_cpu_ns() - used;
             booked = clock_monotonic_ns();
             ran = false;
@@ -563,10 +645,11 @@ static void *run(void *of) {
         int64_t fewest = tiers_now() == TIER_EXACT ? WATCH_EVERY_NS : LOOK_EVERY_NS;
         mean = mean < fewest ? fewest : mean > LOOK_MOST_NS ? LOOK_MOST_NS : mean;
         /* Where nothing runs it may take a while. */
+        turn = next_to_see();
         every = any ? mean : 2 * every > LOOK_IDLE_NS ? LOOK_IDLE_NS : 2 * every < mean ? mean : 2 * every;
     }
     if (tiers_now() == TIER_SAMPLED)
-        look_at_all(&due);
+        look_at_rest();
     with_gil(true);
     number = 0;
     return NULL;
@@ -658,8 +741,10 @@ void sampler_resume(void) {
 void sampler_forget(void) {
     started = wanted_again = false;
     number = 0;
-    for (size_t i = 0; i < n_threads; i++)
+    for (size_t i = 0; i < n_threads; i++) {
         kernel_close(&threads[i]->schedstat);
+        kernel_close(&threads[i]->stat);
+    }
     n_threads = n_charges = n_codes = 0;
     memset(slots, 0, sizeof slots);
     pthread_mutex_init(&lock, NULL);

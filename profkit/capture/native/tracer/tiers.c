@@ -34,8 +34,8 @@
 /* Two repeats of a program should change alike: after so many changes it stays sampled. */
 #define LAST_CHANGE 5
 
-/* Of a burst, at least the rest is taken to have been the program's. */
-#define MOST_SHARE 0.9
+/* Of what the events of a call cost on warm caches, so much is the interpreter's: it makes an object of the frame, and a call. */
+#define INTERPRETER_PART 0.6
 
 /* A process that changes so soon, ns, has called nothing: it begins in the other tier. */
 #define NOTHING_YET_NS 100000
@@ -46,7 +46,7 @@
 struct probe tiers_python, tiers_c;
 int64_t tiers_site;
 int64_t tiers_due = INT64_MAX;
-int64_t tiers_burst_until = 0;
+int64_t tiers_burst_until = 0, tiers_burst_taken;
 
 static double budget; /* a share; 0 for none */
 static enum tier now_in = TIER_EXACT, wanted = TIER_EXACT;
@@ -189,7 +189,7 @@ void tiers_sampled(int64_t samples, int64_t used_ns) {
     booked_at = now;
     double used = (double)clock_ticks_in(used_ns > used_before ? used_ns - used_before : 0);
     used_before = used_ns;
-    add_effect(used / 2, 0, used); /* it runs beside the target where a CPU is free */
+    add_effect(used, used / 2, 1.5 * used); /* looks take the CPU of the thread that they are at */
     store_effect();
 }
 
@@ -215,7 +215,7 @@ void tiers_begin_burst(void) {
     int64_t now = clock_ticks();
     if (tiers_burst_until || now < next_burst || now_in != TIER_SAMPLED)
         return;
-    burst_calls[0] = burst_calls[1] = 0;
+    burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
     tiers_burst_until = INT64_MAX;
     if (!hook_burst(true)) {
         tiers_burst_until = 0;
@@ -253,18 +253,22 @@ void tiers_end_burst(void) {
                              burst_calls[1] * (tiers_c.outside + tiers_c.inside));
     /* Of the rest, what is spent in byte code, and not in C, is slower where frames are traced. */
     double moved = (double)atomic_exchange(&in_byte_code, 0), still = (double)atomic_exchange(&in_c, 0);
-    double python = moved + still > 0 ? moved / (moved + still) : 0, rest = (double)lasted - COLD * events;
-    double share = (COLD * events + hook_traits.slows * python * (rest > 0 ? rest : 0)) / (double)lasted;
-    share = share < MOST_SHARE ? share : MOST_SHARE;
+    double slows = hook_traits.slows * (moved + still > 0 ? moved / (moved + still) : 1);
+    /* What counting took is measured; of an event itself, what the interpreter takes for it. */
+    double taken = (double)tiers_burst_taken + INTERPRETER_PART * COLD * events;
+    double rest = (double)lasted - taken;
+    rest = rest > (double)lasted / 10 ? rest : (double)lasted / 10;
+    double own = rest / (1 + slows); /* what the program would have taken */
+    double share = (COLD * events + slows * own) / own;
     shares[n_shares % PROMOTING_BURSTS] = share;
     n_shares++;
-    add_effect(share * (double)lasted, 0, 2 * share * (double)lasted);
+    add_effect((double)lasted - own, 0, (double)lasted);
     tables_each_running(note_bursts, NULL);
     if (store) {
         store->bursts++;
-        store->burst_ns += clock_ns_in((int64_t)((1 - share) * (double)lasted));
+        store->burst_ns += clock_ns_in((int64_t)own);
         store->seen += burst_calls[0] + burst_calls[1];
-        store->slowed += share * (double)clock_ns_in(lasted);
+        store->slowed += (double)clock_ns_in((int64_t)((double)lasted - own));
     }
     int64_t longest = hook_traits.gap_ns;
     burst_gap = 3 * burst_gap / 2 > longest ? longest : 3 * burst_gap / 2;

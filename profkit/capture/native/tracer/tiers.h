@@ -57,6 +57,9 @@ extern int64_t tiers_due;
 extern int64_t tiers_burst_until;
 #define BURST_IS_OVER ((int64_t)-1)
 
+/* Ticks that counting has taken in this burst. */
+extern int64_t tiers_burst_taken;
+
 /* What events cost, in seconds. */
 struct probe_costs {
     double python_outside, python_inside, c_outside, c_inside, site;
