@@ -70,6 +70,8 @@ void calls_adopt(struct table *table, PyObject *code, int64_t now) {
         edge->callee->again--;
         edge->calls--;
         call->path->calls--;
+    } else {
+        edge->callee->cut++;
     }
     edge->callee->open++;
     edge->open++;

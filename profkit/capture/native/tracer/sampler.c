@@ -90,6 +90,7 @@ struct charge {
     const void *leaf; /* the definition of a C function that was running, NULL for none */
     uint64_t hash;
     uint32_t first, n; /* its codes, innermost first */
+    bool certain;      /* as of the stack */
     int64_t run, wait, blocked, samples;
     double squares;
 };
@@ -212,7 +213,7 @@ static struct charge *charge_for(struct seen_thread *seen) {
         leaf = called_at(stack->frames[0].code, stack->frames[0].instruction + BEFORE_CALL_BYTES);
 #endif
     struct context *context = seen->table ? *(struct context *volatile *)&seen->table->context : NULL;
-    uint64_t hash = (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
+    uint64_t hash = stack->certain + (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
     uint32_t n = 0;
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code) {
@@ -229,7 +230,7 @@ static struct charge *charge_for(struct seen_thread *seen) {
     if (n_charges == MOST_CHARGES || n_codes + n > MOST_CODES)
         return NULL;
     struct charge *charge = &charges[n_charges++];
-    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .hash = hash, .first = n_codes, .n = n};
+    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .hash = hash, .first = n_codes, .n = n, .certain = stack->certain};
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code)
             codes[n_codes++] = stack->frames[i].code;
@@ -268,12 +269,9 @@ static bool look(struct seen_thread *seen) {
     if (stands_still(seen, &run, &there) || !there)
         return there;
     int64_t ran = run - seen->run, elapsed = now - seen->at;
-    bool done = stacks_read(seen->state, &seen->stack);
-    if (!done || !kernel_cpu_time(seen->native, &after) ||
-        !kernel_state_of(seen->native, &seen->stat, &runs, &seen->cpu)) {
-        seen->stack.n = done ? seen->stack.n : 0;
-        return done;
-    }
+    if (!stacks_read(seen->state, &seen->stack) || !kernel_cpu_time(seen->native, &after) ||
+        !kernel_state_of(seen->native, &seen->stat, &runs, &seen->cpu))
+        return true; /* the kernel, or the next list, says whether it has ended */
     if (after != run && ++seen->missed < MOST_MISSED)
         return true; /* its frames were not of one instant */
     seen->missed = 0;
@@ -383,6 +381,8 @@ static void book(const struct charge *charge) {
         struct edge *found = edges_find(&caller->callees, key);
         if (!found && leaf)
             found = table_known_edge(table, caller, key);
+        else if (!found && !charge->certain)
+            break; /* nothing else has seen that call */
         else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key)))
             found = table_add_edge(table, caller, key, (PyObject *)key, NULL);
         if (!found)

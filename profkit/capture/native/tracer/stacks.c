@@ -23,6 +23,9 @@
 /* Tries to read a stack whose innermost frame has changed meanwhile. */
 #define TRIES 3
 
+/* Innermost frames that are read another time to see whether they are still there. */
+enum { CHECKED_FRAMES = 16 };
+
 /* Words of a thread state, of a frame and of a code object in which is looked for what they hold. */
 #define STATE_WORDS 128
 #define FRAME_WORDS 12
@@ -345,19 +348,42 @@ static bool follow(struct stack *stack, uintptr_t at) {
     return true;
 }
 
+/* Whether the pointer to the innermost frame and the frames of a stack, but for its outer ones, are as they were read: another
+ * thread has pushed and popped frames at the same places meanwhile. They are looked at in the other order, and the pointer before
+ * and after that. */
+static bool is_as_read(const struct stack *stack, uintptr_t top) {
+    struct iovec there[CHECKED_FRAMES + 2];
+    uintptr_t words[CHECKED_FRAMES * FRAME_WORDS * 2 + 2];
+    size_t n = stack->n < CHECKED_FRAMES ? stack->n : CHECKED_FRAMES, bytes = n * layout.frame_bytes + 2 * sizeof *words;
+    there[0] = there[n + 1] = (struct iovec){(void *)stack->holder, sizeof *words};
+    for (size_t i = 0; i < n; i++)
+        there[n - i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
+    struct iovec here = {words, bytes};
+    const char *at = (const char *)words + bytes - sizeof *words;
+    if (process_vm_readv(own_process, &here, 1, there, n + 2, 0) != (ssize_t)bytes || words[0] != top || word_in(at, 0) != top)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        at -= layout.frame_bytes;
+        uintptr_t code = word_in(at, layout.code) & ~TAGS;
+        if (word_in(at, layout.back) != stack->frames[i].back || (stack->frames[i].code && code != stack->frames[i].code))
+            return false;
+    }
+    return true;
+}
+
 bool stacks_read(uintptr_t state, struct stack *stack) {
-    uintptr_t top, after;
+    uintptr_t top;
     if (!has_room(stack))
         return false;
     for (int i = 0; i < TRIES; i++) {
         if (!innermost(state, stack, &top))
             return false;
-        if (!follow(stack, top)) {
-            stack->n = 0;
-            continue;
-        }
-        if (stacks_copy(stack->holder, &after, sizeof after) && after == top)
+        bool whole = follow(stack, top);
+        stack->certain = whole && is_as_read(stack, top);
+        if (stack->certain)
             return true;
+        if (!whole)
+            stack->n = 0;
     }
     return stack->n > 0;
 }

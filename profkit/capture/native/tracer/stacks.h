@@ -28,6 +28,7 @@ struct seen_frame {
 struct stack {
     struct seen_frame *frames; /* innermost first */
     size_t n, room;
+    bool certain;     /* all of them were there at one time; else what is called by what may not be so */
     uintptr_t holder; /* where the pointer to the innermost frame was */
 };
 
