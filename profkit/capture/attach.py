@@ -19,20 +19,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from profkit.capture import host, remote
+from profkit.capture import host, pyspy, remote
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.proc_files import read_stat
 from profkit.capture.provenance import git_state
 from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
 from profkit.capture.sampler import Sampler
 from profkit.capture.spool import remove_spool, write_facts
+from profkit.capture.stacks import with_stacks
 from profkit.errors import UsageError
-
-if TYPE_CHECKING:  # numpy, which looking at a process does not need
-    from profkit.capture.pyspy import Sampled, Sampling
-    from profkit.model import Notice, Run
+from profkit.model import Notice, Run
 
 __all__ = ["FUNCTIONS", "attach"]
 
@@ -270,9 +268,9 @@ class _Attachment:
         sampling = None
         try:
             self._look(latest)
+            until = time.monotonic() + self._duration_s  # many processes take a moment to be asked
             sampling = self._sampling()
             self._say_what_is_unseen(sampling)
-            until = time.monotonic() + self._duration_s  # many processes take a moment to be asked
             due = 0.0
             while (
                 (left := until - time.monotonic()) > 0
@@ -384,11 +382,9 @@ class _Attachment:
 
     # Functions by py-spy
 
-    def _sampling(self) -> Sampling | None:
+    def _sampling(self) -> pyspy.Sampling | None:
         if self._functions not in ("auto", "sample") or not self._pythons or self._asked:
             return None
-        from profkit.capture import pyspy
-
         command = pyspy.sampler_command()
         if command is None:
             if self._to_sample:
@@ -398,24 +394,23 @@ class _Attachment:
         sampling.look(self._to_sample)
         return sampling
 
-    def _say_what_is_unseen(self, sampling: Sampling | None) -> None:
-        from profkit.model import Notice
-
+    def _say_what_is_unseen(self, sampling: pyspy.Sampling | None) -> None:
         if self._begun is None:
             return
         said = [Notice("attach-begins", "", {"seconds": self._duration_s})]
         if sampling is not None and sampling.rate_hz:
-            said.append(Notice("attach-samples", "", {"rate": sampling.rate_hz}).at(pids=self._to_sample))
+            said.append(
+                Notice("attach-samples", "", {"rate": sampling.rate_hz}).at(pids=sorted(self._to_sample))
+            )
         elif not self._asked:
             said.append(Notice("attach-counters-only"))
         self._begun(said)
 
     # The run
 
-    def _packed(self, sampled: Sampled | None) -> Run:
+    def _packed(self, sampled: pyspy.Sampled | None) -> Run:
         from profkit.capture.packer import pack_spool
         from profkit.capture.source_cache import Sources, cache_file
-        from profkit.model import Notice
 
         sources = Sources(cache_file(os.environ))
         run = pack_spool(self._spool, sources=sources)
@@ -424,16 +419,12 @@ class _Attachment:
         said = [Notice("attached", "", {"seconds": run.manifest.wall_s})]
         said += self._said_of_tracing()
         if sampled is not None:
-            from profkit.capture.stacks import with_stacks
-
             run = replace(run, processes=with_stacks(run.processes, sampled.threads))
             said += _said_of_sampling(sampled)
         return replace(run, warnings=(*said, *run.warnings)).validate()
 
     def _said_of_tracing(self) -> list[Notice]:
         """What kept processes from being traced: once for all of which it is true."""
-        from profkit.model import Notice
-
         found: list[Notice] = []
         if self._functions != "none" and not self._pythons:
             found.append(Notice("attach-not-python"))
@@ -453,9 +444,7 @@ class _Attachment:
         return found
 
 
-def _said_of_sampling(sampled: Sampled) -> list[Notice]:
-    from profkit.model import Notice
-
+def _said_of_sampling(sampled: pyspy.Sampled) -> list[Notice]:
     found: list[Notice] = []
     if sampled.threads:
         numbers = {"rate": sampled.rate_hz, "share": sampled.share}

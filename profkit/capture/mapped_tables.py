@@ -86,7 +86,7 @@ NONE_SEEN = 3.0
 SHORTEST_CALL_S = 2.5e-8
 #: Times by which calls of a function may become cheaper.
 CHEAPER = 2.0
-#: What calls take is known from those that were traced if there are so many for each that was cut by a change of tier.
+#: What calls take is known from those that were traced if there are so many for each that a change of tier cut.
 FEWEST_WHOLE = 3
 #: Part of the sampled time in which a function is that never returned: looks miss it where a stack cannot be read.
 ALWAYS = 0.95
@@ -701,8 +701,9 @@ class _Reader:
         """Return the calls that those in bursts stand for."""
         bursts = self._file.bursts
         if not bursts.known:
-            return np.zeros_like(seen)
-        return np.rint(np.minimum(seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
+            return seen * 0
+        scaled: _Ints = np.rint(np.minimum(seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
+        return scaled
 
     def _squares(self, places: _Ints, offset: int) -> types.Floats:
         found: types.Floats = self._file.word(places, offset).view(np.float64)
@@ -733,7 +734,7 @@ class _Reader:
         return found
 
     def _by_time(self, functions: dict[str, Any]) -> _Ints:
-        """Return the calls of functions that no burst has seen: their sampled time by what calls took while traced."""
+        """Return calls of functions that no burst has seen: their sampled time by what calls took while traced."""
         by_time, _ = self._calls_in_time(functions, functions["within"], 1.0)
         found: _Ints = np.where(functions["seen"] == 0, by_time, 0.0).astype(np.int64)
         return found
@@ -741,7 +742,7 @@ class _Reader:
     def _calls_in_time(
         self, functions: dict[str, Any], ticks: npt.NDArray[Any], cheaper: float
     ) -> tuple[types.Floats, npt.NDArray[np.bool_]]:
-        """Return the calls that fit into a time, if they take a part of what traced ones took, and where that is known."""
+        """Return the calls that fit into a time, if they take a part of what traced ones took; and where that is known."""
         traced = np.maximum(functions["total"] - functions["within"], 0) / cheaper
         known = (functions["exact"] > FEWEST_WHOLE * functions["cut"]) & (traced > 0)
         per_tick = np.divide(functions["exact"], traced, out=np.zeros(len(traced)), where=known)
@@ -752,8 +753,8 @@ class _Reader:
     ) -> types.Estimates:
         """Return how well the functions of a thread are known that was sampled for a while.
 
-        How calls scatter among bursts says how exact their sum is. Of several callers, errors are added: their calls may
-        come together.
+        How calls scatter among bursts says how exact their sum is. Of several callers, errors are added: their calls
+        may come together.
         """
         bursts, n, callee = self._file.bursts, len(self._functions), edges["callee"]
         samples, squares = functions["samples"], np.zeros(n)
@@ -763,16 +764,16 @@ class _Reader:
         if not bursts.known:
             unknown = np.full(n, np.nan)
             return types.Estimates(unknown[rows], unknown[rows], samples[rows], error[rows])
-        # Calls come in groups: as many independent ones were seen as have this scatter (L. Kish, "Survey Sampling", 1965).
+        # Calls come in groups: as many independent ones were seen as have this scatter (L. Kish, "Survey Sampling").
         groups = edges["seen"].astype(np.float64) ** 2 / np.maximum(edges["seen_squares"], 1.0)
         less, more = np.zeros(n), np.zeros(n)
         part = _NORMAL / np.sqrt(np.maximum(groups, 1.0))
         np.add.at(less, callee, edges["seen"] * np.minimum(part, 1.0))
         np.add.at(more, callee, edges["seen"] * (part + 2 / np.maximum(groups, 1.0)))
-        likely, least, most = bursts.scales
+        _, least, most = bursts.scales
         low = exact + np.maximum((seen - less) * least, seen)
         high = exact + (seen + more) * most
-        # Where none was seen, no more than its time suffices for. Of what took no time, calls are taken to come one by one.
+        # Where none was seen, no more than its time suffices for. Of what took no time, calls come one by one.
         within, own = functions["within"], np.maximum(functions["sampled"], 0).sum()
         look = squares.sum() / max(own * self._file._clock.ns_per_tick, 1.0) / self._file._clock.ns_per_tick
         in_time, known = self._calls_in_time(
