@@ -742,7 +742,7 @@ class _Reader:
     def _calls_in_time(
         self, functions: dict[str, Any], ticks: npt.NDArray[Any], cheaper: float
     ) -> tuple[types.Floats, npt.NDArray[np.bool_]]:
-        """Return the calls that fit into a time, if they take a part of what traced ones took; and where that is known."""
+        """Return the calls that fit into a time, if each takes a part of what traced ones took; and where known."""
         traced = np.maximum(functions["total"] - functions["within"], 0) / cheaper
         known = (functions["exact"] > FEWEST_WHOLE * functions["cut"]) & (traced > 0)
         per_tick = np.divide(functions["exact"], traced, out=np.zeros(len(traced)), where=known)

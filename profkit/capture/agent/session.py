@@ -619,7 +619,7 @@ class Session:
 
 
 def _overhead_asked() -> Tuple[float, bool]:
-    """Return the part of the process's time that the tracer may take, 0 for no limit; and whether it samples at once."""
+    """Return the part of its time that the tracer may take, 0 for no limit; and whether to sample at once."""
     asked = os.environ.get(settings.OVERHEAD_VARIABLE, "0")
     if asked == settings.SAMPLES_ONLY:
         return _ALMOST_NOTHING, True
