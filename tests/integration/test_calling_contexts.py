@@ -114,7 +114,9 @@ def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
     """Three times the calls from `right`: those are red, and `left`, which calls the same function, is not."""
     for name, times in (("a", "5"), ("b", "15")):
         done = subprocess.run(
-            profkit_command("capture", "-o", f"{name}.prof", "--", sys.executable, "-c", PROGRAM, times),
+            profkit_command(
+                "capture", "--exact", "-o", f"{name}.prof", "--", sys.executable, "-c", PROGRAM, times
+            ),
             cwd=tmp_path,
             env=environment(),
             timeout=60,
