@@ -1,4 +1,4 @@
-"""All calls are traced while that costs little; else stacks are sampled and calls are estimated, and the program is as without."""
+"""All calls are traced while that costs little; else stacks are sampled. The program does what it does without."""
 
 from __future__ import annotations
 
@@ -141,13 +141,12 @@ def test_samples_from_the_begin_on(tmp_path: Path, version: str) -> None:
     assert column(main, "step", "cumtime") > 0.5 * column(main, "main", "cumtime")
 
 
-def capture_of(directory: Path, version: str, text: str, *words: str, options: tuple[str, ...] = ()) -> Process:
-    """Return the first process of a program that is captured and must print what it prints without that."""
+def capture_of(directory: Path, version: str, text: str) -> Process:
+    """Return the first process of a program that is captured with the usual budget."""
     program = directory / "program.py"
     program.write_text(text)
     env = environment(PYTHONPATH=str(PROGRAMS))
-    command = (interpreter(version), *words, str(program))
-    run = captured(directory, *command, options=options or ("--overhead", "5%"), env=env)
+    run = captured(directory, interpreter(version), str(program), options=("--overhead", "5%"), env=env)
     return run.processes[0]
 
 
@@ -337,7 +336,8 @@ def down(n): return 0 if n == 0 else 1 + down(n - 1)
 total = 0
 for number in range(2000):
     names = {}
-    exec(compile("def made%d(x):\\n return inner(x)\\ndef inner(x):\\n return [x for _ in range(9)]" % number, "<made>", "exec"), names)
+    text = "def made%d(x):\\n return inner(x)\\ndef inner(x):\\n return [x for _ in range(9)]"
+    exec(compile(text % number, "<made>", "exec"), names)
     total += sum(names["made%d" % number](1))
     Cycle()
 print(total)
