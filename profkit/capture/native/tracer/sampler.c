@@ -527,7 +527,7 @@ static bool sleep_ns(int64_t ns) {
 }
 
 /* See whether a thread that runs beside this one runs byte code; whether the budget is to be looked at. */
-static bool watch(struct seen_thread *seen, int64_t *last) {
+static bool watch_thread(struct seen_thread *seen, int64_t *last) {
     int64_t run, after;
     if (!kernel_cpu_time(seen->native, &run)) {
         seen->listed = false;
@@ -589,11 +589,11 @@ static bool look_at_all(struct seen_thread *turn, bool *due) {
         if (!seen->listed || (seen->still > STILL && ++seen->skip % STILL_EVERY))
             continue;
         if (exact) {
-            *due |= watch(seen, &seen->run);
+            *due |= watch_thread(seen, &seen->run);
         } else if (seen == turn) {
             there = look(seen);
         } else if (!stands_still(seen, &run, &there) && there && !turn) {
-            watch(seen, &watched);
+            watch_thread(seen, &watched);
         }
         seen->listed &= there;
         any |= seen->ran;
