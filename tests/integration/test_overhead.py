@@ -260,7 +260,7 @@ def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, vers
     assert ENDS[end] in (None, main.exit)
     assert kinds(main)[-1] == "sampled"
     # Samples are booked many times a second.
-    assert column(main, "samples_for", "cumtime") > 1.0
+    assert column(main, "samples_for", "cumtime") > 0.5
 
 
 #: Programs that print the same with and without capture, while they are sampled.
