@@ -221,7 +221,7 @@ static void sample(struct table *table, struct model *model, int innermost, stru
 {
     struct seen_thread thread = {.table = table, .native = table->native, .ident = table->ident};
     uint32_t depth = take_byte(input) % 20;
-    struct charge charge = {.thread = &thread, .n = depth, .run = 1 + take_byte(input), .blocked = take_byte(input), .samples = 1};
+    struct charge charge = {.thread = &thread, .n = depth, .run = 1 + take_byte(input), .blocked = take_byte(input), .samples = 1, .certain = true};
     static uintptr_t stack[20];
     int last = -1;
     for (uint32_t i = depth; i-- > 0;) {

@@ -53,7 +53,7 @@ TIERS = frozenset({"--exact", "--sampled", "--overhead"})
 def run_capture(
     directory: Path, *command: str, options: tuple[str, ...] = (), timeout: float = 60, **kwargs: object
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``profkit capture -o run.prof -- command`` in `directory`, with every call traced unless `options` say."""
+    """Run ``profkit capture -o run.prof -- command`` in `directory`; unless `options` say else, with ``--exact``."""
     kwargs.setdefault("env", environment())
     if TIERS.isdisjoint(options):
         options = ("--exact", *options)

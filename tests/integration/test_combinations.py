@@ -18,8 +18,8 @@ from tests.integration.nvtx_ranges import require_collector, rows
 from tests.interpreters import interpreter
 
 PROGRAM = str(PROGRAMS / "combined.py")
-#: Calls of `tiny` in each part of the program, by the budget: more than could be paid for, where calls are not traced
-#: in any case.
+#: Calls of `tiny` in each part of the program, by the budget: more than any that could be paid for, were they not
+#: traced in any case.
 CALLS = {"exact": 100_000, "5%": 2_000_000}
 
 CHOICES = (

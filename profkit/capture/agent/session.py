@@ -97,6 +97,7 @@ class Session:
         self._notes: Dict[str, Any] = {}
         self._own_profilers: List[Tuple[Any, int]] = []
         self._over = False
+        self._share, self._samples_only = 0.0, False
         self._tiers: Optional[Tiers] = None  # where tables are mapped
         self._share, self._samples_only = 0.0, False
         self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's

@@ -32,6 +32,9 @@ extern const struct hook_traits hook_traits;
  * possible. */
 bool hook_burst(bool on);
 
+/* There are no more of them: let go of what was taken for the first. */
+void hook_burst_over(void);
+
 /* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
 int hook_detach(struct collector *collector);
 

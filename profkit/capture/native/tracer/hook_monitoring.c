@@ -294,7 +294,7 @@ int hook_suspend(struct collector *collector) { return hook_disable(collector); 
 const struct hook_traits hook_traits = {
     .slows = 0, .burst_ns = 5000000, .ends_bursts = false, .first_gap_ns = 150000000, .gap_ns = 1000000000};
 
-static int burst_tool = -1;
+static int burst_tool = -1, burst_events;
 
 static PyObject *count_python(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
     int64_t begun = clock_ticks();
@@ -331,8 +331,8 @@ static int event_of(const char *name) {
     return 0;
 }
 
-static bool begin_burst(void) {
-    int all = 0;
+/* Take a tool for the first burst and all after it: to register functions is an event for audit hooks. */
+static bool take_burst_tool(void) {
     for (int tool = 4; burst_tool < 0 && tool >= 3; tool--) {
         PyObject *claimed = PyObject_CallMethod(monitoring, "use_tool_id", "is", tool, "profkit");
         burst_tool = claimed ? tool : -1;
@@ -341,25 +341,31 @@ static bool begin_burst(void) {
     }
     if (burst_tool < 0)
         return false;
+    burst_events = 0;
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
         PyObject *callback = PyCFunction_NewEx(counted[i].callback, NULL, NULL);
         int event = event_of(counted[i].event);
         if (callback && tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", burst_tool, event, callback)) == 0)
-            all |= event;
+            burst_events |= event;
         Py_XDECREF(callback);
     }
-    return tell(PyObject_CallMethod(monitoring, "set_events", "ii", burst_tool, all)) == 0;
+    return true;
 }
 
 bool hook_burst(bool on) {
-    bool done = on && begin_burst();
-    if (!done && burst_tool >= 0) {
-        tell(PyObject_CallMethod(monitoring, "set_events", "ii", burst_tool, 0));
-        for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
-            tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", burst_tool, event_of(counted[i].event), Py_None));
-        tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", burst_tool));
-        burst_tool = -1;
-    }
+    bool done = (burst_tool >= 0 || (on && take_burst_tool())) &&
+                tell(PyObject_CallMethod(monitoring, "set_events", "ii", burst_tool, on ? burst_events : 0)) == 0;
     PyErr_Clear();
     return done || !on;
+}
+
+void hook_burst_over(void) {
+    if (burst_tool < 0)
+        return;
+    hook_burst(false);
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+        tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", burst_tool, event_of(counted[i].event), Py_None));
+    tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", burst_tool));
+    PyErr_Clear();
+    burst_tool = -1;
 }

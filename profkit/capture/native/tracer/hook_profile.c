@@ -391,3 +391,5 @@ bool hook_burst(bool on) {
     }
     return any;
 }
+
+void hook_burst_over(void) {}

@@ -16,6 +16,7 @@
 #include "agent.h"
 #include "clock.h"
 #include "fold.h"
+#include "hook.h"
 #include "kernel.h"
 #include "names.h"
 #include "paths.h"
@@ -451,6 +452,7 @@ static void book_all(void) {
 
 /* From here on threads are charged. */
 static void begin_charging(void) {
+    list_threads();
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
         seen->there = kernel_cpu_time(seen->native, &seen->run);
@@ -484,6 +486,7 @@ static void with_gil(bool last) {
         book_all();
     }
     if (last) {
+        hook_burst_over();
         PyThreadState_Clear(mine);
         PyEval_ReleaseThread(mine);
         PyThreadState_Delete(mine);
@@ -527,7 +530,7 @@ static bool sleep_ns(int64_t ns) {
 }
 
 /* See whether a thread that runs beside this one runs byte code; whether the budget is to be looked at. */
-static bool watch(struct seen_thread *seen, int64_t *last) {
+static bool watch_thread(struct seen_thread *seen, int64_t *last) {
     int64_t run, after;
     if (!kernel_cpu_time(seen->native, &run)) {
         seen->listed = false;
@@ -589,11 +592,11 @@ static bool look_at_all(struct seen_thread *turn, bool *due) {
         if (!seen->listed || (seen->still > STILL && ++seen->skip % STILL_EVERY))
             continue;
         if (exact) {
-            *due |= watch(seen, &seen->run);
+            *due |= watch_thread(seen, &seen->run);
         } else if (seen == turn) {
             there = look(seen);
         } else if (!stands_still(seen, &run, &there) && there && !turn) {
-            watch(seen, &watched);
+            watch_thread(seen, &watched);
         }
         seen->listed &= there;
         any |= seen->ran;
@@ -608,6 +611,9 @@ static void look_at_rest(void) {
         threads[i]->missed = MOST_MISSED;
         if (threads[i]->listed)
             look(threads[i]);
+        struct charge *charge = last_charge(threads[i]);
+        if (charge)
+            add(charge, threads[i]->pending_run, 0, threads[i]->pending_blocked, false);
     }
 }
 

@@ -253,7 +253,7 @@ void tiers_end_burst(void) {
                              burst_calls[1] * (tiers_c.outside + tiers_c.inside));
     /* Of the rest, what is spent in byte code, and not in C, is slower where frames are traced. */
     double moved = (double)atomic_exchange(&in_byte_code, 0), still = (double)atomic_exchange(&in_c, 0);
-    double slows = hook_traits.slows * (moved + still > 0 ? moved / (moved + still) : 1);
+    double slows = hook_traits.slows * (moved + still > 0 ? moved / (moved + still) : burst_calls[0] + burst_calls[1] > 0);
     /* What counting took is measured; of an event itself, what the interpreter takes for it. */
     double taken = (double)tiers_burst_taken + INTERPRETER_PART * COLD * events;
     double rest = (double)lasted - taken;
