@@ -285,6 +285,8 @@ static bool look(struct seen_thread *seen) {
     if ((!seen->there || off > NO_WAIT_NS) && !kernel_wait_of(seen->native, &seen->schedstat, &waited))
         waited = seen->wait;
     struct charge *before = last_charge(seen), *charge = charge_for(seen);
+    if (runs && charge)
+        tiers_ran_in(charge->leaf != NULL, ran);
     bool running = runs, ran_before = seen->running;
     if (seen->there) {
         int64_t wait = waited - seen->wait;
@@ -547,7 +549,7 @@ static bool watch_thread(struct seen_thread *seen, int64_t *last) {
 
 /* Where this thread may run: where it could when it began, or where the one is that it is to look at, which does not run then. */
 static cpu_set_t everywhere;
-static int own_cpu = -1; /* −1 for everywhere */
+static int own_cpu = -1; /* −1 for everywhere, −2 for all but one */
 
 static void move_to(int cpu) {
     cpu_set_t one;
@@ -560,21 +562,28 @@ static void move_to(int cpu) {
     own_cpu = moved ? cpu : -1;
 }
 
+/* Leave the CPU of a thread that is to run meanwhile; where there is no other, it cannot be watched. */
+static void move_away_from(int cpu) {
+    cpu_set_t others = everywhere;
+    if (cpu >= 0 && cpu < CPU_SETSIZE)
+        CPU_CLR(cpu, &others);
+    move_to(-1);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        own_cpu = -2;
+}
+
 /* The thread that is looked at next: those that run take turns. NULL where it is to be watched, or where none runs. */
 static struct seen_thread *next_to_see(void) {
     static size_t turn;
-    if (tiers_now() == TIER_EXACT || looks % WATCH_EVERY == 0) {
-        move_to(-1);
-        return NULL;
-    }
+    bool watches = tiers_now() == TIER_EXACT || looks % WATCH_EVERY == 0;
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[(turn + i) % n_threads];
         if (seen->listed && (seen->ran || !seen->there)) {
             bool runs;
             turn = (turn + i + 1) % n_threads;
             if (kernel_state_of(seen->native, &seen->stat, &runs, &seen->cpu))
-                move_to(seen->cpu);
-            return seen;
+                watches ? move_away_from(seen->cpu) : move_to(seen->cpu);
+            return watches ? NULL : seen;
         }
     }
     return NULL;

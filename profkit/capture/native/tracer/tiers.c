@@ -54,6 +54,7 @@ static double effect, least, most; /* ticks, of all that is over */
 static double spent;               /* ticks of it since this tier began */
 static int64_t began, booked_at;
 static _Atomic int64_t in_byte_code, in_c; /* ns that threads were seen to run, since a look or a burst */
+static int64_t looked_in[2]; /* the same in code and in C functions, as looks say */
 static int64_t used_before;
 
 /* Bursts. */
@@ -179,6 +180,8 @@ bool tiers_ran(int64_t ns, bool moves) {
 
 /* The sampled tier */
 
+void tiers_ran_in(bool in_c_function, int64_t ns) { looked_in[in_c_function] += ns; }
+
 void tiers_sampled(int64_t samples, int64_t used_ns) {
     struct tier_store *store = stored();
     if (!store || now_in != TIER_SAMPLED)
@@ -253,7 +256,10 @@ void tiers_end_burst(void) {
                              burst_calls[1] * (tiers_c.outside + tiers_c.inside));
     /* Of the rest, what is spent in byte code, and not in C, is slower where frames are traced. */
     double moved = (double)atomic_exchange(&in_byte_code, 0), still = (double)atomic_exchange(&in_c, 0);
-    double slows = hook_traits.slows * (moved + still > 0 ? moved / (moved + still) : burst_calls[0] + burst_calls[1] > 0);
+    double in_code = (double)looked_in[0], looked = in_code + (double)looked_in[1];
+    double python = moved + still > 0 ? moved / (moved + still) : looked > 0 ? in_code / looked : 0;
+    double slows = hook_traits.slows * python;
+    looked_in[0] = looked_in[1] = 0;
     /* What counting took is measured; of an event itself, what the interpreter takes for it. */
     double taken = (double)tiers_burst_taken + INTERPRETER_PART * COLD * events;
     double rest = (double)lasted - taken;

@@ -86,6 +86,9 @@ void tiers_look(void);
  * because of it. */
 bool tiers_ran(int64_t ns, bool moves);
 
+/* A look has found a thread in a C function, or in code, for so many ns: what is known of that where no thread can be watched. */
+void tiers_ran_in(bool in_c, int64_t ns);
+
 /* What was booked of samples, and the sampler's CPU time so far. */
 void tiers_sampled(int64_t samples, int64_t used_ns);
 
