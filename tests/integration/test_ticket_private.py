@@ -59,7 +59,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, program, size in (("a", "train.py", 20_000), ("b", str(project / "train.py"), 80_000)):
         words = ["--customer", CUSTOMER, "--data", f"{project}/data/{DATA}.csv", "--size", str(size)]
         command = profkit_command(
-            "capture", "-o", f"{name}.prof", "--", sys.executable, program, str(shared), *words
+            "capture", "--exact", "-o", f"{name}.prof", "--", sys.executable, program, str(shared), *words
         )
         subprocess.run(command, cwd=project, env=environment(), check=True, timeout=60)
     return project

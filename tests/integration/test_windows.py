@@ -331,7 +331,7 @@ def test_a_run_that_is_still_going_is_shown(tmp_path: Path, python: str) -> None
         "    while not os.path.exists('end'): piece()\n"
         "going()\n"
     )
-    command = profkit_command("capture", "-q", "-o", "run.prof", "--", python, "-c", program)
+    command = profkit_command("capture", "-q", "--exact", "-o", "run.prof", "--", python, "-c", program)
     capture = subprocess.Popen(command, cwd=tmp_path, env=environment())
     try:
         deadline = time.monotonic() + 60
@@ -373,7 +373,7 @@ def all_calls(run: Run) -> int:
 
 def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> None:
     program = [python, str(PROGRAMS / "growing.py"), "20"]
-    command = profkit_command("capture", "-q", "-o", "run.prof", "--", *program)
+    command = profkit_command("capture", "-q", "--exact", "-o", "run.prof", "--", *program)
     with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == "ready\n"
