@@ -384,7 +384,7 @@ def test_where_tracing_is_not_possible_stacks_are_sampled(tmp_path: Path) -> Non
         assert names.count("leaf") == 1, "lines are folded"
         leaf = names.index("leaf")
         assert int(profile.line[leaf]) == POOL[: POOL.index("def leaf")].count("\n") + 1
-            # py-spy does not stop the program: a few stacks are without their callers.
+        # py-spy does not stop the program: a few stacks are without their callers.
         assert profile.cumtime[names.index("task")] >= 0.5 * profile.cumtime[leaf] > 0
         # The kernel's counters are of the same thread.
         assert thread.run_s is not None
