@@ -107,7 +107,4 @@ def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workl
     found = diff(baseline, candidate)
     assert found.verdict.cause == "contention"
     assert found.verdict.kind == "self-oversubscription"
-    calls = {name.rpartition(".")[2]: row for row, name in enumerate(found.table.name)}
-    trained = calls["update_core"]
-    assert found.table.baseline.ncalls[trained] == found.table.candidate.ncalls[trained] > 0
     assert not [f for f in found.verdict.findings if f.cause == "workload-change"]
