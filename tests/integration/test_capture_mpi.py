@@ -64,7 +64,7 @@ def test_capture_of_mpirun(tmp_path: Path) -> None:
 
 
 def test_capture_inside_mpirun_and_merge(tmp_path: Path) -> None:
-    inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, PROGRAM)
+    inside = profkit_command("capture", "--exact", "-o", "run.prof", "--", sys.executable, PROGRAM)
     done = subprocess.run(
         [*mpirun(), *inside],
         cwd=tmp_path,

@@ -86,7 +86,7 @@ def test_the_rank_that_shares_its_cpu_lacks_it(tmp_path: Path) -> None:
 @pytest.mark.alone
 def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
     inside = profkit_command(
-        "capture", "-o", "run.prof", "--", sys.executable, PROGRAM, "100", "slow", "3", "0.5"
+        "capture", "--exact", "-o", "run.prof", "--", sys.executable, PROGRAM, "100", "slow", "3", "0.5"
     )
     done = subprocess.run(
         [*mpirun(), *inside],
