@@ -45,7 +45,7 @@ _LONGER_S = 60.0
 #: Seconds between two looks for new processes of the tree, and whether the target is still there; longer where a
 #: look, which lists all of /proc, would take more than this part of a CPU.
 _LOOK_S, _LOOK_SHARE = 0.2, 0.005
-#: Share of the readings of a process from which on it is said that they failed. Programs that compute in C lose none;
+#: Share of the readings of a process from which on it is said that they failed:
 #: one that only calls small functions lost 20 to 34 % (Python 3.11 to 3.13), and up to 3.10 none.
 _MANY_LOST = 0.05
 

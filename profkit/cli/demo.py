@@ -56,7 +56,7 @@ CLEAN_S = 6.0
 FEWEST_EPOCHS = 2
 
 #: Exit status where the machine did not let the demo show what it is to show.
-UNTOLD = 3
+NOT_SHOWN = 3
 
 #: Variables that set the size of the BLAS thread pools NumPy may have been built with.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -325,7 +325,7 @@ def demo(directory: Path) -> None:
     if trouble is not None:
         show.say(trouble.wrong)
         show.say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")
-        raise click.exceptions.Exit(UNTOLD)
+        raise click.exceptions.Exit(NOT_SHOWN)
 
     print(f"The same training twice on {count(len(cpus), 'CPU')}:")
     print(f"  baseline   {clean.size}\n  candidate  {above.size}\n", flush=True)
@@ -334,7 +334,7 @@ def demo(directory: Path) -> None:
         print(flush=True)
         show.say(f"this is not what the demo is to show, contention by the program itself: {trouble.wrong}")
         show.say(trouble.remedy)
-        raise click.exceptions.Exit(UNTOLD)
+        raise click.exceptions.Exit(NOT_SHOWN)
     print("\nTo repeat it by hand:\n")
     for side in (clean, above):
         arguments = capture_arguments(side, length, files[side.name])

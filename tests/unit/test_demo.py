@@ -263,7 +263,7 @@ def test_a_clean_run_that_is_none_is_repeated_once(
 def test_without_a_clean_run_nothing_is_compared(
     demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert demo_with(BUSY, BUSY, CROWDED) == (demo.UNTOLD, 2)
+    assert demo_with(BUSY, BUSY, CROWDED) == (demo.NOT_SHOWN, 2)
     said = capsys.readouterr()
     assert said.out == ""
     wrong, remedy = said.err.splitlines()[-2:]
@@ -276,7 +276,7 @@ def test_without_a_clean_run_nothing_is_compared(
 def test_another_verdict_is_no_success(
     demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert demo_with(CLEAN, CLEAN) == (demo.UNTOLD, 2)
+    assert demo_with(CLEAN, CLEAN) == (demo.NOT_SHOWN, 2)
     said = capsys.readouterr()
     assert "contention" not in said.out
     assert "To repeat it by hand" not in said.out
