@@ -52,7 +52,7 @@ class Tiers:
             if not _stopped_for_forks and hasattr(os, "register_at_fork"):
                 _stopped_for_forks.append(True)
                 os.register_at_fork(
-                    before=self._module.stop_watching, after_in_parent=self._module.watch_again
+                    before=self._module.pause_watching, after_in_parent=self._module.watch_again
                 )
             if sampled:
                 self._module.want_samples(True)

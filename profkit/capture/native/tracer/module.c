@@ -133,6 +133,11 @@ static PyObject *stop_watching(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
     Py_RETURN_NONE;
 }
 
+static PyObject *pause_watching(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    sampler_pause();
+    Py_RETURN_NONE;
+}
+
 static PyObject *watch_again(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     sampler_resume();
     Py_RETURN_NONE;
@@ -230,8 +235,9 @@ static PyMethodDef functions[] = {
      "watch(change)\n--\n\nBegin a thread that calls change() when other than what is done now is wanted, see wants_samples(); and\n"
      "that samples after sample(True). Called by a function that another one has called. Returns whether stacks can be read."},
     {"stop_watching", stop_watching, METH_NOARGS, "stop_watching()\n--\n\nEnd that thread, after what it has seen is in the tables."},
+    {"pause_watching", pause_watching, METH_NOARGS, "pause_watching()\n--\n\nThe same before a fork."},
     {"watch_again", watch_again, METH_NOARGS,
-     "watch_again()\n--\n\nBegin it again where it was stopped, when the main thread runs Python again."},
+     "watch_again()\n--\n\nBegin it again where it was paused, when the main thread runs Python again."},
     {"watching_thread", watching_thread, METH_NOARGS, "watching_thread()\n--\n\nThe number of that thread; 0 for none."},
     {"want_samples", want_samples, METH_O, "want_samples(on)\n--\n\nHave change() called for samples, or for all calls."},
     {"wants_samples", wants_samples, METH_NOARGS,

@@ -105,7 +105,8 @@ static int32_t slots[SLOTS];
 
 static pthread_t thread;
 static pid_t number;
-static bool started, wanted_again;
+static bool started, joinable, wanted_again;
+static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static PyThreadState *mine;
 static PyObject *change_function;
 
@@ -452,6 +453,13 @@ static void book_all(void) {
     tiers_sampled(samples, used_ns);
 }
 
+/* Nothing that was opened for them stays open. */
+static void forget_all(void) {
+    for (size_t i = 0; i < n_threads; i++)
+        forget_thread(threads[i]);
+    n_threads = 0;
+}
+
 /* From here on threads are charged. */
 static void begin_charging(void) {
     list_threads();
@@ -703,7 +711,7 @@ static bool start_thread(void) {
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 512 << 10);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    started = pthread_create(&thread, &attributes, run, interpreter()) == 0;
+    started = joinable = pthread_create(&thread, &attributes, run, interpreter()) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return started;
@@ -731,15 +739,31 @@ void sampler_wake(void) {
         ring(false);
 }
 
-void sampler_stop(void) {
-    wanted_again = started;
-    if (!started)
-        return;
+/* One that forks and one that ends the session may both come here: each returns when the thread has ended. */
+static void stop_thread(void) {
     ring(true);
     Py_BEGIN_ALLOW_THREADS
-    pthread_join(thread, NULL);
+    pthread_mutex_lock(&ending);
+    if (joinable)
+        pthread_join(thread, NULL);
+    joinable = false;
+    pthread_mutex_unlock(&ending);
     Py_END_ALLOW_THREADS
     started = false;
+}
+
+void sampler_pause(void) {
+    if (!started)
+        return;
+    wanted_again |= !stopping;
+    stop_thread();
+}
+
+void sampler_stop(void) {
+    wanted_again = false;
+    if (started)
+        stop_thread();
+    forget_all();
 }
 
 static int start_again(void *Py_UNUSED(nothing)) {
@@ -754,7 +778,7 @@ void sampler_resume(void) {
 }
 
 void sampler_forget(void) {
-    started = wanted_again = false;
+    started = joinable = wanted_again = stopping = false;
     number = 0;
     for (size_t i = 0; i < n_threads; i++) {
         kernel_close(&threads[i]->schedstat);
@@ -763,5 +787,6 @@ void sampler_forget(void) {
     n_threads = n_charges = n_codes = 0;
     memset(slots, 0, sizeof slots);
     pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&ending, NULL);
     mine = NULL;
 }

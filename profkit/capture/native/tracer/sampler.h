@@ -26,7 +26,10 @@ void sampler_wake(void);
 /* Add what was seen to the tables and end the thread; lets go of the GIL meanwhile. */
 void sampler_stop(void);
 
-/* Begin again, if it was stopped for a fork, as soon as the main thread runs Python. */
+/* The same before a fork. */
+void sampler_pause(void);
+
+/* Begin again, if it was ended for a fork, as soon as the main thread runs Python. */
 void sampler_resume(void);
 
 /* In a forked child: the thread is the parent's. */
