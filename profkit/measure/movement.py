@@ -33,9 +33,11 @@ _NATIVE_WAITS = re.compile(
 #: Python functions that do nothing but wait; those of a pool's threads loop over blocking calls of native
 #: iterators, which no profile shows.
 _WAITS = frozenset(
-    ("wait", "_wait", "_wait_for_tstate_lock", "sleep", "_handle_workers", "_handle_tasks", "_handle_results")
+    (
+        *("wait", "_wait", "_wait_for_tstate_lock", "sleep", "_handle_workers", "_handle_tasks"),
+        *("_handle_results", "SemLock.__enter__", "Condition.__enter__"),
+    )
 )
-
 
 #: Part of the baseline's time in functions that the candidate has too, below which it is another program.
 STILL_THERE = 0.5
@@ -116,7 +118,7 @@ def is_wait(name: str, root: str) -> bool:
     """
     if name.startswith("<"):
         return _NATIVE_WAITS.search(name) is not None
-    return root == STDLIB and name.rpartition(".")[2] in _WAITS
+    return root == STDLIB and (name in _WAITS or name.rpartition(".")[2] in _WAITS)
 
 
 def movement(

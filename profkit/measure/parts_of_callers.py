@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from profkit.identity.keys import function_keys
 from profkit.measure.estimates import unseen_seconds
+from profkit.measure.movement import is_wait
 from profkit.model import (
     BUILTIN,
     ROOTS,
@@ -92,13 +93,15 @@ def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, t
 def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
     """Return the native functions that some run has, and that no sample of a sampled run was in.
 
-    What was traced of them there, before the run was sampled or in bursts, is a part of their time only.
+    What was traced of them there, before the run was sampled or in bursts, is a part of their time only. Those that
+    wait by design stay: which waiting it is would be lost, and a run that has no sample in one did not wait there.
     """
     sampled = [run for run in runs if unseen_seconds(run.processes) > 0]
     if not sampled:
         return frozenset()
     known = frozenset[FunctionKey]().union(*(_native_in(run) for run in runs))
-    return known - frozenset.intersection(*(_native_in(run, hit=True) for run in sampled))
+    lacking = known - frozenset.intersection(*(_native_in(run, hit=True) for run in sampled))
+    return frozenset(key for key in lacking if not is_wait(key.qualname, key.root))
 
 
 def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:

@@ -128,6 +128,23 @@ def _helpers_part(case: Case) -> float | None:
     return min(1.0, found.helpers_queue_s / max(found.program_s, found.helpers_queue_s))
 
 
+def _settings_queue(case: Case) -> float | None:
+    """Part of the lost time that more threads or workers explain: queueing, starting them, and waiting for them.
+
+    Waiting is theirs as far as they queued longer meanwhile; 0 where there are no more of them.
+    """
+    found, a, b = _booked(case), case.signals.baseline, case.signals.candidate
+    if found.merged or a.rest_wait_s is None or b.rest_wait_s is None:
+        return None
+    if not _more_threads(case):
+        return 0.0
+    queue = found.seconds("queue")
+    waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
+    theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
+    seconds = queue + min(max(0.0, waited), theirs)
+    return min(1.0, seconds / max(found.program_s, seconds)) if seconds > 0 else 0.0
+
+
 def _slowdown(case: Case) -> float:
     return math.exp(case.signals.log_slowdown)
 
@@ -501,6 +518,11 @@ READINGS: Mapping[str, Reading] = {
     ),
     "account.helpers-queue": Reading(
         "share", "… of it threads and processes that the main thread waits for", _helpers_part
+    ),
+    "settings.queue": Reading(
+        "share",
+        "part of the lost time in queueing, starting and waiting for threads or workers, of which there are more",
+        _settings_queue,
     ),
     "account.queue-of-baseline": Reading(
         "share",

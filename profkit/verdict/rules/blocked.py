@@ -13,7 +13,11 @@ OFF_CPU = Rule(
     bucket="blocked",
     requires=("pair.counters",),
     unless=("loading",),
-    conditions=(more("time.slowdown", "time.noticed"), more("account.off", "part.most")),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("account.off", "part.most"),
+        less("settings.queue", "part.most"),
+    ),
     confidence=0.9,
     doubts=(
         # Workers that were busy all along may be what it waited for.

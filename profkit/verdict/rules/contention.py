@@ -47,6 +47,14 @@ _HELPERS_QUEUE = (
         more("account.helpers-queue", "queue.least-helpers"),
     ),
 )
+#: More threads or workers than before, in a program whose baseline may have queued as well.
+_SETTINGS = (
+    (
+        yes("contention.itself"),
+        more("helpers.wait", "wait.much"),
+        more("settings.queue", "part.most"),
+    ),
+)
 
 THROTTLING = Rule(
     id="throttling",
@@ -84,7 +92,7 @@ RUN_QUEUE_WAIT = Rule(
                 more("time.slowdown", "time.not-faster"),
             ),
         ),
-        (*_OWN_QUEUE, *_HELPERS_QUEUE),
+        (*_OWN_QUEUE, *_HELPERS_QUEUE, *_SETTINGS),
         # Queueing that no one caused must explain most of the loss.
         (
             (yes("contention.known"), more("account.queue", "queue.least")),
