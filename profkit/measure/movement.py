@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.measure import noise
+from profkit.measure.call_sites import CallSites, logarithmic_mean
 from profkit.measure.estimates import CALLS_CHANGED, call_ratios
 from profkit.measure.rank import location_and_spread, log_ratios
 from profkit.measure.tables import DiffTable
@@ -54,8 +55,8 @@ class Movement:
     Attributes
     ----------
     calls_factor, calls_low, calls_high
-        What the baseline's time would become if only calls changed, over what it was, with its interval; waits, and
-        functions whose calls are not known well enough, left out.
+        Factor of the time that other calls account for, with its interval; waits, and functions whose calls are not known
+        well enough, left out.
     calls_known, gains_known
         Part of the time of functions that both sides have, and of what any function gained, in functions whose calls
         are known well enough; 1 where all is exact. Waits left out.
@@ -126,6 +127,7 @@ def movement(
     busy_a: Floats,
     busy_b: Floats,
     of_processes: Floats,
+    sites: CallSites,
     *,
     python_differs: bool = False,
     within: tuple[Floats, Floats] | None = None,
@@ -141,6 +143,8 @@ def movement(
         Seconds on a CPU where that was measured, self time elsewhere.
     of_processes : float64 array, shape (n,)
         Added calls that come with the number of processes; they are no work.
+    sites
+        Who calls the functions, and what that takes.
     python_differs
         Whether library functions are new and changed for that reason.
     within : two float64 arrays, shape (n,), optional
@@ -163,12 +167,14 @@ def movement(
     time_a, time_b = busy_a[active], busy_b[active]
     before, after = float(time_a.sum()), float(time_b.sum())
     factor = (b.ncalls - of_processes)[active] / a.ncalls[active]
-    # Bursts are common to functions, and so are their errors: they do not cancel in a sum.
     low, high = (factor * (limit / called.value)[active] for limit in (called.low, called.high))
     weight = 0.5 * (time_a / max(before, 1e-12) + time_b / max(after, 1e-12))
     with np.errstate(divide="ignore"):  # an interval may begin at no call
         log_low, log_high = np.log(low), np.log(high)
     altered = (log_low > math.log1p(CALLS_CHANGED)) | (log_high < -math.log1p(CALLS_CHANGED))
+    added = b.ncalls - a.ncalls
+    with_processes = np.divide(of_processes, added, out=np.zeros(len(added)), where=added != 0)
+    index, index_error = _calls_index(sites, (busy_a, busy_b), with_processes, active)
     ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])
     ratios = np.where(called.known[active], ratios, np.nan)
     location, spread = location_and_spread(ratios)
@@ -197,9 +203,9 @@ def movement(
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
     below_row, below_part = _below_changed(table, within, gains, python_differs)
     return Movement(
-        calls_factor=_weighted(factor, time_a),
-        calls_low=_weighted(low, time_a),
-        calls_high=_weighted(high, time_a),
+        calls_factor=math.exp(index),
+        calls_low=math.exp(index - index_error),
+        calls_high=math.exp(index + index_error),
         calls_known=_part(before + after, float((busy_a + busy_b)[both].sum())),
         gains_known=_part(gained_known, gains),
         calls_changed=float(weight[altered].sum()) if len(active) else float("nan"),
@@ -220,9 +226,20 @@ def movement(
     )
 
 
-def _weighted(factor: Floats, time: Floats) -> float:
-    whole = float(time.sum())
-    return float((time * factor).sum()) / whole if whole > 0 else float("nan")
+def _calls_index(
+    sites: CallSites, busy: tuple[Floats, Floats], with_processes: Floats, rows: npt.NDArray[np.intp]
+) -> tuple[float, float]:
+    """Index of the calls of some functions and half the width of its interval, as logarithms; NaN without time.
+
+    Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides' time.
+    """
+    whole = logarithmic_mean(*(np.array([side[rows].sum()]) for side in busy)).item()
+    if not whole > 0:
+        return math.nan, math.nan
+    own = 1.0 - np.clip(with_processes, 0.0, 1.0)
+    seconds = sites.by_row(sites.seconds(*busy)) * own
+    errors = sites.by_row(sites.errors(*busy)) * own
+    return float(seconds[rows].sum()) / whole, float(errors[rows].sum()) / whole
 
 
 def _part(known: float, whole: float) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.measure import noise
+from profkit.measure.call_sites import CallSites, logarithmic_mean
 from profkit.measure.calls import CallTable
 from profkit.measure.estimates import CallRatios, call_ratios
 from profkit.measure.movement import CALLS_CHANGED
@@ -83,6 +84,8 @@ class Origins:
         Part of them that comes with the number of processes; with `calls_from_code` at most 1.
     cost_from_code : float64 array, shape (n,)
         Part of the changed cost per call that does.
+    sites
+        Who calls them, with the parts of changed code and of processes site by site.
     found : tuple of Origin
         Those that matter most, greatest first.
     """
@@ -93,24 +96,8 @@ class Origins:
     calls_from_code: Floats
     calls_of_processes: Floats
     cost_from_code: Floats
+    sites: CallSites
     found: tuple[Origin, ...] = ()
-
-    def calls_factor(self, run_a: Floats, run_b: Floats) -> Floats:
-        """Seconds that each function took more because it was called more often, at the baseline's cost per call.
-
-        None where its calls are not known well enough: all that it took more is then its cost.
-        """
-        both = (self.calls_a > 0) & (self.calls_b > 0)
-        factor = np.where(both, self.calls_b / np.maximum(self.calls_a, 1.0) - 1.0, 0.0)
-        factor = np.where(self.ratios.apart, self.ratios.weight - 1.0, factor)
-        only_one = np.where(both, run_a * factor, run_b - run_a)
-        known: Floats = np.where(self.ratios.weighed, only_one, 0.0)
-        return known
-
-    def calls_error(self, run_a: Floats) -> Floats:
-        """Half the width of the 95 % interval of these seconds, 0 where calls are exact or not used."""
-        used = self.ratios.weighed & ~self.ratios.exact
-        return np.where(used, run_a * np.nan_to_num(0.5 * (self.ratios.high - self.ratios.low)), 0.0)
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
         """The same for some rows."""
@@ -121,6 +108,7 @@ class Origins:
             self.calls_from_code[rows],
             self.calls_of_processes[rows],
             self.cost_from_code[rows],
+            self.sites.limited_to(rows),
         )
 
 
@@ -131,6 +119,7 @@ def find_origins(
     within: tuple[Floats, Floats],
     waits: Bools,
     of_processes: Floats,
+    sites: CallSites,
     *,
     python_differs: bool = False,
 ) -> Origins:
@@ -148,6 +137,8 @@ def find_origins(
         Functions that wait by design: their calls are neither work nor a change.
     of_processes : float64 array, shape (n,)
         Added calls that come with the number of processes (`profkit.measure.process_calls`).
+    sites
+        Who calls them, and what that takes.
     python_differs
         Whether functions of libraries are changed and new for that reason.
     """
@@ -158,8 +149,16 @@ def find_origins(
     roots = within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)
     if calls is None or not len(calls):
         part = code.astype(np.float64)
+        cost = _cost_part(table, busy, part, ratios, sites)
+        none = np.zeros(len(sites.row))
         return Origins(
-            calls_a, calls_b, ratios, part, np.zeros(len(part)), _cost_part(table, busy, part, ratios)
+            calls_a,
+            calls_b,
+            ratios,
+            part,
+            np.zeros(len(part)),
+            cost,
+            sites.booked(part[sites.row], none),
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         with_processes = np.where(calls_b != calls_a, of_processes / (calls_b - calls_a), 0.0)
@@ -167,19 +166,24 @@ def find_origins(
     found = _origins(table, edges, code, within, with_processes)
     assumed = code.copy()
     assumed[[o.row for o in found if o.from_code]] = True
-    from_code = np.zeros(edges.n)
+    from_code = blame = np.zeros(edges.n)
     for _ in range(ROUNDS):
         before = from_code
-        from_code = _calls_from_code(table, edges, _blame(table, edges, assumed, from_code), code)
+        blame = _blame(table, edges, assumed, from_code)
+        from_code = _calls_from_code(table, edges, blame, code)
         if np.allclose(from_code, before, atol=1e-3):
             break
     below = _below(table, calls, code, roots, (calls_a, calls_b))
-    cost = _cost_part(table, busy, below, ratios)
+    cost = _cost_part(table, busy, below, ratios, sites)
     # More calls of changed code are other calls: what each costs less or more belongs to the same change.
     other_calls = ratios.changed & (np.abs(calls_b - calls_a) > CALLS_CHANGED * np.maximum(calls_a, 1.0))
     cost = np.where(other_calls, np.maximum(cost, from_code), cost)
+    with_processes = np.clip(with_processes, 0.0, 1.0)
+    sites = sites.booked(
+        _sites_from_code(sites, edges, blame, from_code, len(calls)), with_processes[sites.row]
+    )
     with_processes = np.minimum(with_processes, 1.0 - from_code)
-    return Origins(calls_a, calls_b, ratios, from_code, with_processes, cost, found)
+    return Origins(calls_a, calls_b, ratios, from_code, with_processes, cost, sites, found)
 
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
@@ -205,6 +209,7 @@ class _Edges:
         self, calls: CallTable, calls_a: Floats, calls_b: Floats, waits: Bools, ratios: CallRatios
     ) -> None:
         kept = ~waits[calls.callee] & (calls.caller != calls.callee)
+        self.pair = np.flatnonzero(kept)
         self.caller = calls.caller[kept].astype(np.intp)
         self.callee = calls.callee[kept].astype(np.intp)
         self.before = calls.baseline.ncalls[kept].astype(np.float64)
@@ -329,6 +334,21 @@ def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools
     return result
 
 
+def _sites_from_code(
+    sites: CallSites, edges: _Edges, blame: Floats, from_code: Floats, pairs: int
+) -> Floats:
+    """Part of the other calls of each site that originates in changed code; that of its function where it is not known."""
+    change = edges.after - edges.before
+    handed = edges.per_call * (from_code * (edges.calls_b - edges.calls_a))[edges.caller]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(change != 0, (blame[edges.caller] * edges.originating + handed) / change, 0.0)
+    of_pairs = np.full(pairs + 1, np.nan)
+    of_pairs[edges.pair] = np.clip(part, 0.0, 1.0)
+    found = of_pairs[sites.pair]
+    result: Floats = np.where(np.isfinite(found), found, from_code[sites.row])
+    return result
+
+
 def _below(
     table: DiffTable, calls: CallTable, code: Bools, roots: Bools, counts: tuple[Floats, Floats]
 ) -> Floats:
@@ -358,7 +378,9 @@ def _below(
     return part
 
 
-def _cost_part(table: DiffTable, busy: tuple[Floats, Floats], below: Floats, ratios: CallRatios) -> Floats:
+def _cost_part(
+    table: DiffTable, busy: tuple[Floats, Floats], below: Floats, ratios: CallRatios, sites: CallSites
+) -> Floats:
     """Of what lies below changed code, the part beyond the factor that all other functions share."""
     if not below.any():
         return below
@@ -366,10 +388,8 @@ def _cost_part(table: DiffTable, busy: tuple[Floats, Floats], below: Floats, rat
     share = np.maximum(busy[0] / max(float(busy[0].sum()), 1e-12), busy[1] / max(float(busy[1].sum()), 1e-12))
     other = (share >= noise.MIN_SHARE) & (below < 0.5) & ratios.known
     common = _common(log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other]))
-    calls = np.where(a.ncalls > 0, b.ncalls / np.maximum(a.ncalls, 1), 0.0)
-    usual = busy[0] * np.where(ratios.known, calls, np.where(ratios.apart, ratios.weight, 1.0))
-    gained = busy[1] - usual
-    shared = usual * math.expm1(common)
+    gained = busy[1] - busy[0] - sites.by_row(sites.seconds(*busy))
+    shared = logarithmic_mean(*busy) * common
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = np.where(gained != 0, 1.0 - shared / gained, 0.0)
     result: Floats = below * np.clip(np.nan_to_num(beyond), 0.0, 1.0)

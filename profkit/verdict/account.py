@@ -4,8 +4,9 @@ The identity, along the critical path (`measure.critical_path`):
 
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δcapture
 
-CPU time of a function is its calls times its cost per call. More or fewer calls at the baseline's cost are *work*,
-unless the calls originate in a function whose source changed: then they are *code*; or come with another number of
+CPU time of a function is its calls times its cost per call, for each place that it is called from; what both took more is divided
+between them by `measure.call_sites`. Other calls are *work*,
+unless they originate in a function whose source changed: then they are *code*; or come with another number of
 processes, which are started and fed: then they are *startup*. A change of the cost per call is
 *code* in functions whose source changed and in what they call, and *speed* elsewhere. Queueing is
 run × (queue/run of the candidate − that of the baseline); what only grew with the CPU time is booked with that.
@@ -318,11 +319,12 @@ def _book(
     spun_s: float,
 ) -> _Booked:
     """Book the difference of two compositions; the buckets add up to the difference of their walls."""
-    extra = origins.calls_factor(a.run, b.run)  # seconds that other calls account for, at the baseline's cost
-    per_call = b.run - a.run - extra
-    process_rows = extra * origins.calls_of_processes
-    work_rows = extra * (1.0 - origins.calls_from_code) - process_rows
-    code_rows = extra * origins.calls_from_code
+    sites = origins.sites
+    seconds = sites.seconds(a.run, b.run)  # that other calls account for
+    per_call = b.run - a.run - sites.by_row(seconds)
+    process_rows = sites.by_row(seconds * sites.of_processes)
+    code_rows = sites.by_row(seconds * sites.from_code)
+    work_rows = sites.by_row(seconds) - code_rows - process_rows
     shared = per_call * (1.0 - origins.cost_from_code)
     code_rows = code_rows + per_call * origins.cost_from_code
     if unknown_code >= 0:
@@ -359,13 +361,15 @@ def _book(
 
 def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:
     """Half the widths of 95 % intervals of what is estimated: calls that weigh times, and what capture added."""
-    error = (1.0 + _queued_per_second(a.queue_s, _cpu_seconds(a))) * origins.calls_error(a.run)
+    sites = origins.sites
+    error = (1.0 + _queued_per_second(a.queue_s, _cpu_seconds(a))) * sites.errors(a.run, b.run)
     captured = math.hypot(a.capture_error_s, b.capture_error_s)
+    cost = origins.cost_from_code[sites.row]
     by_calls = {
-        "startup": float((error * origins.calls_of_processes).sum()),
-        "work": float((error * (1.0 - origins.calls_from_code - origins.calls_of_processes)).sum()),
-        "code": float((error * np.abs(origins.calls_from_code - origins.cost_from_code)).sum()),
-        "speed": float((error * (1.0 - origins.cost_from_code)).sum()) + captured,
+        "startup": float((error * sites.of_processes).sum()),
+        "work": float((error * (1.0 - sites.from_code - sites.of_processes)).sum()),
+        "code": float((error * np.abs(sites.from_code - cost)).sum()),
+        "speed": float((error * (1.0 - cost)).sum()) + captured,
     }
     return {name: by_calls.get(name, 0.0) for name in BUCKETS} | {CAPTURE: captured}
 

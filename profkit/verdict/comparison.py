@@ -22,6 +22,7 @@ from profkit.identity.fold import fold_comprehensions, needs_folding
 from profkit.identity.keys import infer_python
 from profkit.identity.readable import is_anonymous
 from profkit.measure import noise
+from profkit.measure.call_sites import call_sites
 from profkit.measure.calls import CallTable, call_table
 from profkit.measure.comparability import (
     comparability,
@@ -41,7 +42,7 @@ from profkit.measure.critical_path import (
     reads_files,
     waits_for_ranks,
 )
-from profkit.measure.estimates import unseen_seconds
+from profkit.measure.estimates import call_ratios, unseen_seconds
 from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.movement import movement
@@ -212,10 +213,12 @@ def compare(
     within = busy_seconds(a.profile, b.profile, rows, cumulative=True)
     other_python = versions_differ(baseline, candidate, a.profile, b.profile)
     of_processes = calls_of_processes(table, pairs, (_processes(first), _processes(second)))
+    sites = call_sites(table, pairs, call_ratios(table))
     moved = movement(
         table,
         *busy,
         of_processes,
+        sites,
         python_differs=other_python,
         within=within,
         stopped=stopped_seconds(a.profile, b.profile, rows),
@@ -234,7 +237,9 @@ def compare(
     both = matched(joined, found, a, b)
     shown = signs(both)
     waits = waiting_rows(table, pairs)
-    origins = find_origins(table, pairs, busy, within, waits, of_processes, python_differs=other_python)
+    origins = find_origins(
+        table, pairs, busy, within, waits, of_processes, sites, python_differs=other_python
+    )
     another = _another_program(table)
     if by_share:
         table, pairs = calls_unknown(table, pairs)

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.formats.load import load_side
+from profkit.measure.call_sites import logarithmic_mean
 from profkit.model import Process, Run, RunSet, Thread
 from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account
 from profkit.verdict.alone import judge_run
@@ -260,14 +261,15 @@ class TestMixtures:
         )
         found = account_of(a, b)
         assert_adds_up(found)
-        # Calls at the baseline's cost; what is above the factor that all share is the changed function's.
-        other = 2 * 3.15 - 2.0 + 0.01
+        # Twice the calls, each 1.1 times as long; what is above the factor that all share is the changed function's.
+        others, sharpen = logarithmic_mean(np.array([2.15, 1.0]), np.array([2 * 2.15 * 1.1, 2 * 1.1 * 1.5]))
+        grown = 2 * 2.15 + 0.01
         known = {
             "startup": 0.5,
-            "work": 3.15,
-            "code": 0.5 * 1.1 * 2.0,
-            "speed": 0.1 * (other + 2.0),
-            "queue": 0.4 * 1.1 * (other + 1.5 * 2.0),
+            "work": (others + sharpen) * math.log(2),
+            "code": sharpen * math.log(1.5),
+            "speed": (others + sharpen) * math.log(1.1) + 0.1 * 0.01,
+            "queue": 0.4 * 1.1 * (grown + 1.5 * 2.0),
             "blocked": 1.0,
             "loading": 0.0,
             "imbalance": 0.5,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -211,8 +212,8 @@ def test_rows_can_be_taken() -> None:
     few = found.origins.taken(rows)
     assert few.calls_from_code.tolist() == [1.0, 0.0]
     assert few.calls_b.tolist() == [2000.0, 1.0]
-    extra = found.origins.calls_factor(np.ones(len(found.names)), np.ones(len(found.names)))
-    assert extra[found.names.index("sharpen")] == pytest.approx(3.0)
+    sites, ones = found.origins.sites.limited_to(rows), np.ones(2)
+    assert sites.by_row(sites.seconds(ones, ones)).tolist() == pytest.approx([math.log(4.0), 0.0])
 
 
 def test_without_callers_changed_functions_are_all_there_is() -> None:

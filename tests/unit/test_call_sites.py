@@ -1,0 +1,139 @@
+"""What other calls account for: divided by who calls, exact, symmetric and bounded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.measure.call_sites import CallSites, logarithmic_mean
+from profkit.model import Run
+from profkit.verdict.comparison import Comparison, compare
+from tests.programs import Fn, one_side, plain
+
+SUM = "<built-in method builtins.sum>"
+
+times = st.floats(1e-6, 1e3)
+ratios = st.floats(1e-6, 1e6)
+
+
+def site(log_ratio: float) -> CallSites:
+    none, one = np.zeros(1), np.ones(1)
+    row = np.zeros(1, np.intp)
+    log = np.array([log_ratio])
+    return CallSites(row, row - 1, one, one, log, log, log, none > 0, none, none, 1)
+
+
+def seconds_of(before: float, after: float, ratio: float) -> float:
+    return float(site(math.log(ratio)).seconds(np.array([before]), np.array([after]))[0])
+
+
+@given(times, times, ratios)
+def test_swapped_sides_lose_what_the_others_gained(before: float, after: float, ratio: float) -> None:
+    there, back = seconds_of(before, after, ratio), seconds_of(after, before, 1 / ratio)
+    assert there == pytest.approx(-back, rel=1e-6, abs=1e-9)
+
+
+@given(times, ratios, ratios)
+def test_what_calls_account_for_lies_within_the_difference_where_costs_moved_alike(
+    before: float, calls: float, cost: float
+) -> None:
+    after = before * calls * cost
+    found = seconds_of(before, after, calls)
+    if (calls >= 1) == (cost >= 1):
+        low, high = sorted((0.0, after - before))
+        assert low - 1e-6 * after <= found <= high + 1e-6 * max(after, before)
+    # Elsewhere the two cancel: by no more than the times that there are, for each factor of e.
+    assert abs(found) <= max(before, after) * abs(math.log(calls)) * (1 + 1e-6)
+
+
+@given(times, times)
+def test_the_logarithmic_mean_lies_between(one: float, other: float) -> None:
+    found = float(logarithmic_mean(np.array([one]), np.array([other]))[0])
+    assert min(one, other) * (1 - 1e-6) <= found <= max(one, other) * (1 + 1e-6)
+
+
+def site_times(run: Run, times: Mapping[tuple[str, str], float]) -> Run:
+    """The same with these self times by caller and callee."""
+    main = run.processes[0]
+    thread = main.threads[0]
+    profile = thread.profile
+    edges = profile.edges
+    assert edges is not None
+    names = [profile.strings[name] for name in profile.name.tolist()]
+    pairs = zip(edges.caller.tolist(), edges.callee.tolist(), edges.tottime.tolist(), strict=True)
+    own = np.array([times.get((names[a], names[b]), usual) for a, b, usual in pairs])
+    changed = replace(profile, edges=replace(edges, tottime=own)).validate()
+    return replace(run, processes=(replace(main, threads=(replace(thread, profile=changed),)),))
+
+
+def pair(a: Run, b: Run) -> Comparison:
+    return compare(one_side(a), one_side(b))
+
+
+def bucket(found: Comparison, name: str) -> float:
+    return found.account.seconds(name)
+
+
+def summing(items: int, each: float, long: float) -> Run:
+    """`report` sums a few long lists, a generator many short ones."""
+    total = long + items * each
+    made = plain(
+        [
+            Fn("main", run=0.1),
+            Fn("report", 4, 0.1, callers={"main": 4}),
+            Fn("items", 20_000, 1.0, callers={"main": 20_000}),
+            Fn(SUM, 4 + items, total, callers={"report": 4} | ({"items": items} if items else {})),
+        ]
+    )
+    return site_times(made, {("report", SUM): long, ("items", SUM): items * each})
+
+
+def test_a_few_long_calls_do_not_price_many_short_ones() -> None:
+    found = pair(summing(0, 0.0, 2.0), summing(20_000, 1e-4, 2.0))
+    # Two seconds in short calls that were not there, and nothing else.
+    more = bucket(found, "work") + bucket(found, "code")
+    assert more == pytest.approx(2.0)
+    assert bucket(found, "speed") == pytest.approx(0.0, abs=1e-9)
+    moved = found.case.signals.movement
+    assert 1 < moved.calls_factor < 2
+
+
+def other_calls(found: Comparison, name: str, before: float, after: float) -> float:
+    """Seconds that other calls of one function account for, where it took so long."""
+    table, sites = found.case.signals.table, found.case.signals.origins.sites
+    row = table.name.index(name)
+    a, b = (np.where(np.arange(sites.n) == row, time, 0.0) for time in (before, after))
+    return float(sites.by_row(sites.seconds(a, b))[row])
+
+
+def test_each_site_has_its_own_calls_and_cost() -> None:
+    found = pair(summing(10_000, 1e-4, 2.0), summing(20_000, 1e-4, 3.0))
+    # One place calls twice as often, in the other one each call takes longer.
+    assert other_calls(found, SUM, 3.0, 5.0) == pytest.approx(1.0)
+
+
+def test_a_caller_that_was_renamed_calls_the_same_as_often() -> None:
+    def called_by(name: str, cost: float) -> Run:
+        return plain(
+            [
+                Fn("main", run=0.1),
+                Fn(name, 100, 0.5, callers={"main": 100}),
+                Fn(SUM, 1000, cost, callers={name: 1000}),
+            ]
+        )
+
+    found = pair(called_by("step", 2.0), called_by("one_step", 3.0))
+    assert other_calls(found, SUM, 2.0, 3.0) == pytest.approx(0.0)
+
+
+def test_everything_twice_is_twice_the_calls() -> None:
+    found = pair(summing(10_000, 1e-4, 2.0), summing(20_000, 1e-4, 2.0))
+    assert bucket(found, "speed") == pytest.approx(0.0, abs=1e-9)
+    swapped = pair(summing(20_000, 1e-4, 2.0), summing(10_000, 1e-4, 2.0))
+    assert bucket(swapped, "work") + bucket(swapped, "code") == pytest.approx(-1.0)
