@@ -68,8 +68,27 @@ class Destination:
         """
         keep_inputs(inputs, self.output, self.archive)
 
-    def write(self, result: Reported, *, limit: int | None, full_paths: bool, explain: bool) -> None:
-        """Write the report, open it, and write the archive, as far as they are asked for."""
+    @property
+    def stays(self) -> bool:
+        """Whether the report is text that stays on the user's screen, where commands are to be pasted."""
+        return self.output is None and self.archive is None and isinstance(self.renderer, Terminal)
+
+    def write(
+        self,
+        result: Reported,
+        *,
+        limit: int | None,
+        full_paths: bool,
+        explain: bool,
+        shared: bool = False,
+    ) -> None:
+        """Write the report, open it, and write the archive, as far as they are asked for.
+
+        What stays on the screen is not masked, unless `shared` says that others read it there.
+        """
+        full_paths = full_paths or (self.stays and not shared)
+        if not full_paths and (self.output is not None or self.archive is not None):
+            say("paths, hosts and words of commands are masked in it; --full-paths leaves them as they are")
         if self.archive is None:
             with Progress("writing the report"):
                 text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)

@@ -109,7 +109,7 @@ def one_process_option(command: _Command) -> _Command:
 full_paths_option = click.option(
     "--full-paths",
     is_flag=True,
-    help="Leave paths, users, host names and command lines as they are; by default nothing written has them.",
+    help="Leave paths, users, host names and command lines as they are in files and tickets too.",
 )
 
 format_option = click.option(

@@ -43,7 +43,9 @@ _RUN_OPTIONS = (
         help="Write the report to a .html, .json, .md or .txt file instead of stdout.",
     ),
     click.option(
-        "--full-paths", is_flag=True, help="Leave paths, users, host names and command lines as they are."
+        "--full-paths",
+        is_flag=True,
+        help="Leave paths, users, host names and command lines as they are in files too.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
 )

@@ -97,6 +97,6 @@ def sweep(
     goal.write(
         read_sweep(directory, baseline=baseline),
         limit=None,
-        full_paths=full_paths or output is None,
+        full_paths=full_paths,
         explain=False,
     )

@@ -138,7 +138,7 @@ def tune(
     goal.write(
         Tuned(space, _figures(search), again),
         limit=None,
-        full_paths=full_paths or output is None,
+        full_paths=full_paths,
         explain=False,
     )
 

@@ -72,7 +72,7 @@ def verify(
             raise stopped(directory) from None
         say_line("stopped; nothing is kept: --dir keeps the runs")
         raise click.exceptions.Exit(130) from None
-    goal.write(result, limit=None, full_paths=full_paths or output is None, explain=False)
+    goal.write(result, limit=None, full_paths=full_paths, explain=False)
 
 
 def _files(words: tuple[str, ...]) -> tuple[list[str], int | None]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["page_of", "view"]
 
-_MISSING = "snakeviz is not installed here, run: pip install 'profkit[view]'  (or: pip install snakeviz)"
+_MISSING = "snakeviz is not installed here, run: pip install snakeviz"
 
 
 @click.command(context_settings=CONTEXT)

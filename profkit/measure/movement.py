@@ -65,6 +65,8 @@ class Movement:
         that; waits left out.
     ratio, spread
         Median and scaled MAD of the logarithm of self time per call, heavy functions without waits.
+    functions
+        How many those are.
     top_row, top_part, top_gain
         Row with the greatest gain in busy seconds, its part of all gains, and seconds; −1 and NaN without any.
     changed_row, changed_part, changed_gain
@@ -91,6 +93,7 @@ class Movement:
     calls_changed: float
     ratio: float
     spread: float
+    functions: int
     top_row: int
     top_part: float
     top_gain: float
@@ -211,6 +214,7 @@ def movement(
         calls_changed=float(weight[altered].sum()) if len(active) else float("nan"),
         ratio=location,
         spread=spread,
+        functions=int(np.isfinite(ratios).sum()),
         top_row=top,
         top_part=float(gain.max()) / gains if gains > 0 else float("nan"),
         top_gain=float(gain.max()) if gains > 0 else 0.0,

@@ -203,6 +203,8 @@ def _advised(cells: Sequence[Cell], best: int, counts: tuple[int, ...] | None) -
     def cost(i: int) -> tuple[float, float, bool]:
         cell = cells[i]
         size = 0.0 if counts is None else _product(cell.setting, counts)
+        if math.isnan(size):
+            size = math.inf
         cpu_s = cell.cores * cell.median
         return size, cpu_s if math.isfinite(cpu_s) else 0.0, i != best
 
@@ -233,11 +235,14 @@ def gain(study: Results, before: int, after: int, level: float = LEVEL) -> Estim
 
 def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int, ...] | None) -> Floats:
     """Return T₁ p₁ / (T p) of every setting, where p₁ is the least p that ended well."""
-    known = np.flatnonzero(np.isfinite(medians))
-    if counts is None or not len(known):
+    if counts is None:
         return np.full(len(settings), math.nan)
-    cost = medians * np.array([_product(setting, counts) for setting in settings])
-    fewest = min(known.tolist(), key=lambda i: (_product(settings[i], counts), float(medians[i])))
+    used = np.array([_product(setting, counts) for setting in settings])
+    known = np.flatnonzero(np.isfinite(medians) & np.isfinite(used))
+    if not len(known):
+        return np.full(len(settings), math.nan)
+    cost = medians * used
+    fewest = min(known.tolist(), key=lambda i: (float(used[i]), float(medians[i])))
     return np.asarray(cost[fewest] / cost)
 
 
@@ -253,8 +258,12 @@ def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
 
 
 def _product(setting: Setting, positions: Sequence[int]) -> float:
+    """How many threads and processes a setting asks for; NaN where a library takes its default."""
+    values = [setting[i] for i in positions]
+    if not all(value.isdigit() for value in values):
+        return math.nan
     # No workers at all is the work of the one process that there is.
-    return float(math.prod(max(1, int(setting[i])) for i in positions))
+    return float(math.prod(max(1, int(value)) for value in values))
 
 
 def _counted(found: Sequence[Trial]) -> list[Trial]:

@@ -64,6 +64,12 @@ LARGER_BYTES = 2e6
 SIGMAS = 3.0
 
 
+#: Native functions that do the same work whenever a program starts: they read code and compile it.
+YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method builtins.compile>"))
+#: Seconds of that from which its factor says something.
+YARDSTICK_S = 0.01
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """What a comparison is judged by; ``account`` is missing only while it is being made."""
@@ -427,6 +433,23 @@ def slower_probe(a: SideFacts, b: SideFacts) -> bool:
     return same and (b.probe_s or 0.0) >= SLOWER_PROBE * (a.probe_s or 0.0)
 
 
+def _yardstick(case: Case) -> float | None:
+    """Factor of the CPU time of the start-up's own work, which is the same on both sides: a piece of work of known size."""
+    table = case.signals.table
+    a, b = table.baseline, table.candidate
+    before = after = 0.0
+    for row, name in enumerate(table.name):
+        if name in YARDSTICKS and a.ncalls[row] == b.ncalls[row] > 0:
+            before += float(a.active[row]) - (0.0 if a.wait is None else float(a.wait[row]))
+            after += float(b.active[row]) - (0.0 if b.wait is None else float(b.wait[row]))
+    return after / before if min(before, after) >= YARDSTICK_S else None
+
+
+def _yardstick_apart(case: Case) -> float | None:
+    moved, known = case.signals.movement.ratio, _yardstick(case)
+    return math.exp(moved) / known if known and math.isfinite(moved) else None
+
+
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
     """Bytes that show that the candidate worked on more data: (which, before, after)."""
     throughout = min(a.runs, b.runs) >= noise.MIN_RUNS_NOISE and (b.memory_least or 0.0) > (
@@ -728,6 +751,16 @@ READINGS: Mapping[str, Reading] = {
         "part of the active time in functions that both sides have and of which each call costs more",
         _dearer,
     ),
+    "per-call.functions": Reading(
+        "count",
+        "functions of which that is known",
+        lambda c: float(c.signals.movement.functions),
+    ),
+    "yardstick": Reading(
+        "factor", "CPU time of the start-up's own work, which is the same on both sides", _yardstick
+    ),
+    "yardstick.known": Reading("bool", "that is known", lambda c: _yardstick(c) is not None),
+    "yardstick.apart": Reading("factor", "cost per call over that", _yardstick_apart),
     "spread": Reading(
         "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread
     ),

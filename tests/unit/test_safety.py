@@ -778,3 +778,19 @@ def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     text = piece * (400_000 // len(piece))
     assert masked_by_rules(text, lambda _: MASK) is not None
     assert masked_by_rules(text + "!" + text, lambda _: MASK) is not None
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [
+        ("2.13.0+cu121", "2.13.0+cu121"),
+        ("v1!1.2.3rc4.post5.dev6", "v1!1.2.3rc4.post5.dev6"),
+        ("1.0.0-beta2", "1.0.0-beta2"),
+        # A text that can be read as a version in many ways, and is none, is not tried in all of them.
+        ("9" * 500, "<text 500>"),
+        ("9" * 26 + "!x", "<text 28>"),
+        ("1" + ".9" * 200 + "!x", "<text 403>"),
+    ],
+)
+def test_versions_are_shown_and_long_digits_are_not(version: str, shown: str) -> None:
+    assert Masker([]).version(version) == shown

@@ -229,6 +229,23 @@ def test_medians_speedups_and_efficiency() -> None:
     )
 
 
+def test_a_library_s_own_default_has_no_efficiency() -> None:
+    """The baseline leaves a variable unset of which numbers are tried."""
+    threads = Parameter("OMP_NUM_THREADS", True, ("1", "2"))
+    found = results(
+        Space(("x",), (threads,), (("unset",), ("1",), ("2",))),
+        [
+            Trial({"OMP_NUM_THREADS": value}, i, "done", "", 0, wall, 2 * wall, 0.1 * wall)
+            for value, walls in (("unset", (8, 8.1, 7.9)), ("1", (4, 4.1, 3.9)), ("2", (4, 4.05, 3.95)))
+            for i, wall in enumerate(walls)
+        ],
+    )
+    efficiency = {cell.setting: cell.efficiency for cell in found.cells}
+    assert math.isnan(efficiency["unset",])
+    assert (efficiency["1",], efficiency["2",]) == (1, 0.5)
+    assert found.cells[found.advised].setting == ("1",)
+
+
 def test_one_run_each_says_nothing_of_noise() -> None:
     found = results(SPACE, trials({("1", "1"): [3.0], ("2", "1"): [2.0]}))
     assert math.isnan(found.spread)

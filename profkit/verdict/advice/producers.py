@@ -274,16 +274,22 @@ def _run_to_end(case: Case, lost: float) -> Found:
 
 
 def _git_log(case: Case, lost: float) -> Found:
+    """What git says of the file: between the revisions of both sides, or what is in no revision yet."""
     row = code_row(case)
     table = case.signals.table
-    if row >= 0 and table.keys[row].path:
-        before, after = (side.revision for side in (case.signals.baseline, case.signals.candidate))
-        # With changes that are in no revision, the log says more than a difference of revisions.
-        known = before.isalnum() and after.isalnum() and before != after
-        words = ("diff", before, after) if known else ("log", "-p")
-        yield Advice(
-            "git-log", ("git", *words, "--", table.keys[row].path), subject=table.name[row], cures="code"
-        )
+    before, after = (side.revision.split(" ") for side in (case.signals.baseline, case.signals.candidate))
+    captured = case.signals.candidate.command
+    if row < 0 or not table.keys[row].path or (captured and not after[0]):
+        return  # outside of a repository there is nothing to ask
+    if not before[0] or not after[0]:
+        words: tuple[str, ...] = ("log", "-p")
+    elif len(after) > 1:
+        words = ("diff", before[0])
+    else:
+        words = ("diff", before[0], after[0]) if before[0] != after[0] else ("log", "-p")
+    yield Advice(
+        "git-log", ("git", *words, "--", table.keys[row].path), subject=table.name[row], cures="code"
+    )
 
 
 def _show(kind: str, *options: str) -> Callable[[Judged, float], Found]:

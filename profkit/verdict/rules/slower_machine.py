@@ -54,8 +54,10 @@ ONE_FACTOR = Rule(
         less("spread", "spread.clean"),
         less("order.tv", "moved.tv95"),
         no("order.moved"),
+        more("per-call.functions", "machine.functions"),
     ),
-    alternatives=(_NO_QUEUE,),
+    # A machine is slower at the start-up's own work, too.
+    alternatives=(_NO_QUEUE, ((no("yardstick.known"),), (less("yardstick.apart", "one-function.apart"),))),
     confidence=0.6,
     strength="time.log-slowdown",
     evidence=("per-call", "elsewhere", "wall"),
