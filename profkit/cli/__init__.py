@@ -7,6 +7,7 @@ nothing is computed here.
 
 from __future__ import annotations
 
+import os
 import sys
 
 from profkit.errors import ProfkitError, UsageError
@@ -50,6 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except ProfkitError as error:
         say("error: " + " ".join(told(error).split()))
         sys.exit(error.exit_code)
+    except OSError as error:
+        # Of the many places where a file is looked at, one did not expect this of it: a name that is too long, say.
+        if error.filename is None:
+            raise
+        say(f"error: {os.fsdecode(error.filename)}: {error.strerror}")
+        sys.exit(2)
     sys.exit(0)
 
 
