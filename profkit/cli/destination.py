@@ -87,22 +87,22 @@ class Destination:
         What stays on the screen is not masked, unless `shared` says that others read it there.
         """
         full_paths = full_paths or (self.stays and not shared)
-        if not full_paths and (self.output is not None or self.archive is not None):
-            say("paths, hosts and words of commands are masked in it; --full-paths leaves them as they are")
         if self.archive is None:
             with Progress("writing the report"):
                 text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)
             emit(text, self.output)
             if self.opened and self.output is not None:
                 show_page(self.output)
-            return
-        from profkit.api.ticket import ticket
+        else:
+            from profkit.api.ticket import ticket
 
-        with Progress("writing the ticket"):
-            made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
-        emit(made.markdown, self.output)
-        write_file((made.archive,), self.archive)
-        _say_archive(self.archive, made.runs, len(made.archive))
+            with Progress("writing the ticket"):
+                made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
+            emit(made.markdown, self.output)
+            write_file((made.archive,), self.archive)
+            _say_archive(self.archive, made.runs, len(made.archive))
+        if not full_paths and (self.output is not None or self.archive is not None):
+            say("paths, hosts and words of commands are masked in it: --full-paths leaves them as they are")
 
 
 def _say_archive(archive: Path, runs: int, bytes_: int) -> None:

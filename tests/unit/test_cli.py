@@ -277,7 +277,10 @@ def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> N
     assert {f["name"]: f["ncalls"] for f in value["functions"]}["step"] == calls["step"] == 2000
     for suffix in (".json", ".md", ".txt"):
         target = tmp_path / f"report{suffix}"
-        assert cli("show", profiles / "a.prof", "-o", target) == (0, "", "")
+        done = cli("show", profiles / "a.prof", "-o", target)
+        assert done[:2] == (0, "")
+        assert "--full-paths" in done.err
+        assert cli("show", profiles / "a.prof", "-o", target, "--full-paths") == (0, "", "")
         assert "step" in target.read_text(encoding="utf-8")
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
