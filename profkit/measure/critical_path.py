@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -476,7 +477,8 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     # What lies outside of all functions: of the CPU time, of the time off the CPU, and of the wall around its life.
     startup = reading.wall_s - reading.queue_s - own_run - imbalance - waiting
     own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
-    return Composition(
+    return _within_wall(
+        reading.wall_s,
         startup_s=startup,
         run=run,
         own_run_s=own_run,
@@ -492,6 +494,14 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
         waiting_for_ranks=of_ranks,
         counters=True,
     )
+
+
+def _within_wall(wall_s: float, **parts: Any) -> Composition:
+    """The composition of these parts; those in functions are made to fit where clocks that differ give them more than
+    the wall."""
+    over = -min(0.0, parts["startup_s"])
+    whole = Composition(**parts | {"startup_s": max(0.0, parts["startup_s"])})
+    return whole.scaled(wall_s / (wall_s + over)) if over > 0 else whole
 
 
 def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off_s: float) -> Composition:
@@ -566,7 +576,8 @@ def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Compo
     loading = min(waiting, reading.delivery_s)
     delivering = off * (loading / waiting) if waiting > 0 else np.zeros(len(off))
     none = np.zeros(len(own))
-    return Composition(
+    return _within_wall(
+        reading.wall_s,
         startup_s=reading.wall_s - float(own.sum()) - imbalance,
         run=run,
         own_run_s=float(run.sum()),

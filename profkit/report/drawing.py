@@ -109,7 +109,7 @@ def waterfall_rows(waterfall: Waterfall) -> list[tuple[str, str, str]]:
     rows = [] if waterfall.before_s is None else [(waterfall.sides[0], units.seconds(waterfall.before_s), "")]
     for step in waterfall.steps:
         sign = "+" if step.seconds > 0 and waterfall.before_s is not None else ""
-        share = f" ({units.share(step.share)})" if math.isfinite(step.share) and abs(step.share) < 10 else ""
+        share = f" ({units.share(step.share)})" if math.isfinite(step.share) else ""
         rows.append((step.title, f"{sign}{units.seconds(step.seconds)}{share}", step.about))
     rows.append(
         (

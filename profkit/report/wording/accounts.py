@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from profkit.report import units
@@ -40,13 +41,14 @@ def waterfall(account: Account) -> Waterfall:
     """Lay out an account; tiny buckets are left out, and the others still add up to within rounding."""
     whole = max(abs(account.added_s), *(abs(b.seconds) for b in account.buckets), 1e-12)
     alone = _is_alone(account)
+    longer = max(account.baseline_s, account.candidate_s)
     steps = tuple(
         Step(
             title=bucket_title(bucket, account),
             seconds=bucket.seconds,
             low=bucket.low,
             high=bucket.high,
-            share=bucket.share,
+            share=abs(bucket.seconds) / longer if abs(bucket.seconds) <= longer > 0 else math.nan,
             beyond=bucket.beyond_noise or alone,
             about=_about(bucket),
         )
