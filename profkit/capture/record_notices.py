@@ -11,7 +11,7 @@ from profkit.capture.record_types import Launch, Notes, Record
 from profkit.model import Notice, Process
 from profkit.model.notices import Number, grouped, missing_ranks
 
-__all__ = ["of_launch", "of_process", "of_processes"]
+__all__ = ["of_interpreters", "of_launch", "of_process", "of_processes"]
 
 #: Notes of a process that are no warnings: its figures are good.
 _HARMLESS = frozenset(("waiting-sampled",))
@@ -38,6 +38,8 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("no-snapshots"))
     if said.no_samples:
         found.append(Notice("no-samples"))
+    if said.no_tracer:
+        found.append(Notice("tracer-missing", "", {"python": "%d.%d" % record.python}))
     if said.tables_full:
         found.append(Notice("tables-full"))
     if said.sampled is not None:
@@ -140,6 +142,13 @@ def of_processes(
             said.append((process.pid, Notice("threads-in-one-stack", "", python)))
     said += [(process.pid, note) for process in found for note in process.notes if note.code not in _HARMLESS]
     yield from grouped(said)
+
+
+def of_interpreters(pids: Iterable[str]) -> Iterable[Notice]:
+    """Yield that further interpreters of some processes were not profiled."""
+    known = sorted(int(pid) for pid in pids if pid.isdecimal())
+    if known:
+        yield Notice("subinterpreters").at(pids=known)
 
 
 def _of_ends(records: Sequence[Record], found: Sequence[Process], ends: Sequence[Ending]) -> Iterable[Notice]:

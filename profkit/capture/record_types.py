@@ -242,6 +242,7 @@ class Notes:
     displaced: bool = False
     no_snapshots: bool = False
     no_samples: bool = False
+    no_tracer: bool = False
     tables_full: bool = False
     sampled: Sampling | None = None
     sampling_failed: str = ""

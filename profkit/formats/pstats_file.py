@@ -71,6 +71,10 @@ class PstatsFile:
 _MOST_ENTRIES, _MOST_LIKE = 10_000, 5
 
 
+#: What a capture writes that is not told where.
+_WITHOUT_A_NAME = "run.prof"
+
+
 def _where_it_is(path: str | os.PathLike[str]) -> str:
     """Say where what a capture has recorded is, if it did not come to write this file."""
     folder, name = os.path.split(os.fspath(path))
@@ -94,6 +98,9 @@ def like_it(path: str | os.PathLike[str]) -> str:
         there = sorted(entry for entry in there if entry.endswith(".prof") and not entry.startswith("."))
         more = ", …" if len(there) > _MOST_LIKE else ""
         return f"there are {', '.join(there[:_MOST_LIKE])}{more}" if there else ""
+    if _WITHOUT_A_NAME in there and name != _WITHOUT_A_NAME:
+        run = os.path.join(folder, _WITHOUT_A_NAME)
+        return f"{run} is what a capture without -o has written: profkit capture -o {shlex.quote(name)} -- … gives it a name"
     near = get_close_matches(name, there, 2)
     return f"did you mean {' or '.join(os.path.join(folder, entry) for entry in near)}?" if near else ""
 

@@ -76,6 +76,7 @@ CODES: Mapping[str, Meaning] = {
     "snapshots-not-written": Meaning("the system's error"),
     "no-snapshots": Meaning(),
     "no-samples": Meaning(),
+    "tracer-missing": Meaning("", {"python": "text"}),
     "tables-full": Meaning(),
     "profile-function-replaced": Meaning(),
     "waiting-sampled": Meaning("", {"rate": "Hz"}),
@@ -99,6 +100,7 @@ CODES: Mapping[str, Meaning] = {
     "process-running": Meaning("", _UNRECORDED),
     "functions-throttled": Meaning("", {"functions": "count"}),
     "process-unrecorded": Meaning("the system's error; empty where it is not known"),
+    "subinterpreters": Meaning(),
     "threads-in-one-stack": Meaning("", {"python": "text"}),
     # Said of a capture as a whole.
     "capture-running": Meaning("", {"so_far_s": "s?"}),

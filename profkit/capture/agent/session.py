@@ -202,6 +202,8 @@ class Session:
             if self._phase != windows.OFF:
                 self._tracer.start(base_depth)
             self._begun = True
+            if self._native is None and sys.platform.startswith("linux"):
+                self._notes["no_tracer"] = not os.environ.get(settings.DISABLE_NATIVE_VARIABLE)
             if self._samples_only or not self._identity["forked"]:
                 self._watch_tiers()
 

@@ -5,6 +5,19 @@ import os
 import sys
 
 
+def _profkit_is_main():
+    """Whether this is the main interpreter: no other one may set a handler, and nobody may set this one."""
+    import _signal
+
+    try:
+        _signal.signal(_signal.SIGKILL, _signal.SIG_DFL)
+    except ValueError:
+        return False
+    except (AttributeError, OSError):
+        pass
+    return True
+
+
 def _profkit_start():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
@@ -12,7 +25,12 @@ def _profkit_start():
     sys.modules.pop("sitecustomize", None)
     spool = os.environ.get("PROFKIT_SPOOL")
     session = None
-    if spool and sys.version_info >= (3, 8):
+    if spool and sys.version_info >= (3, 8) and not _profkit_is_main():
+        try:
+            open(os.path.join(spool, "%d.subinterpreter" % os.getpid()), "ab").close()
+        except OSError:
+            pass
+    elif spool and sys.version_info >= (3, 8):
         name = "_profkit_agent"
         # Collections would find nothing in what is imported, and take a quarter of the time. The compiler alone needs
         # what is in `__future__`.
