@@ -17,6 +17,7 @@ from profkit.measure.starvation import starvation
 from profkit.measure.tables import DiffTable
 from profkit.measure.weights import Weights
 from profkit.model import Run, RunSet
+from profkit.verdict.account import CAPTURE
 from profkit.verdict.comparison import compare
 from profkit.verdict.judge import judge as judge_case
 from profkit.verdict.readings import READINGS, Case
@@ -26,6 +27,8 @@ __all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]
 
 #: What the comparison may see: everything, or what a plain profiler would have written.
 ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
+#: Part of the lost time in one bucket from which the account names the cause; an `inconclusive` beside it contradicts it.
+TOLD = 0.8
 #: Rows of the table that are written with the facts.
 FACT_ROWS = 12
 
@@ -42,6 +45,8 @@ class Judgement:
         All programs whose runs are in the pair: more than `workload` where one is compared with another.
     rule, strength
         Of the finding that became the verdict; empty and NaN where there was none or it has none.
+    told
+        The bucket of the account that holds `TOLD` of the lost time, and more than its noise; empty without one.
     outcome
         ``right``, ``inconclusive`` or ``wrong``.
     """
@@ -64,6 +69,7 @@ class Judgement:
     strength: float
     baseline: tuple[int, ...]
     candidate: tuple[int, ...]
+    told: str = ""
 
     @property
     def outcome(self) -> str:
@@ -85,7 +91,7 @@ def judge(
             if weights is not None and arm == "plain" and pair.workload in weights:
                 starved = starvation(case.signals.signs, weights[pair.workload])
                 verdict = judge_case(replace(case, signals=replace(case.signals, starved=starved)))
-            yield _judgement(pair, arm, verdict)
+            yield _judgement(pair, arm, case, verdict)
 
 
 def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
@@ -108,7 +114,16 @@ def _case_of(pair: Pair, arm: str) -> Case:
     return compare(*_sides(pair, arm)).case
 
 
-def _judgement(pair: Pair, arm: str, verdict: Verdict) -> Judgement:
+def _told(case: Case) -> str:
+    """The bucket that holds most of a loss that is beyond what clean repeats drift."""
+    account, over = case.account, case.read("time.over-drift")
+    if account is None or not isinstance(over, float) or over < 1 or account.program_s <= 0:
+        return ""
+    names = [b.name for b in account.buckets if b.low > 0 and b.seconds >= TOLD * account.program_s]
+    return names[0] if len(names) == 1 and names[0] not in ("rest", CAPTURE) else ""
+
+
+def _judgement(pair: Pair, arm: str, case: Case, verdict: Verdict) -> Judgement:
     first = verdict.findings[0] if verdict.findings and verdict.cause != "inconclusive" else None
     return Judgement(
         arm=arm,
@@ -129,6 +144,7 @@ def _judgement(pair: Pair, arm: str, verdict: Verdict) -> Judgement:
         strength=float(getattr(first, "strength", math.nan)),
         baseline=tuple(s.repeat for s in pair.baseline),
         candidate=tuple(s.repeat for s in pair.candidate),
+        told="" if pair.form == "another" else _told(case),
     )
 
 
@@ -137,8 +153,9 @@ def fact_lines(pairs: Iterable[Pair], arms: Iterable[str] = tuple(ARMS)) -> Iter
     for pair in pairs:
         for arm in arms:
             case, verdict = compared(pair, arm)
-            record = asdict(_judgement(pair, arm, verdict))
-            record["outcome"] = _judgement(pair, arm, verdict).outcome
+            judged = _judgement(pair, arm, case, verdict)
+            record = asdict(judged)
+            record["outcome"] = judged.outcome
             record["findings"] = [
                 {
                     "rule": f.rule,

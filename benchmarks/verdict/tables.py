@@ -45,6 +45,13 @@ def report(
         ),
         "",
         *_table(_HEAD, [_row(title, part) for title, part in parts.items()]),
+        "",
+        "`inconclusive` although one bucket of the account holds four fifths of the lost time, beyond its noise: "
+        + ", ".join(
+            f"{title} {sum(j.cause == 'inconclusive' and bool(j.told) for j in part)} of {len(part)}"
+            for title, part in parts.items()
+        )
+        + ".",
     ]
     for title, part in parts.items():
         without = [pair for pair in left_out if (pair.runs > 1) == (part[0].runs > 1)]
