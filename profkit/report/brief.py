@@ -106,6 +106,13 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
     return Document("profkit show", tuple(sections), brief=True)
 
 
+#: Notices of how two sides are compared, by which nothing is lost.
+_NOTHING_LOST = frozenset(("native-functions-folded",))
+
+#: Buckets of time off the CPU.
+_OFF = ("blocked", "loading", "imbalance")
+
+
 def _steps(account: Account) -> Waterfall:
     """The steps that matter, without the note on noise."""
     whole = waterfall(account)
@@ -117,15 +124,13 @@ def _steps(account: Account) -> Waterfall:
 def _doubts(diff: Diff) -> tuple[Note, ...]:
     """What a reader must know before trusting the answer: what a run lost, and that the sides hardly compare."""
     found, notes = diff.comparability, []
-    lost = [clean(notice_text(notice)) for notice in diff.warnings]
+    lost = [clean(notice_text(notice)) for notice in diff.warnings if notice.code not in _NOTHING_LOST]
     if lost:
         more = f" And {len(lost) - 1} more: see --full." if len(lost) > 1 else ""
         notes.append(Note(f"{lost[0]}.{more}", "unsure"))
     if found.score < HARDLY_COMPARABLE and found.warnings:
         what = "1 more difference" if len(found.warnings) == 1 else f"{len(found.warnings)} more differences"
-        notes.append(
-            Note(f"{what} between the sides, comparability {found.score:.2f} of 1: see --full.", "unsure")
-        )
+        notes.append(Note(f"{what} between the sides: see --full.", "unsure"))
     return tuple(notes)
 
 
@@ -143,8 +148,36 @@ def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
     return [Section("", (Table((Column("evidence", "text"), Column("", "prose")), tuple(rows)),))]
 
 
+def _off_the_cpu(diff: Diff) -> list[Section]:
+    """The functions in which the critical path was off the CPU longer."""
+    table, lost = diff.table, dict[int, float]()
+    for part in (part for name in _OFF for part in diff.account.bucket(name).parts if part.row >= 0):
+        lost[part.row] = lost.get(part.row, 0.0) + part.seconds
+    order = sorted(lost, key=lambda row: -lost[row])[:FUNCTIONS]
+    least = max(noise.MIN_SECONDS, LEAST_PART * max(lost.values(), default=0.0))
+    rows = [
+        Row(
+            (
+                display_name(table.name[row]),
+                Pair(0.0, lost[row]),
+                None,
+                location(table.keys[row], table.file[row], table.line[row]),
+            )
+        )
+        for row in order
+        if lost[row] >= least
+    ]
+    return _functions(rows, Column("off the CPU", "change"))
+
+
 def _changed(diff: Diff) -> list[Section]:
-    """The functions that gained or lost most, waits by design left out, in the order of the column of changes."""
+    """The functions that gained or lost most, waits by design left out, in the order of the column of changes.
+
+    Where the cause is waiting, those in which that was.
+    """
+    waiting = _off_the_cpu(diff) if diff.verdict.cause in ("blocked", "data-starvation") else []
+    if waiting:
+        return waiting
     table, by = diff.table, diff.ranking.by
     before, after = (
         side.cumtime if by == "cumtime" else side.active for side in (table.baseline, table.candidate)
