@@ -679,6 +679,11 @@ READINGS: Mapping[str, Reading] = {
     # Code, work, speed
     "calls.factor": Reading("factor", "calls of the same functions, weighted by time", _calls),
     "calls.same": Reading("bool", "functions that matter are called equally often", _same_calls),
+    "calls.differ": Reading(
+        "bool",
+        "they are not: by exact counts, or whatever their intervals permit",
+        lambda c: _same_calls(c) is False,
+    ),
     "calls.undecided": Reading(
         "bool",
         "a side was sampled, and its calls permit that as well as the contrary",

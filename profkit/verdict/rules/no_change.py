@@ -31,7 +31,7 @@ WITHIN_NOISE = Rule(
     conditions=(
         yes("functions"),
         no("time.lost"),
-        yes("calls.same"),
+        no("calls.differ"),
         no("order.any"),
         less("time.over-drift", "time.drift-or-own"),
         less("time.under-drift", "time.drift-or-own"),
@@ -57,7 +57,7 @@ SAME_TOTAL = Rule(
     conditions=(
         yes("functions"),
         no("time.lost"),
-        yes("calls.same"),
+        no("calls.differ"),
         yes("order.any"),
         less("time.slowdown", "time.noticed"),
         less("time.under-drift", "time.drift-or-own"),
