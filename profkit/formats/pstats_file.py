@@ -98,10 +98,10 @@ def like_it(path: str | os.PathLike[str]) -> str:
         there = sorted(entry for entry in there if entry.endswith(".prof") and not entry.startswith("."))
         more = ", …" if len(there) > _MOST_LIKE else ""
         return f"there are {', '.join(there[:_MOST_LIKE])}{more}" if there else ""
-    if _WITHOUT_A_NAME in there and name != _WITHOUT_A_NAME:
-        run = os.path.join(folder, _WITHOUT_A_NAME)
-        return f"{run} is what a capture without -o has written: profkit capture -o {shlex.quote(name)} -- … gives it a name"
     near = get_close_matches(name, there, 2)
+    if not near and _WITHOUT_A_NAME in there:
+        run = os.path.join(folder, _WITHOUT_A_NAME)
+        return f"{run} is of a capture without -o: profkit capture -o {shlex.quote(name)} -- … names what it writes"
     return f"did you mean {' or '.join(os.path.join(folder, entry) for entry in near)}?" if near else ""
 
 

@@ -87,8 +87,15 @@ class CallSites:
         -------
         float64 array, shape (k,)
         """
+        return self._weighted(self.log_ratio, time_a, time_b)
+
+    def limits(self, time_a: Floats, time_b: Floats) -> tuple[Floats, Floats]:
+        """The same at the lower and at the upper limit of the 95 % interval of the calls."""
+        return self._weighted(self.low, time_a, time_b), self._weighted(self.high, time_a, time_b)
+
+    def _weighted(self, log_ratio: Floats, time_a: Floats, time_b: Floats) -> Floats:
         a, b = time_a[self.row] * self.share_a, time_b[self.row] * self.share_b
-        result: Floats = np.where(self.one_sided, b - a, logarithmic_mean(a, b) * self.log_ratio)
+        result: Floats = np.where(self.one_sided, b - a, logarithmic_mean(a, b) * log_ratio)
         return result
 
     def by_row(self, seconds: Floats) -> Floats:

@@ -177,7 +177,7 @@ def movement(
     altered = (log_low > math.log1p(CALLS_CHANGED)) | (log_high < -math.log1p(CALLS_CHANGED))
     added = b.ncalls - a.ncalls
     with_processes = np.divide(of_processes, added, out=np.zeros(len(added)), where=added != 0)
-    index, index_error = _calls_index(sites, (busy_a, busy_b), with_processes, active)
+    factors = _calls_index(sites, (busy_a, busy_b), with_processes, active)
     ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])
     ratios = np.where(called.known[active], ratios, np.nan)
     location, spread = location_and_spread(ratios)
@@ -206,9 +206,9 @@ def movement(
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
     below_row, below_part = _below_changed(table, within, gains, python_differs)
     return Movement(
-        calls_factor=math.exp(index),
-        calls_low=math.exp(index - index_error),
-        calls_high=math.exp(index + index_error),
+        calls_factor=factors[0],
+        calls_low=factors[1],
+        calls_high=factors[2],
         calls_known=_part(before + after, float((busy_a + busy_b)[both].sum())),
         gains_known=_part(gained_known, gains),
         calls_changed=float(weight[altered].sum()) if len(active) else float("nan"),
@@ -232,18 +232,19 @@ def movement(
 
 def _calls_index(
     sites: CallSites, busy: tuple[Floats, Floats], with_processes: Floats, rows: npt.NDArray[np.intp]
-) -> tuple[float, float]:
-    """Index of the calls of some functions and half the width of its interval, as logarithms; NaN without time.
+) -> tuple[float, float, float]:
+    """Index of the calls of some functions, and the limits of its interval; NaN without time.
 
-    Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides' time.
+    Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides' time. Bursts
+    are common to functions, and so are their errors: they do not cancel in a sum.
     """
     whole = logarithmic_mean(*(np.array([side[rows].sum()]) for side in busy)).item()
-    if not whole > 0:
-        return math.nan, math.nan
     own = 1.0 - np.clip(with_processes, 0.0, 1.0)
-    seconds = sites.by_row(sites.seconds(*busy)) * own
-    errors = sites.by_row(sites.errors(*busy)) * own
-    return float(seconds[rows].sum()) / whole, float(errors[rows].sum()) / whole
+    found = []
+    for seconds in (sites.seconds(*busy), *sites.limits(*busy)):
+        moved = float((sites.by_row(seconds) * own)[rows].sum())
+        found.append(math.exp(moved / whole) if whole > 0 else math.nan)
+    return found[0], found[1], found[2]
 
 
 def _part(known: float, whole: float) -> float:

@@ -761,10 +761,11 @@ READINGS: Mapping[str, Reading] = {
         "functions of which that is known",
         lambda c: float(c.signals.movement.functions),
     ),
-    "yardstick": Reading(
-        "factor", "CPU time of the start-up's own work, which is the same on both sides", _yardstick
+    "yardstick.known": Reading(
+        "bool",
+        "how much longer the start-up's own work took, which is the same on both sides, is known",
+        lambda c: _yardstick(c) is not None,
     ),
-    "yardstick.known": Reading("bool", "that is known", lambda c: _yardstick(c) is not None),
     "yardstick.apart": Reading("factor", "cost per call over that", _yardstick_apart),
     "spread": Reading(
         "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread

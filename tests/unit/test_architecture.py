@@ -160,7 +160,6 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
         "fsspec",
         "optuna",
         "pynvml",
-        "snakeviz",
         "pytest",
         "tornado",
     }

@@ -119,9 +119,18 @@ def test_waiting_for_loaders_is_data_starvation() -> None:
     assert verdict.cause == "data-starvation"
 
 
+FIRST, SECOND = "3fa9c1d2e4b57a90", "9be01aa4c7d2e600"
+
+
+def at(one: Run, revision: str, *, dirty: bool = False) -> Run:
+    """The same from a working tree at a revision."""
+    assert one.manifest is not None
+    return replace(one, manifest=replace(one.manifest, git={"revision": revision, "dirty": dirty}))
+
+
 def test_changed_source_of_one_function() -> None:
     changed = [replace(BASE[0], source="other", tottime=2.0), *BASE[1:]]
-    found = judged(run(scaled(1.0)), run(profile(changed)))
+    found = judged(at(run(scaled(1.0)), FIRST), at(run(profile(changed)), FIRST))
     assert found.verdict.cause == "code-change"
     assert found.verdict.confidence is not None
     assert found.verdict.confidence >= 0.9
@@ -384,11 +393,7 @@ def test_a_slower_machine_is_no_doubt_of_itself() -> None:
 def test_the_changed_function_is_named_with_its_place_and_revisions() -> None:
     changed = [replace(row, source="new", tottime=1.6) if row.name == "f3" else row for row in BASE]
 
-    def at(one: Run, revision: str) -> Run:
-        assert one.manifest is not None
-        return replace(one, manifest=replace(one.manifest, git={"revision": revision, "dirty": False}))
-
-    first, second = "3fa9c1d2e4b57a90", "9be01aa4c7d2e600"
+    first, second = FIRST, SECOND
     found = judged(at(run(profile(BASE)), first), at(run(profile(changed)), second))
     assert found.verdict.numbers["code.place"] == "m.py:30"
     assert (found.verdict.numbers["revision-before"], found.verdict.numbers["revision"]) == (
@@ -398,6 +403,16 @@ def test_the_changed_function_is_named_with_its_place_and_revisions() -> None:
     assert advice(found, "git-log").argv == ("git", "diff", first[:12], second[:12], "--", "m.py")
     hostile = judged(at(run(profile(BASE)), "--output=x"), at(run(profile(changed)), second))
     assert advice(hostile, "git-log").argv == ("git", "log", "-p", "--", "m.py")
+
+
+def test_git_is_asked_for_what_it_can_say() -> None:
+    changed = [replace(row, source="new", tottime=1.6) if row.name == "f3" else row for row in BASE]
+    edited = judged(at(run(profile(BASE)), FIRST), at(run(profile(changed)), FIRST, dirty=True))
+    # What was edited is in no revision: a log does not have it.
+    assert advice(edited, "git-log").argv == ("git", "diff", FIRST[:12], "--", "m.py")
+    nowhere = judged(run(profile(BASE)), run(profile(changed)))
+    assert nowhere.verdict.cause == "code-change"
+    assert "git-log" not in [one.kind for one in nowhere.verdict.advice]
 
 
 def test_new_code_that_holds_the_gain_counts_with_what_changed() -> None:
