@@ -27,7 +27,7 @@ __all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]
 
 #: What the comparison may see: everything, or what a plain profiler would have written.
 ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
-#: Part of the lost time in one bucket from which the account names the cause; an `inconclusive` beside it contradicts it.
+#: Part of the lost time in one bucket from which the account names the cause: `inconclusive` then contradicts it.
 TOLD = 0.8
 #: Rows of the table that are written with the facts.
 FACT_ROWS = 12

@@ -123,7 +123,9 @@ def pack_spool(
         *reader.damaged,
         *record_notices.of_launch(launch, launcher_alive, whole_s, found, unrecorded, reader.damaged),
         *record_notices.of_processes(found, processes, ends),
-        *record_notices.of_interpreters(path.stem for path in spool.glob("*" + settings.SUBINTERPRETER_SUFFIX)),
+        *record_notices.of_interpreters(
+            path.stem for path in spool.glob("*" + settings.SUBINTERPRETER_SUFFIX)
+        ),
     ]
     processes, thread_names, of_ranges = nvtx.attach(spool, found, processes)
     warnings += of_ranges

@@ -39,7 +39,7 @@ def of_process(record: Record) -> tuple[Notice, ...]:
     if said.no_samples:
         found.append(Notice("no-samples"))
     if said.no_tracer:
-        found.append(Notice("tracer-missing", "", {"python": "%d.%d" % record.python}))
+        found.append(Notice("tracer-missing", "", {"python": ".".join(map(str, record.python))}))
     if said.tables_full:
         found.append(Notice("tables-full"))
     if said.sampled is not None:

@@ -1,7 +1,8 @@
 """What other calls account for, site by site: who calls which function how often, and what that takes.
 
-A site is one function called by another one. What a site took more is divided into other calls and another cost per
-call by the logarithmic mean Divisia index (Ang, "The LMDI approach to decomposition analysis", Energy Policy 33, 2005):
+A site is one function called by another one. What a site took more is divided into other calls and another cost
+per call by the logarithmic mean Divisia index (Ang, "The LMDI approach to decomposition analysis", Energy Policy 33,
+2005):
 
     t₁ − t₀ = L·ln(n₁/n₀) + L·ln(u₁/u₀),  u = t/n,  L = (t₁ − t₀) / ln(t₁/t₀)
 
@@ -131,13 +132,15 @@ def call_sites(table: DiffTable, calls: CallTable | None, ratios: CallRatios) ->
     calls
         Who calls whom; without it a function is one site.
     ratios
-        How the calls of each function changed. Where they are estimates, a function is one site, whose calls change by
-        `CallRatios.weight`, or are not known to change.
+        How the calls of each function changed. Where they are estimates, a function is one site, whose calls change
+        by `CallRatios.weight`, or are not known to change.
     """
     n = len(table)
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
     with np.errstate(divide="ignore", invalid="ignore"):
-        whole = np.log(np.where(ratios.exact & (calls_a > 0), calls_b / np.maximum(calls_a, 1.0), ratios.weight))
+        whole = np.log(
+            np.where(ratios.exact & (calls_a > 0), calls_b / np.maximum(calls_a, 1.0), ratios.weight)
+        )
         low, high = np.log(ratios.low), np.log(ratios.high)
     estimated = ratios.weighed & ~ratios.exact
     lone = ratios.weighed & ((calls_a <= 0) | (calls_b <= 0))
@@ -195,11 +198,11 @@ def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, 
     some = (n_a > 0) | (n_b > 0)
     place, n_a, n_b, t_a, t_b = place[some], n_a[some], n_b[some], t_a[some], t_b[some]
     of_pair = np.concatenate([pair[both], np.full(len(rest), -1, np.intp)])[some]
-    shares = [_shares(place, t, m, n) for t, m in ((t_a, n_a), (t_b, n_b))]
+    share_a, share_b = _shares(place, t_a, n_a, n), _shares(place, t_b, n_b, n)
     one = (n_a <= 0) | (n_b <= 0)
     log_ratio = np.log(np.where(one, 1.0, n_b / np.where(one, 1.0, n_a)))
     none = np.zeros(len(place))
-    return CallSites(place, of_pair, *shares, log_ratio, log_ratio, log_ratio, one, none, none, n)
+    return CallSites(place, of_pair, share_a, share_b, log_ratio, log_ratio, log_ratio, one, none, none, n)
 
 
 def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:

@@ -55,8 +55,8 @@ class Movement:
     Attributes
     ----------
     calls_factor, calls_low, calls_high
-        Factor of the time that other calls account for, with its interval; waits, and functions whose calls are not known
-        well enough, left out.
+        Factor of the time that other calls account for, with its interval; waits, and functions whose calls are not
+        known well enough, left out.
     calls_known, gains_known
         Part of the time of functions that both sides have, and of what any function gained, in functions whose calls
         are known well enough; 1 where all is exact. Waits left out.
@@ -235,8 +235,8 @@ def _calls_index(
 ) -> tuple[float, float, float]:
     """Index of the calls of some functions, and the limits of its interval; NaN without time.
 
-    Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides' time. Bursts
-    are common to functions, and so are their errors: they do not cancel in a sum.
+    Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides' time.
+    Bursts are common to functions, and so are their errors: they do not cancel in a sum.
     """
     whole = logarithmic_mean(*(np.array([side[rows].sum()]) for side in busy)).item()
     own = 1.0 - np.clip(with_processes, 0.0, 1.0)

@@ -70,7 +70,8 @@ _GENERATED_FILE = re.compile(
 _MOST_MESSAGE = 4096
 #: Digits never follow digits of another group: a text can be read in one way only, and in linear time.
 _VERSION = re.compile(
-    r"v?\d{1,9}(?:[.!-]?(?:alpha|a|beta|b|rc|r|post|pre|dev)|[.!-]\d{1,9}|(?<=[a-z])\d{1,9}){0,16}", re.IGNORECASE
+    r"v?\d{1,9}(?:[.!-]?(?:alpha|a|beta|b|rc|r|post|pre|dev)|[.!-]\d{1,9}|(?<=[a-z])\d{1,9}){0,16}",
+    re.IGNORECASE,
 )
 _LOCAL_VERSION = re.compile(r"(?:cu|cpu|rocm|cxx|git|g|xpu|ubuntu|mkl|nv|abi)?[0-9a-f.]{0,16}", re.IGNORECASE)
 #: A word of a message between the signs around it.

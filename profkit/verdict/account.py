@@ -4,8 +4,8 @@ The identity, along the critical path (`measure.critical_path`):
 
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δcapture
 
-CPU time of a function is its calls times its cost per call, for each place that it is called from; what both took more is divided
-between them by `measure.call_sites`. Other calls are *work*,
+CPU time of a function is its calls times its cost per call, for each place that it is called from; what both took
+more is divided between them by `measure.call_sites`. Other calls are *work*,
 unless they originate in a function whose source changed: then they are *code*; or come with another number of
 processes, which are started and fed: then they are *startup*. A change of the cost per call is
 *code* in functions whose source changed and in what they call, and *speed* elsewhere. Queueing is

@@ -434,7 +434,7 @@ def slower_probe(a: SideFacts, b: SideFacts) -> bool:
 
 
 def _yardstick(case: Case) -> float | None:
-    """Factor of the CPU time of the start-up's own work, which is the same on both sides: a piece of work of known size."""
+    """Factor of the CPU time of the start-up's own work, which is the same on both sides."""
     table = case.signals.table
     a, b = table.baseline, table.candidate
     before = after = 0.0

@@ -170,7 +170,10 @@ _TABLE = (
         "of the CPU time, and of what it gained, for a rule to say that the calls are the same: speed.all",
     ),
     Threshold(
-        "machine.functions", 10, "count", "functions that show one factor: fewer may all have more to do (convention)"
+        "machine.functions",
+        10,
+        "count",
+        "functions that show one factor: fewer may all have more to do (convention)",
     ),
     Threshold("speed.part", 0.5, "share", "part.most"),
     Threshold("speed.all", 0.8, "share", "the loss is CPU time and nothing else (definition)"),

@@ -354,7 +354,11 @@ def test_errors_are_one_line(cli: Cli, profiles: Path, tmp_path: Path) -> None:
     assert "nowhere" in one_line(cli("show", profiles / "a.prof", "-o", tmp_path / "nowhere" / "x.md"))
     assert "directory" in one_line(cli("merge", tmp_path, "-o", tmp_path / "m.prof"))
     name = "a" * 300
-    for words in (["show", name], ["capture", "-o", name, "--", "true"], ["show", "x.prof", "-o", f"{name}.md"]):
+    for words in (
+        ["show", name],
+        ["capture", "-o", name, "--", "true"],
+        ["show", "x.prof", "-o", f"{name}.md"],
+    ):
         assert name in one_line(cli(*words))
     hostile = one_line(cli("show", tmp_path / "a\x1b[31m\nb"))
     assert "\x1b" not in hostile

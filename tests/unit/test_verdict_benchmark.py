@@ -523,6 +523,9 @@ def test_the_command_line_has_what_the_page_names(
 
 
 def test_an_inconclusive_verdict_beside_an_account_that_names_the_cause_is_counted() -> None:
-    judged = [said("inconclusive", ("code-change",), told="code"), said("code-change", ("code-change",), told="code")]
+    judged = [
+        said("inconclusive", ("code-change",), told="code"),
+        said("code-change", ("code-change",), told="code"),
+    ]
     (line,) = [line for line in report(judged, []).splitlines() if line.startswith("`inconclusive` although")]
     assert line.endswith("with counters, one run a side 1 of 2.")

@@ -59,8 +59,8 @@ ATTACHED_NAME = "attached"
 TRACED_SUFFIX = ".traced"
 REFUSED_SUFFIX = ".refused"
 
-#: What the name ends with of an empty file for a process, by its number, that has made further interpreters; written by
-#: ``inject/sitecustomize.py``.
+#: What the name ends with of an empty file for a process, by its number, that has made further interpreters;
+#: ``inject/sitecustomize.py`` writes it.
 SUBINTERPRETER_SUFFIX = ".subinterpreter"
 
 #: What the name ends with of a file in the spool directory that names a machine which a sampler watches.
