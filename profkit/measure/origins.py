@@ -334,7 +334,7 @@ def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools
 
 
 def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: Floats, pairs: int) -> Floats:
-    """Part of the other calls of each site that originates in changed code; of its function where that is not known."""
+    """Part of the other calls of each site that comes from changed code; of its function where that is not known."""
     change = edges.after - edges.before
     handed = edges.per_call * (from_code * (edges.calls_b - edges.calls_a))[edges.caller]
     with np.errstate(divide="ignore", invalid="ignore"):
