@@ -52,4 +52,5 @@ def compare(
     with Progress("reading the runs"):
         result = read_compared(runs, by=group_by, against=against)
     goal.keep(result.inputs())
-    goal.write(result, limit=limit, full_paths=full_paths, explain=False)
+    # Its tables have room for base names only.
+    goal.write(result, limit=limit, full_paths=full_paths, explain=False, shared=True)

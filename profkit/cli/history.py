@@ -53,4 +53,5 @@ def history(
     with Progress("reading the runs"):
         result = read_history_runs(runs, metric=metric, least_change=least, jobs=available_cpus())
     goal.keep(result.inputs())
-    goal.write(result, limit=limit, full_paths=full_paths, explain=False)
+    # Its tables have room for base names only.
+    goal.write(result, limit=limit, full_paths=full_paths, explain=False, shared=True)
