@@ -61,8 +61,8 @@ ONE_FUNCTION = Rule(
     ),
     alternatives=(((yes("pair.plain"),), (less("main.wait", "wait.much"),)),),
     confidence=0.85,
-    # Right in 5 of 12 labelled pairs of plain profiles: shown as what it might be.
-    doubts=(((yes("pair.plain"),), 0.45),),
+    # Right in 5 of 12 labelled pairs of plain profiles of a second: shown as what it might be.
+    doubts=(((yes("pair.plain"), less("function.apart", "one-function.far")), 0.45),),
     evidence=("top-function", "top-function-calls", "top-function-per-call"),
     subject="function.subject",
     numbers=("function.part",),
