@@ -309,6 +309,10 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"The same calls of the same source take {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU "
         "was as fast as before: each has more to do."
     ),
+    "more-to-do": lambda p: (
+        f"The same source takes {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU was as fast as "
+        "before: there is more to do, in more calls or in each of them."
+    ),
     "throttling": lambda p: (
         f"A CPU quota throttled the {'run' if p[3] else 'candidate'} in {_share(p[2], 'throttled')} of its periods."
     ),

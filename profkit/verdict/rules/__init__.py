@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     workload_change.LARGER_INPUT,
     slower_machine.ONE_FACTOR,
     workload_change.MORE_PER_CALL,
+    workload_change.MORE_TO_DO,
     faster.LESS_TIME,
     no_change.WITHIN_NOISE,
     no_change.SAME_TOTAL,

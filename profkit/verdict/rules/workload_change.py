@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-__all__ = ["CALL_COUNTS", "LARGER_INPUT", "MORE_PER_CALL"]
+__all__ = ["CALL_COUNTS", "LARGER_INPUT", "MORE_PER_CALL", "MORE_TO_DO"]
 
 CALL_COUNTS = Rule(
     id="call-counts",
@@ -62,6 +62,18 @@ LARGER_INPUT = Rule(
     numbers=("time.slowdown",),
 )
 
+#: The program takes longer, on a machine that is as fast, with the same command and source.
+_MORE_OF_THE_SAME = (
+    yes("machine.same"),
+    yes("sources.same"),
+    no("command.differs"),
+    no("contention.known"),
+    less("pair.residue", "programs.threads"),
+    more("time.over-drift", "time.drift-or-own"),
+    more("cpu.part", "part.most"),
+    more("account.speed", "speed.part"),
+)
+
 MORE_PER_CALL = Rule(
     id="more-per-call",
     cause="workload-change",
@@ -73,20 +85,32 @@ MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
     conditions=(
-        yes("machine.same"),
-        yes("sources.same"),
+        *_MORE_OF_THE_SAME,
         yes("calls.same"),
-        no("command.differs"),
-        no("contention.known"),
-        less("pair.residue", "programs.threads"),
-        more("time.over-drift", "time.drift-or-own"),
-        more("cpu.part", "part.most"),
-        more("account.speed", "speed.part"),
     ),
     alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
     confidence=0.75,
     strength="time.log-slowdown",
     evidence=("per-call", "main-wait", "others", "wall"),
     advice=("compare-inputs",),
+    numbers=("time.slowdown",),
+)
+
+MORE_TO_DO = Rule(
+    id="more-to-do",
+    cause="workload-change",
+    about=(
+        "a side was sampled, and its calls are not known: the same source takes longer on one machine, whose CPU was "
+        "as fast as before, so there is more to do, in more calls or in each"
+    ),
+    bucket="speed",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
+    conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided")),
+    alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
+    confidence=0.75,
+    strength="time.log-slowdown",
+    evidence=("calls-known", "main-wait", "others", "wall"),
+    advice=("compare-inputs", "capture-exact"),
     numbers=("time.slowdown",),
 )
