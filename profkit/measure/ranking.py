@@ -69,7 +69,7 @@ def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: 
 def _of_samples(sides: tuple[SideTable, SideTable], rows: npt.NDArray[np.bool_]) -> float:
     """Total variation that samples of one program scatter by, at most in 39 of 40 pairs; 0 where none were taken.
 
-    The mean of a normal variable's absolute value is √(2/π) of its standard deviation; it varies by √(1 − 2/π) of that.
+    The mean of the absolute value of a normal variable is √(2/π) of its standard deviation, and varies by √(1 − 2/π).
     """
     variance = np.zeros(int(rows.sum()))
     for side in sides:

@@ -30,7 +30,7 @@ from profkit.verdict.rule import Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
 from tests.builders import Row, profile
-from tests.programs import Fn, captured, estimated, one_side, program, training
+from tests.programs import ACQUIRE, Fn, captured, estimated, one_side, program, training
 
 #: What rounding of samples and of calls may leave in a bucket, of the walls.
 SLIGHT = 1e-3
@@ -405,6 +405,38 @@ class TestCallsUnknown:
         ):
             assert judged(a, b).cause == "no-change"
 
+    def test_more_to_do_is_said_where_only_that_is_left(self) -> None:
+        """The same source, command and machine: whether in more calls or in each is not known, and no other cause."""
+
+        def here(run: Run, probe_s: float = 0.01) -> Run:
+            assert run.manifest is not None
+            host = replace(run.manifest.host, probe="sum", probe_s=probe_s)
+            return replace(run, manifest=replace(run.manifest, host=host))
+
+        a, b = here(loop()), here(estimated(loop(steps=200), None))
+        assert (judged(a, b).cause, judged(a, b).rule) == ("workload-change", "more-to-do")
+        # Nothing says that the CPU was as fast, or it was not: then it may be the machine.
+        assert judged(loop(), estimated(loop(steps=200), None)).rule == "calls-unknown"
+        assert judged(a, here(estimated(loop(slower=2.0), None), 0.02)).cause == "inconclusive"
+
+    def test_what_samples_scatter_by_is_no_other_order(self) -> None:
+        """Two samplings of one program, of 300 samples each."""
+        random = np.random.default_rng(5)
+
+        def drawn() -> Run:
+            run = estimated(loop(), None, period=0.01)
+            (main,), (thread,) = run.processes, run.processes[0].threads
+            prof = thread.profile
+            assert prof.samples is not None
+            n = random.multinomial(int(prof.samples.sum()), prof.samples / prof.samples.sum())
+            error = 1.96 * 0.01 * np.sqrt(n)
+            other = replace(prof, samples=n, tottime=n * 0.01, cumtime=prof.cumtime, tottime_error=error)
+            return replace(run, processes=(replace(main, threads=(replace(thread, profile=other),)),))
+
+        shifted = [compared(drawn(), drawn()).case.signals.moved for _ in range(40)]
+        assert sum(shifted) <= 2
+        assert compared(drawn(), estimated(loop(times={"sharpen": 4.0}), None)).case.signals.moved
+
     def test_repeats_of_samples_are_not_taken_for_scatter(self) -> None:
         runs = one_side(*(loop(slower=s) for s in (1.0, 1.01, 1.02)))
         noisy = one_side(*(estimated(loop(slower=s), 0.1) for s in (1.0, 1.3, 1.1)))
@@ -447,6 +479,13 @@ class TestNative:
         found = compared(program(training()), estimated(program(training()), 0.02))
         assert any(name.startswith("<") for name in found.case.signals.table.name)
         assert found.warnings == ()
+
+    def test_what_waits_by_design_stays(self) -> None:
+        """A sampled run that has no sample in a lock did not wait there; which waiting it is would be lost."""
+        waits = [*training(), Fn(ACQUIRE, 10, off=1.0, callers={"main": 10})]
+        found = compared(estimated(self.seen_in_callers(), 0.02), estimated(program(waits), 0.02))
+        assert ACQUIRE in found.case.signals.table.name
+        assert found.account.bucket("blocked").parts[0].seconds == pytest.approx(1.0, rel=0.01)
 
     def test_exact_sides_stay_as_they_are(self) -> None:
         found = compared(program(training()), self.seen_in_callers())

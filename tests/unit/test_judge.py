@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from profkit.model import Notice, Pool, Profile, Run, RunSet, Thread
-from profkit.verdict.comparison import diff
+from profkit.verdict.comparison import compare, diff
+from profkit.verdict.judge import judge
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence
 from tests.builders import Row, captured, foreign, profile
-from tests.programs import Fn, program, training
+from tests.programs import Fn, one_side, program, training
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
 BASE = [Row("m.py", 10 * i, f"f{i}", 100, 0.32, source=f"s{i}") for i in range(10)]
@@ -152,6 +153,10 @@ def test_one_function_slower_per_call_without_hashes() -> None:
     found = judged(run(scaled(1.0, rows=rows)), run(scaled(6.0, 1.0, rows=rows)))
     assert (found.verdict.cause, found.verdict.rule) == ("code-change", "one-function")
     assert found.verdict.subject == "f0"
+    # Of two plain profiles it is said where the function took twice as long; less, a lost time slice does too.
+    before, *after = (foreign(scaled(factor, 1.0, rows=rows)) for factor in (1.0, 6.0, 1.7))
+    told = [diff(before, candidate).verdict for candidate in after]
+    assert [verdict.cause for verdict in told] == ["code-change", "inconclusive"]
 
 
 def test_native_function_slower_alone_is_not_called_code() -> None:
@@ -504,6 +509,22 @@ def test_a_main_thread_that_waits_for_its_own_workers_is_not_blocked() -> None:
     waiting = scaled(*[1.0] * 10, 40.0, rows=rows)
     assert judged(a, run(waiting, off=3.8, children=[(4.0, 0.0)])).verdict.cause != "blocked"
     assert judged(a, run(waiting, off=3.8, children=[(0.5, 0.0)])).verdict.cause == "blocked"
+
+
+def test_more_workers_are_the_cause_in_a_program_that_queued_before_as_well() -> None:
+    """Four ranks on two CPUs queue; with four times as many workers they wait for those, which queue."""
+
+    def ranks(workers: int, queued: float, waited: float) -> RunSet:
+        wait = Fn("<built-in method posix.waitpid>", 1, off=waited, callers={"main": 1})
+        return one_side(program([*training(ratio=2.0), wait], helpers=[(1.0, queued)] * workers))
+
+    case = compare(ranks(4, 2.0, 1.0), ranks(16, 3.0, 9.0)).case
+    found = judge(case)
+    assert (found.cause, found.kind) == ("contention", "self-oversubscription")
+    assert case.read("settings.queue") == pytest.approx(1.0)
+    # As many of them, or more that do not queue, explain nothing.
+    assert compare(ranks(4, 2.0, 1.0), ranks(4, 3.0, 9.0)).case.read("settings.queue") == 0.0
+    assert judge(compare(ranks(4, 2.0, 1.0), ranks(16, 0.2, 9.0)).case).cause != "contention"
 
 
 def test_a_main_thread_that_spins_while_its_team_queues_is_contended() -> None:
