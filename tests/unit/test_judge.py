@@ -154,9 +154,9 @@ def test_one_function_slower_per_call_without_hashes() -> None:
     assert (found.verdict.cause, found.verdict.rule) == ("code-change", "one-function")
     assert found.verdict.subject == "f0"
     # Of two plain profiles it is said where the function took twice as long; less, a lost time slice does too.
-    before, *after = (foreign(scaled(factor, 1.0, rows=rows)) for factor in (1.0, 6.0, 1.7))
-    told = [diff(before, candidate).verdict for candidate in after]
-    assert [verdict.cause for verdict in told] == ["code-change", "inconclusive"]
+    before, *after = (foreign(scaled(factor, 1.0, rows=rows)) for factor in (1.0, 6.0, 1.9))
+    told = [diff(before, candidate).verdict.cause == "code-change" for candidate in after]
+    assert told == [True, False]
 
 
 def test_native_function_slower_alone_is_not_called_code() -> None:
