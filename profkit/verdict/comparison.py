@@ -422,7 +422,9 @@ def _another_program(table: DiffTable) -> bool:
         rows = project & side.present
         if not rows.any():
             return False
-        lacking = rows & ~other.present & alone
+        lacking = rows & ~other.present
+        if not (lacking & alone).any():
+            return False  # samples may have missed them all
         if lacking.sum() > 0.5 * rows.sum():
             lacking |= rows & other_source
         time = float(side.cumtime[rows].sum())
