@@ -114,6 +114,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t bell;
 static bool stopping, woken;
 
+static bool unrecorded; /* something ran since the agent has last looked: a process that does nothing is left alone */
 static int64_t used_ns, with_gil_ns, looks; /* CPU time of the thread, that with the GIL, and how often it has looked */
 
 pid_t sampler_thread(void) { return number; }
@@ -503,8 +504,10 @@ static void with_gil(bool last) {
         mine = NULL;
         return;
     }
-    if (sampled && clock_ticks() > agent_due)
+    if (sampled && unrecorded && clock_ticks() > agent_due) {
+        unrecorded = false;
         agent_remind(NULL);
+    }
     if (!sampled)
         tiers_look();
     if (tiers_wanted() != tiers_now())
@@ -655,6 +658,7 @@ static void *run(void *of) {
         bool any = look_at_all(turn, &due);
         turn = NULL;
         ran |= any;
+        unrecorded |= any;
         if (due || tiers_wanted() != tiers_now() ||
             (!exact && now - booked > BOOK_EVERY_NS && (ran || now - booked > BOOK_IDLE_NS))) {
             int64_t used = own_cpu_ns();
