@@ -213,8 +213,8 @@ def test_forks(tmp_path: Path, version: str, tier: str) -> None:
         assert child.exit == "exited"
         assert calls(child)["leaf"] == 50
     assert kinds(main)[-1] == tier
-    # What the parent did between forks is not lost.
-    assert column(main, "samples_for", "cumtime") > 0.6
+    # What the parent did between forks is not lost; most of it may be what tracing took, which is taken out.
+    assert column(main, "samples_for", "cumtime") + (main.threads[0].tracer_s or 0.0) > 0.6
 
 
 @pytest.mark.parametrize("version", SOME)
