@@ -53,4 +53,4 @@ def compare(
         result = read_compared(runs, by=group_by, against=against)
     goal.keep(result.inputs())
     # Its tables have room for base names only.
-    goal.write(result, limit=limit, full_paths=full_paths, explain=False, shared=True)
+    goal.write(result, limit=limit, full_paths=full_paths, explain=False, masked=True)

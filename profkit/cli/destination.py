@@ -80,13 +80,13 @@ class Destination:
         limit: int | None,
         full_paths: bool,
         explain: bool,
-        shared: bool = False,
+        masked: bool = False,
     ) -> None:
         """Write the report, open it, and write the archive, as far as they are asked for.
 
-        What stays on the screen is not masked, unless `shared` says that others read it there.
+        What stays on the screen is not masked, unless `masked` asks for it.
         """
-        full_paths = full_paths or (self.stays and not shared)
+        full_paths = full_paths or (self.stays and not masked)
         if self.archive is None:
             with Progress("writing the report"):
                 text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)

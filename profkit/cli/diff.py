@@ -102,7 +102,7 @@ def diff(
             batch_size=batch_size,
             calls=goal.drawn,
         )
-    goal.write(result, limit=limit, full_paths=full_paths, explain=explain, shared=github)
+    goal.write(result, limit=limit, full_paths=full_paths, explain=explain, masked=github)
     failed = _failed(result, causes, least)
     if github:
         from profkit.api.github import annotation, append_summary

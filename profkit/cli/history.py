@@ -54,4 +54,4 @@ def history(
         result = read_history_runs(runs, metric=metric, least_change=least, jobs=available_cpus())
     goal.keep(result.inputs())
     # Its tables have room for base names only.
-    goal.write(result, limit=limit, full_paths=full_paths, explain=False, shared=True)
+    goal.write(result, limit=limit, full_paths=full_paths, explain=False, masked=True)

@@ -74,41 +74,24 @@ class Origins:
 
     Attributes
     ----------
-    calls_a, calls_b : float64 array, shape (n,)
     ratios
         How calls changed, and of which functions that is known.
-    calls_from_code : float64 array, shape (n,)
-        Part of the changed calls of a function that originate in changed code, 0 to 1.
-    calls_of_processes : float64 array, shape (n,)
-        Part of them that comes with the number of processes; with `calls_from_code` at most 1.
     cost_from_code : float64 array, shape (n,)
-        Part of the changed cost per call that does.
+        Part of the changed cost per call that comes from changed code, 0 to 1.
     sites
         Who calls them, with the parts of changed code and of processes site by site.
     found : tuple of Origin
         Those that matter most, greatest first.
     """
 
-    calls_a: Floats
-    calls_b: Floats
     ratios: CallRatios
-    calls_from_code: Floats
-    calls_of_processes: Floats
     cost_from_code: Floats
     sites: CallSites
     found: tuple[Origin, ...] = ()
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
         """The same for some rows."""
-        return Origins(
-            self.calls_a[rows],
-            self.calls_b[rows],
-            self.ratios.taken(rows),
-            self.calls_from_code[rows],
-            self.calls_of_processes[rows],
-            self.cost_from_code[rows],
-            self.sites.limited_to(rows),
-        )
+        return Origins(self.ratios.taken(rows), self.cost_from_code[rows], self.sites.limited_to(rows))
 
 
 def find_origins(
@@ -149,16 +132,7 @@ def find_origins(
     if calls is None or not len(calls):
         part = code.astype(np.float64)
         cost = _cost_part(table, busy, part, ratios, sites)
-        none = np.zeros(len(sites.row))
-        return Origins(
-            calls_a,
-            calls_b,
-            ratios,
-            part,
-            np.zeros(len(part)),
-            cost,
-            sites.booked(part[sites.row], none),
-        )
+        return Origins(ratios, cost, sites.booked(part[sites.row], np.zeros(len(sites.row))))
     with np.errstate(divide="ignore", invalid="ignore"):
         with_processes = np.where(calls_b != calls_a, of_processes / (calls_b - calls_a), 0.0)
     edges = _Edges(calls, calls_a, calls_b, waits, ratios)
@@ -181,8 +155,7 @@ def find_origins(
     sites = sites.booked(
         _sites_from_code(sites, edges, blame, from_code, len(calls)), with_processes[sites.row]
     )
-    with_processes = np.minimum(with_processes, 1.0 - from_code)
-    return Origins(calls_a, calls_b, ratios, from_code, with_processes, cost, sites, found)
+    return Origins(ratios, cost, sites, found)
 
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:

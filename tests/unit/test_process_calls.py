@@ -79,7 +79,7 @@ def test_the_seconds_stand_under_start_and_end() -> None:
     found = compared(quick, slow)
     buckets = found.account.buckets
     assert sum(bucket.seconds for bucket in buckets) == pytest.approx(found.account.added_s)
-    before = found.case.signals.origins
-    row = found.case.signals.table.name.index(LOADS)
-    assert before.calls_of_processes[row] == pytest.approx(1.0)
-    assert before.calls_from_code[row] == 0.0
+    sites = found.case.signals.origins.sites
+    of_loads = sites.row == found.case.signals.table.name.index(LOADS)
+    assert sites.of_processes[of_loads].tolist() == pytest.approx([1.0] * int(of_loads.sum()))
+    assert not sites.from_code[of_loads].any()

@@ -254,12 +254,14 @@ def _calls_unknown(parts: _Parts) -> str:
     n = parts[2]
     low, high = _number(n, "calls.low"), _number(n, "calls.high")
     there = (
-        "" if low is None or high is None else f"; there {units.factor(low)} to {units.factor(high)} as many"
+        ""
+        if low is None or high is None
+        else f" (between {units.factor(low)} and {units.factor(high)} as often)"
     )
     return (
-        f"Calls are known well enough of functions with {_share(n, 'calls.known')} of the CPU time or of its "
-        f"growth{there}. More calls and a higher cost per call cannot be separated: `profkit capture --exact` on "
-        "both sides would settle it."
+        f"Stacks were sampled, and how often functions were called is known for {_share(n, 'calls.known')} of the "
+        f"time{there}: more calls and a higher cost of each look alike. `profkit capture --exact` on both sides "
+        "would settle it."
     )
 
 
