@@ -16,7 +16,7 @@ from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
 
 
 def from_code(sites: CallSites) -> list[float]:
-    """Part of the other calls of each function that changed code has made: mean of its sites, by how calls changed."""
+    """Part of the other calls of each function that changed code has made, weighed over its sites."""
     weight = np.where(sites.one_sided, 1.0, np.abs(sites.log_ratio)) + 1e-12
     return [float(one) for one in sites.by_row(weight * sites.from_code) / sites.by_row(weight)]
 
