@@ -161,6 +161,16 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Pauses:
+    """What kept it from going on, by function; `what` is a number of `profkit.model.pauses.PAUSE_KINDS`, from 1 on."""
+
+    function: Ints
+    what: Ints
+    seconds: Floats
+    count: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
     """What one thread did; `paths` is ``None`` where its tracer keeps none, `estimates` where all is exact."""
 
@@ -177,6 +187,7 @@ class ThreadTable:
     #: Seconds that the tracer's events took.
     tracer_s: float | None = None
     estimates: Estimates | None = None
+    pauses: Pauses | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,6 +308,7 @@ _TABLE_HEAD = Codec(
         "paths",
         "tracer_s",
         "estimates",
+        "pauses",
     ),
 )
 _NOTES = Codec(

@@ -14,8 +14,9 @@ from profkit.capture.path_tables import paths_of
 from profkit.capture.range_tables import range_calls
 from profkit.capture.record_types import Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
-from profkit.model import Edges, OpenCall, Process, Profile, Thread
+from profkit.model import Edges, OpenCall, Pause, Process, Profile, Thread
 from profkit.model.estimates import known_calls, stated, summed_estimates
+from profkit.model.pauses import PAUSE_KINDS
 
 __all__ = ["ThreadTables"]
 
@@ -26,6 +27,9 @@ _Code: TypeAlias = tuple[str, int, str, str]
 _File: TypeAlias = tuple[int, int]
 
 _TEXTS = ("file", "name", "qualname", "module", "source_hash")
+#: Shorter sums are not kept, and no more of a thread than this.
+SHORTEST_PAUSE_S, MOST_PAUSES = 1e-4, 1000
+
 _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
 
@@ -71,6 +75,7 @@ class ThreadTables:
                     edges.caller,
                     edges.callee,
                     table.waiting.function,
+                    *(() if table.pauses is None else (table.pauses.function,)),
                 ]
             )
         )
@@ -126,6 +131,7 @@ class ThreadTables:
             range_calls=None if inside is None else inside.validate(n),
             paths=None if paths is None else paths.validate(n),
             tracer_s=table.tracer_s,
+            pauses=_pauses(table, row_of),
         )
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
@@ -176,6 +182,25 @@ class ThreadTables:
             module = "" if file == "~" else _module_name(file, roots)
             known = files[file] = of_file, strings.setdefault(module, len(strings))
         return of_file, of_name, of_qualname, known[1], strings.setdefault(source_hash, len(strings))
+
+
+def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, ...] | None:
+    """Return what the functions of a thread paused for, the longest first."""
+    found = table.pauses
+    if found is None:
+        return None
+    kept = np.flatnonzero(found.seconds >= SHORTEST_PAUSE_S)
+    kept = kept[np.argsort(-found.seconds[kept], kind="stable")][:MOST_PAUSES]
+    return tuple(
+        Pause(row, PAUSE_KINDS[what - 1], seconds, count)
+        for row, what, seconds, count in zip(
+            row_of[found.function[kept]].tolist(),
+            found.what[kept].tolist(),
+            found.seconds[kept].tolist(),
+            found.count[kept].tolist(),
+            strict=True,
+        )
+    )
 
 
 def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:

@@ -465,6 +465,8 @@ def _thread(
         raise MemberError(f"{name}.open_calls points outside its {n} rows")
     if any(not 0 <= row < n for row in fields.get("throttled", ())):
         raise MemberError(f"{name}.throttled points outside its {n} rows")
+    if any(not 0 <= pause.function < n for pause in fields.get("pauses") or ()):
+        raise MemberError(f"{name}.pauses points outside its {n} rows")
     return Thread(
         arrays.profile(rows, links),
         **fields,

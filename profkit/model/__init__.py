@@ -4,6 +4,7 @@ from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB,
 from profkit.model.neighbours import Neighbour, Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
+from profkit.model.pauses import Pause
 from profkit.model.profile import Edges, Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
@@ -48,6 +49,7 @@ __all__ = [
     "Notice",
     "OpenCall",
     "Paths",
+    "Pause",
     "Pool",
     "PoolOrigin",
     "Process",

@@ -29,6 +29,7 @@ from profkit.model.keys import Roots
 from profkit.model.neighbours import Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
+from profkit.model.pauses import Pause
 from profkit.model.profile import Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
@@ -322,7 +323,7 @@ class Thread:
     `paths` by what chains of callers they were called, ``None`` where no tracer kept that.
     `throttled` are rows of the profile: functions that were called so often that the tracer ceased to count them,
     whose later calls and time are part of their callers. `tracer_s` are the seconds that tracing took by its own
-    measurement, which are in no time of the profile.
+    measurement, which are in no time of the profile. `pauses` are ``None`` where no tracer looked what it waited for.
     """
 
     profile: Profile
@@ -340,6 +341,7 @@ class Thread:
     paths: Paths | None = None
     throttled: tuple[Count, ...] = ()
     tracer_s: Seconds | None = None
+    pauses: tuple[Pause, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,8 @@ class Session:
             self._native.serve(thread_name, self._look, first)
             self._share, self._samples_only = _overhead_asked()
             self._native.limit(self._share)
+            if not forked and not self._windowed:
+                self._native.watch_gc()
             self._tiers = Tiers(self._native, self._tracer, self._main_ident, self._may_change_tier)
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
@@ -212,9 +214,10 @@ class Session:
     def _watch_tiers(self) -> None:
         """Have the native tracer keep within the budget; a forked child has it when it is older than most."""
         tiers = self._tiers
-        if tiers is None or tiers.watching or not (self._begun and self._share) or self._windowed:
+        if tiers is None or tiers.watching or not self._begun or self._windowed:
             return
-        if not tiers.watch(self._samples_only):
+        # What threads wait for is seen by the same thread.
+        if not tiers.watch(self._samples_only) and self._share:
             self._notes["no_samples"] = True
 
     def _may_change_tier(self) -> bool:

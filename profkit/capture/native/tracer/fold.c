@@ -9,6 +9,7 @@
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"
+#include "waits.h"
 
 /* Tables of ended threads that are kept, and how many more there are when the smallest are folded. */
 #define MOST_ENDED 80
@@ -117,6 +118,10 @@ static bool add_functions(struct table *sum, struct table *from, struct function
         here->sampled += caller->sampled;
         here->cut += caller->cut;
     }
+    /* By now all of them have their places. */
+    for (const struct function *function = from->base; function; function = function->next)
+        for (const struct pause *pause = function->pauses; pause; pause = pause->next)
+            pause_add(sum, places[function->number], (enum pause_kind)pause->what, pause->ns, pause->n);
     return true;
 }
 

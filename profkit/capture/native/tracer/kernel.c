@@ -186,13 +186,17 @@ static bool is_open(struct kernel_file *file, const char *path) {
     return true;
 }
 
+static bool text_in(int fd, char *text, size_t room) {
+    ssize_t size = pread(fd, text, room - 1, 0);
+    text[size > 0 ? size : 0] = '\0';
+    return size > 0;
+}
+
 /* Take the second number of "run wait timeslices\n". */
 static bool parse_wait(int fd, int64_t *wait) {
     char text[80];
-    ssize_t size = pread(fd, text, sizeof text - 1, 0);
-    if (size <= 0)
+    if (!text_in(fd, text, sizeof text))
         return false;
-    text[size] = '\0';
     char *run_end, *wait_end;
     strtoull(text, &run_end, 10);
     if (run_end == text || *run_end != ' ')
@@ -253,20 +257,23 @@ bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns) {
     return is_open(schedstat, path) && parse_wait(schedstat->descriptor, ns);
 }
 
+bool kernel_text_of(pid_t thread, const char *name, struct kernel_file *file, char *text, size_t room) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)thread, name);
+    return is_open(file, path) && text_in(file->descriptor, text, room);
+}
+
 /* The state is the first word behind the name in brackets, the CPU the 37th. */
 #define WORDS_TO_CPU 36
 
-bool kernel_state_of(pid_t thread, struct kernel_file *stat, bool *runs, int *cpu) {
-    char path[48], text[512];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
-    ssize_t size = is_open(stat, path) ? pread(stat->descriptor, text, sizeof text - 1, 0) : 0;
-    if (size <= 0)
+bool kernel_state_of(pid_t thread, struct kernel_file *stat, char *state, int *cpu) {
+    char text[512];
+    if (!kernel_text_of(thread, "stat", stat, text, sizeof text))
         return false;
-    text[size] = '\0';
     const char *word = strrchr(text, ')');
     if (!word || word[1] != ' ')
         return false;
-    *runs = word[2] == 'R';
+    *state = word[2];
     word += 2;
     for (int i = 0; i < WORDS_TO_CPU && word; i++) {
         word = strchr(word, ' ');

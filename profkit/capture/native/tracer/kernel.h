@@ -3,6 +3,7 @@
 #define PROFKIT_KERNEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -53,9 +54,12 @@ bool kernel_cpu_time(pid_t thread, int64_t *ns);
 bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns);
 void kernel_close(struct kernel_file *file);
 
-/* Whether a thread of this process runs, or would run if it had a CPU, and the CPU that it is on, by a file as above; false where that
- * is not known. */
-bool kernel_state_of(pid_t thread, struct kernel_file *stat, bool *runs, int *cpu);
+/* What /proc has of a thread of this process under a name, by a file as above; false where it has nothing. */
+bool kernel_text_of(pid_t thread, const char *name, struct kernel_file *file, char *text, size_t room);
+
+/* The state of a thread of this process as the kernel's letter (R where it runs, or would run if it had a CPU), and the CPU that it
+ * is on, by a file as above; false where that is not known. */
+bool kernel_state_of(pid_t thread, struct kernel_file *stat, char *state, int *cpu);
 
 /* Have `table` marked as ended when the calling thread ends. False when memory is exhausted. */
 bool kernel_follow(struct table *table);

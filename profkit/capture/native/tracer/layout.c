@@ -5,6 +5,7 @@
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"
+#include "waits.h"
 
 #if UINTPTR_MAX == UINT64_MAX
 #define AT(type, field, offset) _Static_assert(offsetof(struct type, field) == offset, #type "." #field)
@@ -94,6 +95,12 @@ AT(context, opener_number, 12);
 AT(context, domain, 16);
 AT(context, name, 20);
 AT(context, count, 24);
+
+_Static_assert(sizeof(struct pause) == 40, "pause");
+AT(pause, called, 4);
+AT(pause, what, 8);
+AT(pause, ns, 16);
+AT(pause, n, 24);
 #endif
 
 void layout_describe(struct store_header *header) {

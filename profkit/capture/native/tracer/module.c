@@ -16,6 +16,7 @@
 #include "store.h"
 #include "tiers.h"
 #include "waiting.h"
+#include "waits.h"
 #include "windows.h"
 
 #ifdef PROFKIT_ABI3
@@ -147,6 +148,10 @@ static PyObject *watching_thread(PyObject *Py_UNUSED(module), PyObject *Py_UNUSE
     return PyLong_FromLong(sampler_thread());
 }
 
+static PyObject *watch_gc(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    return PyBool_FromLong(waits_watch_gc());
+}
+
 static PyObject *want_samples(PyObject *Py_UNUSED(module), PyObject *on) {
     int truth = PyObject_IsTrue(on);
     if (truth < 0)
@@ -239,6 +244,8 @@ static PyMethodDef functions[] = {
     {"watch_again", watch_again, METH_NOARGS,
      "watch_again()\n--\n\nBegin it again where it was paused, when the main thread runs Python again."},
     {"watching_thread", watching_thread, METH_NOARGS, "watching_thread()\n--\n\nThe number of that thread; 0 for none."},
+    {"watch_gc", watch_gc, METH_NOARGS,
+     "watch_gc()\n--\n\nSum up collections of the garbage collector by the function in which they come; whether that is possible."},
     {"want_samples", want_samples, METH_O, "want_samples(on)\n--\n\nHave change() called for samples, or for all calls."},
     {"wants_samples", wants_samples, METH_NOARGS,
      "wants_samples()\n--\n\nWhether samples are wanted, and not all calls traced."},

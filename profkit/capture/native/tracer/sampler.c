@@ -25,6 +25,7 @@
 #include "store.h"
 #include "tables.h"
 #include "tiers.h"
+#include "waits.h"
 
 /* The mean time between two looks, at least; it is longer where looks take more than this part of a CPU. */
 #define LOOK_EVERY_NS 1000000
@@ -70,13 +71,15 @@ struct seen_thread {
     uintptr_t state;
     unsigned long ident;
     pid_t native;
-    struct kernel_file schedstat, stat;
+    struct kernel_file schedstat, stat, call;
     int cpu;                 /* that it was on when that was last asked; -1 for not known */
     unsigned missed;         /* looks in a row at which it went on meanwhile */
     struct table *table;     /* retained; NULL until something is booked */
     struct stack stack;
     int64_t at, run, wait;   /* the counters at the last look */
-    bool running;            /* at the last look */
+    int64_t stood;           /* when it was last found not to have run since then */
+    bool running;            /* at the last look, */
+    enum pause_kind what;    /* or what it waited for */
     bool ran;                /* since the look before that */
     bool there, listed;      /* it has been looked at; it was in the last list */
     int32_t charge;          /* what its stack at the last look was charged with, -1 for none */
@@ -90,6 +93,7 @@ struct charge {
     struct context *context;
     const void *leaf; /* the definition of a C function that was running, NULL for none */
     uint64_t hash;
+    enum pause_kind what; /* it waited for; or PAUSE_HELD_GIL, of which `blocked` is what others waited */
     uint32_t first, n; /* its codes, innermost first */
     bool certain;      /* as of the stack */
     int64_t run, wait, blocked, samples;
@@ -161,6 +165,7 @@ static int64_t around(int64_t mean) { return mean / 2 + (int64_t)(next_random() 
 static void forget_thread(struct seen_thread *seen) {
     kernel_close(&seen->schedstat);
     kernel_close(&seen->stat);
+    kernel_close(&seen->call);
     if (seen->table) {
         int64_t run;
         if (!seen->table->followed && !kernel_cpu_time(seen->native, &run))
@@ -207,7 +212,7 @@ static void list_threads(void) {
 
 /* Charging */
 
-static struct charge *charge_for(struct seen_thread *seen) {
+static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what) {
     const struct stack *stack = &seen->stack;
     const void *leaf = stack->n ? called_at(stack->frames[0].code, stack->frames[0].instruction) : NULL;
 #if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030B0000
@@ -216,7 +221,7 @@ static struct charge *charge_for(struct seen_thread *seen) {
         leaf = called_at(stack->frames[0].code, stack->frames[0].instruction + BEFORE_CALL_BYTES);
 #endif
     struct context *context = seen->table ? *(struct context *volatile *)&seen->table->context : NULL;
-    uint64_t hash = stack->certain + (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
+    uint64_t hash = stack->certain + 2 * (uint64_t)what + (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
     uint32_t n = 0;
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code) {
@@ -233,7 +238,7 @@ static struct charge *charge_for(struct seen_thread *seen) {
     if (n_charges == MOST_CHARGES || n_codes + n > MOST_CODES)
         return NULL;
     struct charge *charge = &charges[n_charges++];
-    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .hash = hash, .first = n_codes, .n = n, .certain = stack->certain};
+    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .hash = hash, .what = what, .first = n_codes, .n = n, .certain = stack->certain};
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code)
             codes[n_codes++] = stack->frames[i].code;
@@ -261,19 +266,52 @@ static bool stands_still(struct seen_thread *seen, int64_t *run, bool *there) {
     *there = kernel_cpu_time(seen->native, run);
     bool still = *there && seen->there && *run == seen->run && seen->charge >= 0 && !seen->running;
     seen->still += still;
+    if (still)
+        seen->stood = clock_monotonic_ns();
     seen->ran = *there && !still && (!seen->there || *run > seen->run);
     return still;
+}
+
+/* Others have waited for the GIL: it is charged to what the thread does that has it. */
+static void charge_holder(int64_t waited) {
+    uintptr_t state = waits_holder();
+    for (size_t i = 0; state && waited > 0 && i < n_threads; i++)
+        if (threads[i]->state == state && stacks_read(state, &threads[i]->stack)) {
+            struct charge *charge = charge_for(threads[i], PAUSE_HELD_GIL);
+            if (charge)
+                add(charge, 0, 0, waited, true);
+        }
+}
+
+/* In the exact tier a thread's waiting is measured by the tracer; here is seen what for. */
+static void see_wait(struct seen_thread *seen, int64_t ran) {
+    int64_t now = clock_monotonic_ns(), off = seen->at ? now - seen->at - ran : 0;
+    seen->at = now;
+    if (ran > 0 || seen->charge < 0) {
+        enum pause_kind what = waits_for(seen->native, &seen->call, &seen->stat);
+        struct charge *charge =
+            what != PAUSE_NONE && stacks_read(seen->state, &seen->stack) ? charge_for(seen, what) : NULL;
+        seen->charge = charge ? (int32_t)(charge - charges) : -1;
+        seen->what = what;
+    }
+    struct charge *charge = last_charge(seen);
+    if (!charge || off <= 0)
+        return;
+    add(charge, 0, 0, off, true);
+    if (charge->what == PAUSE_GIL)
+        charge_holder(off);
 }
 
 /* Look at one thread, which does not run meanwhile: it has ended its turn, or this thread has taken its CPU. False where it has ended. */
 static bool look(struct seen_thread *seen) {
     int64_t run, after, now = clock_monotonic_ns();
-    bool there, runs;
+    bool there;
+    char state;
     if (stands_still(seen, &run, &there) || !there)
         return there;
     int64_t ran = run - seen->run, elapsed = now - seen->at;
     if (!stacks_read(seen->state, &seen->stack) || !kernel_cpu_time(seen->native, &after) ||
-        !kernel_state_of(seen->native, &seen->stat, &runs, &seen->cpu))
+        !kernel_state_of(seen->native, &seen->stat, &state, &seen->cpu))
         return true; /* the kernel, or the next list, says whether it has ended */
     if (after != run && ++seen->missed < MOST_MISSED)
         return true; /* its frames were not of one instant */
@@ -286,7 +324,9 @@ static bool look(struct seen_thread *seen) {
     }
     if ((!seen->there || off > NO_WAIT_NS) && !kernel_wait_of(seen->native, &seen->schedstat, &waited))
         waited = seen->wait;
-    struct charge *before = last_charge(seen), *charge = charge_for(seen);
+    bool runs = state == 'R';
+    enum pause_kind what = runs ? PAUSE_NONE : waits_for(seen->native, &seen->call, &seen->stat);
+    struct charge *before = last_charge(seen), *charge = charge_for(seen, what);
     if (runs && charge)
         tiers_ran_in(charge->leaf != NULL, ran);
     bool running = runs, ran_before = seen->running;
@@ -312,8 +352,11 @@ static bool look(struct seen_thread *seen) {
         blocked += seen->pending_blocked;
         seen->pending_blocked = 0;
         if (!ran_before && before && !running && charge && charge != before) {
-            add(before, 0, 0, blocked / 2, true); /* it ran in between: nothing says when */
-            add(charge, 0, 0, blocked - blocked / 2, true);
+            /* It ran in between: nothing says when, but for how long it surely had not. */
+            int64_t sure = seen->stood > seen->at ? seen->stood - seen->at : 0;
+            sure = sure < blocked ? sure : blocked;
+            add(before, 0, 0, sure + (blocked - sure) / 2, true);
+            add(charge, 0, 0, (blocked - sure) - (blocked - sure) / 2, true);
         } else if (!ran_before && before) {
             add(before, 0, 0, blocked, blocked > NO_WAIT_NS);
         } else if (!running && charge) {
@@ -321,23 +364,26 @@ static bool look(struct seen_thread *seen) {
         } else {
             seen->pending_blocked = blocked;
         }
+        if (what == PAUSE_GIL)
+            charge_holder(blocked);
     }
     seen->charge = charge ? (int32_t)(charge - charges) : -1;
     seen->at = now;
     seen->run = run;
     seen->wait = waited;
     seen->running = running;
+    seen->what = what;
     seen->there = true;
     return true;
 }
 
-/* Threads that stand still are charged, so that what is booked goes up to now. */
-static void charge_still(void) {
+/* Threads that stand still are charged, so that what is booked goes up to now: those that have stood for long, or all. */
+static void charge_still(bool all) {
     int64_t now = clock_monotonic_ns();
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
         struct charge *charge = last_charge(seen);
-        if (!seen->still || !charge)
+        if (!seen->still || !charge || (!all && now - seen->at < BOOK_IDLE_NS))
             continue;
         int64_t waited = seen->wait;
         kernel_wait_of(seen->native, &seen->schedstat, &waited);
@@ -351,13 +397,13 @@ static void charge_still(void) {
 
 /* Booking, with the GIL */
 
-static struct table *table_of(struct seen_thread *seen) {
+static struct table *table_of(struct seen_thread *seen, bool may_make) {
     int64_t run;
     bool runs = kernel_cpu_time(seen->native, &run);
     if (seen->table && seen->table->folded == 0 && (!runs || !table_ended(seen->table)))
         return seen->table;
     struct table *table = runs ? tables_running(seen->native, seen->ident) : tables_last(seen->native, seen->ident);
-    if (!table && !runs)
+    if (!table && !(runs && may_make))
         return NULL; /* it was never seen to run Python */
     if (!table)
         table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
@@ -371,13 +417,23 @@ static struct table *table_of(struct seen_thread *seen) {
     return table;
 }
 
-static void book(const struct charge *charge) {
-    struct table *table = table_of(charge->thread);
+/* The innermost function of a charge that its table knows. */
+static struct function *innermost_known(const struct table *table, const struct charge *charge) {
+    for (uint32_t i = 0; i < charge->n + (charge->leaf != NULL); i++) {
+        const void *key = charge->leaf && i == 0 ? charge->leaf : (const void *)codes[charge->first + i - (charge->leaf != NULL)];
+        const struct name *name = names_known(key);
+        const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
+        if (edge)
+            return edge->callee;
+    }
+    return table->base;
+}
+
+/* Book the time of a charge in a sampled process; returns the function that it is booked in. */
+static struct function *book_time(struct table *table, const struct charge *charge) {
     struct edge *inside[STACK_MOST + 1], *edge = NULL;
     size_t n = 0;
     int64_t whole = clock_ticks_in(charge->run + charge->wait + charge->blocked);
-    if (!table || table->top > table->stack)
-        return;
     struct function *caller = table->base;
     struct path *path = table->stack->path;
     for (uint32_t i = charge->n + (charge->leaf != NULL); i-- > 0;) {
@@ -429,29 +485,47 @@ static void book(const struct charge *charge) {
     table->wait += charge->wait;
     table->blocked += charge->blocked;
     table->last = clock_ticks();
+    return caller;
 }
 
-static void book_all(void) {
+static void book(const struct charge *charge, bool sampled) {
+    struct table *table = table_of(charge->thread, sampled);
+    if (!table)
+        return;
+    bool is_time = sampled && charge->what != PAUSE_HELD_GIL && table->top == table->stack;
+    struct function *function = is_time ? book_time(table, charge) : innermost_known(table, charge);
+    if (charge->what != PAUSE_NONE && charge->blocked > 0)
+        pause_add(table, function, charge->what, charge->blocked, charge->samples);
+}
+
+static void book_all(bool last) {
     int64_t samples = 0;
-    charge_still();
+    bool sampled = tiers_now() == TIER_SAMPLED;
+    if (sampled)
+        charge_still(last);
     for (uint32_t i = 0; i < n_charges; i++) {
-        samples += charges[i].samples;
+        samples += charges[i].what == PAUSE_HELD_GIL ? 0 : charges[i].samples;
         if (charges[i].run + charges[i].wait + charges[i].blocked > 0)
-            book(&charges[i]);
+            book(&charges[i], sampled);
     }
     n_charges = n_codes = 0;
     memset(slots, 0, sizeof slots);
     size_t left = 0;
     for (size_t i = 0; i < n_threads; i++) {
-        threads[i]->charge = -1;
-        threads[i]->still = 0;
-        if (threads[i]->listed)
-            threads[left++] = threads[i];
-        else
-            forget_thread(threads[i]);
+        struct seen_thread *seen = threads[i];
+        if (!seen->listed) {
+            forget_thread(seen);
+            continue;
+        }
+        threads[left++] = seen;
+        if (seen->charge >= 0) { /* it may stay there for long */
+            const struct charge *charge = charge_for(seen, seen->what);
+            seen->charge = charge ? (int32_t)(charge - charges) : -1;
+        }
     }
     n_threads = left;
-    tiers_sampled(samples, used_ns);
+    if (sampled)
+        tiers_sampled(samples, used_ns);
 }
 
 /* Nothing that was opened for them stays open. */
@@ -492,10 +566,11 @@ static void with_gil(bool last) {
     PyEval_AcquireThread(mine);
     int64_t begun = clock_monotonic_ns();
     bool sampled = tiers_now() == TIER_SAMPLED;
-    if (sampled) {
+    if (sampled)
         tiers_end_burst();
-        book_all();
-    }
+    if (waits_unlearnt())
+        waits_learn((uintptr_t)mine);
+    book_all(last || tiers_wanted() != tiers_now());
     if (last) {
         hook_burst_over();
         PyThreadState_Clear(mine);
@@ -552,6 +627,8 @@ static bool watch_thread(struct seen_thread *seen, int64_t *last) {
     int64_t ran = *last ? run - *last : 0;
     *last = run;
     seen->ran = ran > 0;
+    if (tiers_now() == TIER_EXACT)
+        see_wait(seen, ran);
     if (ran <= 0)
         return false;
     bool moves = stacks_moves(seen->state);
@@ -590,9 +667,9 @@ static struct seen_thread *next_to_see(void) {
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[(turn + i) % n_threads];
         if (seen->listed && (seen->ran || !seen->there)) {
-            bool runs;
+            char state;
             turn = (turn + i + 1) % n_threads;
-            if (kernel_state_of(seen->native, &seen->stat, &runs, &seen->cpu))
+            if (kernel_state_of(seen->native, &seen->stat, &state, &seen->cpu))
                 watches ? move_away_from(seen->cpu) : move_to(seen->cpu);
             return watches ? NULL : seen;
         }
@@ -659,8 +736,9 @@ static void *run(void *of) {
         turn = NULL;
         ran |= any;
         unrecorded |= any;
-        if (due || tiers_wanted() != tiers_now() ||
-            (!exact && now - booked > BOOK_EVERY_NS && (ran || now - booked > BOOK_IDLE_NS))) {
+        int64_t since = now - booked;
+        bool to_book = exact ? n_charges && ran && since > BOOK_IDLE_NS : since > BOOK_EVERY_NS && (ran || since > BOOK_IDLE_NS);
+        if (due || tiers_wanted() != tiers_now() || to_book || (waits_unlearnt() && n_charges)) {
             int64_t used = own_cpu_ns();
             with_gil(false); /* threads that have ended are gone */
             with_gil_ns += own_cpu_ns() - used;
@@ -787,6 +865,7 @@ void sampler_forget(void) {
     for (size_t i = 0; i < n_threads; i++) {
         kernel_close(&threads[i]->schedstat);
         kernel_close(&threads[i]->stat);
+        kernel_close(&threads[i]->call);
     }
     n_threads = n_charges = n_codes = 0;
     memset(slots, 0, sizeof slots);

@@ -17,7 +17,7 @@
 #include "tiers.h"
 
 #define STORE_MAGIC "PFKCALLS"
-enum { STORE_VERSION = 4, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
+enum { STORE_VERSION = 5, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
 
 enum block_kind {
     BLOCK_FREE = 0,

@@ -24,6 +24,7 @@ struct function;
 struct name;
 struct path;
 struct path_slot;
+struct pause;
 struct ranges;
 
 /* Calls of one function by one other. A function's own numbers are the sums over these, but for `total` and
@@ -79,6 +80,7 @@ struct function {
     struct context *context; /* where its row was looked up last, */
     struct edge *row;        /* and that row */
     struct path *path;       /* of the outermost open call, while there is one */
+    struct pause *pauses;    /* see waits.h */
 };
 
 /* A call that has not returned. */
