@@ -162,7 +162,7 @@ class Paths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pauses:
-    """What kept it from going on, by function; `what` is a number of `profkit.model.pauses.PAUSE_KINDS`, from 1 on."""
+    """What kept it from going on, by function; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on."""
 
     function: Ints
     what: Ints

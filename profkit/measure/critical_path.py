@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from profkit.measure import pauses
 from profkit.measure.counters import delivery_seconds, first_thread, main_processes, of_process
 from profkit.measure.select import Selected
 from profkit.model import Effect, Process, Profile, Run, Thread
+from profkit.model.pauses import WAITS
 
 __all__ = [
     "Composition",
@@ -42,6 +44,10 @@ _RANK_WAITS = re.compile(
     r"(?:mpi4py\.|'mpi4py)|\bMPI\.|torch\._C\._distributed_c10d|'(?:allreduce|allgather|broadcast|barrier|reduce_scatter)'"
     r" of 'torch"
 )
+
+
+#: Kinds of waiting that no thread of the same process ends that runs no Python.
+_NOT_FOR_THREADS = [WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep")]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +75,16 @@ class PathReading:
         What all other threads and processes ran and queued, by the kernel.
     delivery_s
         Seconds in functions that hand over what loaders and workers bring.
+    own_waits, helpers_waits : float64 array, shape (len(WAITS), n), or None
+        Of `own_blocked` and `helpers_blocked`, what was seen to be waited for (`model.pauses`); ``None`` where nobody
+        looked.
+    collected : float64 array, shape (n,), or None
+        Seconds of the garbage collector in the path's thread.
+    held : float64 array, shape (n,), or None
+        Seconds that threads waited for the interpreter's lock while each function of the path's process had it.
+    native_run_s, native_queue_s
+        What threads of the path's process that run no Python ran and queued; parts of `helpers_run_s` and
+        `helpers_queue_s`.
     """
 
     wall_s: float
@@ -84,6 +100,12 @@ class PathReading:
     helpers_run_s: float
     helpers_queue_s: float
     delivery_s: float
+    own_waits: Floats | None = None
+    helpers_waits: Floats | None = None
+    collected: Floats | None = None
+    held: Floats | None = None
+    native_run_s: float = 0.0
+    native_queue_s: float = 0.0
 
     @property
     def counters(self) -> bool:
@@ -94,25 +116,14 @@ class PathReading:
         """The same over ``n`` other rows; ``rows`` is where each row goes, −1 for one that is left out."""
         kept = rows >= 0
 
-        def moved(values: Floats) -> Floats:
-            result: Floats = np.bincount(rows[kept], values[kept], n).astype(np.float64)
-            return result
+        def moved(values: Any) -> Any:
+            if not isinstance(values, np.ndarray):
+                return values
+            if values.ndim == 2:
+                return np.array([moved(row) for row in values])
+            return np.bincount(rows[kept], values[kept], n).astype(np.float64)
 
-        return PathReading(
-            self.wall_s,
-            self.life_s,
-            self.run_s,
-            self.queue_s,
-            moved(self.own),
-            None if self.own_wait is None else moved(self.own_wait),
-            None if self.own_blocked is None else moved(self.own_blocked),
-            moved(self.helpers),
-            moved(self.helpers_blocked),
-            moved(self.helpers_wait),
-            self.helpers_run_s,
-            self.helpers_queue_s,
-            self.delivery_s,
-        )
+        return PathReading(*(moved(getattr(self, field.name)) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +158,13 @@ class Composition:
         Whether running and queueing are known apart.
     untraced_run_s, untraced_blocked_s
         On a CPU, and off it without queueing, on the path of a run whose functions were not captured; else 0.
+    gil, collected : float64 array, shape (n,), or None
+        Waiting for the interpreter's lock, and CPU time of the garbage collector, by function; ``None`` where that is
+        not known, and then a part of `blocked` and `run`.
+    held : float64 array, shape (n,), or None
+        Seconds that threads waited for that lock while a function had it: who made `gil`, and no part of the wall.
+    off_by : float64 array, shape (len(WAITS), n), or None
+        The part of `blocked` of which it is known what was waited for (`model.pauses`), by kind.
     capture_s, capture_error_s
         What capture added to the wall, and half the width of its 95 % interval; 0 where that was not taken out of the
         other parts (`less_capture`).
@@ -169,14 +187,33 @@ class Composition:
     untraced_blocked_s: float = 0.0
     capture_s: float = 0.0
     capture_error_s: float = 0.0
+    gil: Floats | None = None
+    collected: Floats | None = None
+    held: Floats | None = None
+    off_by: Floats | None = None
 
     @property
     def wall_s(self) -> float:
         """Sum of all parts."""
         arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum())
+        arrays += sum(float(part.sum()) for part in (self.gil, self.collected) if part is not None)
         untraced = self.untraced_run_s + self.untraced_blocked_s
         known = self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
         return known + self.capture_s
+
+    def without_pauses(self) -> Composition:
+        """The same where neither is known: `gil` in `blocked`, `collected` in `run`."""
+        if self.gil is None or self.collected is None:
+            return self
+        return replace(
+            self,
+            blocked=self.blocked + self.gil,
+            run=self.run + self.collected,
+            gil=None,
+            collected=None,
+            held=None,
+            off_by=None,
+        )
 
     def less_capture(self, effect: Effect) -> Composition:
         """The same with what capture added as a part of its own.
@@ -206,49 +243,33 @@ class Composition:
 
     def scaled(self, factor: float) -> Composition:
         """Every part times a factor."""
-        return Composition(
-            self.startup_s * factor,
-            self.run * factor,
-            self.own_run_s * factor,
-            self.queue_s * factor,
-            self.helpers_queue_s * factor,
-            self.loading_s * factor,
-            self.imbalance_s * factor,
-            self.blocked * factor,
-            self.waits * factor,
-            self.queued * factor,
-            self.delivering * factor,
-            self.waiting_for_ranks * factor,
-            self.counters,
-            self.untraced_run_s * factor,
-            self.untraced_blocked_s * factor,
-            self.capture_s * factor,
-            self.capture_error_s * factor,
-        )
+        return self._each(lambda value: value * factor)
+
+    def taken(self, rows: Rows) -> Composition:
+        """The same of some functions only."""
+        return self._each(lambda value: value[..., rows] if isinstance(value, np.ndarray) else value)
+
+    def _each(self, change: Callable[[Any], Any]) -> Composition:
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed: dict[str, Any] = {
+            name: value if value is None or isinstance(value, bool) else change(value)
+            for name, value in values.items()
+        }
+        return replace(self, **changed)
 
     @staticmethod
     def mean(parts: Sequence[Composition]) -> Composition:
-        """Mean over runs, part by part."""
-        n = len(parts)
+        """Mean over runs, part by part. Estimates of one tracer may be off alike: their errors do not cancel."""
+
+        def mean_of(values: Sequence[Any]) -> Any:
+            if isinstance(values[0], bool):
+                return all(values)
+            if any(value is None for value in values):
+                return None
+            return np.mean(values, axis=0) if isinstance(values[0], np.ndarray) else sum(values) / len(values)
+
         return Composition(
-            sum(p.startup_s for p in parts) / n,
-            np.mean([p.run for p in parts], axis=0),
-            sum(p.own_run_s for p in parts) / n,
-            sum(p.queue_s for p in parts) / n,
-            sum(p.helpers_queue_s for p in parts) / n,
-            sum(p.loading_s for p in parts) / n,
-            sum(p.imbalance_s for p in parts) / n,
-            np.mean([p.blocked for p in parts], axis=0),
-            np.mean([p.waits for p in parts], axis=0),
-            np.mean([p.queued for p in parts], axis=0),
-            np.mean([p.delivering for p in parts], axis=0),
-            np.mean([p.waiting_for_ranks for p in parts], axis=0),
-            all(p.counters for p in parts),
-            sum(p.untraced_run_s for p in parts) / n,
-            sum(p.untraced_blocked_s for p in parts) / n,
-            sum(p.capture_s for p in parts) / n,
-            # Estimates of one tracer may be off alike: their errors are not taken to cancel.
-            sum(p.capture_error_s for p in parts) / n,
+            **{field.name: mean_of([getattr(p, field.name) for p in parts]) for field in fields(Composition)}
         )
 
 
@@ -321,6 +342,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     if chosen is None or thread is None:
         none = np.zeros(n)
         return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
+    looked = thread.pauses is not None
     wall = wall or chosen.wall_s or float(own.sum())
     run_all = _known([of_process(p, "cpu_s", "run_s") for p in run.processes])
     queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
@@ -344,6 +366,12 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
+        own_waits=_waits_of_threads(selected, lambda t: t is thread, n) if looked else None,
+        helpers_waits=_waits_of_threads(selected, lambda t: t is not thread, n) if looked else None,
+        collected=_seconds_of(selected, (thread,), pauses.collected, n) if looked else None,
+        held=_seconds_of(selected, chosen.threads, pauses.held, n) if looked else None,
+        native_run_s=_known([t.run_s for t in chosen.threads if not len(t.profile)]),
+        native_queue_s=_known([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]),
     )
 
 
@@ -382,6 +410,28 @@ def _of_threads(
             wait += np.bincount(rows, profile.wait, n)
             blocked += np.bincount(rows, profile.blocked, n)
     return total, wait if measured else None, blocked if measured else None
+
+
+def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: int) -> Floats:
+    """What some threads waited for, by kind and row."""
+    result = np.zeros((len(WAITS), n))
+    for process, places in zip(selected.processes, selected.rows, strict=True):
+        for thread, rows in zip(process.threads, places, strict=True):
+            if thread.pauses and wanted(thread):
+                np.add.at(result.T, rows, pauses.waited(thread).T)
+    return result
+
+
+def _seconds_of(
+    selected: Selected, wanted: Sequence[Thread], seconds: Callable[[Thread], Floats], n: int
+) -> Floats:
+    """What some threads have of a kind of pause, by row."""
+    result = np.zeros(n)
+    for process, places in zip(selected.processes, selected.rows, strict=True):
+        for thread, rows in zip(process.threads, places, strict=True):
+            if any(thread is one for one in wanted):
+                np.add.at(result, rows, seconds(thread))
+    return result
 
 
 def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
@@ -456,34 +506,54 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     of_ranks = np.where(ranks, busy + off, 0.0)
     imbalance = float(of_ranks.sum())
     busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
+    off_by = _known_waits(reading.own_waits, off)
+    # Who has the interpreter's lock may run meanwhile, but not for this thread.
+    gil = off_by[pauses.GIL].copy()
+    off_by[pauses.GIL] = 0.0
+    off = off - gil
+    collected = np.zeros(len(busy)) if reading.collected is None else np.minimum(reading.collected, busy)
+    busy = busy - collected
     own_run = float(busy.sum())
     waiting = float(off.sum())
     # Helpers that were stopped, or read a file, kept the main thread waiting too; waiting by design did not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
+    stood_by = _known_waits(reading.helpers_waits, stood)
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
     part = min(1.0, waiting / active) if active > 0 else 0.0
-    covered = part * active
-    run = busy + _helpers(reading, off, part, ranks)
+    spun = part - _native_part(reading, part, waiting - float(off_by[_NOT_FOR_THREADS].sum()))
+    covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
+    run = busy + _helpers(reading, off, part, ranks, spun * reading.native_run_s)
     left = off * ((waiting - covered) / waiting) if waiting > 0 else off
     remaining = float(left.sum())
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
     delivering = left * (loading / remaining) if remaining > 0 else np.zeros(len(left))
-    left = left - delivering + part * stood
+    kept = (waiting - covered - loading) / waiting if waiting > 0 else 0.0
+    off_by = kept * off_by + part * stood_by
+    gil += off_by[pauses.GIL]
+    off_by[pauses.GIL] = 0.0
+    left = left - delivering + part * (stood - stood_by[pauses.GIL])
     # Reading a file computes (decoding, copying) as well as it waits; only polling is no work at all.
     polls = waits & ~reads
     polling = np.where(polls, run, 0.0)
     run = np.where(polls, 0.0, run)
-    queue = reading.queue_s + part * reading.helpers_queue_s
+    helpers_queue = part * reading.helpers_queue_s - spun * reading.native_queue_s
     # What lies outside of all functions: of the CPU time, of the time off the CPU, and of the wall around its life.
-    startup = reading.wall_s - reading.queue_s - own_run - imbalance - waiting
+    known = (
+        own_run
+        + float(collected.sum())
+        + imbalance
+        + waiting
+        + float(gil.sum() - part * stood_by[pauses.GIL].sum())
+    )
+    startup = reading.wall_s - reading.queue_s - known
     own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
     return _within_wall(
         reading.wall_s,
         startup_s=startup,
         run=run,
         own_run_s=own_run,
-        queue_s=queue,
-        helpers_queue_s=part * reading.helpers_queue_s,
+        queue_s=reading.queue_s + helpers_queue,
+        helpers_queue_s=helpers_queue,
         loading_s=loading,
         imbalance_s=imbalance,
         blocked=left,
@@ -493,7 +563,31 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
         delivering=delivering,
         waiting_for_ranks=of_ranks,
         counters=True,
+        **(
+            {"gil": gil, "collected": collected, "held": reading.held, "off_by": off_by}
+            if reading.own_waits is not None
+            else {}
+        ),
     )
+
+
+def _known_waits(by_kind: Floats | None, off: Floats) -> Floats:
+    """Of time off the CPU by function, what was waited for, by kind: no more than it is."""
+    if by_kind is None:
+        return np.zeros((len(WAITS), len(off)))
+    seen = by_kind.sum(axis=0)
+    part = np.divide(np.minimum(off, seen), seen, out=np.zeros(len(off)), where=seen > 0)
+    result: Floats = by_kind * part
+    return result
+
+
+def _native_part(reading: PathReading, part: float, waiting: float) -> float:
+    """How much seconds of native threads of the path's process count: at most what is waited for what they can end.
+
+    Threads of a BLAS that spin for work to come run while the main thread waits for an answer; it does not wait for them.
+    """
+    active = reading.native_run_s + reading.native_queue_s
+    return min(part, max(0.0, waiting) / active) if active > 0 else part
 
 
 def _within_wall(wall_s: float, **parts: Any) -> Composition:
@@ -552,17 +646,17 @@ def _at_most(values: Floats, whole: float) -> Floats:
     return values * (whole / total) if total > whole else values
 
 
-def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools) -> Floats:
+def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_s: float) -> Floats:
     """CPU time on the path of other threads and processes, by their functions.
 
     What they ran in no function that is known (a library's own threads) belongs to the functions in which the main
-    thread waited for it.
+    thread waited for it; `spun_s` of that it ran for nobody.
     """
     known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))
     waiting = float(off.sum())
-    native = off * (rest / waiting) if waiting > 0 else np.zeros(len(off))
-    result: Floats = part * (known + native)
+    native = off * (max(0.0, part * rest - spun_s) / waiting) if waiting > 0 else np.zeros(len(off))
+    result: Floats = part * known + native
     return result
 
 

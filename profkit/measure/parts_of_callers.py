@@ -25,6 +25,7 @@ from profkit.model import (
     FunctionKey,
     Notice,
     Paths,
+    Pause,
     Process,
     Profile,
     Run,
@@ -211,6 +212,20 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
         throttled=(),
         range_calls=calls,
         paths=None if thread.paths is None else _folded_paths(thread.paths, place),
+        pauses=_folded_pauses(thread.pauses, place, parts.rows, inherits),
+    )
+
+
+def _folded_pauses(
+    pauses: tuple[Pause, ...] | None, place: Ints, rows: Ints, inherits: Ints
+) -> tuple[Pause, ...] | None:
+    """The pauses of a thread, those of functions that are folded in a function that they are folded to."""
+    if pauses is None:
+        return None
+    goes = place.copy()
+    goes[rows] = inherits
+    return tuple(
+        replace(pause, function=int(goes[pause.function])) for pause in pauses if goes[pause.function] >= 0
     )
 
 

@@ -1,4 +1,4 @@
-"""What kept a thread from going on, or others because of it, by function: what it waited for, and garbage collections.
+"""What kept a thread, or others, from going on, by function: what it waited for, and garbage collections.
 
 The tracer's sampler sees what a thread waits for by the system call that it is in (``native/tracer/waits.h``).
 """

@@ -33,6 +33,7 @@ from profkit.report.notices import notice_text
 from profkit.report.showdoc import run_facts, run_warnings
 from profkit.report.text import clean
 from profkit.report.wording import (
+    WAITED_FOR,
     advice_blocks,
     comparison_block,
     display_name,
@@ -109,8 +110,10 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
 #: Notices of how two sides are compared, by which nothing is lost.
 _NOTHING_LOST = frozenset(("native-functions-folded",))
 
+#: Causes that are waiting off the CPU.
+_WAITING = frozenset(("blocked", "data-starvation", "interpreter-lock"))
 #: Buckets of time off the CPU.
-_OFF = ("blocked", "loading", "imbalance")
+_OFF = ("blocked", "gil", "loading", "imbalance")
 
 
 def _steps(account: Account) -> Waterfall:
@@ -150,9 +153,14 @@ def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
 
 def _off_the_cpu(diff: Diff) -> list[Section]:
     """The functions in which the critical path was off the CPU longer."""
-    table, lost = diff.table, dict[int, float]()
-    for part in (part for name in _OFF for part in diff.account.bucket(name).parts if part.row >= 0):
-        lost[part.row] = lost.get(part.row, 0.0) + part.seconds
+    table, lost, what = diff.table, dict[int, float](), dict[int, str]()
+    for bucket in (bucket for bucket in diff.account.buckets if bucket.name in _OFF):
+        for part in bucket.parts:
+            if part.row < 0 or part.kind != "function":
+                continue
+            if part.seconds > lost.get(part.row, 0.0):
+                what[part.row] = WAITED_FOR.get("gil" if bucket.name == "gil" else part.what, "")
+            lost[part.row] = lost.get(part.row, 0.0) + part.seconds
     order = sorted(lost, key=lambda row: -lost[row])[:FUNCTIONS]
     least = max(noise.MIN_SECONDS, LEAST_PART * max(lost.values(), default=0.0))
     rows = [
@@ -160,6 +168,7 @@ def _off_the_cpu(diff: Diff) -> list[Section]:
             (
                 display_name(table.name[row]),
                 Pair(0.0, lost[row]),
+                what[row] or None,
                 None,
                 location(table.keys[row], table.file[row], table.line[row]),
             )
@@ -167,7 +176,7 @@ def _off_the_cpu(diff: Diff) -> list[Section]:
         for row in order
         if lost[row] >= least
     ]
-    return _functions(rows, Column("off the CPU", "change"))
+    return _functions(rows, Column("off the CPU", "change"), Column("waiting for", "text", 1))
 
 
 def _changed(diff: Diff) -> list[Section]:
@@ -175,7 +184,7 @@ def _changed(diff: Diff) -> list[Section]:
 
     Where the cause is waiting, those in which that was.
     """
-    waiting = _off_the_cpu(diff) if diff.verdict.cause in ("blocked", "data-starvation") else []
+    waiting = _off_the_cpu(diff) if diff.verdict.cause in _WAITING else []
     if waiting:
         return waiting
     table, by = diff.table, diff.ranking.by

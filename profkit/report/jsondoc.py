@@ -38,7 +38,7 @@ from profkit.report.wording import (
     summary_of,
     verdict_block,
 )
-from profkit.verdict.account import Account
+from profkit.verdict.account import Account, Waited
 from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
 
 __all__ = ["DIFF_SCHEMA", "SHOW_SCHEMA", "diff_json", "diff_object", "show_json", "show_object"]
@@ -263,12 +263,27 @@ def _account(account: Account) -> dict[str, Any]:
                 "interval": _interval(bucket.low, bucket.high),
                 "share": json_number(bucket.share),
                 "parts": [
-                    {"kind": part.kind, "name": json_text(part.name), "seconds": json_number(part.seconds)}
+                    {
+                        "kind": part.kind,
+                        "name": json_text(part.name),
+                        "seconds": json_number(part.seconds),
+                        "what": part.what or None,
+                    }
                     for part in bucket.parts
                 ],
+                "waited": [_waited(one) for one in bucket.waited],
             }
             for bucket in account.buckets
         ],
+    }
+
+
+def _waited(one: Waited) -> dict[str, Any]:
+    return {
+        "what": one.what,
+        "baseline_s": json_number(one.baseline_s),
+        "candidate_s": json_number(one.candidate_s),
+        "function": json_text(one.name),
     }
 
 

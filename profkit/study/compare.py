@@ -330,9 +330,7 @@ def _wall(run: Run) -> float:
 
 def _account(runs: Sequence[Run]) -> tuple[float, ...]:
     accounts = [judge_run(run, run.processes).account for run in runs]
-    return tuple(
-        float(np.median([account.bucket(name).seconds for account in accounts])) for name in RUN_BUCKETS
-    )
+    return tuple(float(np.median([account.whole(name) for account in accounts])) for name in RUN_BUCKETS)
 
 
 def _iteration(runs: Iterable[Run]) -> float | None:

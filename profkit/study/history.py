@@ -213,7 +213,7 @@ def _row(path: str, groups: dict[str, tuple[str, ...]]) -> HistoryRun | Notice:
         failed=bool(manifest.exit_status),
         wall_s=manifest.wall_s,
         iteration_s=None if model is None else model.duration.median_s,
-        buckets=tuple(judged.account.bucket(name).seconds for name in RUN_BUCKETS),
+        buckets=tuple(judged.account.whole(name) for name in RUN_BUCKETS),
         cause="" if judged.verdict is None else judged.verdict.cause,
         kind="" if judged.verdict is None else judged.verdict.kind or "",
     )

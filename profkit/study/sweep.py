@@ -285,7 +285,7 @@ def _measured(run_file: Path) -> dict[str, object]:
     }
     if not judged.account.merged:
         facts["queue_s"] = judged.account.bucket("queue").seconds
-        facts["blocked_s"] = judged.account.bucket("blocked").seconds
+        facts["blocked_s"] = judged.account.whole("blocked")
     return facts
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,21 @@ from profkit.identity.readable import readable_name
 from profkit.measure.critical_path import Composition
 from profkit.measure.origins import Origins
 from profkit.measure.tables import DiffTable
+from profkit.model.pauses import WAITS
 from profkit.verdict.thresholds import value
 
-__all__ = ["BUCKETS", "CAPTURE", "RUN_BUCKETS", "Account", "Bucket", "Part", "account", "account_of_run"]
+__all__ = [
+    "BUCKETS",
+    "CAPTURE",
+    "PAUSES",
+    "RUN_BUCKETS",
+    "Account",
+    "Bucket",
+    "Part",
+    "Waited",
+    "account",
+    "account_of_run",
+]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -38,6 +50,9 @@ Bools = npt.NDArray[np.bool_]
 BUCKETS = ("startup", "work", "code", "speed", "queue", "blocked", "loading", "imbalance", "rest")
 #: The bucket after them, of a comparison in which it is known what capture added.
 CAPTURE = "capture"
+#: Buckets of a comparison, and of one run alone, in which the tracers looked what threads wait for.
+PAUSES = ("gil", "gc")
+_PART_OF = {"blocked": "gil", "running": "gc"}
 #: Buckets of one run alone.
 RUN_BUCKETS = ("startup", "running", "queue", "loading", "blocked", "imbalance")
 #: Functions that are kept for each bucket.
@@ -64,13 +79,39 @@ class Part:
     seconds
         Signed. Ranges lie around functions: their seconds are not further ones.
     kind
-        ``function`` or ``range``.
+        ``function``, ``range``, or ``holder``: a function that had the interpreter's lock while others waited, for so
+        many of their seconds.
+    what
+        Of ``blocked``, what most of it waited for: one of `profkit.model.pauses.WAITS`, empty where
+        that was not seen.
     """
 
     row: int
     name: str
     seconds: float
     kind: str = "function"
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """What was waited for on the path, off the CPU.
+
+    Attributes
+    ----------
+    what
+        One of `profkit.model.pauses.WAITS`.
+    baseline_s, candidate_s
+        Seconds; the former is 0 for one run alone.
+    row, name
+        The function in which it changed most; of one run, in which it was most.
+    """
+
+    what: str
+    baseline_s: float
+    candidate_s: float
+    row: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +121,7 @@ class Bucket:
     Attributes
     ----------
     name
-        One of `BUCKETS` or `RUN_BUCKETS`, or `CAPTURE`.
+        One of `BUCKETS` or `RUN_BUCKETS`, of `PAUSES`, or `CAPTURE`.
     seconds
         Signed: positive makes the candidate slower.
     low, high
@@ -89,6 +130,8 @@ class Bucket:
         Part of the difference of the walls, NaN where that is 0. Of one run: part of its wall.
     parts
         The functions that make it up, greatest first; they need not add up to it.
+    waited
+        Of ``blocked`` and ``gil``, what was waited for, as far as that was seen, by the size of its change.
     """
 
     name: str
@@ -97,6 +140,7 @@ class Bucket:
     high: float = math.nan
     share: float = math.nan
     parts: tuple[Part, ...] = ()
+    waited: tuple[Waited, ...] = ()
 
     @property
     def beyond_noise(self) -> bool:
@@ -114,7 +158,8 @@ class Account:
         Walls, seconds: medians over the runs of a side. ``baseline_s`` is 0 for one run alone. Without counters
         they are the self time of the thread that was profiled.
     buckets
-        In the order of `BUCKETS` or `RUN_BUCKETS`, and `CAPTURE` where it is known what capture added.
+        In the order of `BUCKETS` or `RUN_BUCKETS`, then those of `PAUSES` where the tracers looked what threads wait
+        for, and `CAPTURE` where it is known what capture added.
     merged
         Names of buckets that could not be separated: without counters ``("speed", "queue")``, and all of it is
         in the first.
@@ -170,8 +215,14 @@ class Account:
         raise KeyError(name)
 
     def seconds(self, name: str) -> float:
-        """Signed seconds of a bucket."""
+        """Signed seconds of a bucket; 0 of one of `PAUSES` that is not known apart."""
+        if name in PAUSES and all(bucket.name != name for bucket in self.buckets):
+            return 0.0
         return self.bucket(name).seconds
+
+    def whole(self, name: str) -> float:
+        """The same, with what of `PAUSES` is a part of it where that is not known apart."""
+        return self.seconds(name) + self.seconds(_PART_OF[name]) if name in _PART_OF else self.seconds(name)
 
 
 #: Seconds of each bucket, and of the functions in it.
@@ -213,7 +264,10 @@ def account(
     -------
     Account
     """
-    names = (*BUCKETS, CAPTURE) if captured else BUCKETS
+    paused = all(c.gil is not None for c in (*baseline, *candidate))
+    if not paused:
+        baseline, candidate = ([c.without_pauses() for c in side] for side in (baseline, candidate))
+    names = BUCKETS + (PAUSES if paused else ()) + ((CAPTURE,) if captured else ())
     wall_a = float(np.median([c.wall_s for c in baseline]))
     wall_b = float(np.median([c.wall_s for c in candidate]))
     whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
@@ -229,7 +283,14 @@ def account(
         parts = _largest(table.name, rows, seconds)
         if name == "queue":
             parts += tuple(ranges[:PARTS])
-        buckets.append(Bucket(name, seconds, low[name], high[name], share, parts))
+        waited: tuple[Waited, ...] = ()
+        if name == "blocked":
+            waited = _waited(table.name, whole_a.off_by, whole_b.off_by)
+            parts = _with_what(parts, whole_a.off_by, whole_b.off_by)
+        if name == "gil":
+            parts += _holders(table.name, whole_a.held, whole_b.held)
+            waited = _waited(table.name, _for_lock(whole_a.gil), _for_lock(whole_b.gil))
+        buckets.append(Bucket(name, seconds, low[name], high[name], share, parts, waited))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
     # Threads for which the path's own thread waits spinning are waited for, too.
     queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
@@ -258,12 +319,16 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         "blocked": (_blocked_seconds(c), c.blocked),
         "imbalance": (c.imbalance_s, c.waiting_for_ranks),
     }
+    if c.gil is not None and c.collected is not None:
+        booked |= {"gil": (float(c.gil.sum()), c.gil), "gc": (float(c.collected.sum()), c.collected)}
     buckets = tuple(
         Bucket(
             name,
             seconds,
             share=seconds / wall if wall > 0 else math.nan,
-            parts=_largest(names, rows, seconds),
+            parts=_with_what(_largest(names, rows, seconds), None, c.off_by if name == "blocked" else None)
+            + (_holders(names, None, c.held) if name == "gil" else ()),
+            waited=_waited(names, None, {"blocked": c.off_by, "gil": _for_lock(c.gil)}.get(name)),
         )
         for name, (seconds, rows) in booked.items()
     )
@@ -355,6 +420,9 @@ def _book(
     }
     # CPU time of polling follows the time that is waited; it is no work, and no cause.
     parts["rest"] = (float(polled.sum()), polled)
+    for name, before, after in (("gil", a.gil, b.gil), ("gc", a.collected, b.collected)):
+        rows = np.zeros(0) if before is None or after is None else after - before
+        parts[name] = (float(rows.sum()), rows)
     parts[CAPTURE] = (b.capture_s - a.capture_s, None)
     return parts
 
@@ -371,7 +439,7 @@ def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float
         "code": float((error * np.abs(sites.from_code - cost)).sum()),
         "speed": float((error * (1.0 - cost)).sum()) + captured,
     }
-    return {name: by_calls.get(name, 0.0) for name in BUCKETS} | {CAPTURE: captured}
+    return {name: by_calls.get(name, 0.0) for name in (*BUCKETS, *PAUSES)} | {CAPTURE: captured}
 
 
 def _intervals(
@@ -388,11 +456,11 @@ def _intervals(
     if min(len(baseline), len(candidate)) >= value("repeats.least"):
         draw = np.random.default_rng(SEED)
         kept = _heavy(baseline, candidate)
-        few_a, few_b = [_taken(c, kept) for c in baseline], [_taken(c, kept) for c in candidate]
+        few_a, few_b = [c.taken(kept) for c in baseline], [c.taken(kept) for c in candidate]
         part_origins = origins.taken(kept)
         at_code = np.flatnonzero(kept == unknown_code)
         code = int(at_code[0]) if len(at_code) else -1
-        drawn: dict[str, list[float]] = {name: [] for name in (*BUCKETS, CAPTURE)}
+        drawn: dict[str, list[float]] = {name: [] for name in (*BUCKETS, *PAUSES, CAPTURE)}
         for _ in range(RESAMPLES):
             some_a = [few_a[i] for i in draw.integers(0, len(few_a), len(few_a)).tolist()]
             some_b = [few_b[i] for i in draw.integers(0, len(few_b), len(few_b)).tolist()]
@@ -408,7 +476,7 @@ def _intervals(
         return low, high, "repeats"
     low, high = {}, {}
     queue_a, startup_a = whole_a.queue_s, max(0.0, whole_a.startup_s)
-    for name in BUCKETS:
+    for name in (*BUCKETS, *PAUSES):
         noise = value(f"noise.{name}") * wall_a
         if name == "queue":
             # Who queues beside a busy neighbour queues for another time in each repeat.
@@ -432,25 +500,47 @@ def _heavy(baseline: Sequence[Composition], candidate: Sequence[Composition]) ->
     return order[: int(np.searchsorted(held, 0.999 * held[-1])) + 1]
 
 
-def _taken(c: Composition, rows: npt.NDArray[np.intp]) -> Composition:
-    return Composition(
-        c.startup_s,
-        c.run[rows],
-        c.own_run_s,
-        c.queue_s,
-        c.helpers_queue_s,
-        c.loading_s,
-        c.imbalance_s,
-        c.blocked[rows],
-        c.waits[rows],
-        c.queued[rows],
-        c.delivering[rows],
-        c.waiting_for_ranks[rows],
-        c.counters,
-        c.untraced_run_s,
-        c.untraced_blocked_s,
-        c.capture_s,
-        c.capture_error_s,
+def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Waited, ...]:
+    """What was waited for on both sides, by kind; `a` is ``None`` of one run alone."""
+    if b is None or not b.size:
+        return ()
+    before = np.zeros(b.shape) if a is None else a
+    change = b - before
+    found = [
+        Waited(what, float(before[i].sum()), float(b[i].sum()), row, readable_name(names[row]))
+        for i, what in enumerate(WAITS[: len(b)])
+        if b[i].any() or before[i].any()
+        for row in (int(np.argmax(np.abs(change[i]))),)
+    ]
+    return tuple(sorted(found, key=lambda one: -abs(one.candidate_s - one.baseline_s)))
+
+
+def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
+    """The same parts, with what most of each waited for."""
+    if b is None or not b.size:
+        return tuple(parts)
+    change = b if a is None else b - a
+    found = []
+    for part in parts:
+        by_kind = change[:, part.row] * math.copysign(1.0, part.seconds)
+        most = int(np.argmax(by_kind))
+        found.append(replace(part, what=WAITS[most]) if 2 * by_kind[most] >= abs(part.seconds) else part)
+    return tuple(found)
+
+
+def _for_lock(gil: Floats | None) -> Floats | None:
+    """Waiting for the interpreter's lock, which is the first kind, as `_waited` takes it."""
+    return None if gil is None else gil[np.newaxis]
+
+
+def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
+    """The functions that had the interpreter's lock while others waited longer for it."""
+    if b is None or not b.size:
+        return ()
+    more = b if a is None else b - a
+    order = np.argsort(-more, kind="stable")[:PARTS]
+    return tuple(
+        Part(i, readable_name(names[i]), float(more[i]), "holder") for i in order.tolist() if more[i] > 0
     )
 
 

@@ -222,6 +222,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "account.blocked": Reading(
         "share", "part of the wall: off the CPU, not queueing", lambda o: o.account.bucket("blocked").share
     ),
+    "account.gil": Reading(
+        "share",
+        "part of the wall: waiting for the interpreter's lock",
+        lambda o: o.account.seconds("gil") / (o.account.candidate_s or math.inf),
+    ),
     "main.wait": Reading(
         "share", "queueing of the main threads, of their active time", lambda o: _side(o).wait_fraction
     ),

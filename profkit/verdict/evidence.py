@@ -17,6 +17,7 @@ from profkit.measure.counters import SideFacts
 from profkit.measure.inventory import Inventory
 from profkit.measure.movement import is_wait
 from profkit.measure.signs import SIGNS
+from profkit.verdict.account import Bucket
 from profkit.verdict.readings import INSTRUCTION_SETS, Case, code_row, larger_inputs, slower_probe
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
@@ -319,6 +320,53 @@ def _off(case: Judged) -> Found:
     )
 
 
+def _buckets(case: Judged) -> tuple[Bucket, ...]:
+    return () if case.account is None else case.account.buckets
+
+
+def _compares(case: Judged) -> bool:
+    return case.account is not None and case.account.baseline_s > 0
+
+
+def _gil(case: Judged) -> Found:
+    """Waiting for the interpreter's lock on the path, of both sides."""
+    for bucket in _buckets(case):
+        for waited in bucket.waited if bucket.name == "gil" else ():
+            yield Evidence(
+                "gil",
+                "s",
+                waited.baseline_s if _compares(case) else None,
+                waited.candidate_s,
+                reading="waits-for-lock",
+                subject=waited.name,
+            )
+
+
+def _gil_holders(case: Judged) -> Found:
+    """The functions that had the lock while others waited."""
+    for bucket in _buckets(case):
+        held = [part for part in bucket.parts if part.kind == "holder"][:NAMED]
+        for part in held:
+            if part.seconds >= LEAST_SHARE * held[0].seconds:
+                yield Evidence("gil.held", "s", None, part.seconds, reading="had-the-lock", subject=part.name)
+
+
+def _blocked_on(case: Judged) -> Found:
+    """What was waited for otherwise, in which function most."""
+    for bucket in _buckets(case):
+        for waited in bucket.waited[:NAMED] if bucket.name == "blocked" else ():
+            if abs(waited.candidate_s - waited.baseline_s) >= LEAST_SHARE * abs(bucket.seconds):
+                yield Evidence(
+                    "blocked.on",
+                    "s",
+                    waited.baseline_s if _compares(case) else None,
+                    waited.candidate_s,
+                    reading="mostly-in",
+                    subject=waited.name,
+                    numbers={"what": waited.what},
+                )
+
+
 def _delivery(case: Judged) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
     if b.delivery_s is not None:
@@ -603,6 +651,9 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "queue-functions": _queue_functions,
     "queue-ranges": _queue_ranges,
     "off": _off,
+    "blocked-on": _blocked_on,
+    "gil": _gil,
+    "gil-holders": _gil_holders,
     "delivery": _delivery,
     "iterations": _iterations,
     "calls": _calls,

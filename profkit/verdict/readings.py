@@ -557,6 +557,11 @@ READINGS: Mapping[str, Reading] = {
         "part of the lost time: off the CPU, not queueing",
         lambda c: None if _booked(c).merged else _part(c, "blocked", "loading", "imbalance"),
     ),
+    "account.gil": Reading(
+        "share",
+        "part of the lost time: waiting for the interpreter's lock",
+        lambda c: None if _booked(c).merged else _part(c, "gil"),
+    ),
     "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
     "account.code-of-baseline": Reading(
         "share", "seconds of changed code over the baseline's wall", lambda c: _of_baseline(c, "code")

@@ -224,6 +224,8 @@ _TABLE = (
     Threshold("noise.loading", 0.011, "share", _CLEAN),
     Threshold("noise.imbalance", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
     Threshold("noise.rest", 0.022, "share", _CLEAN),
+    Threshold("noise.gil", 0.012, "share", "as noise.blocked, of which it was a part"),
+    Threshold("noise.gc", 0.01, "share", "as noise.work"),
 )
 
 #: By id.

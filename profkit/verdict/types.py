@@ -47,6 +47,7 @@ CAUSES = (
     "workload-change",
     "data-starvation",
     "blocked",
+    "interpreter-lock",
     "faster",
     "inconclusive",
 )

@@ -18,7 +18,7 @@ from profkit.formats.load import join_ranks, load_run, load_side
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import VerdictBlock, Waterfall
 from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_json, show_json
-from profkit.verdict.account import BUCKETS, CAPTURE, RUN_BUCKETS
+from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.comparison import diff
 from profkit.verdict.thresholds import THRESHOLDS
@@ -85,8 +85,8 @@ def test_checks_are_in_the_output_only_where_they_are_asked_for() -> None:
 
 def test_the_schemas_know_every_unit_bucket_and_version() -> None:
     for name, buckets, version in (
-        ("diff-2.json", (*BUCKETS, CAPTURE), DIFF_SCHEMA),
-        ("show-2.json", RUN_BUCKETS, SHOW_SCHEMA),
+        ("diff-2.json", (*BUCKETS, *PAUSES, CAPTURE), DIFF_SCHEMA),
+        ("show-2.json", (*RUN_BUCKETS, *PAUSES), SHOW_SCHEMA),
     ):
         found = schema(name)
         assert found["properties"]["schema"]["const"] == version

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from profkit.verdict import evidence
-from profkit.verdict.account import BUCKETS, CAPTURE, RUN_BUCKETS
+from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
 from profkit.verdict.advice import producers as advice_producers
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.calibration import STEPS, calibrated
@@ -28,8 +28,8 @@ from profkit.verdict.types import CAUSES, NO_HARM, UNITS, Checked, Value
 ROOT = Path(__file__).resolve().parents[2]
 VERDICT = ROOT / "profkit" / "verdict"
 LISTS = {
-    "comparison": ((*RULES, *RULES_OF_ESTIMATES), READINGS, (*BUCKETS, CAPTURE)),
-    "alone": (RULES_ALONE, READINGS_ALONE, RUN_BUCKETS),
+    "comparison": ((*RULES, *RULES_OF_ESTIMATES), READINGS, (*BUCKETS, *PAUSES, CAPTURE)),
+    "alone": (RULES_ALONE, READINGS_ALONE, (*RUN_BUCKETS, *PAUSES)),
 }
 EVERY = [(kind, rule) for kind, (rules, _, _) in LISTS.items() for rule in rules]
 
@@ -215,7 +215,7 @@ class TestData:
         assert f"noise.{BUCKETS[0]}" in THRESHOLDS
         (family,) = (word for word in in_code if word.endswith("*"))
         assert family == "noise.*"
-        named = in_rules | {f"noise.{bucket}" for bucket in BUCKETS} | (in_code - {family})
+        named = in_rules | {f"noise.{bucket}" for bucket in (*BUCKETS, *PAUSES)} | (in_code - {family})
         assert named == set(THRESHOLDS)
 
     def test_no_rule_compares_with_a_number_of_its_own(self) -> None:

@@ -30,7 +30,7 @@ from profkit.report.wording import verdicts as wording
 from profkit.report.wording.advice import ADVICE
 from profkit.report.wording.evidence import READINGS, SIGNALS, value_text
 from profkit.report.wording.verdicts import SUMMARIES
-from profkit.verdict.account import BUCKETS, CAPTURE, RUN_BUCKETS, Account, Bucket, Part
+from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS, Account, Bucket, Part
 from profkit.verdict.comparison import diff
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.types import CAUSES, UNITS, Advice, Evidence, Finding, Value, Verdict
@@ -164,7 +164,7 @@ def test_every_cause_has_a_headline_and_every_kind_its_words() -> None:
 
 
 def test_every_bucket_has_a_title_and_none_is_left_over() -> None:
-    assert set(BUCKET_TITLES) == {*BUCKETS, CAPTURE, *RUN_BUCKETS}
+    assert set(BUCKET_TITLES) == {*BUCKETS, *PAUSES, CAPTURE, *RUN_BUCKETS}
 
 
 @pytest.mark.parametrize(

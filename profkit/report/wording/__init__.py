@@ -6,7 +6,7 @@ The only place where numbers become text for people. Results have identifiers, a
 
 from __future__ import annotations
 
-from profkit.report.wording.accounts import BUCKET_TITLES, bucket_title, waterfall
+from profkit.report.wording.accounts import BUCKET_TITLES, WAITED_FOR, bucket_title, waterfall
 from profkit.report.wording.advice import advice_blocks, advice_command, advice_text
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.explain import explain_sections
@@ -32,6 +32,7 @@ __all__ = [
     "BUCKET_TITLES",
     "LACKED",
     "SMALL_SHARE",
+    "WAITED_FOR",
     "WAITING_NOTE",
     "advice_blocks",
     "advice_command",

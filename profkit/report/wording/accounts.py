@@ -11,7 +11,7 @@ from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 from profkit.verdict.account import RUN_BUCKETS, Account, Bucket
 
-__all__ = ["BUCKET_TITLES", "bucket_title", "waterfall"]
+__all__ = ["BUCKET_TITLES", "WAITED_FOR", "bucket_title", "waterfall"]
 
 #: What each bucket is, in a few words.
 BUCKET_TITLES: Mapping[str, str] = {
@@ -24,11 +24,29 @@ BUCKET_TITLES: Mapping[str, str] = {
     "loading": "waiting for loaders",
     "imbalance": "waiting for ranks",
     "rest": "not attributed",
+    "gil": "interpreter's lock",
+    "gc": "garbage collection",
     "capture": "capture itself",
     "running": "running",
 }
+#: What is waited for, in a few words (`profkit.model.pauses`).
+WAITED_FOR: Mapping[str, str] = {
+    "gil": "the interpreter's lock",
+    "lock": "a lock or thread",
+    "child": "a child process",
+    "pipe": "a pipe",
+    "socket": "a socket",
+    "file": "a file",
+    "disk": "the disk",
+    "sleep": "time to pass (sleep)",
+    "poll": "descriptors (poll)",
+    "device": "a device",
+    "other": "something else",
+}
 #: Functions that are named behind a bucket.
 NAMED = 2
+#: Part of the bucket that one holds at least.
+NAMED_PART = 0.1
 #: Part of the greatest bucket below which one gets no line.
 SMALL = 0.005
 
@@ -65,7 +83,7 @@ def waterfall(account: Account) -> Waterfall:
 
 def _is_alone(account: Account) -> bool:
     """Whether it is of one run."""
-    return tuple(bucket.name for bucket in account.buckets) == RUN_BUCKETS
+    return tuple(bucket.name for bucket in account.buckets)[: len(RUN_BUCKETS)] == RUN_BUCKETS
 
 
 def bucket_title(bucket: Bucket, account: Account) -> str:
@@ -80,9 +98,14 @@ def bucket_title(bucket: Bucket, account: Account) -> str:
 
 
 def _about(bucket: Bucket) -> str:
-    """The functions that make most of it."""
+    """The functions that make most of it; where it is known, what was waited for."""
+    waited = [w for w in bucket.waited if (w.candidate_s - w.baseline_s) * bucket.seconds > 0]
+    if bucket.name == "blocked" and waited:
+        least = NAMED_PART * abs(bucket.seconds)
+        most = [w for w in waited if abs(w.candidate_s - w.baseline_s) >= least][:NAMED]
+        return ", ".join(f"{WAITED_FOR[w.what]}: {clean(display_name(w.name))}" for w in most)
     functions = [p for p in bucket.parts if p.kind == "function"]
-    named = [p for p in functions if abs(p.seconds) >= 0.1 * abs(bucket.seconds)][:NAMED]
+    named = [p for p in functions if abs(p.seconds) >= NAMED_PART * abs(bucket.seconds)][:NAMED]
     return ", ".join(clean(display_name(part.name)) for part in named)
 
 

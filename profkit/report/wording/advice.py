@@ -102,6 +102,14 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),
     "show-waiting": lambda a: (_command(a), "what it waited in"),
     "verify": lambda a: (_command(a), "runs the first of these that can be tried, against the run as it was"),
+    "release-gil": lambda a: (
+        (),
+        f"run {display_name(a.subject)} in another process, or in C code that releases the interpreter's lock",
+    ),
+    "fewer-python-threads": lambda a: (
+        (),
+        "fewer threads that run Python, or a free-threaded build of Python; for short turns, sys.setswitchinterval",
+    ),
     "more-loaders": lambda a: ((), "more loader workers, or faster loading: CPUs were free"),
 }
 #: What the output of a command is filtered by where a person reads it.

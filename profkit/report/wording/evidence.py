@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from profkit.report import units
 from profkit.report.text import clean
+from profkit.report.wording.accounts import WAITED_FOR
 from profkit.verdict.types import Evidence, Value
 
 __all__ = ["READINGS", "SIGNALS", "EvidenceTexts", "evidence_texts", "value_text"]
@@ -63,6 +64,9 @@ SIGNALS: Mapping[str, str] = {
     "function.queue": "queueing in {subject}",
     "range.queue": "queueing in range {subject}",
     "main.off": "main thread off the CPU, not queueing",
+    "gil": "waiting for the interpreter's lock (GIL)",
+    "gil.held": "others waited while {subject} had it",
+    "blocked.on": "waiting for {what}",
     "delivery": "main thread waiting for loaders and workers",
     "iterations.wait": "part of the iterations in which the consumer waited for its loader",
     "calls": "calls, weighted by time",
@@ -161,6 +165,9 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "nvtx-range": lambda e: "NVTX range",
     "of-lost-time": lambda e: f"{units.share(_number(e, 'share'))} of the lost time",
     "waiting-for-something": lambda e: "waiting for something else than a CPU",
+    "waits-for-lock": lambda e: f"most of it in {clean(e.subject)}",
+    "had-the-lock": lambda e: "",
+    "mostly-in": lambda e: f"most in {clean(e.subject)}",
     "functions-that-hand-over": lambda e: "in the functions that hand over what they bring",
     "iteration-rate": lambda e: (
         f"{_number(e, 'after') or 0:.3g} iterations/s, against {_number(e, 'before') or 0:.3g}"
@@ -218,7 +225,8 @@ def _value(evidence: Evidence, side: int) -> str:
 def evidence_texts(evidence: Evidence) -> EvidenceTexts:
     """Word one piece of evidence."""
     caller = clean(str(evidence.numbers.get("caller", "")))
-    signal = SIGNALS[evidence.signal].format(subject=clean(evidence.subject), caller=caller)
+    what = WAITED_FOR.get(str(evidence.numbers.get("what", "")), "")
+    signal = SIGNALS[evidence.signal].format(subject=clean(evidence.subject), caller=caller, what=what)
     unknown_text = evidence.unit == "text" and evidence.baseline is None and evidence.candidate is None
     values = ("", "") if unknown_text else (_value(evidence, 0), _value(evidence, 1))
     return EvidenceTexts(signal, *values, READINGS[evidence.reading](evidence))

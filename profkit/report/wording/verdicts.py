@@ -24,6 +24,7 @@ _HEADLINES = {
     "workload-change": ("Different work", "bad"),
     "data-starvation": ("Starved of data", "bad"),
     "blocked": ("Blocked, not computing", "bad"),
+    "interpreter-lock": ("Threads wait for the interpreter's lock (GIL)", "bad"),
     "faster": ("Faster", "good"),
     "inconclusive": ("Inconclusive", "unsure"),
 }
@@ -340,6 +341,13 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         if p[3]
         else f"The candidate was off the CPU without queueing for one for {_share(p[2], 'off')} of its time, against "
         f"{_share(p[2], 'off-before')}: I/O, locks, or it was stopped."
+    ),
+    "gil": lambda p: (
+        f"Threads of one Python process run in turns: for {_share(p[2], 'account.gil')} of the wall the program "
+        "waited for its turn."
+        if p[3]
+        else "Threads of one Python process run in turns: waiting for a turn holds "
+        f"{_share(p[2], 'account.gil')} of the lost time."
     ),
     "changed-source": _code,
     "calls-per-call": lambda p: (

@@ -292,6 +292,14 @@ def _git_log(case: Case, lost: float) -> Found:
     )
 
 
+def _release_gil(case: Judged, lost: float) -> Found:
+    """Have what holds the interpreter's lock run elsewhere."""
+    buckets = () if case.account is None else case.account.buckets
+    held = [part for bucket in buckets for part in bucket.parts if part.kind == "holder"]
+    if held:
+        yield Advice("release-gil", subject=held[0].name, cures="gil")
+
+
 def _show(kind: str, *options: str) -> Callable[[Judged, float], Found]:
     def found(case: Judged, lost: float) -> Found:
         yield Advice(kind, ("profkit", "show", *options), files=(case.signals.candidate.file,))
@@ -315,5 +323,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "lscpu": lambda case, lost: (Advice("lscpu", ("lscpu",)),),
     "show-workers": _show("show-workers"),
     "show-waiting": _show("show-waiting", "--by", "cumtime"),
+    "release-gil": _release_gil,
+    "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
     "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),
 }

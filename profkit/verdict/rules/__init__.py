@@ -12,6 +12,7 @@ from profkit.verdict.rules import (
     contention,
     data_starvation,
     faster,
+    interpreter_lock,
     no_change,
     slower_machine,
     undecided,
@@ -30,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     contention.THROTTLING,
     contention.RUN_QUEUE_WAIT,
     data_starvation.LOADING,
+    interpreter_lock.GIL,
     blocked.OFF_CPU,
     contention.SHARED_HARDWARE,
     contention.STARVED_REPEATS,
@@ -53,5 +55,6 @@ RULES_ALONE: tuple[Rule, ...] = (
     contention.THROTTLED_ALONE,
     contention.QUEUED_ALONE,
     data_starvation.LOADING_ALONE,
+    interpreter_lock.GIL_ALONE,
     blocked.OFF_CPU_ALONE,
 )

@@ -24,7 +24,7 @@ OFF_CPU = Rule(
         ((more("helpers.busy", "workers.busy"),), 0.6),
         ((less("time.slowdown", "time.slower"),), 0.75),
     ),
-    evidence=("off", "gpu", "main-wait"),
+    evidence=("off", "blocked-on", "gpu", "main-wait"),
     advice=("show-waiting",),
     numbers=("off", "off-before"),
 )
@@ -45,7 +45,7 @@ OFF_CPU_ALONE = Rule(
     ),
     confidence=0.8,
     strength="off",
-    evidence=("off", "gpu", "main-wait"),
+    evidence=("off", "blocked-on", "gpu", "main-wait"),
     advice=("show-waiting",),
     numbers=("off",),
 )
