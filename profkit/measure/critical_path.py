@@ -582,7 +582,7 @@ def _known_waits(by_kind: Floats | None, off: Floats) -> Floats:
 
 
 def _native_part(reading: PathReading, part: float, waiting: float) -> float:
-    """How much seconds of native threads of the path's process count: at most what is waited for what they can end.
+    """How much seconds of native threads of the path's process count: at most what it waits for and they can end.
 
     Threads of a BLAS that spin for work to come run while the main thread waits for an answer; it does not wait for them.
     """

@@ -13,6 +13,7 @@ import numpy as np
 
 from profkit.measure import noise
 from profkit.measure.movement import is_wait
+from profkit.measure.tables import DiffTable
 from profkit.model import Run
 from profkit.report.document import (
     Bullets,
@@ -102,7 +103,10 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
     if verdict is not None:
         sections += _evidence(verdict.evidence, alone=True)
     sections += _warnings(run)
-    sections += _ranked(functions, by)
+    waiting = []
+    if judged is not None and verdict is not None and verdict.cause in _WAITING:
+        waiting = _off_the_cpu(judged.account, None)
+    sections += waiting or _ranked(functions, by)
     sections += _advice(verdict)
     return Document("profkit show", tuple(sections), brief=True)
 
@@ -151,32 +155,34 @@ def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
     return [Section("", (Table((Column("evidence", "text"), Column("", "prose")), tuple(rows)),))]
 
 
-def _off_the_cpu(diff: Diff) -> list[Section]:
-    """The functions in which the critical path was off the CPU longer."""
-    table, lost, what = diff.table, dict[int, float](), dict[int, str]()
-    for bucket in (bucket for bucket in diff.account.buckets if bucket.name in _OFF):
+def _off_the_cpu(account: Account, table: DiffTable | None) -> list[Section]:
+    """The functions in which the critical path was off the CPU, of two sides longer, and what for."""
+    lost, what, names = dict[int, float](), dict[int, str](), dict[int, str]()
+    for bucket in (bucket for bucket in account.buckets if bucket.name in _OFF):
         for part in bucket.parts:
             if part.row < 0 or part.kind != "function":
                 continue
             if part.seconds > lost.get(part.row, 0.0):
                 what[part.row] = WAITED_FOR.get("gil" if bucket.name == "gil" else part.what, "")
             lost[part.row] = lost.get(part.row, 0.0) + part.seconds
+            names[part.row] = part.name
     order = sorted(lost, key=lambda row: -lost[row])[:FUNCTIONS]
     least = max(noise.MIN_SECONDS, LEAST_PART * max(lost.values(), default=0.0))
     rows = [
         Row(
             (
-                display_name(table.name[row]),
-                Pair(0.0, lost[row]),
+                display_name(names[row]),
+                lost[row] if table is None else Pair(0.0, lost[row]),
                 what[row] or None,
                 None,
-                location(table.keys[row], table.file[row], table.line[row]),
+                None if table is None else location(table.keys[row], table.file[row], table.line[row]),
             )
         )
         for row in order
         if lost[row] >= least
     ]
-    return _functions(rows, Column("off the CPU", "change"), Column("waiting for", "text", 1))
+    kind = "seconds" if table is None else "change"
+    return _functions(rows, Column("off the CPU", kind), Column("waiting for", "text", 1))
 
 
 def _changed(diff: Diff) -> list[Section]:
@@ -184,7 +190,7 @@ def _changed(diff: Diff) -> list[Section]:
 
     Where the cause is waiting, those in which that was.
     """
-    waiting = _off_the_cpu(diff) if diff.verdict.cause in _WAITING else []
+    waiting = _off_the_cpu(diff.account, diff.table) if diff.verdict.cause in _WAITING else []
     if waiting:
         return waiting
     table, by = diff.table, diff.ranking.by

@@ -23,6 +23,7 @@ from profkit.verdict.advice import advise
 from profkit.verdict.calibration import calibrated
 from profkit.verdict.evidence import produce
 from profkit.verdict.judge import best_of, rules_held
+from profkit.verdict.readings import blocked_on
 from profkit.verdict.rule import Reading, Rule, doubted
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
@@ -221,6 +222,9 @@ READINGS_ALONE: Mapping[str, Reading] = {
     ),
     "account.blocked": Reading(
         "share", "part of the wall: off the CPU, not queueing", lambda o: o.account.bucket("blocked").share
+    ),
+    "blocked.on": Reading(
+        "text", "what most of the time off the CPU waited for", lambda o: blocked_on(o.account)
     ),
     "account.gil": Reading(
         "share",

@@ -290,6 +290,16 @@ def _loading_of_off(case: Case) -> float | None:
     return min(1.0, found.seconds("loading") / off)
 
 
+def blocked_on(account: Account | None) -> str | None:
+    """What most of the time off the CPU waited for; ``None`` where nothing holds most, or that was not seen."""
+    for bucket in () if account is None else account.buckets:
+        if bucket.name == "blocked" and bucket.waited:
+            most = bucket.waited[0]
+            if 2 * (most.candidate_s - most.baseline_s) >= bucket.seconds > 0:
+                return most.what
+    return None
+
+
 # Code, work, speed --------------------------------------------------------------------------------------------
 
 
@@ -556,6 +566,9 @@ READINGS: Mapping[str, Reading] = {
         "share",
         "part of the lost time: off the CPU, not queueing",
         lambda c: None if _booked(c).merged else _part(c, "blocked", "loading", "imbalance"),
+    ),
+    "blocked.on": Reading(
+        "text", "what most of the added time off the CPU waited for", lambda c: blocked_on(c.account)
     ),
     "account.gil": Reading(
         "share",

@@ -38,7 +38,7 @@ WAITED_FOR: Mapping[str, str] = {
     "socket": "a socket",
     "file": "a file",
     "disk": "the disk",
-    "sleep": "time to pass (sleep)",
+    "sleep": "a sleep to end",
     "poll": "descriptors (poll)",
     "device": "a device",
     "other": "something else",
@@ -103,7 +103,7 @@ def _about(bucket: Bucket) -> str:
     if bucket.name == "blocked" and waited:
         least = NAMED_PART * abs(bucket.seconds)
         most = [w for w in waited if abs(w.candidate_s - w.baseline_s) >= least][:NAMED]
-        return ", ".join(f"{WAITED_FOR[w.what]}: {clean(display_name(w.name))}" for w in most)
+        return ", ".join(f"{clean(display_name(w.name))} ({w.what})" for w in most)
     functions = [p for p in bucket.parts if p.kind == "function"]
     named = [p for p in functions if abs(p.seconds) >= NAMED_PART * abs(bucket.seconds)][:NAMED]
     return ", ".join(clean(display_name(part.name)) for part in named)

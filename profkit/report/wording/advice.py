@@ -72,6 +72,19 @@ def _more_runs(a: Advice) -> str:
     return f"{runs} more run{'s' if runs != 1 else ''} per side: profkit capture --repeat {runs} …"
 
 
+#: What to do about a wait, by what was waited for.
+_AWAIT: Mapping[str, str] = {
+    "lock": "{} waits for a lock or for a thread to end: hold it for shorter, or do other work meanwhile",
+    "child": "{} waits for a child process: see what that one does, or start it earlier",
+    "pipe": "{} waits for what another process writes: see what that one does",
+    "socket": "{} waits for the other end of a socket: see why it answers late, or ask for more at once",
+    "file": "{} waits for files: read less, read ahead, or from a faster place",
+    "disk": "{} waits for the disk: read less, read ahead, or from a faster place",
+    "sleep": "{} sleeps: wait for what it sleeps for instead",
+    "poll": "{} waits for descriptors to be ready: see what should write to them",
+    "device": "{} waits for a device: a terminal, a GPU",
+}
+
 #: By the kind of advice: a command with a remark, or a remark alone.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": _capture("limited.prof"),
@@ -100,6 +113,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
     "lscpu": lambda a: (_command(a), "on both machines"),
     "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),
+    "await": lambda a: ((), _AWAIT.get(str(a.numbers.get("what")), "{} waits").format(display_name(a.subject))),
     "show-waiting": lambda a: (_command(a), "what it waited in"),
     "verify": lambda a: (_command(a), "runs the first of these that can be tried, against the run as it was"),
     "release-gil": lambda a: (

@@ -11,6 +11,7 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
+from profkit.report.wording.accounts import WAITED_FOR
 from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Diff, Finding, Value, Verdict
 
@@ -289,6 +290,11 @@ def _starved(parts: _Parts) -> str:
     )
 
 
+def _waited_for(numbers: Mapping[str, Value]) -> str:
+    what = WAITED_FOR.get(str(numbers.get("blocked.on")))
+    return f"most of it waiting for {what}" if what else ""
+
+
 #: By rule.
 SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     "identical": lambda p: "Both sides are the same capture.",
@@ -336,11 +342,11 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"{units.seconds(_number(p[2], 'delivery'))} against {units.seconds(_number(p[2], 'delivery-before'))}."
     ),
     "off-cpu": lambda p: (
-        f"The main thread was off the CPU without queueing for one for {_share(p[2], 'off')} of its time: I/O, locks "
-        "or sleep."
+        f"The main thread was off the CPU without queueing for one for {_share(p[2], 'off')} of its time: "
+        f"{_waited_for(p[2]) or 'I/O, locks or sleep'}."
         if p[3]
         else f"The candidate was off the CPU without queueing for one for {_share(p[2], 'off')} of its time, against "
-        f"{_share(p[2], 'off-before')}: I/O, locks, or it was stopped."
+        f"{_share(p[2], 'off-before')}: {_waited_for(p[2]) or 'I/O, locks, or it was stopped'}."
     ),
     "gil": lambda p: (
         f"Threads of one Python process run in turns: for {_share(p[2], 'account.gil')} of the wall the program "

@@ -292,6 +292,24 @@ def _git_log(case: Case, lost: float) -> Found:
     )
 
 
+def _await(case: Judged, lost: float) -> Found:
+    """What to do about what was waited for most; where that was not seen, how to look for it."""
+    for bucket in () if case.account is None else case.account.buckets:
+        longer = [one for one in bucket.waited if one.candidate_s > one.baseline_s and one.what != "other"]
+        if bucket.name == "blocked" and longer:
+            most = longer[0]
+            gain = most.candidate_s - most.baseline_s
+            yield Advice(
+                "await",
+                subject=most.name,
+                cures="blocked",
+                predicted_gain_s=gain,
+                numbers={"what": most.what},
+            )
+            return
+    yield Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=(case.signals.candidate.file,))
+
+
 def _release_gil(case: Judged, lost: float) -> Found:
     """Have what holds the interpreter's lock run elsewhere."""
     buckets = () if case.account is None else case.account.buckets
@@ -322,7 +340,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "compare-inputs": lambda case, lost: (Advice("compare-inputs"),),
     "lscpu": lambda case, lost: (Advice("lscpu", ("lscpu",)),),
     "show-workers": _show("show-workers"),
-    "show-waiting": _show("show-waiting", "--by", "cumtime"),
+    "await": _await,
     "release-gil": _release_gil,
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
     "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),

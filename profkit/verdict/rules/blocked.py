@@ -25,8 +25,8 @@ OFF_CPU = Rule(
         ((less("time.slowdown", "time.slower"),), 0.75),
     ),
     evidence=("off", "blocked-on", "gpu", "main-wait"),
-    advice=("show-waiting",),
-    numbers=("off", "off-before"),
+    advice=("await",),
+    numbers=("off", "off-before", "blocked.on"),
 )
 
 OFF_CPU_ALONE = Rule(
@@ -46,6 +46,6 @@ OFF_CPU_ALONE = Rule(
     confidence=0.8,
     strength="off",
     evidence=("off", "blocked-on", "gpu", "main-wait"),
-    advice=("show-waiting",),
-    numbers=("off",),
+    advice=("await",),
+    numbers=("off", "blocked.on"),
 )
