@@ -49,6 +49,9 @@ _RANK_WAITS = re.compile(
 #: Kinds of waiting that no thread of the same process ends that runs no Python.
 _NOT_FOR_THREADS = [WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep")]
 
+#: Kinds of waiting that threads and processes of one program end for each other.
+_FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathReading:
@@ -518,6 +521,9 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     # Helpers that were stopped, or read a file, kept the main thread waiting too; waiting by design did not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
     stood_by = _known_waits(reading.helpers_waits, stood)
+    # One that waits for another of the program's is waited for where that one is.
+    stood = stood - stood_by[_FOR_OTHERS].sum(axis=0)
+    stood_by[_FOR_OTHERS] = 0.0
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
     part = min(1.0, waiting / active) if active > 0 else 0.0
     spun = part - _native_part(reading, part, waiting - float(off_by[_NOT_FOR_THREADS].sum()))

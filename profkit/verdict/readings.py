@@ -745,6 +745,15 @@ READINGS: Mapping[str, Reading] = {
         lambda c: code_row(c) >= 0 and c.signals.table.match[code_row(c)] == "new",
     ),
     "work.subject": Reading("text", "the function from which the changed calls come", _work_subject),
+    "work.function": Reading(
+        "text",
+        "the function that holds most of the gains",
+        lambda c: (
+            readable_name(c.signals.table.name[c.signals.movement.top_row])
+            if c.signals.movement.top_row >= 0 and c.signals.movement.top_part >= value("part.most")
+            else ""
+        ),
+    ),
     "function.part": Reading(
         "share", "part of all gains in the function that gained most", lambda c: c.signals.movement.top_part
     ),

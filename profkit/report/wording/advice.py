@@ -113,7 +113,10 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
     "lscpu": lambda a: (_command(a), "on both machines"),
     "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),
-    "await": lambda a: ((), _AWAIT.get(str(a.numbers.get("what")), "{} waits").format(display_name(a.subject))),
+    "await": lambda a: (
+        (),
+        _AWAIT.get(str(a.numbers.get("what")), "{} waits").format(display_name(a.subject)),
+    ),
     "show-waiting": lambda a: (_command(a), "what it waited in"),
     "verify": lambda a: (_command(a), "runs the first of these that can be tried, against the run as it was"),
     "release-gil": lambda a: (

@@ -290,6 +290,18 @@ def _starved(parts: _Parts) -> str:
     )
 
 
+def _more_work(parts: _Parts, found: str, so: str) -> str:
+    """Say that there is more work, and in which function, if one has most of it."""
+    _, subject, numbers, _ = parts
+    other = " The command lines differ." if numbers.get("command.differs") is True else ""
+    if not subject:
+        return f"{found}: {so}.{other}"
+    return (
+        f"{display_name(subject)} holds {_share(numbers, 'function.part')} of the added time, and its source did not "
+        f"change. {found}: {so}.{other}"
+    )
+
+
 def _waited_for(numbers: Mapping[str, Value]) -> str:
     what = WAITED_FOR.get(str(numbers.get("blocked.on")))
     return f"most of it waiting for {what}" if what else ""
@@ -310,17 +322,22 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"time, against {_share(p[2], 'main.wait-before')}."
     ),
     "call-counts": _work,
-    "larger-input": lambda p: (
-        f"The same calls take {_factor(p[2], 'time.slowdown')} the time on the same kind of CPU: each has more data "
-        "to work on."
+    "larger-input": lambda p: _more_work(
+        p,
+        f"The same calls take {_factor(p[2], 'time.slowdown')} the time on the same kind of CPU",
+        "each has more data to work on",
     ),
-    "more-per-call": lambda p: (
+    "more-per-call": lambda p: _more_work(
+        p,
         f"The same calls of the same source take {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU "
-        "was as fast as before: each has more to do."
+        "was as fast as before",
+        "each has more to do",
     ),
-    "more-to-do": lambda p: (
+    "more-to-do": lambda p: _more_work(
+        p,
         f"The same source takes {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU was as fast as "
-        "before: there is more to do, in more calls or in each of them."
+        "before",
+        "there is more to do, in more calls or in each of them",
     ),
     "throttling": lambda p: (
         f"A CPU quota throttled the {'run' if p[3] else 'candidate'} in {_share(p[2], 'throttled')} of its periods."

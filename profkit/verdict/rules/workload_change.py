@@ -57,16 +57,16 @@ LARGER_INPUT = Rule(
     ),
     confidence=0.8,
     strength="time.log-slowdown",
-    evidence=("inputs", "command", "per-call", "main-wait", "wall"),
+    evidence=("inputs", "command", "top-function", "per-call", "main-wait", "wall"),
     advice=("compare-inputs",),
-    numbers=("time.slowdown",),
+    subject="work.function",
+    numbers=("time.slowdown", "function.part", "command.differs"),
 )
 
-#: The program takes longer, on a machine that is as fast, with the same command and source.
+#: The program takes longer, on a machine that is as fast, with the same source.
 _MORE_OF_THE_SAME = (
     yes("machine.same"),
     yes("sources.same"),
-    no("command.differs"),
     no("contention.known"),
     less("pair.residue", "programs.threads"),
     more("time.over-drift", "time.drift-or-own"),
@@ -86,14 +86,16 @@ MORE_PER_CALL = Rule(
     unless=("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
     conditions=(
         *_MORE_OF_THE_SAME,
+        no("command.differs"),
         yes("calls.same"),
     ),
     alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
     confidence=0.75,
     strength="time.log-slowdown",
-    evidence=("per-call", "main-wait", "others", "wall"),
+    evidence=("top-function", "per-call", "main-wait", "others", "wall"),
     advice=("compare-inputs",),
-    numbers=("time.slowdown",),
+    subject="work.function",
+    numbers=("time.slowdown", "function.part", "command.differs"),
 )
 
 MORE_TO_DO = Rule(
@@ -110,7 +112,8 @@ MORE_TO_DO = Rule(
     alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
     confidence=0.75,
     strength="time.log-slowdown",
-    evidence=("calls-known", "main-wait", "others", "wall"),
+    evidence=("command", "top-function", "calls-known", "main-wait", "others", "wall"),
     advice=("compare-inputs", "capture-exact"),
-    numbers=("time.slowdown",),
+    subject="work.function",
+    numbers=("time.slowdown", "function.part", "command.differs"),
 )
