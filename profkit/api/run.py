@@ -70,7 +70,8 @@ def read(
     check_ranked_by(by)
     running = None if os.path.isfile(path) else _running(path)
     whole = running or load_run(path, edges=calls)
-    if running is None and not calls and _names_places(whole):
+    # What workers import is known by their calling contexts.
+    if running is None and not calls and (len(whole.processes) > 1 or _names_places(whole)):
         whole = load_run(path)
     names = iteration_names(iteration, load, compute, batch_size)
     return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)

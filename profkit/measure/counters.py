@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from profkit.measure.beside import neighbours_of
+from profkit.measure.imports import imported_packages
 from profkit.measure.inventory import Inventory, inventory
 from profkit.measure.settings import revision_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
@@ -89,6 +90,8 @@ class SideFacts:
         Thread pools, workers and cores of its first run.
     neighbours
         Who else ran while it queued.
+    worker_packages
+        Packages whose import took the other processes of its first run most.
     revision
         Of its first run, as `profkit.measure.settings.revision_of` has it.
     """
@@ -132,6 +135,7 @@ class SideFacts:
     inventory: Inventory
     neighbours: Neighbours | None
     revision: str
+    worker_packages: tuple[str, ...]
 
     @property
     def wait_fraction(self) -> float | None:
@@ -190,6 +194,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         inventory=inventory(run),
         neighbours=neighbours_of(side.runs),
         revision=revision_of(run),
+        worker_packages=_worker_packages(selected(run)),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
         **known,
@@ -201,8 +206,20 @@ def no_side() -> SideFacts:
     known: dict[str, Any] = {f.name: None for f in fields(SideFacts)}
     known |= dict.fromkeys(("label", "file", "cpu_model", "host", "probe", "revision"), "")
     known |= dict.fromkeys(("runs", "mains", "processes", "threads"), 0)
-    known |= {"total_s": 0.0, "command": (), "environment": {}, "inventory": inventory(Run("", ()))}
+    known |= {
+        "total_s": 0.0,
+        "command": (),
+        "worker_packages": (),
+        "environment": {},
+        "inventory": inventory(Run("", ())),
+    }
     return SideFacts(**known)
+
+
+def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
+    mains = main_processes(selected)
+    others = [process for process in selected if all(process is not main for main in mains)]
+    return tuple(package for package, _ in imported_packages(others))
 
 
 def _fraction(run_s: float | None, wait_s: float | None) -> float | None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from profkit.measure import pauses
 from profkit.measure.counters import delivery_seconds, first_thread, main_processes, of_process
+from profkit.measure.imports import import_seconds
 from profkit.measure.select import Selected
 from profkit.model import Effect, Process, Profile, Run, Thread
 from profkit.model.pauses import WAITS
@@ -85,6 +86,8 @@ class PathReading:
         Seconds of the garbage collector in the path's thread.
     held : float64 array, shape (n,), or None
         Seconds that threads waited for the interpreter's lock while each function of the path's process had it.
+    helpers_imports : float64 array, shape (n,), or None
+        The part of `helpers` in which other processes imported modules; ``None`` where there are none.
     native_run_s, native_queue_s
         What threads of the path's process that run no Python ran and queued; parts of `helpers_run_s` and
         `helpers_queue_s`.
@@ -107,6 +110,7 @@ class PathReading:
     helpers_waits: Floats | None = None
     collected: Floats | None = None
     held: Floats | None = None
+    helpers_imports: Floats | None = None
     native_run_s: float = 0.0
     native_queue_s: float = 0.0
 
@@ -137,6 +141,8 @@ class Composition:
     ----------
     startup_s
         Outside of all functions: the launcher, the interpreter's start and end, what was not profiled.
+    imports : float64 array, shape (n,), or None
+        CPU time on the path in which other processes imported modules, by function: a part of starting them.
     run : float64 array, shape (n,)
         On a CPU on the critical path, by function. Without counters queueing is in it.
     own_run_s
@@ -194,12 +200,15 @@ class Composition:
     collected: Floats | None = None
     held: Floats | None = None
     off_by: Floats | None = None
+    imports: Floats | None = None
 
     @property
     def wall_s(self) -> float:
         """Sum of all parts."""
         arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum())
-        arrays += sum(float(part.sum()) for part in (self.gil, self.collected) if part is not None)
+        arrays += sum(
+            float(part.sum()) for part in (self.gil, self.collected, self.imports) if part is not None
+        )
         untraced = self.untraced_run_s + self.untraced_blocked_s
         known = self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
         return known + self.capture_s
@@ -373,6 +382,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_waits=_waits_of_threads(selected, lambda t: t is not thread, n) if looked else None,
         collected=_seconds_of(selected, (thread,), pauses.collected, n) if looked else None,
         held=_seconds_of(selected, chosen.threads, pauses.held, n) if looked else None,
+        helpers_imports=_imports_of_others(selected, chosen, n),
         native_run_s=_known([t.run_s for t in chosen.threads if not len(t.profile)]),
         native_queue_s=_known([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]),
     )
@@ -422,6 +432,22 @@ def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: i
         for thread, rows in zip(process.threads, places, strict=True):
             if thread.pauses and wanted(thread):
                 np.add.at(result.T, rows, pauses.waited(thread).T)
+    return result
+
+
+def _imports_of_others(selected: Selected, chosen: Process, n: int) -> Floats | None:
+    """CPU time in which other processes than the path's import modules, by row."""
+    others = [
+        (process, places)
+        for process, places in zip(selected.processes, selected.rows, strict=True)
+        if process is not chosen
+    ]
+    if not others:
+        return None
+    result = np.zeros(n)
+    for process, places in others:
+        for thread, rows in zip(process.threads, places, strict=True):
+            np.add.at(result, rows, import_seconds(thread))
     return result
 
 
@@ -528,7 +554,11 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     part = min(1.0, waiting / active) if active > 0 else 0.0
     spun = part - _native_part(reading, part, waiting - float(off_by[_NOT_FOR_THREADS].sum()))
     covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
-    run = busy + _helpers(reading, off, part, ranks, spun * reading.native_run_s)
+    helping = _helpers(reading, off, part, ranks, spun * reading.native_run_s)
+    imports = np.zeros(len(helping))
+    if reading.helpers_imports is not None:
+        imports = np.minimum(part * reading.helpers_imports, helping)
+    run = busy + helping - imports
     left = off * ((waiting - covered) / waiting) if waiting > 0 else off
     remaining = float(left.sum())
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
@@ -556,6 +586,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     return _within_wall(
         reading.wall_s,
         startup_s=startup,
+        imports=imports,
         run=run,
         own_run_s=own_run,
         queue_s=reading.queue_s + helpers_queue,
@@ -590,7 +621,7 @@ def _known_waits(by_kind: Floats | None, off: Floats) -> Floats:
 def _native_part(reading: PathReading, part: float, waiting: float) -> float:
     """How much seconds of native threads of the path's process count: at most what it waits for and they can end.
 
-    Threads of a BLAS that spin for work to come run while the main thread waits for an answer; it does not wait for them.
+    Threads of a BLAS that spin for work to come run while the main thread waits for an answer, and not for them.
     """
     active = reading.native_run_s + reading.native_queue_s
     return min(part, max(0.0, waiting) / active) if active > 0 else part

@@ -168,6 +168,8 @@ class Account:
         repeats of other programs show, ``none``.
     helpers_queue_s
         The part of the queueing that is of threads and processes which the main thread waits for.
+    imports_s
+        The part of ``startup`` in which other processes than the main one import modules.
     calls_unknown
         Part of the CPU time on the path of either side, the greater of both, in functions whose calls are not known
         well enough: all that they took more is in ``speed``.
@@ -180,6 +182,7 @@ class Account:
     basis: str = "none"
     helpers_queue_s: float = 0.0
     calls_unknown: float = 0.0
+    imports_s: float = 0.0
 
     @property
     def added_s(self) -> float:
@@ -296,7 +299,8 @@ def account(
     queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
     helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
-    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown)
+    imports = float(_imports(whole_b).sum() - _imports(whole_a).sum())
+    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports)
 
 
 def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
@@ -312,8 +316,8 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     c = composition
     wall = c.wall_s
     booked = {
-        "startup": (c.startup_s, None),
-        "running": (_cpu_seconds(c), c.run + c.waits),
+        "startup": (c.startup_s + float(_imports(c).sum()), _imports(c)),
+        "running": (_cpu_seconds(c) - float(_imports(c).sum()), c.run + c.waits),
         "queue": (c.queue_s, c.queued),
         "loading": (c.loading_s, c.delivering),
         "blocked": (_blocked_seconds(c), c.blocked),
@@ -333,7 +337,13 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         for name, (seconds, rows) in booked.items()
     )
     merged = () if c.counters else ("running", "queue")
-    return Account(0.0, wall, buckets, merged, helpers_queue_s=c.helpers_queue_s)
+    imports = float(_imports(c).sum())
+    return Account(0.0, wall, buckets, merged, helpers_queue_s=c.helpers_queue_s, imports_s=imports)
+
+
+def _imports(c: Composition) -> Floats:
+    """CPU time in which other processes import modules, by function."""
+    return np.zeros(len(c.run)) if c.imports is None else c.imports
 
 
 def _calls_unknown(whole: Composition, origins: Origins) -> float:
@@ -359,7 +369,7 @@ def _more_of_helpers(a: Composition, b: Composition) -> float:
 
 def _cpu_seconds(c: Composition) -> float:
     """CPU time on the path, polling included: all of it may queue."""
-    return float(c.run.sum() + c.waits.sum()) + c.untraced_run_s
+    return float(c.run.sum() + c.waits.sum() + _imports(c).sum()) + c.untraced_run_s
 
 
 def _blocked_seconds(c: Composition) -> float:
@@ -405,10 +415,11 @@ def _book(
     spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
     speed = float(shared.sum()) - spinning + b.untraced_run_s - a.untraced_run_s
     polled = with_queue * (b.waits - a.waits)
+    imports = with_queue * (_imports(b) - _imports(a))
     parts: _Booked = {
         "startup": (
-            b.startup_s - a.startup_s + with_queue * float(process_rows.sum()),
-            with_queue * process_rows,
+            b.startup_s - a.startup_s + float(imports.sum()) + with_queue * float(process_rows.sum()),
+            imports + with_queue * process_rows,
         ),
         "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),
         "code": (with_queue * float(code_rows.sum()), with_queue * code_rows),

@@ -226,6 +226,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "blocked.on": Reading(
         "text", "what most of the time off the CPU waited for", lambda o: blocked_on(o.account)
     ),
+    "account.imports": Reading(
+        "share",
+        "part of the wall: imports in other processes than the main one",
+        lambda o: max(0.0, o.account.imports_s) / (o.account.candidate_s or math.inf),
+    ),
     "account.gil": Reading(
         "share",
         "part of the wall: waiting for the interpreter's lock",

@@ -328,6 +328,25 @@ def _compares(case: Judged) -> bool:
     return case.account is not None and case.account.baseline_s > 0
 
 
+def _imports(case: Judged) -> Found:
+    """What other processes import, and for how long of the path."""
+    if case.account is not None and case.account.imports_s > 0:
+        packages = case.signals.candidate.worker_packages
+        yield Evidence(
+            "worker.imports",
+            "s",
+            None,
+            case.account.imports_s,
+            subject=", ".join(packages) or "modules",
+        )
+
+
+def _processes(case: Judged) -> Found:
+    a, b = case.signals.baseline, case.signals.candidate
+    if a.processes != b.processes:
+        yield Evidence("processes", "count", a.processes, b.processes)
+
+
 def _gil(case: Judged) -> Found:
     """Waiting for the interpreter's lock on the path, of both sides."""
     for bucket in _buckets(case):
@@ -652,6 +671,8 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "queue-ranges": _queue_ranges,
     "off": _off,
     "blocked-on": _blocked_on,
+    "imports": _imports,
+    "processes": _processes,
     "gil": _gil,
     "gil-holders": _gil_holders,
     "delivery": _delivery,

@@ -145,6 +145,8 @@ def _settings_queue(case: Case) -> float | None:
     if not _more_threads(case):
         return 0.0
     queue = found.seconds("queue")
+    if found.imports_s > queue:
+        return 0.0  # they are busy with their start, and hardly lack CPUs
     waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
     theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
     seconds = queue + min(max(0.0, waited), theirs)
@@ -569,6 +571,15 @@ READINGS: Mapping[str, Reading] = {
     ),
     "blocked.on": Reading(
         "text", "what most of the added time off the CPU waited for", lambda c: blocked_on(c.account)
+    ),
+    "account.imports": Reading(
+        "share",
+        "part of the lost time: imports in other processes than the main one",
+        lambda c: (
+            max(0.0, _booked(c).imports_s) / max(_booked(c).program_s, _booked(c).imports_s)
+            if _booked(c).imports_s > 0
+            else 0.0
+        ),
     ),
     "account.gil": Reading(
         "share",

@@ -48,6 +48,7 @@ CAUSES = (
     "data-starvation",
     "blocked",
     "interpreter-lock",
+    "start-up",
     "faster",
     "inconclusive",
 )

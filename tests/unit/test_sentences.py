@@ -45,6 +45,7 @@ FOREIGN: Mapping[str, str] = {
     "measure/comparability.py": "commands and versions of interpreters",
     "measure/counters.py": "paths of source files",
     "measure/critical_path.py": "names of native functions",
+    "measure/imports.py": "paths of source files, and names of modules",
     "measure/inventory.py": "names of threads",
     "measure/movement.py": "names of native functions",
     "measure/process_calls.py": "paths of source files",

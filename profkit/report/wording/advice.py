@@ -119,6 +119,11 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     ),
     "show-waiting": lambda a: (_command(a), "what it waited in"),
     "verify": lambda a: (_command(a), "runs the first of these that can be tried, against the run as it was"),
+    "start-once": lambda a: (
+        (),
+        "start workers once and keep them (persistent_workers=True, one Pool for all), fewer of them, or by fork"
+        + (f"; import {a.subject} only where it is used" if a.subject else ""),
+    ),
     "release-gil": lambda a: (
         (),
         f"run {display_name(a.subject)} in another process, or in C code that releases the interpreter's lock",

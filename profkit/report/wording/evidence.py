@@ -64,6 +64,8 @@ SIGNALS: Mapping[str, str] = {
     "function.queue": "queueing in {subject}",
     "range.queue": "queueing in range {subject}",
     "main.off": "main thread off the CPU, not queueing",
+    "worker.imports": "other processes importing {subject}",
+    "processes": "processes",
     "gil": "waiting for the interpreter's lock (GIL)",
     "gil.held": "others waited while {subject} had it",
     "blocked.on": "waiting for {what}",

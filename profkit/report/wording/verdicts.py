@@ -26,6 +26,7 @@ _HEADLINES = {
     "data-starvation": ("Starved of data", "bad"),
     "blocked": ("Blocked, not computing", "bad"),
     "interpreter-lock": ("Threads wait for the interpreter's lock (GIL)", "bad"),
+    "start-up": ("Start-up of workers", "bad"),
     "faster": ("Faster", "good"),
     "inconclusive": ("Inconclusive", "unsure"),
 }
@@ -364,6 +365,13 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         if p[3]
         else f"The candidate was off the CPU without queueing for one for {_share(p[2], 'off')} of its time, against "
         f"{_share(p[2], 'off-before')}: {_waited_for(p[2]) or 'I/O, locks, or it was stopped'}."
+    ),
+    "worker-imports": lambda p: (
+        f"For {_share(p[2], 'account.imports')} of the wall the program waited while other processes imported "
+        "modules."
+        if p[3]
+        else "The program waited while other processes imported modules: that holds "
+        f"{_share(p[2], 'account.imports')} of the lost time."
     ),
     "gil": lambda p: (
         f"Threads of one Python process run in turns: for {_share(p[2], 'account.gil')} of the wall the program "

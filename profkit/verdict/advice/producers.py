@@ -342,6 +342,9 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "show-workers": _show("show-workers"),
     "await": _await,
     "release-gil": _release_gil,
+    "start-once": lambda case, lost: (
+        Advice("start-once", subject=", ".join(case.signals.candidate.worker_packages[:1]), cures="startup"),
+    ),
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
     "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),
 }

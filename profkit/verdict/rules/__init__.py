@@ -15,6 +15,7 @@ from profkit.verdict.rules import (
     interpreter_lock,
     no_change,
     slower_machine,
+    start_up,
     undecided,
     workload_change,
 )
@@ -28,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     code_change.CHANGED_SOURCE,
     code_change.CALLS_PER_CALL,
     code_change.ONE_FUNCTION,
+    start_up.WORKER_IMPORTS,
     contention.THROTTLING,
     contention.RUN_QUEUE_WAIT,
     data_starvation.LOADING,
@@ -52,6 +54,7 @@ RULES_OF_ESTIMATES: tuple[Rule, ...] = (undecided.CAPTURE_ITSELF, undecided.CALL
 
 #: Of one run alone: what it lacked can be seen, what changed cannot.
 RULES_ALONE: tuple[Rule, ...] = (
+    start_up.WORKER_IMPORTS_ALONE,
     contention.THROTTLED_ALONE,
     contention.QUEUED_ALONE,
     data_starvation.LOADING_ALONE,

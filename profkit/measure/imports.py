@@ -1,0 +1,96 @@
+"""What importing takes, by function and by package, from the calling contexts of a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import Process, Thread
+from profkit.model.paths import with_callees
+
+__all__ = ["PACKAGES", "import_seconds", "imported_packages"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: Packages that are named.
+PACKAGES = 3
+#: Files of the import system: as it is frozen, and as it is on a disk.
+_SYSTEM = ("<frozen importlib._bootstrap>", "importlib/_bootstrap.py")
+#: The function of the import system that is around all of an import.
+_AROUND = "_find_and_load"
+
+
+def import_seconds(thread: Thread) -> Floats:
+    """Return the CPU time of each function within imports.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        Seconds, over the rows of the thread's profile; 0 where no calling contexts were kept.
+    """
+    found = np.zeros(len(thread.profile))
+    paths, inside = thread.paths, _inside_imports(thread)
+    if paths is None or not inside.any():
+        return found
+    rows = paths.function[inside]
+    np.add.at(found, np.maximum(rows, 0), np.where(rows >= 0, _active(thread)[inside], 0.0))
+    return found
+
+
+def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], ...]:
+    """Return the packages whose import took processes most, and CPU seconds of all of them.
+
+    A package has what it imports in turn.
+    """
+    seconds: dict[str, float] = {}
+    for thread in (thread for process in processes for thread in process.threads):
+        paths, inside = thread.paths, _inside_imports(thread)
+        if paths is None or not inside.any():
+            continue
+        profile = thread.profile
+        body = np.array([text == "<module>" for text in profile.strings], np.bool_)
+        is_body = inside & (paths.function >= 0) & body[profile.name[np.maximum(paths.function, 0)]]
+        within = _within(paths.parent, is_body)
+        outermost = is_body & ~np.where(paths.parent >= 0, within[paths.parent], False)
+        whole = with_callees(paths.parent, _active(thread))
+        for at in np.flatnonzero(outermost).tolist():
+            module = profile.strings[profile.module[paths.function[at]]]
+            package = module.partition(".")[0]
+            if package:
+                seconds[package] = seconds.get(package, 0.0) + float(whole[at])
+    return tuple(sorted(seconds.items(), key=lambda item: -item[1])[:PACKAGES])
+
+
+def _active(thread: Thread) -> Floats:
+    """CPU time of each calling context."""
+    assert thread.paths is not None
+    waited = np.nan_to_num(thread.paths.wait) + np.nan_to_num(thread.paths.blocked)
+    result: Floats = np.maximum(thread.paths.tottime - waited, 0.0)
+    return result
+
+
+def _inside_imports(thread: Thread) -> Bools:
+    """Whether each calling context is the import system's, or called from there."""
+    paths, profile = thread.paths, thread.profile
+    if paths is None or not len(paths.parent):
+        return np.zeros(0, np.bool_)
+    files = np.array([text.endswith(_SYSTEM) for text in profile.strings], np.bool_)
+    names = np.array([text == _AROUND for text in profile.strings], np.bool_)
+    around = files[profile.file] & names[profile.name]
+    if not around.any():
+        return np.zeros(len(paths.parent), np.bool_)
+    inside: Bools = _within(paths.parent, (paths.function >= 0) & around[np.maximum(paths.function, 0)])
+    return inside
+
+
+def _within(parent: npt.NDArray[np.int32], marked: Bools) -> Bools:
+    """Whether each context is marked, or called from one that is."""
+    found = marked.copy()
+    while True:
+        more: Bools = found | np.where(parent >= 0, found[parent], False)
+        if np.array_equal(more, found):
+            return more
+        found = more

@@ -1,0 +1,40 @@
+"""Rules of ``start-up``: other processes import modules, and the program waits for that."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, more
+
+__all__ = ["WORKER_IMPORTS", "WORKER_IMPORTS_ALONE"]
+
+WORKER_IMPORTS = Rule(
+    id="worker-imports",
+    cause="start-up",
+    about="most of the loss is what worker processes take to import modules",
+    bucket="startup",
+    requires=("pair.counters",),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("account.imports", "part.most"),
+    ),
+    confidence=0.9,
+    evidence=("imports", "processes", "main-wait"),
+    advice=("start-once",),
+    numbers=("account.imports",),
+)
+
+WORKER_IMPORTS_ALONE = Rule(
+    id="worker-imports",
+    cause="start-up",
+    about="worker processes import modules for a large part of the wall",
+    bucket="startup",
+    requires=("pair.counters",),
+    conditions=(
+        more("wall", "alone.wall"),
+        more("account.imports", "alone.waits"),
+    ),
+    confidence=0.8,
+    strength="account.imports",
+    evidence=("imports",),
+    advice=("start-once",),
+    numbers=("account.imports",),
+)
