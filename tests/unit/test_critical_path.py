@@ -18,6 +18,7 @@ from profkit.measure.critical_path import (
 )
 from profkit.measure.select import select
 from profkit.model import Process, Profile, Run, Thread
+from profkit.model.pauses import WAITS
 from tests.programs import ACQUIRE, Fn, program, training
 
 #: Rows of the readings below.
@@ -83,6 +84,73 @@ def composed(of: PathReading) -> Composition:
 def seconds(values: np.ndarray) -> dict[int, float]:
     """Rows that have any."""
     return {int(i): pytest.approx(float(values[i])) for i in np.flatnonzero(np.abs(values) > 1e-12)}
+
+
+def kinds(**rows: np.ndarray) -> np.ndarray:
+    """Seconds by kind of waiting and row."""
+    return np.array([rows.get(what, np.zeros(ROWS)) for what in WAITS])
+
+
+def test_who_has_the_interpreters_lock_runs_for_itself() -> None:
+    """The main thread waits for its turn for 3 s while another thread of Python runs, and then for that one for 1 s."""
+    waits = kinds(gil=row(MAIN=3.0), lock=row(LOCK=1.0))
+    found = composed(
+        replace(
+            reading(row(MAIN=5.0, LOCK=1.0), row(MAIN=3.0, LOCK=1.0), helpers=row(JOB=4.0)),
+            own_waits=waits,
+            helpers_waits=kinds(),
+        )
+    )
+    assert found.gil is not None
+    assert seconds(found.gil) == {MAIN: 3.0}
+    assert seconds(found.run) == {MAIN: 2.0, JOB: 1.0}
+    assert seconds(found.blocked) == {}
+    folded = found.without_pauses()
+    assert seconds(folded.blocked) == {MAIN: 3.0}
+    assert folded.wall_s == pytest.approx(found.wall_s)
+
+
+def test_threads_that_spin_are_not_what_an_answer_is_waited_for() -> None:
+    """A thread of BLAS runs while the main thread waits for a socket for 4 s, and for 1 s in which it helps."""
+    of = reading(row(MAIN=1.0, LOCK=4.0, DOT=1.0), row(LOCK=4.0, DOT=1.0), helpers_run=5.0)
+    before = composed(replace(of, native_run_s=5.0))
+    assert seconds(before.blocked) == {}
+    of = replace(of, own_waits=kinds(socket=row(LOCK=4.0), lock=row(DOT=1.0)), helpers_waits=kinds())
+    found = composed(replace(of, native_run_s=5.0))
+    assert float(found.blocked.sum()) == pytest.approx(4.0)
+    assert found.off_by is not None
+    assert float(found.off_by[WAITS.index("socket")].sum()) == pytest.approx(3.2)
+    # A process may be what answers.
+    assert seconds(composed(replace(of, native_run_s=0.0)).blocked) == {}
+
+
+def test_a_worker_that_waits_for_work_keeps_nobody_waiting() -> None:
+    of = reading(
+        row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=1.0), helpers_blocked=row(JOB=3.0, DOT=3.0)
+    )
+    assert seconds(composed(of).blocked)[DOT] == pytest.approx(12 / 7)
+    of = replace(of, own_waits=kinds(), helpers_waits=kinds(pipe=row(JOB=3.0), disk=row(DOT=3.0)))
+    found = composed(of)
+    assert seconds(found.blocked) == {DOT: 3.0}
+    assert found.off_by is not None
+    assert seconds(found.off_by[WAITS.index("disk")]) == {DOT: 3.0}
+
+
+def test_collections_and_imports_of_workers_are_parts_of_their_own() -> None:
+    of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=3.0, DOT=1.0))
+    found = composed(
+        replace(
+            of,
+            own_waits=kinds(),
+            helpers_waits=kinds(),
+            collected=row(MAIN=0.5, JOB=9.0),
+            helpers_imports=row(JOB=2.0),
+        )
+    )
+    assert seconds(found.run) == {MAIN: 1.5, JOB: 1.0, DOT: 1.0}
+    assert found.collected is not None
+    assert found.imports is not None
+    assert (seconds(found.collected), seconds(found.imports)) == ({MAIN: 0.5}, {JOB: 2.0})
 
 
 def test_a_thread_alone() -> None:

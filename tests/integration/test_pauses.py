@@ -1,0 +1,212 @@
+"""What threads wait for, who has the interpreter's lock meanwhile, and collections, in captures of real programs."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from profkit import diff
+from profkit.formats import load_run
+from profkit.model import Thread
+from tests.integration.capturing import captured
+from tests.interpreters import interpreter
+
+#: Seconds of each wait, and of those the part that must be seen to be waited for what it is: looks are random.
+WAIT, SEEN = 0.4, 0.4
+
+KINDS = f"""
+import os, select, socket, subprocess, sys, threading, time
+
+def later(function):
+    threading.Timer({WAIT}, function).start()
+
+def for_sleep():
+    time.sleep({WAIT})
+
+def for_lock():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire(timeout={WAIT})
+
+def for_child():
+    subprocess.call([sys.executable, "-S", "-c", "import time; time.sleep({WAIT})"])
+
+def for_pipe():
+    read, write = os.pipe()
+    later(lambda: os.write(write, b"x"))
+    os.read(read, 1)
+
+def for_socket():
+    one, other = socket.socketpair()
+    later(lambda: other.send(b"x"))
+    one.recv(1)
+
+def for_pipe_by_select():
+    read, write = os.pipe()
+    select.select([read], [], [], {WAIT})
+
+for function in (for_sleep, for_lock, for_child, for_pipe, for_socket, for_pipe_by_select):
+    function()
+"""
+
+EXPECTED = {
+    "for_sleep": "sleep",
+    "for_lock": "lock",
+    "for_child": "child",
+    "for_pipe": "pipe",
+    "for_socket": "socket",
+    "for_pipe_by_select": "pipe",
+}
+
+#: Two threads of Python, of which one does nothing but run.
+TURNS = """
+import sys, threading
+
+def spin(turns):
+    for turn in range(turns):
+        pass
+
+def work():
+    return sum(i * i for i in range(3_000_000))
+
+if sys.argv[1:]:
+    threading.Thread(target=spin, args=(10**9,), daemon=True).start()
+work()
+"""
+
+COLLECTS = """
+import gc
+
+class Node:
+    pass
+
+def litter():
+    for turn in range(100_000):
+        node = Node()
+        node.own = node
+
+def tidy():
+    for turn in range(5):
+        gc.collect()
+
+litter()
+tidy()
+"""
+
+#: A worker that is a new process imports a module that takes long, and does nothing.
+STARTS = """
+import multiprocessing, sys
+
+def work(number):
+    import slow_to_import
+    return number
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        for turn in range(2):
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                pool.map(work, [1])
+"""
+
+
+def program(directory: Path, text: str) -> str:
+    (directory / "program.py").write_text(textwrap.dedent(text))
+    return "program.py"
+
+
+def inclusive(thread: Thread, function: str, what: str) -> float:
+    """Seconds of a kind in a function and in what it calls, by the calling contexts."""
+    profile, paths = thread.profile, thread.paths
+    assert paths is not None
+    assert thread.pauses is not None
+    named = {row for row in range(len(profile)) if profile.strings[profile.name[row]] == function}
+    below = set(named)
+    inside: set[int] = set()
+    for at, (parent, row) in enumerate(zip(paths.parent.tolist(), paths.function.tolist(), strict=True)):
+        if row in named or parent in inside:
+            inside.add(at)
+            below.add(row)
+    return sum(pause.seconds for pause in thread.pauses if pause.what == what and pause.function in below)
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize(
+    ("version", "option"),
+    [
+        ("3.11", "--exact"),
+        ("3.11", "--sampled"),
+        ("3.8", "--exact"),
+        ("3.12", "--exact"),
+        ("3.13", "--sampled"),
+    ],
+)
+def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -> None:
+    python = interpreter(version)
+    run = captured(tmp_path, python, program(tmp_path, KINDS), options=(option,))
+    thread = run.processes[0].threads[0]
+    seen = {name: inclusive(thread, name, what) for name, what in EXPECTED.items()}
+    assert {name for name, seconds in seen.items() if seconds >= SEEN * WAIT} == set(EXPECTED), seen
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
+def test_the_interpreters_lock_is_known_and_who_has_it(tmp_path: Path, version: str) -> None:
+    run = captured(tmp_path, interpreter(version), program(tmp_path, TURNS), "threads")
+    main, *others = run.processes[0].threads
+    waited = sum(pause.seconds for pause in main.pauses or () if pause.what == "gil")
+    held = {
+        thread.profile.strings[thread.profile.name[pause.function]]
+        for thread in others
+        for pause in thread.pauses or ()
+        if pause.what == "gil-held"
+    }
+    # A thread waits for a switch interval of the other's for each of its own.
+    assert waited >= 0.15 * (run.processes[0].wall_s or 0.0)
+    assert "spin" in held
+
+
+def test_threads_that_take_turns_are_the_cause(tmp_path: Path) -> None:
+    """Beside other tests CPUs may be lacking as well; the account has the lock apart all the same."""
+    name = program(tmp_path, TURNS)
+    for file, words in (("one.prof", ()), ("two.prof", ("threads",))):
+        captured(tmp_path, sys.executable, name, *words, options=("--overhead", "5%"))
+        (tmp_path / "run.prof").rename(tmp_path / file)
+    found = diff(tmp_path / "one.prof", tmp_path / "two.prof")
+    lock = found.account.bucket("gil")
+    assert lock.seconds >= 0.25 * found.account.added_s
+    assert any(part.kind == "holder" and part.name == "spin" for part in lock.parts)
+    buckets = sum(bucket.seconds for bucket in found.account.buckets)
+    assert buckets == pytest.approx(found.account.added_s)
+    assert "interpreter's lock" in found.report("terminal")
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize(
+    ("version", "option"),
+    [("3.8", "--exact"), ("3.11", "--sampled"), ("3.11", "--exact"), ("3.13", "--exact")],
+)
+def test_collections_are_summed_by_function(tmp_path: Path, version: str, option: str) -> None:
+    run = captured(tmp_path, interpreter(version), program(tmp_path, COLLECTS), options=(option,))
+    thread = run.processes[0].threads[0]
+    counts = {
+        kind: sum(pause.count for pause in thread.pauses or () if pause.what == kind)
+        for kind in ("gc-0", "gc-1", "gc-2")
+    }
+    assert counts["gc-0"] >= 20
+    assert counts["gc-2"] >= 5
+    assert inclusive(thread, "tidy", "gc-2") > 0 or option == "--sampled"
+
+
+def test_what_workers_import_is_their_start(tmp_path: Path) -> None:
+    (tmp_path / "slow_to_import.py").write_text("total = sum(i * i for i in range(6_000_000))\n")
+    name = program(tmp_path, STARTS)
+    for file, words in (("none.prof", ()), ("some.prof", ("workers",))):
+        captured(tmp_path, sys.executable, name, *words, options=("--overhead", "5%"))
+        (tmp_path / "run.prof").rename(tmp_path / file)
+    found = diff(tmp_path / "none.prof", tmp_path / "some.prof")
+    assert found.account.imports_s >= 0.3 * found.account.added_s
+    run = load_run(tmp_path / "some.prof")
+    assert len(run.processes) > 2
