@@ -92,7 +92,7 @@ def kinds(**rows: np.ndarray) -> np.ndarray:
 
 
 def test_who_has_the_interpreters_lock_runs_for_itself() -> None:
-    """The main thread waits for its turn for 3 s while another thread of Python runs, and then for that one for 1 s."""
+    """The main thread waits for its turn for 3 s while another one of Python runs, and then for that one for 1 s."""
     waits = kinds(gil=row(MAIN=3.0), lock=row(LOCK=1.0))
     found = composed(
         replace(
