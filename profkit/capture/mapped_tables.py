@@ -27,7 +27,6 @@ from profkit.capture.agent import record_file
 from profkit.capture.record_types import Codes, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
-from profkit.model.pauses import PAUSE_KINDS
 
 __all__ = ["MAGIC", "Bursts", "GrowingNames", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
 
@@ -1018,7 +1017,7 @@ class _Reader:
         """Return what functions paused for, without the agent's own and what is outside every call."""
         file, at = self._file, self._pauses
         function, what = self._shown(self._place(file.half(at, 4))), file.half(at, 8)
-        if len(what) and not 1 <= int(what.min()) <= int(what.max()) <= len(PAUSE_KINDS):
+        if len(what) and not 1 <= int(what.min()) <= int(what.max()) <= types.RANK_CALLS:
             raise MemberError("damaged: it has a pause of no kind")
         shown = function >= 0
         seconds, count = self._checked(file.word(at, 16) / 1e9), self._counts(file.word(at, 24))

@@ -19,6 +19,7 @@ from profkit.model import Effect, Git, Host, Job, Neighbours, Notice, Series, Ti
 from profkit.model.bounds import TINY, Bounds
 
 __all__ = [
+    "RANK_CALLS",
     "SECONDS",
     "Codes",
     "Estimates",
@@ -26,6 +27,7 @@ __all__ = [
     "Launch",
     "Launcher",
     "Notes",
+    "Pauses",
     "PoolRow",
     "Record",
     "Sampled",
@@ -160,9 +162,16 @@ class Paths:
     blocked: Floats
 
 
+#: See `Pauses`.
+RANK_CALLS = 16
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pauses:
-    """What kept it from going on, by function; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on."""
+    """What kept it from going on, by function; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on.
+
+    `RANK_CALLS` is one more: time in calls that wait for other ranks and were not traced.
+    """
 
     function: Ints
     what: Ints

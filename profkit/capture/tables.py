@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from profkit.capture.path_tables import paths_of
 from profkit.capture.range_tables import range_calls
-from profkit.capture.record_types import Codes, Record, ThreadTable
+from profkit.capture.rank_calls import MPI_CALL, with_mpi_calls
+from profkit.capture.record_types import RANK_CALLS, Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
 from profkit.model import Edges, OpenCall, Pause, Process, Profile, Thread
 from profkit.model.estimates import known_calls, stated, summed_estimates
@@ -123,7 +124,7 @@ class ThreadTables:
         inside = range_calls(table, row_of)
         opened = tuple(map(OpenCall, rows.tolist(), calls.within.tolist()))
         paths = paths_of(table, row_of)
-        return Thread(
+        thread = Thread(
             profile.validate(),
             table.native,
             table.name,
@@ -133,6 +134,26 @@ class ThreadTables:
             tracer_s=table.tracer_s,
             pauses=_pauses(table, row_of),
         )
+        return self._with_mpi_calls(thread, table, row_of)
+
+    def _with_mpi_calls(self, thread: Thread, table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Thread:
+        """Return a thread with the calls of MPI that its tracer did not see."""
+        found = table.pauses
+        if found is None or not (found.what == RANK_CALLS).any():
+            return thread
+        at = np.flatnonzero(found.what == RANK_CALLS)
+        seen: dict[int, tuple[float, int]] = {}
+        for row, seconds, count in zip(
+            row_of[found.function[at]].tolist(),
+            found.seconds[at].tolist(),
+            found.count[at].tolist(),
+            strict=True,
+        ):
+            before = seen.get(row, (0.0, 0))
+            seen[row] = before[0] + seconds, before[1] + count
+        file, name = (self._strings.setdefault(text, len(self._strings)) for text in MPI_CALL)
+        self._table = tuple(self._strings)
+        return with_mpi_calls(thread, seen, file, name, self._table)
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes
@@ -189,7 +210,7 @@ def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, .
     found = table.pauses
     if found is None:
         return None
-    kept = np.flatnonzero(found.seconds >= SHORTEST_PAUSE_S)
+    kept = np.flatnonzero((found.seconds >= SHORTEST_PAUSE_S) & (found.what < RANK_CALLS))
     kept = kept[np.argsort(-found.seconds[kept], kind="stable")][:MOST_PAUSES]
     return tuple(
         Pause(row, PAUSE_KINDS[what - 1], seconds, count)

@@ -6,6 +6,7 @@
 
 #include "kernel.h"
 #include "labels.h"
+#include "rank_calls.h"
 #include "layout.h"
 #include "store.h"
 
@@ -192,6 +193,8 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     name->hash = hash;
     name->id = ++known.last_name;
     name->passes_on = label_passes_on(label);
+    if (!PyUnicode_Check(label))
+        rank_calls_meet(label);
     name->bytes = text->used;
     memcpy(name->text, text->bytes, text->used);
     struct name **bucket = &known.names[hash & (known.n_name_buckets - 1)];

@@ -20,6 +20,7 @@
 #include "kernel.h"
 #include "names.h"
 #include "paths.h"
+#include "rank_calls.h"
 #include "ranges.h"
 #include "stacks.h"
 #include "store.h"
@@ -92,6 +93,7 @@ struct charge {
     struct seen_thread *thread;
     struct context *context;
     const void *leaf; /* the definition of a C function that was running, NULL for none */
+    int64_t place;    /* in its innermost code, where that may call what waits for other ranks; else -1 */
     uint64_t hash;
     enum pause_kind what; /* it waited for; or PAUSE_HELD_GIL, of which `blocked` is what others waited */
     uint32_t first, n; /* its codes, innermost first */
@@ -220,8 +222,9 @@ static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what)
     if (!leaf && stack->n)
         leaf = called_at(stack->frames[0].code, stack->frames[0].instruction + BEFORE_CALL_BYTES);
 #endif
+    int64_t place = !leaf && stack->n && rank_calls_possible() ? stack->frames[0].instruction : -1;
     struct context *context = seen->table ? *(struct context *volatile *)&seen->table->context : NULL;
-    uint64_t hash = stack->certain + 2 * (uint64_t)what + (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
+    uint64_t hash = stack->certain + 2 * (uint64_t)what + 977 * (uint64_t)place + (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
     uint32_t n = 0;
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code) {
@@ -238,7 +241,7 @@ static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what)
     if (n_charges == MOST_CHARGES || n_codes + n > MOST_CODES)
         return NULL;
     struct charge *charge = &charges[n_charges++];
-    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .hash = hash, .what = what, .first = n_codes, .n = n, .certain = stack->certain};
+    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .place = place, .hash = hash, .what = what, .first = n_codes, .n = n, .certain = stack->certain};
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code)
             codes[n_codes++] = stack->frames[i].code;
@@ -494,7 +497,10 @@ static void book(const struct charge *charge, bool sampled) {
         return;
     bool is_time = sampled && charge->what != PAUSE_HELD_GIL && table->top == table->stack;
     struct function *function = is_time ? book_time(table, charge) : innermost_known(table, charge);
-    if (charge->what != PAUSE_NONE && charge->blocked > 0)
+    PyObject *code = charge->place >= 0 && charge->n ? (PyObject *)codes[charge->first] : NULL;
+    if (charge->what != PAUSE_HELD_GIL && code && rank_calls_at(code, charge->place))
+        pause_add(table, function, PAUSE_RANKS, charge->run + charge->blocked, charge->samples);
+    else if (charge->what != PAUSE_NONE && charge->blocked > 0)
         pause_add(table, function, charge->what, charge->blocked, charge->samples);
 }
 
@@ -632,6 +638,11 @@ static bool watch_thread(struct seen_thread *seen, int64_t *last) {
     if (ran <= 0)
         return false;
     bool moves = stacks_moves(seen->state);
+    if (tiers_now() == TIER_EXACT && !moves && rank_calls_possible() && stacks_read(seen->state, &seen->stack)) {
+        struct charge *charge = charge_for(seen, PAUSE_NONE);
+        if (charge)
+            add(charge, ran, 0, 0, true);
+    }
     return kernel_cpu_time(seen->native, &after) && after > run && tiers_ran(ran, moves);
 }
 

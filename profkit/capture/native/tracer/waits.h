@@ -35,7 +35,8 @@ enum pause_kind {
     PAUSE_GC_0 = 13,     /* garbage collections by generation */
     PAUSE_GC_1 = 14,
     PAUSE_GC_2 = 15,
-    PAUSE_KINDS = 16
+    PAUSE_RANKS = 16,    /* in a call that waits for other ranks: on a CPU and off it, see rank_calls.h */
+    PAUSE_KINDS = 17
 };
 
 /* One kind of one function: nanoseconds, and in how many looks or collections. */

@@ -1,0 +1,122 @@
+/* See rank_calls.h. The GIL is held but for rank_calls_possible(). */
+#define _GNU_SOURCE 1
+#include "rank_calls.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* Code objects with such names that are kept, and such lines of one. */
+enum { MOST_CODES = 256, MOST_LINES = 16 };
+
+static const char *const METHODS[] = {
+    "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv", "Barrier",   "Bcast",     "Gather",
+    "Gatherv",   "Probe",      "Recv",      "Reduce",   "Scatter",   "Scatterv",  "Sendrecv",  "Wait",
+    "Waitall",   "Waitany",    "allgather", "allreduce", "alltoall", "barrier",   "bcast",     "sendrecv",
+};
+
+static struct lines {
+    PyObject *code; /* owned */
+    int n, line[MOST_LINES]; /* `n` is -1 until they are asked for */
+} known[MOST_CODES];
+static int n_known;
+static bool has_mpi; /* mpi4py is being imported, or was */
+
+/* How this interpreter loads a method: the instruction, and by how many bits the number of the name is shifted. */
+static int load_method = -1, name_shift;
+
+bool rank_calls_possible(void) { return has_mpi && n_known > 0; }
+
+static bool is_method(PyObject *name) {
+    const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    for (size_t i = 0; text && i < sizeof METHODS / sizeof *METHODS; i++)
+        if (!strcmp(text, METHODS[i]))
+            return true;
+    PyErr_Clear();
+    return false;
+}
+
+static PyObject *bytes_of(PyObject *code) {
+    PyObject *bytes = PyObject_GetAttrString(code, "co_code");
+    if (bytes && !PyBytes_Check(bytes))
+        Py_CLEAR(bytes);
+    PyErr_Clear();
+    return bytes;
+}
+
+/* Of `a.b()`, whose second name is `b`, the first instruction with that number is what loads a method: 1, or from Python 3.12 on, with
+ * a bit for what it is loaded for, 3. */
+static bool learn(void) {
+    if (load_method >= 0)
+        return true;
+    PyObject *code = Py_CompileString("a.b()", "", Py_eval_input), *bytes = code ? bytes_of(code) : NULL;
+    const unsigned char *text = bytes ? (const unsigned char *)PyBytes_AsString(bytes) : NULL;
+    for (Py_ssize_t i = 0; text && i + 1 < PyBytes_Size(bytes); i += 2)
+        if (text[i + 1] == 1 || text[i + 1] == 3) {
+            load_method = text[i];
+            name_shift = text[i + 1] == 3;
+            break;
+        }
+    Py_XDECREF(bytes);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return load_method >= 0;
+}
+
+typedef int (*line_function)(PyObject *code, int byte);
+
+static int line_at(PyObject *code, int64_t byte) {
+    static line_function function;
+    if (!function)
+        function = (line_function)dlsym(RTLD_DEFAULT, "PyCode_Addr2Line"); /* of every version; not of the limited API */
+    return function ? function(code, (int)byte) : -1;
+}
+
+static void find_lines(struct lines *of) {
+    PyObject *names = PyObject_GetAttrString(of->code, "co_names"), *bytes = learn() ? bytes_of(of->code) : NULL;
+    of->n = 0;
+    for (Py_ssize_t i = 0; names && bytes && i + 1 < PyBytes_Size(bytes) && of->n < MOST_LINES; i += 2) {
+        const unsigned char *at = (const unsigned char *)PyBytes_AsString(bytes) + i;
+        Py_ssize_t number = at[1] >> name_shift;
+        if (at[0] == load_method && number < PyTuple_Size(names) && is_method(PyTuple_GetItem(names, number)))
+            of->line[of->n++] = line_at(of->code, i);
+    }
+    Py_XDECREF(bytes);
+    Py_XDECREF(names);
+    PyErr_Clear();
+}
+
+void rank_calls_meet(PyObject *code) {
+    PyObject *file = has_mpi ? NULL : PyObject_GetAttrString(code, "co_filename");
+    const char *path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
+    has_mpi |= path && strstr(path, "/mpi4py/");
+    Py_XDECREF(file);
+    PyObject *names = n_known < MOST_CODES ? PyObject_GetAttrString(code, "co_names") : NULL;
+    bool any = false;
+    for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_Size(names) && !any; i++)
+        any = is_method(PyTuple_GetItem(names, i));
+    Py_XDECREF(names);
+    PyErr_Clear();
+    if (any) {
+        Py_IncRef(code);
+        known[n_known] = (struct lines){.code = code, .n = -1};
+        n_known++;
+    }
+}
+
+bool rank_calls_at(PyObject *code, int64_t instruction) {
+#if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030B0000
+    instruction *= 2; /* there frames count instructions, and not bytes */
+#endif
+    for (int i = 0; i < n_known; i++) {
+        if (known[i].code != code)
+            continue;
+        if (known[i].n < 0)
+            find_lines(&known[i]);
+        int line = known[i].n ? line_at(code, instruction) : -1;
+        for (int at = 0; at < known[i].n; at++)
+            if (known[i].line[at] == line)
+                return true;
+        return false;
+    }
+    return false;
+}

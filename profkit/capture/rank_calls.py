@@ -1,0 +1,153 @@
+"""Calls of mpi4py that no tracer sees, since they are Cython's functions, as a function of their own.
+
+The tracer's sampler says for how long threads were in them, by the function that calls them
+(``native/tracer/rank_calls.h``). That is taken out of the caller and given to one native function, as if it had been
+traced; how often it was called is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
+from profkit.model.estimates import estimates_of
+
+__all__ = ["MPI_CALL", "with_mpi_calls"]
+
+#: File and name of the function, as of any native one.
+MPI_CALL = ("~", "<built-in method mpi4py.MPI.call>")
+
+_NORMAL = 1.96
+_Floats = npt.NDArray[np.float64]
+
+
+def with_mpi_calls(
+    thread: Thread, seen: Mapping[int, tuple[float, int]], file: int, name: int, strings: tuple[str, ...]
+) -> Thread:
+    """Give a thread the function.
+
+    Parameters
+    ----------
+    thread
+        As it was traced.
+    seen
+        By the row of the caller, seconds of its self time and in how many looks.
+    file, name
+        Of `MPI_CALL`, in `strings`.
+    strings
+        The profile's string table, with these two.
+    """
+    profile, new = thread.profile, len(thread.profile)
+    part = np.zeros(new)
+    for row, (seconds, _) in seen.items():
+        if profile.tottime[row] > 0:
+            part[row] = min(1.0, seconds / profile.tottime[row])
+    callers = np.flatnonzero(part)
+    if not len(callers):
+        return thread
+    return replace(
+        thread,
+        profile=_profile(
+            profile, part, callers, sum(looks for _, looks in seen.values()), (file, name, strings)
+        ).validate(),
+        paths=None if thread.paths is None else _paths(thread.paths, part, new).validate(new + 1),
+        range_calls=None
+        if thread.range_calls is None
+        else _ranges(thread.range_calls, part, new).validate(new + 1),
+    )
+
+
+def _moved(values: _Floats, part: _Floats) -> _Floats:
+    """A column of self times, of which a part is the new function's, in the last row."""
+    taken = values * part
+    result: _Floats = np.append(values - taken, taken.sum())
+    return result
+
+
+def _profile(
+    profile: Profile,
+    part: _Floats,
+    callers: npt.NDArray[np.intp],
+    looks: int,
+    texts: tuple[int, int, tuple[str, ...]],
+) -> Profile:
+    file, name, strings = texts
+    taken = profile.tottime[callers] * part[callers]
+    edges = profile.edges or Edges.empty()
+    none = np.zeros(len(callers), np.int64)
+    waits: dict[str, Any] = {
+        column: None if getattr(profile, column) is None else _moved(getattr(profile, column), part)
+        for column in ("wait", "blocked")
+    }
+    for column, own in (("cumwait", "wait"), ("cumblocked", "blocked")):
+        values = getattr(profile, column)
+        waits[column] = None if values is None else np.append(values, waits[own][-1])
+    known = estimates_of(profile)
+    error = _NORMAL * float(taken.sum()) / max(looks, 1) ** 0.5
+    unknown: dict[str, float] = {
+        "calls_low": np.nan,
+        "calls_high": np.nan,
+        "samples": looks,
+        "tottime_error": error,
+    }
+    texts_of = {"file": file, "line": 0, "name": name, "qualname": 0, "module": 0, "source_hash": 0}
+    columns: dict[str, Any] = {
+        column: np.append(getattr(profile, column), value).astype(np.int32)
+        for column, value in texts_of.items()
+    }
+    columns |= {
+        column: np.append(known[column], unknown[column]).astype(known[column].dtype) for column in known
+    }
+    return replace(
+        profile,
+        strings=strings,
+        ncalls=np.append(profile.ncalls, 0),
+        primitive_calls=np.append(profile.primitive_calls, 0),
+        tottime=_moved(profile.tottime, part),
+        cumtime=np.append(profile.cumtime, taken.sum()),
+        edges=Edges(
+            np.append(edges.caller, callers).astype(np.int32),
+            np.append(edges.callee, np.full(len(callers), len(profile))).astype(np.int32),
+            np.append(edges.ncalls, none),
+            np.append(edges.primitive_calls, none),
+            np.append(edges.tottime, taken),
+            np.append(edges.cumtime, taken),
+        ),
+        **waits,
+        **columns,
+    )
+
+
+def _paths(paths: Paths, part: _Floats, new: int) -> Paths:
+    """The calling contexts, each of a caller with one more inside it."""
+    of = np.where(paths.function >= 0, part[np.maximum(paths.function, 0)], 0.0)
+    inside = np.flatnonzero(of)
+    taken = {column: getattr(paths, column) * of for column in ("tottime", "wait", "blocked")}
+    return Paths(
+        np.append(paths.parent, inside).astype(np.int32),
+        np.append(paths.function, np.full(len(inside), new)).astype(np.int32),
+        np.append(paths.ncalls, np.zeros(len(inside), np.int64)),
+        *(np.append(getattr(paths, column) - taken[column], taken[column][inside]) for column in taken),
+    )
+
+
+def _ranges(calls: RangeCalls, part: _Floats, new: int) -> RangeCalls:
+    """What ran inside ranges, likewise."""
+    of = np.where(calls.function >= 0, part[np.maximum(calls.function, 0)], 0.0)
+    inside = np.flatnonzero(of)
+    taken = {column: getattr(calls, column) * of for column in ("tottime", "wait", "blocked")}
+    columns: dict[str, Any] = {
+        column: np.append(getattr(calls, column) - taken[column], taken[column][inside]) for column in taken
+    }
+    return replace(
+        calls,
+        context=np.append(calls.context, calls.context[inside]).astype(np.int32),
+        function=np.append(calls.function, np.full(len(inside), new)).astype(np.int32),
+        ncalls=np.append(calls.ncalls, np.zeros(len(inside), np.int64)),
+        **columns,
+    )
