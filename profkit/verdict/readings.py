@@ -292,6 +292,14 @@ def _loading_of_off(case: Case) -> float | None:
     return min(1.0, found.seconds("loading") / off)
 
 
+def _holder_changed(case: Case) -> bool:
+    for bucket in _booked(case).buckets:
+        held = [part for part in bucket.parts if part.kind == "holder"]
+        if held:
+            return case.signals.table.same_source[held[0].row] is False
+    return False
+
+
 def blocked_on(account: Account | None) -> str | None:
     """What most of the time off the CPU waited for; ``None`` where nothing holds most, or that was not seen."""
     for bucket in () if account is None else account.buckets:
@@ -571,6 +579,11 @@ READINGS: Mapping[str, Reading] = {
     ),
     "blocked.on": Reading(
         "text", "what most of the added time off the CPU waited for", lambda c: blocked_on(c.account)
+    ),
+    "gil.holder-changed": Reading(
+        "bool",
+        "the source of the function that had the interpreter's lock for longest changed",
+        lambda c: _holder_changed(c),
     ),
     "account.imports": Reading(
         "share",

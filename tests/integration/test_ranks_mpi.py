@@ -101,3 +101,40 @@ def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
     found = read_ranks([tmp_path])
     assert [m.label for m in found.study.members] == ["rank 0", "rank 1", "rank 2", "rank 3"]
     assert labels(found) == ["rank 3"], found.report()
+
+
+#: A wrapper around a call of mpi4py, which is a function of Cython's: no tracer sees it.
+WRAPPED = """
+import sys
+import numpy as np
+from mpi4py import MPI
+
+rank = MPI.COMM_WORLD.Get_rank()
+gradients = np.ones(1000)
+
+def reduce_grads(values):
+    whole = np.empty_like(values)
+    MPI.COMM_WORLD.Allreduce(values, whole)
+    return whole
+
+def forward(n):
+    return sum(i * i for i in range(n))
+
+for step in range(30):
+    forward(300_000 if rank == 1 else 100_000)
+    reduce_grads(gradients)
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("option", ["--exact", "--sampled"])
+def test_calls_that_no_tracer_sees_are_known_by_their_line(tmp_path: Path, option: str) -> None:
+    (tmp_path / "wrapped.py").write_text(WRAPPED)
+    command = [*mpirun()[:-1], "2", sys.executable, "wrapped.py"]
+    done = run_capture(tmp_path, *command, env=mpi_environment(), options=(option,), timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = read_ranks([tmp_path / "run.prof"])
+    assert found.study.waiting_seen
+    first, second = (member.waits_s for member in found.study.members)
+    assert first > 3 * second
+    assert labels(found)[0] == "rank 1", found.report()

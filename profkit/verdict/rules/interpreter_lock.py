@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, more
+from profkit.verdict.rule import Rule, more, no
 
 __all__ = ["GIL", "GIL_ALONE"]
 
@@ -15,6 +15,8 @@ GIL = Rule(
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.gil", "part.most"),
+        # Then it has the lock for longer because of its code.
+        no("gil.holder-changed"),
     ),
     confidence=0.9,
     evidence=("gil", "gil-holders", "blocked-on"),

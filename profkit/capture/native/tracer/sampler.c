@@ -364,6 +364,9 @@ static bool look(struct seen_thread *seen) {
             add(before, 0, 0, blocked, blocked > NO_WAIT_NS);
         } else if (!running && charge) {
             add(charge, 0, 0, blocked, blocked > NO_WAIT_NS);
+        } else if (before && charge) { /* a wait that no look has met, or it was stopped */
+            add(before, 0, 0, blocked / 2, blocked > NO_WAIT_NS);
+            add(charge, 0, 0, blocked - blocked / 2, blocked > NO_WAIT_NS);
         } else {
             seen->pending_blocked = blocked;
         }
