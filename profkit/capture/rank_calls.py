@@ -22,6 +22,8 @@ __all__ = ["MPI_CALL", "with_mpi_calls"]
 #: File and name of the function, as of any native one.
 MPI_CALL = ("~", "<built-in method mpi4py.MPI.call>")
 
+#: Part of a function's self time in such calls from which all of it is: looks do not tell the rest apart.
+WRAPS = 0.8
 _NORMAL = 1.96
 _Floats = npt.NDArray[np.float64]
 
@@ -47,6 +49,7 @@ def with_mpi_calls(
     for row, (seconds, _) in seen.items():
         if profile.tottime[row] > 0:
             part[row] = min(1.0, seconds / profile.tottime[row])
+    part[part >= WRAPS] = 1.0
     callers = np.flatnonzero(part)
     if not len(callers):
         return thread

@@ -309,6 +309,8 @@ def _check(table: RankTable, *, alone: bool, path: str) -> None:
 def _check_program(table: RankTable) -> None:
     """Refuse a process whose time is in functions that the others lack."""
     members = table.members
+    if len({member.path for member in members}) == 1:
+        return  # one capture has the processes of one job
     seconds = table.values[1:].sum(axis=0).astype(np.float64)
     # All programs import: what the program itself does is in its own files, where it has some.
     own = seconds[:, [key.root == PROJECT for key in table.functions]]

@@ -103,6 +103,11 @@ void rank_calls_meet(PyObject *code) {
     }
 }
 
+void rank_calls_look(void) {
+    PyObject *modules = has_mpi || !n_known ? NULL : PySys_GetObject("modules"); /* borrowed */
+    has_mpi |= modules && PyDict_Check(modules) && PyDict_GetItemString(modules, "mpi4py") != NULL;
+}
+
 bool rank_calls_at(PyObject *code, int64_t instruction) {
 #if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030B0000
     instruction *= 2; /* there frames count instructions, and not bytes */

@@ -14,6 +14,9 @@
 /* A code object is seen for the first time. */
 void rank_calls_meet(PyObject *code);
 
+/* Look whether mpi4py is there, which a sampled process may import unseen. */
+void rank_calls_look(void);
+
 /* Whether any that was seen has the name of such a method. Needs no GIL. */
 bool rank_calls_possible(void);
 

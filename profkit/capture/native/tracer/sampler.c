@@ -579,6 +579,7 @@ static void with_gil(bool last) {
         tiers_end_burst();
     if (waits_unlearnt())
         waits_learn((uintptr_t)mine);
+    rank_calls_look();
     book_all(last || tiers_wanted() != tiers_now());
     if (last) {
         hook_burst_over();
