@@ -56,6 +56,9 @@
 #define STILL 16
 #define STILL_EVERY 8
 
+/* A look that is so much too late, and not for want of a CPU, was kept from looking with all others: the process was stopped. */
+#define STOPPED_NS 20000000
+
 /* Off the CPU for no longer than this, a thread has not waited: three counters are not read at one instant. */
 #define NO_WAIT_NS 50000
 
@@ -120,6 +123,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t bell;
 static bool stopping, woken;
 
+static bool was_stopped; /* since the last look: nobody waited for what it was seen to wait for */
 static bool unrecorded; /* something ran since the agent has last looked: a process that does nothing is left alone */
 static int64_t used_ns, with_gil_ns, looks; /* CPU time of the thread, that with the GIL, and how often it has looked */
 
@@ -286,6 +290,16 @@ static void charge_holder(int64_t waited) {
         }
 }
 
+/* What threads stood in goes on without what they waited for. */
+static void forget_what(void) {
+    for (size_t i = 0; i < n_threads; i++) {
+        struct seen_thread *seen = threads[i];
+        struct charge *charge = seen->charge >= 0 ? charge_for(seen, PAUSE_NONE) : NULL;
+        seen->charge = charge ? (int32_t)(charge - charges) : -1;
+        seen->what = PAUSE_NONE;
+    }
+}
+
 /* In the exact tier a thread's waiting is measured by the tracer; here is seen what for. */
 static void see_wait(struct seen_thread *seen, int64_t ran) {
     int64_t now = clock_monotonic_ns(), off = seen->at ? now - seen->at - ran : 0;
@@ -298,7 +312,7 @@ static void see_wait(struct seen_thread *seen, int64_t ran) {
         seen->what = what;
     }
     struct charge *charge = last_charge(seen);
-    if (!charge || off <= 0)
+    if (!charge || off <= 0 || was_stopped)
         return;
     add(charge, 0, 0, off, true);
     if (charge->what == PAUSE_GIL)
@@ -370,7 +384,7 @@ static bool look(struct seen_thread *seen) {
         } else {
             seen->pending_blocked = blocked;
         }
-        if (what == PAUSE_GIL)
+        if (what == PAUSE_GIL && !was_stopped)
             charge_holder(blocked);
     }
     seen->charge = charge ? (int32_t)(charge - charges) : -1;
@@ -611,6 +625,12 @@ static int64_t own_cpu_ns(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+/* For how long this thread has queued. */
+static int64_t own_queueing(void) {
+    struct reading reading;
+    return kernel_read_other(number, &reading) ? reading.wait : 0;
+}
+
 /* Sleep; false when it is to end. */
 static bool sleep_ns(int64_t ns) {
     struct timespec until;
@@ -740,8 +760,12 @@ static void *run(void *of) {
     bool ran = false, due;
     sched_getaffinity(0, sizeof everywhere, &everywhere);
     own_cpu = -1;
-    while (sleep_ns(around(every))) {
-        int64_t now = clock_monotonic_ns();
+    int64_t queued = own_queueing(), asked = around(every), slept = clock_monotonic_ns();
+    for (; sleep_ns(asked); asked = around(every), slept = clock_monotonic_ns()) {
+        int64_t now = clock_monotonic_ns(), late = now - slept - asked;
+        was_stopped = late > STOPPED_NS && late - (own_queueing() - queued) > STOPPED_NS;
+        if (was_stopped)
+            forget_what();
         bool exact = tiers_now() == TIER_EXACT;
         if (now - listed > (exact ? LIST_EXACT_NS : LIST_EVERY_NS)) {
             list_threads();
@@ -758,6 +782,7 @@ static void *run(void *of) {
             with_gil(false); /* threads that have ended are gone */
             with_gil_ns += own_cpu_ns() - used;
             booked = clock_monotonic_ns();
+            queued = own_queueing();
             ran = false;
         }
         used_ns = own_cpu_ns();
