@@ -191,8 +191,8 @@ def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> 
     )  # type: ignore[index]
     paths = table.paths
     assert paths is not None
-    # One more for each that others were called from.
-    assert most <= len(paths.parent) <= 2 * most
+    # One more for each that others were called from; a few are the agent's own, which are left out.
+    assert most - 10 <= len(paths.parent) <= 2 * most
     assert (paths.function < 0).any()
     calls = table.functions.calls.sum() + len(table.open.function)
     assert paths.calls.sum() == calls
