@@ -115,6 +115,7 @@ static int32_t slots[SLOTS];
 static pthread_t thread;
 static pid_t number;
 static bool started, joinable, wanted_again;
+static int paused; /* threads that are about to fork: none of them finds it running */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static PyThreadState *mine;
 static PyObject *change_function;
@@ -844,8 +845,8 @@ bool sampler_start(PyObject *change) {
     Py_XINCREF(change);
     change_function = change;
     Py_XDECREF(before);
-    wanted_again = false;
-    return started || (stacks_start() && make_room() && start_thread());
+    wanted_again = paused > 0;
+    return started || (stacks_start() && make_room() && (wanted_again || start_thread()));
 }
 
 static void ring(bool stop) {
@@ -866,15 +867,16 @@ static void stop_thread(void) {
     ring(true);
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&ending);
-    if (joinable)
+    if (joinable) {
         pthread_join(thread, NULL);
-    joinable = false;
+        joinable = started = false;
+    }
     pthread_mutex_unlock(&ending);
     Py_END_ALLOW_THREADS
-    started = false;
 }
 
 void sampler_pause(void) {
+    paused++;
     if (!started)
         return;
     wanted_again |= !stopping;
@@ -889,18 +891,20 @@ void sampler_stop(void) {
 }
 
 static int start_again(void *Py_UNUSED(nothing)) {
-    if (wanted_again && !started)
+    if (wanted_again && !started && !paused)
         start_thread();
     return 0;
 }
 
 void sampler_resume(void) {
-    if (wanted_again)
+    paused -= paused > 0;
+    if (wanted_again && !paused)
         Py_AddPendingCall(start_again, NULL);
 }
 
 void sampler_forget(void) {
     started = joinable = wanted_again = stopping = false;
+    paused = 0;
     number = 0;
     for (size_t i = 0; i < n_threads; i++) {
         kernel_close(&threads[i]->schedstat);
