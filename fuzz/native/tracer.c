@@ -223,6 +223,8 @@ static void sample(struct table *table, struct model *model, int innermost, stru
     struct seen_thread thread = {.table = table, .native = table->native, .ident = table->ident};
     uint32_t depth = take_byte(input) % 20;
     struct charge charge = {.thread = &thread, .n = depth, .run = 1 + take_byte(input), .blocked = take_byte(input), .samples = 1, .certain = true};
+    charge.place = -1;
+    charge.what = depth % 3 ? PAUSE_NONE : PAUSE_LOCK;
     static uintptr_t stack[20];
     int last = -1;
     for (uint32_t i = depth; i-- > 0;) {
@@ -234,7 +236,7 @@ static void sample(struct table *table, struct model *model, int innermost, stru
         last = names_known(charge.leaf) ? innermost : last;
     }
     codes = stack;
-    book(&charge);
+    book(&charge, true);
     if (last >= 0 && model->depth == 0) /* else they are of the exact tier's time */
         model->sampled[last] += clock_ticks_in(charge.run + charge.blocked);
 }

@@ -115,7 +115,7 @@ static int32_t slots[SLOTS];
 static pthread_t thread;
 static pid_t number;
 static bool started, joinable, wanted_again;
-static int paused; /* threads that are about to fork: none of them finds it running */
+static int forking; /* threads that are about to fork: none of them finds it running */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static PyThreadState *mine;
 static PyObject *change_function;
@@ -845,7 +845,7 @@ bool sampler_start(PyObject *change) {
     Py_XINCREF(change);
     change_function = change;
     Py_XDECREF(before);
-    wanted_again = paused > 0;
+    wanted_again = forking > 0;
     return started || (stacks_start() && make_room() && (wanted_again || start_thread()));
 }
 
@@ -876,7 +876,7 @@ static void stop_thread(void) {
 }
 
 void sampler_pause(void) {
-    paused++;
+    forking++;
     if (!started)
         return;
     wanted_again |= !stopping;
@@ -891,20 +891,20 @@ void sampler_stop(void) {
 }
 
 static int start_again(void *Py_UNUSED(nothing)) {
-    if (wanted_again && !started && !paused)
+    if (wanted_again && !started && !forking)
         start_thread();
     return 0;
 }
 
 void sampler_resume(void) {
-    paused -= paused > 0;
-    if (wanted_again && !paused)
+    forking -= forking > 0;
+    if (wanted_again && !forking)
         Py_AddPendingCall(start_again, NULL);
 }
 
 void sampler_forget(void) {
     started = joinable = wanted_again = stopping = false;
-    paused = 0;
+    forking = 0;
     number = 0;
     for (size_t i = 0; i < n_threads; i++) {
         kernel_close(&threads[i]->schedstat);
