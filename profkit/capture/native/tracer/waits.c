@@ -253,20 +253,15 @@ static int64_t collection_began; /* ticks; one at a time is on in an interpreter
 static struct function *function_here(struct table *table) {
     if (table->top > table->stack)
         return table->top->function;
-    struct function *found = NULL;
     PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
-    Py_XINCREF(frame);
-    while (frame && frame != Py_None && !found) {
-        PyObject *code = PyObject_GetAttrString(frame, "f_code"), *around = PyObject_GetAttrString(frame, "f_back");
-        const struct name *name = code ? names_known(code) : NULL;
-        const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
-        found = edge ? edge->callee : NULL;
-        Py_XDECREF(code);
-        Py_DECREF(frame);
-        frame = around;
-    }
-    Py_XDECREF(frame);
-    return found ? found : table->base;
+    PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
+    const struct name *name = code ? names_known(code) : NULL;
+    const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
+    if (code && !edge) /* no sample has met it so far */
+        edge = table_add_edge(table, table->base, code, code, NULL);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return edge ? edge->callee : table->base;
 }
 
 static PyObject *collects(PyObject *Py_UNUSED(self), PyObject *arguments) {
