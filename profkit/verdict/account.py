@@ -52,6 +52,7 @@ BUCKETS = ("startup", "work", "code", "speed", "queue", "blocked", "loading", "i
 CAPTURE = "capture"
 #: Buckets of a comparison, and of one run alone, in which the tracers looked what threads wait for.
 PAUSES = ("gil", "gc")
+#: Of which bucket one of them is a part where it is not known.
 _PART_OF = {"blocked": "gil", "running": "gc"}
 #: Buckets of one run alone.
 RUN_BUCKETS = ("startup", "running", "queue", "loading", "blocked", "imbalance")
@@ -224,7 +225,7 @@ class Account:
         return self.bucket(name).seconds
 
     def whole(self, name: str) -> float:
-        """The same, with what of `PAUSES` is a part of it where that is not known apart."""
+        """Seconds of a bucket with the one of `PAUSES` that is its part in runs whose tracers did not look."""
         return self.seconds(name) + self.seconds(_PART_OF[name]) if name in _PART_OF else self.seconds(name)
 
 

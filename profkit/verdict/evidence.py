@@ -347,18 +347,24 @@ def _processes(case: Judged) -> Found:
         yield Evidence("processes", "count", a.processes, b.processes)
 
 
-def _gil(case: Judged) -> Found:
-    """Waiting for the interpreter's lock on the path, of both sides."""
-    for bucket in _buckets(case):
-        for waited in bucket.waited if bucket.name == "gil" else ():
-            yield Evidence(
-                "gil",
-                "s",
-                waited.baseline_s if _compares(case) else None,
-                waited.candidate_s,
-                reading="waits-for-lock",
-                subject=waited.name,
-            )
+def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
+    """What a bucket's time was waited for on the path, and in which function most."""
+
+    def found(case: Judged) -> Found:
+        for bucket in _buckets(case):
+            for waited in bucket.waited[:NAMED] if bucket.name == name else ():
+                if abs(waited.candidate_s - waited.baseline_s) >= LEAST_SHARE * abs(bucket.seconds):
+                    yield Evidence(
+                        signal,
+                        "s",
+                        waited.baseline_s if _compares(case) else None,
+                        waited.candidate_s,
+                        reading="mostly-in",
+                        subject=waited.name,
+                        numbers={"what": waited.what},
+                    )
+
+    return found
 
 
 def _gil_holders(case: Judged) -> Found:
@@ -368,22 +374,6 @@ def _gil_holders(case: Judged) -> Found:
         for part in held:
             if part.seconds >= LEAST_SHARE * held[0].seconds:
                 yield Evidence("gil.held", "s", None, part.seconds, reading="had-the-lock", subject=part.name)
-
-
-def _blocked_on(case: Judged) -> Found:
-    """What was waited for otherwise, in which function most."""
-    for bucket in _buckets(case):
-        for waited in bucket.waited[:NAMED] if bucket.name == "blocked" else ():
-            if abs(waited.candidate_s - waited.baseline_s) >= LEAST_SHARE * abs(bucket.seconds):
-                yield Evidence(
-                    "blocked.on",
-                    "s",
-                    waited.baseline_s if _compares(case) else None,
-                    waited.candidate_s,
-                    reading="mostly-in",
-                    subject=waited.name,
-                    numbers={"what": waited.what},
-                )
 
 
 def _delivery(case: Judged) -> Found:
@@ -670,10 +660,10 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "queue-functions": _queue_functions,
     "queue-ranges": _queue_ranges,
     "off": _off,
-    "blocked-on": _blocked_on,
+    "blocked-on": _waited("blocked", "blocked.on"),
     "imports": _imports,
     "processes": _processes,
-    "gil": _gil,
+    "gil": _waited("gil", "gil"),
     "gil-holders": _gil_holders,
     "delivery": _delivery,
     "iterations": _iterations,

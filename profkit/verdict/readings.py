@@ -293,6 +293,7 @@ def _loading_of_off(case: Case) -> float | None:
 
 
 def _holder_changed(case: Case) -> bool:
+    """Whether the source of the function changed that had the interpreter's lock for longest."""
     for bucket in _booked(case).buckets:
         held = [part for part in bucket.parts if part.kind == "holder"]
         if held:
@@ -579,6 +580,11 @@ READINGS: Mapping[str, Reading] = {
     ),
     "blocked.on": Reading(
         "text", "what most of the added time off the CPU waited for", lambda c: blocked_on(c.account)
+    ),
+    "account.gil-over-queue": Reading(
+        "bool",
+        "more of the lost time is waiting for the interpreter's lock than for a CPU",
+        lambda c: _booked(c).seconds("gil") > max(0.0, _booked(c).seconds("queue")),
     ),
     "gil.holder-changed": Reading(
         "bool",

@@ -167,7 +167,6 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "nvtx-range": lambda e: "NVTX range",
     "of-lost-time": lambda e: f"{units.share(_number(e, 'share'))} of the lost time",
     "waiting-for-something": lambda e: "waiting for something else than a CPU",
-    "waits-for-lock": lambda e: f"most of it in {clean(e.subject)}",
     "had-the-lock": lambda e: "",
     "mostly-in": lambda e: f"most in {clean(e.subject)}",
     "functions-that-hand-over": lambda e: "in the functions that hand over what they bring",

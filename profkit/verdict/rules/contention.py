@@ -81,6 +81,8 @@ RUN_QUEUE_WAIT = Rule(
     kind="contention.kind",
     requires=("pair.counters",),
     unless=("throttling",),
+    # Threads that hand the interpreter's lock to each other queue as well.
+    conditions=(no("account.gil-over-queue"),),
     alternatives=(
         # Time was lost, or queued away although the baseline happened to be as slow.
         (

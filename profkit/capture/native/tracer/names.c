@@ -6,8 +6,8 @@
 
 #include "kernel.h"
 #include "labels.h"
-#include "rank_calls.h"
 #include "layout.h"
+#include "rank_calls.h"
 #include "store.h"
 
 #define FIRST_BUCKETS 256

@@ -27,6 +27,9 @@ enum { MOST_POLLED = 16 };
 /* Bytes before the futex of the GIL in which its holder stands: CPython 3.8 to 3.15 have both in one structure of 200. */
 #define HOLDER_WITHIN 256
 
+/* Tries after which it is not looked for any more. */
+#define MOST_FUTILE 20
+
 /* Sums */
 
 void pause_add(struct table *table, struct function *function, enum pause_kind what, int64_t ns, int64_t n) {
@@ -51,6 +54,7 @@ void pause_add(struct table *table, struct function *function, enum pause_kind w
 
 static uintptr_t runtime, runtime_end; /* `_PyRuntime`; 0 where the interpreter does not show it */
 static uintptr_t futex;                /* in it, that a thread was seen to wait for */
+static int futile;                     /* tries to find the holder, each of which takes the GIL */
 static uintptr_t holder;               /* where the state of the thread stands that has the GIL, and behind that whether one has */
 
 static void find_runtime(void) {
@@ -67,7 +71,7 @@ static void find_runtime(void) {
     }
 }
 
-bool waits_unlearnt(void) { return futex && !holder; }
+bool waits_unlearnt(void) { return futex && !holder && futile < MOST_FUTILE; }
 
 void waits_learn(uintptr_t mine) {
     for (uintptr_t at = futex & ~(uintptr_t)7; at > runtime && at > futex - HOLDER_WITHIN; at -= sizeof(uintptr_t))
@@ -76,6 +80,7 @@ void waits_learn(uintptr_t mine) {
             return;
         }
     futex = 0; /* another of its locks: the next one is tried */
+    futile++;
 }
 
 uintptr_t waits_holder(void) {
