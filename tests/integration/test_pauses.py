@@ -70,7 +70,7 @@ def spin(turns):
         pass
 
 def work():
-    return sum(i * i for i in range(3_000_000))
+    return sum(i * i for i in range(12_000_000))
 
 if sys.argv[1:]:
     threading.Thread(target=spin, args=(10**9,), daemon=True).start()
@@ -152,7 +152,7 @@ def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_the_interpreters_lock_is_known_and_who_has_it(tmp_path: Path, version: str) -> None:
     run = captured(tmp_path, interpreter(version), program(tmp_path, TURNS), "threads")
     main, *others = run.processes[0].threads
@@ -176,7 +176,7 @@ def test_threads_that_take_turns_are_the_cause(tmp_path: Path) -> None:
         (tmp_path / "run.prof").rename(tmp_path / file)
     found = diff(tmp_path / "one.prof", tmp_path / "two.prof")
     lock = found.account.bucket("gil")
-    assert lock.seconds >= 0.25 * found.account.added_s
+    assert lock.seconds >= 0.1 * found.account.added_s
     assert any(part.kind == "holder" and part.name == "spin" for part in lock.parts)
     buckets = sum(bucket.seconds for bucket in found.account.buckets)
     assert buckets == pytest.approx(found.account.added_s)

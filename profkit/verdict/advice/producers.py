@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -310,6 +311,13 @@ def _await(case: Judged, lost: float) -> Found:
     yield Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=(case.signals.candidate.file,))
 
 
+def _start_once(case: Judged, lost: float) -> Found:
+    """Start workers once; what they import is named where the program could do without it."""
+    packages = case.signals.candidate.worker_packages
+    others = [package for package in packages if package not in sys.stdlib_module_names]
+    yield Advice("start-once", subject=others[0] if others else "", cures="startup")
+
+
 def _release_gil(case: Judged, lost: float) -> Found:
     """Have what holds the interpreter's lock run elsewhere."""
     buckets = () if case.account is None else case.account.buckets
@@ -342,9 +350,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "show-workers": _show("show-workers"),
     "await": _await,
     "release-gil": _release_gil,
-    "start-once": lambda case, lost: (
-        Advice("start-once", subject=", ".join(case.signals.candidate.worker_packages[:1]), cures="startup"),
-    ),
+    "start-once": _start_once,
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
     "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),
 }

@@ -52,6 +52,11 @@
 #define BOOK_EVERY_NS 40000000
 #define BOOK_IDLE_NS 1000000000
 
+/* Waiting for the GIL that long, others wait as well: the agent's record, for which it is given up and taken again many times,
+ * would keep this thread from looking for seconds, and is put off by so much. */
+#define FIGHT_NS 2000000
+#define FIGHT_PUTS_OFF_NS 10000000000
+
 /* Looks in a row at which a thread had not run, after which it is looked at less often. */
 #define STILL 16
 #define STILL_EVERY 8
@@ -585,10 +590,18 @@ static void change_tier(void) {
         tiers_want(tiers_now()); /* it was not possible */
 }
 
+static int64_t own_cpu_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
 /* Take the GIL, and do all that needs it. */
 static void with_gil(bool last) {
+    int64_t asked = clock_monotonic_ns();
     PyEval_AcquireThread(mine);
-    int64_t begun = clock_monotonic_ns();
+    bool fought_for = clock_monotonic_ns() - asked > FIGHT_NS;
+    int64_t used = own_cpu_ns(); /* the agent's Python gives the GIL up in between, when others want it */
     bool sampled = tiers_now() == TIER_SAMPLED;
     if (sampled)
         tiers_end_burst();
@@ -604,7 +617,8 @@ static void with_gil(bool last) {
         mine = NULL;
         return;
     }
-    if (sampled && unrecorded && clock_ticks() > agent_due) {
+    int64_t overdue = clock_ticks() - agent_due; /* negative where it is not */
+    if (sampled && unrecorded && overdue > (fought_for ? clock_ticks_in(FIGHT_PUTS_OFF_NS) : 0)) {
         unrecorded = false;
         agent_remind(NULL);
     }
@@ -614,17 +628,11 @@ static void with_gil(bool last) {
         change_tier();
     else if (sampled)
         tiers_begin_burst();
-    tiers_held_gil(clock_monotonic_ns() - begun);
+    tiers_held_gil(own_cpu_ns() - used);
     PyEval_ReleaseThread(mine);
 }
 
 /* The thread */
-
-static int64_t own_cpu_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 /* For how long this thread has queued. */
 static int64_t own_queueing(void) {
