@@ -80,6 +80,7 @@ class Library(NamedTuple):  # hatchling loads this file in a way that dataclasse
 LIBRARIES = (
     # Their code must outlive a dlclose: NVTX keeps pointers to it, and so do fork and thread-end handlers.
     Library("nvtx", "libprofkit_nvtx.so", ("-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")),
+    Library("yardsticks", "_yardsticks.abi3.so", python=True),
     Library(
         "tracer",
         f"_tracer{sysconfig.get_config_var('EXT_SUFFIX')}",

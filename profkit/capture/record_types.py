@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.host import Reading
-from profkit.model import Effect, Git, Host, Job, Neighbours, Notice, Series, Tier
+from profkit.model import Effect, Git, Host, Job, Neighbours, Notice, Series, Tier, Yardstick
 from profkit.model.bounds import TINY, Bounds
 
 __all__ = [
@@ -492,6 +492,7 @@ class Launch:
     wall_s: Seconds | None = None
     tree_cpu_s: Seconds | None = None
     readings: tuple[Reading, ...] = ()
+    yardsticks: tuple[Yardstick, ...] = ()
     clocks: Mapping[str, float] = field(default_factory=dict)
     git: Git | None = None
     job: Job | None = None

@@ -375,7 +375,7 @@ class _Archive:
         _check_schema(document.get("schema"))
         manifest: Manifest | None = None
         if document.get("captured", True) is not False:
-            manifest = run_json.MANIFEST.read("manifest", document)
+            manifest = run_json.read_manifest(document)
         sizes = {name: info.file_size for name, info in self.members.items()}
         members = Members(self.read, sizes, self.budget)
         run = Run(

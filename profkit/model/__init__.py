@@ -24,6 +24,7 @@ from profkit.model.run import (
     Sampler,
     Thread,
     Window,
+    Yardstick,
 )
 from profkit.model.series import Series, ThreadSamples
 from profkit.model.tiers import Effect, Tier
@@ -66,4 +67,5 @@ __all__ = [
     "ThreadSamples",
     "Tier",
     "Window",
+    "Yardstick",
 ]

@@ -54,7 +54,10 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     "Process.exit": re.compile(r"exited|killed|replaced|running|ended|unknown"),
     "Process.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
     "SideSummary.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
-    "Host.probe": re.compile(r"zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"),
+    "Yardstick.name": re.compile(
+        r"integer|branches|vector|latency|bandwidth|bytecode [a-z]{1,20} \d{1,2}\.\d{1,3}"
+        r"|zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"
+    ),
     "Pool.origin": re.compile(r"variable|default|program"),
     "Manifest.schema": re.compile(r"profkit\.run/\d{1,3}"),
     "Manifest.profkit": re.compile(
@@ -96,7 +99,6 @@ _RUN: Mapping[str, Kind] = {
     "Host.name": Kind.HOST,
     "Host.system": Kind.NAME,
     "Host.cpu_model": Kind.NAME,
-    "Host.probe": Kind.FORM,
     "Pool.library": Kind.NAME,
     "Pool.origin": Kind.FORM,
     "Pool.variable": Kind.ENVIRONMENT,
@@ -114,6 +116,7 @@ _RUN: Mapping[str, Kind] = {
     "Manifest.clocks": Kind.FORM,
     "Manifest.sampler": Kind.FORM,
     "Window.name": Kind.NAME,
+    "Yardstick.name": Kind.FORM,
     "Series.columns": Kind.FORM,
 }
 

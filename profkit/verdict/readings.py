@@ -19,41 +19,26 @@ from profkit.measure.signals import Signals
 from profkit.measure.signs import SIGNS
 from profkit.model import BUILTIN
 from profkit.verdict.account import CAPTURE, Account
+from profkit.verdict.machines import (
+    fixed_work,
+    machine_slower,
+    models_differ,
+    one_machine,
+    other_instructions,
+)
 from profkit.verdict.rule import Reading
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Value
 
 __all__ = [
-    "INSTRUCTION_SETS",
     "READINGS",
     "Case",
     "code_row",
     "larger_inputs",
-    "slower_probe",
     "spinning",
     "worst_mover",
 ]
 
-#: Variables that choose the instructions that libraries use.
-INSTRUCTION_SETS = (
-    "OPENBLAS_CORETYPE",
-    "MKL_ENABLE_INSTRUCTIONS",
-    "MKL_CBWR",
-    "MKL_SERVICE_FORCE_INTEL",
-    "NPY_DISABLE_CPU_FEATURES",
-    "NPY_ENABLE_CPU_FEATURES",
-    "ATEN_CPU_CAPABILITY",
-    "ONEDNN_MAX_CPU_ISA",
-    "DNNL_MAX_CPU_ISA",
-    "TF_ENABLE_ONEDNN_OPTS",
-    "OPENCV_CPU_DISABLE",
-    "BLIS_ARCH_TYPE",
-    "NUMBA_CPU_NAME",
-    "NUMBA_CPU_FEATURES",
-    "GLIBC_TUNABLES",
-)
-#: Growth of the probe's time from which the CPU itself is slower: 20 repeats beside busy processes spread over 1.31×.
-SLOWER_PROBE = 1.35
 #: Growth of memory or of bytes read from which the input is larger: repeats of one program differ by up to 1.063.
 LARGER = 1.08
 #: … and of memory, where each of several repeats needed more than all of the other side.
@@ -435,23 +420,28 @@ def _work_subject(case: Case) -> str:
 
 def _machines_differ(case: Case) -> bool:
     a, b = case.signals.baseline, case.signals.candidate
-    if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
-        return True
-    if slower_probe(a, b):
-        return True
-    return any(a.environment.get(name) != b.environment.get(name) for name in INSTRUCTION_SETS)
+    return models_differ(a, b) or bool(other_instructions(a, b))
 
 
-def _same_machine(case: Case) -> bool:
+def _machine_part(case: Case) -> float | None:
+    """Part of the log of the slow-down by which fixed work took the candidate's machine longer."""
+    slower = machine_slower(case.signals.baseline, case.signals.candidate)
+    whole = _dearer_or_slower(case)
+    return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
+
+
+def _dearer_or_slower(case: Case) -> float:
+    """Log of what is to be explained: of the cost per call or of the whole time, whichever grew more."""
+    moved = case.signals.movement.ratio
+    return max(case.signals.log_slowdown, moved if math.isfinite(moved) else 0.0)
+
+
+def _machine_as_fast(case: Case) -> bool:
+    """No fixed work took so much longer that it could explain most of the slow-down."""
     a, b = case.signals.baseline, case.signals.candidate
-    known = bool(a.host) and a.host == b.host and bool(a.probe_s) and bool(b.probe_s)
-    return known and not _machines_differ(case) and not slower_probe(b, a)
-
-
-def slower_probe(a: SideFacts, b: SideFacts) -> bool:
-    """Whether the same piece of work took the candidate's CPU longer."""
-    same = bool(a.probe) and a.probe == b.probe and bool(a.probe_s) and bool(b.probe_s)
-    return same and (b.probe_s or 0.0) >= SLOWER_PROBE * (a.probe_s or 0.0)
+    known = fixed_work(a, b)
+    most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
+    return bool(known) and one_machine(a, b) and all(one.factor <= max(most, one.scatter) for one in known)
 
 
 def _yardstick(case: Case) -> float | None:
@@ -827,9 +817,31 @@ READINGS: Mapping[str, Reading] = {
     "spread": Reading(
         "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread
     ),
-    "machines.differ": Reading("bool", "the CPUs or their instruction sets differ", _machines_differ),
+    "machines.differ": Reading(
+        "bool", "the CPUs' models or the instructions in use differ", _machines_differ
+    ),
+    "instructions.differ": Reading(
+        "bool",
+        "variables choose other instructions",
+        lambda c: bool(other_instructions(c.signals.baseline, c.signals.candidate)),
+    ),
+    "machine.one": Reading(
+        "bool",
+        "both ran on one host, with the same instructions",
+        lambda c: one_machine(c.signals.baseline, c.signals.candidate),
+    ),
+    "machine.known": Reading(
+        "bool",
+        "both runs timed the same fixed work and know its scatter",
+        lambda c: any(one.measured for one in fixed_work(c.signals.baseline, c.signals.candidate)),
+    ),
+    "machine.part": Reading(
+        "share",
+        "part of the log of the slow-down that is that of fixed work, beyond its scatter, where that is most",
+        _machine_part,
+    ),
     "machine.same": Reading(
-        "bool", "both ran on one host, whose CPU did the same piece of work as fast", _same_machine
+        "bool", "both ran on one host, which did fixed work as fast as before", _machine_as_fast
     ),
     "sources.same": Reading(
         "bool",

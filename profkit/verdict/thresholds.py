@@ -176,6 +176,13 @@ _TABLE = (
         "of the CPU time, and of what it gained, for a rule to say that the calls are the same: speed.all",
     ),
     Threshold(
+        "yardstick.scatter",
+        1.35,
+        "factor",
+        "of the one piece of work of older files, which says nothing of its scatter: 20 repeats beside busy "
+        "processes spread over 1.31",
+    ),
+    Threshold(
         "machine.functions",
         10,
         "count",
