@@ -366,8 +366,8 @@ def _trust(diff: Diff) -> list[Section]:
     sections = []
     warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if warnings:
-        blocks = (*_how_sure(diff), Bullets(tuple(warnings)))
-        sections.append(Section("How far the two sides can be compared", blocks, role="trust"))
+        title = "How far the two sides can be compared"
+        sections.append(Section(title, (*_how_sure(diff), Bullets(tuple(warnings))), role="trust"))
     skipped = [
         f"{name}: {clean(notice_text(notice))}"
         for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))
