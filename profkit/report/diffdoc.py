@@ -366,9 +366,8 @@ def _trust(diff: Diff) -> list[Section]:
     sections = []
     warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if warnings:
-        score = Note(f"Comparability {diff.comparability.score:.2f} of 1.")
-        blocks = (score, Bullets(tuple(warnings)))
-        sections.append(Section("How far the two sides can be compared", blocks, role="trust"))
+        title = "How far the two sides can be compared"
+        sections.append(Section(title, (*_how_sure(diff), Bullets(tuple(warnings))), role="trust"))
     skipped = [
         f"{name}: {clean(notice_text(notice))}"
         for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))
@@ -377,6 +376,17 @@ def _trust(diff: Diff) -> list[Section]:
     if skipped:
         sections.append(Section("Files left out", (Bullets(tuple(skipped)),)))
     return sections
+
+
+def _how_sure(diff: Diff) -> tuple[Note, ...]:
+    """Whether these differences lowered the confidence of the verdict, where it has one."""
+    if diff.verdict.confidence is None:
+        return ()
+    lowered = "Machines, Pythons or failures" if diff.verdict.doubts else "Nothing of this"
+    said = (
+        f"{lowered} lowered the confidence of the verdict, measured on pairs of one command on one machine."
+    )
+    return (Note(said),)
 
 
 def _other_findings(verdict: Verdict) -> list[Section]:

@@ -20,11 +20,11 @@ from profkit.measure.select import Selected, select
 from profkit.model import ROOTS, Process, Run, RunSet
 from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.advice import advise
-from profkit.verdict.calibration import calibrated
+from profkit.verdict.calibration import ALONE, STEPS, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.judge import best_of, rules_held
 from profkit.verdict.readings import blocked_on
-from profkit.verdict.rule import Reading, Rule, doubted
+from profkit.verdict.rule import Reading, Rule, doubted, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Finding, RunVerdict, Value, Verdict
@@ -104,19 +104,12 @@ def _finding(rule: Rule, one: _OneRun) -> Finding:
     strength = one.read(rule.strength) if rule.strength else None
     known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
     doubt = doubted(rule, one.read, READINGS_ALONE)
-    confidence, measured = calibrated(
-        rule.id,
-        rule.confidence if doubt is None else doubt,
-        known_strength,
-        counters=True,
-        several=False,
-        alone=True,
-    )
+    sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, STEPS.get(ALONE, {}))
     kind = one.read(rule.kind) if rule.kind else None
     return Finding(
         rule=rule.id,
         cause=rule.cause,
-        confidence=confidence,
+        confidence=sure,
         calibrated=measured,
         severity=_severity(rule, one),
         bucket=rule.bucket,
@@ -126,6 +119,8 @@ def _finding(rule: Rule, one: _OneRun) -> Finding:
         kind=str(kind) if kind is not None else None,
         strength=known_strength,
         numbers={name: one.read(name) for name in rule.numbers},
+        stated=rule.confidence,
+        doubt=doubt,
     )
 
 
@@ -255,16 +250,35 @@ READINGS_ALONE: Mapping[str, Reading] = {
         lambda o: (_side(o).rest_wait_s or 0.0) / (_side(o).wall_s or math.inf),
     ),
     "own.wait": Reading("share", "the greater of main.wait and rank.wait", _own_wait),
-    "hidden.wait": Reading("share", "helpers.wait, where the main thread waits for them", _hidden_wait),
+    "hidden.wait": Reading(
+        "share",
+        "helpers.wait, where the main thread waits for them",
+        _hidden_wait,
+        (more("off", "alone.waits"),),
+    ),
     "most.wait": Reading("share", "the greatest of these", _most_wait),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda o: _side(o).throttled),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
-    "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
-    "contention.others": Reading("bool", "other programs take CPUs", _others),
+    "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),
+    "others": Reading("cores", "CPU that other programs used", lambda o: _side(o).others_cores),
+    "steal": Reading("cores", "CPU that the machine's other guests took", lambda o: _side(o).steal_cores),
+    "contention.itself": Reading(
+        "bool",
+        "its own threads and processes compete",
+        _itself,
+        (more("demand", "demand.self"), more("rank.wait", "alone.ranks")),
+    ),
+    "contention.others": Reading(
+        "bool",
+        "other programs take CPUs",
+        _others,
+        (more("others", "others.alone"), more("steal", "steal")),
+    ),
     "contention.beside": Reading(
         "bool",
         "other programs take CPUs, if not enough to be the cause",
         lambda o: (_side(o).others_cores or 0.0) >= value("others"),
+        (more("others", "others"),),
     ),
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)),
     "contention.unknown": Reading(

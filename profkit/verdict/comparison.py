@@ -66,6 +66,7 @@ from profkit.model import PROJECT, Effect, Notice, Process, Profile, Ranges, Run
 from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.readings import Case, spinning
+from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ Index = npt.NDArray[np.int32]
 
 #: What capture adds where it traces nothing.
 _NO_EFFECT = Effect(0.0, 0.0, 0.0)
-#: Part of a project's functions, by number and by time, that the other side must lack to be another program.
-ANOTHER = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -425,11 +424,11 @@ def _another_program(table: DiffTable) -> bool:
         lacking = rows & ~other.present
         if not (lacking & alone).any():
             return False  # samples may have missed them all
-        if lacking.sum() > 0.5 * rows.sum():
+        if lacking.sum() > value("programs.residue") * rows.sum():
             lacking |= rows & other_source
         time = float(side.cumtime[rows].sum())
         by_time = float(side.cumtime[lacking].sum()) / time if time > 0 else 1.0
-        if min(lacking.sum() / rows.sum(), by_time) < ANOTHER:
+        if min(lacking.sum() / rows.sum(), by_time) < value("programs.another"):
             return False
     return True
 

@@ -133,7 +133,9 @@ def _main_wait(case: Judged) -> Found:
 def _main_wait_before(case: Case) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
     before, fell = case.read("main.wait-before"), case.read("main.wait-fell")
-    if isinstance(before, float) and isinstance(fell, float) and before >= value("wait.much") and fell > 0.1:
+    if not isinstance(before, float) or not isinstance(fell, float):
+        return
+    if before >= value("wait.much") and fell >= value("wait.growth"):
         yield Evidence(
             "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "baseline-starved"
         )

@@ -158,12 +158,13 @@ class Checked:
     Attributes
     ----------
     rule
-        Of the rule.
+        Of the rule; of ``reading``, the reading that compares.
     part
-        ``requires``, ``unless``, ``conditions`` or ``alternatives``.
+        ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts``, or ``reading`` for what a reading
+        compares by itself.
     choice, group
         Of ``alternatives``: number of the set, and of the group in it, from 1. Conditions of one group hold together,
-        and of each set one group must hold. 0 elsewhere.
+        and of each set one group must hold. Of ``doubts``, the number of the doubt in `choice`. 0 elsewhere.
     reading, operator, unit
         What was compared, and how.
     value, threshold
@@ -207,8 +208,8 @@ class Finding:
     severity
         Part of the lost time that it explains, 0 to 1; NaN where that cannot be known.
     confidence
-        Share of right verdicts of its rule on labelled runs, 0 to 1. Where `calibrated` is false it only orders
-        findings.
+        Share of right verdicts of its rule on labelled runs, less what is doubted, 0 to 1. Where `calibrated` is
+        false it only orders findings.
     calibrated
         Whether the confidence was measured for findings of this kind.
     strength
@@ -219,6 +220,9 @@ class Finding:
         The function or range that it is about; empty for the whole program.
     numbers
         Values that its sentence needs, by reading id.
+    stated, doubt, left
+        What `confidence` was made from beside the table: what the rule states, what the greatest of its doubts
+        leaves (``None`` without one), and the part that everything else leaves.
     """
 
     rule: str
@@ -234,6 +238,9 @@ class Finding:
     calibrated: bool = False
     subject: str = ""
     numbers: Mapping[str, Value] = field(default_factory=dict)
+    stated: float = 1.0
+    doubt: float | None = None
+    left: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

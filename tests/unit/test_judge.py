@@ -48,6 +48,26 @@ def advice(found: Diff, kind: str) -> Advice:
     return piece
 
 
+def test_a_doubt_lowers_the_confidence_that_is_printed() -> None:
+    sure, mild = (
+        judged(run(scaled(1.0)), run(scaled(slower), wait=3.2 * (slower - 1))).verdict
+        for slower in (2.0, 1.13)
+    )
+    assert sure.rule == mild.rule == "run-queue-wait"
+    assert sure.findings[0].doubt is None
+    assert isinstance(sure.confidence, float)
+    assert sure.confidence > 0.9
+    # Below 1.15× the rule promises no more than this.
+    assert (mild.confidence, mild.findings[0].doubt) == (0.85, 0.85)
+
+
+@pytest.mark.parametrize(("before", "after", "lacked"), [(0.31, 0.31, True), (0.29, 0.31, False)])
+def test_both_sides_lacked_cpus_where_both_queued_for_long(before: float, after: float, lacked: bool) -> None:
+    one, other = (run(scaled(k), wait=part * scaled(k).total) for k, part in ((1.0, before), (1.01, after)))
+    case = compare(RunSet("a", (one,)), RunSet("b", (other,))).case
+    assert case.read("both.lacked-cpus") is lacked
+
+
 def test_own_threads_above_the_cores() -> None:
     a = run(scaled(1.0), environment={"OMP_NUM_THREADS": "1"})
     b = run(
