@@ -114,6 +114,19 @@ def test_what_programs_see_is_documented() -> None:
     assert len(listed) == len(set(listed))
 
 
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7"])
+@pytest.mark.parametrize("own", [True, False], ids=["sitecustomize", "none"])
+def test_older_pythons_are_left_alone(tmp_path: Path, version: str, own: bool) -> None:
+    if own:
+        (tmp_path / "sitecustomize.py").write_text("import sys\nsys.own = 1\n")
+    program = "import sys; print(hasattr(sys, 'own'), sys.path, sorted(sys.modules))"
+    env = environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+    command = (interpreter(version), "-c", program)
+    bare = without_profkit(tmp_path, *command, env=env)
+    done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
+
+
 def lines_of(text: str) -> list[str]:
     """Lines of ``-v`` or ``-X importtime`` without addresses and times."""
     return [re.sub(r" at 0x\w+|^import time: [ \d|]+", "", line).strip() for line in text.splitlines()]

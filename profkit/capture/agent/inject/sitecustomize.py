@@ -32,7 +32,7 @@ def _profkit_start():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
     sys.path_importer_cache.pop(here, None)
-    sys.modules.pop("sitecustomize", None)
+    itself = sys.modules.pop("sitecustomize", None)  # noqa: F841 (Python 2 empties a module that nobody holds)
     spool = os.environ.get("PROFKIT_SPOOL")
     session = None
     if spool and sys.version_info >= (3, 8) and not _profkit_is_main():
