@@ -50,7 +50,7 @@ _IS_OWN = 1
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
 _OWN_METHOD = " of 'profkit_tracer."
 #: The agent's functions through which the target imports modules: what they call is the target's.
-_PASSING_FILE, _PASSING = "import_hook.py", ("find_spec", "create_module", "exec_module")
+_PASSING_FILE, _PASSING = "<frozen profkit.import_hook>", ("find_spec", "create_module", "exec_module")
 
 _EXTENT = struct.Struct("<QQ")
 _BLOCK = struct.Struct("<3I4x")
@@ -1079,7 +1079,7 @@ def _name_and_qualname(text: bytes) -> tuple[str, str]:
 
 
 def _is_passing(file: str, name: str) -> bool:
-    return name in _PASSING and os.path.basename(file) == _PASSING_FILE
+    return name in _PASSING and file == _PASSING_FILE
 
 
 def _text(text: bytes) -> str:

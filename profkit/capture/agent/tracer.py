@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import _lsprof
 import _thread
-import os
 import sys
 from time import perf_counter
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
     from .waiting import Followed, Sampling
 
-#: Where the agent is: its own functions are not the target's.
-HERE = os.path.dirname(os.path.abspath(__file__))
+#: What the names of the agent's files begin with (see `loader`): its own functions are not the target's.
+HERE = sys._getframe().f_code.co_filename.rpartition("tracer")[0]
 
 #: Whether every thread needs, and gets, its own collector.
 PER_THREAD = sys.version_info < (3, 12)
