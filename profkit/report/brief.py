@@ -30,6 +30,7 @@ from profkit.report.document import (
     Waterfall,
 )
 from profkit.report.functions import Ranked, ranked_run
+from profkit.report.lines import line_sections
 from profkit.report.notices import notice_text
 from profkit.report.showdoc import run_facts, run_warnings
 from profkit.report.text import clean
@@ -75,6 +76,7 @@ def brief_diff(diff: Diff) -> Document:
     sections += _evidence(verdict.evidence, alone=False)
     if verdict.cause != "no-change":
         sections += _changed(diff)
+        sections += line_sections(diff.lines, brief=True)
     sections += _advice(verdict)
     return Document("profkit diff", tuple(sections), brief=True)
 
@@ -107,6 +109,7 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
     if judged is not None and verdict is not None and verdict.cause in _WAITING:
         waiting = _off_the_cpu(judged.account, None)
     sections += waiting or _ranked(functions, by)
+    sections += line_sections(None if judged is None else judged.lines, brief=True)
     sections += _advice(verdict)
     return Document("profkit show", tuple(sections), brief=True)
 

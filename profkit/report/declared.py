@@ -181,6 +181,7 @@ _RESULTS: Mapping[str, Kind] = {
     "Part.name": Kind.NAME,
     "Waited.name": Kind.NAME,
     "DiffTable.name": Kind.NAME,
+    "FunctionLines.name": Kind.NAME,
     "RangeKey.name": Kind.NAME,
     "RangeKey.domain": Kind.NAME,
     "IterationModel.thread": Kind.NAME,
