@@ -50,7 +50,6 @@ def _with_text(line: SeenLine, began_s: float) -> SeenLine:
     except (OSError, ValueError):
         return line
     source = read_source(line.file) if unchanged else None
-    name = line.key.qualname.rpartition(".")[2]
-    if source is None or source.hash(line.first, name) != line.source_hash:
+    if source is None or source.hash(line.first, line.name) != line.source_hash:
         return line
     return replace(line, text=source.line(line.line))

@@ -30,8 +30,9 @@ class SeenLine:
 
     Attributes
     ----------
-    key, file, first, source_hash
-        The function that has the line, where it is and begins, and the hash of its source; empty where not known.
+    key, name, file, first, source_hash
+        The function that has the line, what its code is called, where it is and begins, and the hash of its source;
+        empty where not known.
     line
         Its number in the file.
     seconds, samples
@@ -43,6 +44,7 @@ class SeenLine:
     """
 
     key: FunctionKey
+    name: str
     file: str
     first: int
     source_hash: str
@@ -120,6 +122,7 @@ def seen_lines(
     return tuple(
         SeenLine(
             keys.key(within),
+            strings[int(profile.name[within])],
             strings[int(profile.file[within])],
             int(profile.line[within]),
             strings[int(profile.source_hash[within])],

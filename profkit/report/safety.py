@@ -164,7 +164,7 @@ class Masker(TextMask):
 
     def _line(self, line: SeenLine) -> SeenLine:
         # What stands in a program's source may be anything.
-        return replace(line, key=self._key(line.key), file="", text="")
+        return replace(self._record(line, self._result, ("file", "text")), file="", text="")
 
     def _notice(self, notice: Notice) -> Notice:
         """Mask the texts of a notice; of those that this version does not know, code and names of numbers too."""
