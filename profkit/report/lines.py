@@ -12,6 +12,9 @@ from profkit.report.wording import display_name, location
 
 __all__ = ["line_sections", "lines_object"]
 
+#: Lines where there is little room.
+_FEW = 2
+
 _NOTE = (
     "Shares of the time of the function itself and of native functions that it calls, as samples have seen it: "
     "on a CPU, queued and waiting."
@@ -26,7 +29,7 @@ def line_sections(lines: FunctionLines | None, *, brief: bool = False) -> list[S
     lines
         Of a comparison, or of a run alone.
     brief
-        Whether there is only room for those of the slower side.
+        Whether there is only room for a few of those of the candidate.
     """
     if lines is None:
         return []
@@ -36,7 +39,7 @@ def line_sections(lines: FunctionLines | None, *, brief: bool = False) -> list[S
     paired = {line.place for line in lines.candidate if lines.before(line) is not None}
     before = [_row(line, None) for line in lines.baseline if line.place not in paired]
     if brief:
-        rows = tuple(after or before)
+        rows = tuple((after or before)[:_FEW])
         return [Section("", (_table(f"lines of {name}", rows, ""),))]
     blocks = []
     if after:

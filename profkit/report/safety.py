@@ -164,7 +164,8 @@ class Masker(TextMask):
 
     def _line(self, line: SeenLine) -> SeenLine:
         # What stands in a program's source may be anything.
-        return replace(self._record(line, self._result, ("file", "text")), file="", text="")
+        masked = self._record(line, self._result, ("file", "text"))
+        return cast(SeenLine, replace(masked, file="", text=""))
 
     def _notice(self, notice: Notice) -> Notice:
         """Mask the texts of a notice; of those that this version does not know, code and names of numbers too."""

@@ -18,8 +18,8 @@ from tests.interpreters import interpreter
 #: Rounds of each loop, one of which is `TURN` on each machine that runs the tests.
 TURN = 250_000
 
-#: Three loops of one line each, which take 7, 2 and 1 parts; a native function that one line calls. Where no event has
-#: told the sampler of it, its time is its caller's, in the same line.
+#: Three loops of one line each, which take 7, 2 and 1 parts; a native function that one line calls. Where no
+#: event has told the sampler of it, its time is its caller's, in the same line.
 PROGRAM = f"""
 import sys
 
