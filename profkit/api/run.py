@@ -12,6 +12,7 @@ import numpy as np
 
 from profkit.api.columns import Columns, flags, numbers, texts, wholes
 from profkit.api.reported import Reported, masker
+from profkit.api.source_lines import with_text
 from profkit.formats import load_run
 from profkit.measure.select import check_ranked_by, select_processes
 from profkit.report.reports import RunReport
@@ -327,7 +328,7 @@ class Run(Reported):
         self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> RunReport:
         """See `Reported`."""
-        report = self._report_of(self._selected) if full_paths else self._masked
+        report = self._unmasked if full_paths else self._masked
         return replace(report, explain=explain, attachment=attachment)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
@@ -349,6 +350,12 @@ class Run(Reported):
     @cached_property
     def _masker(self) -> Masker:
         return masker([self._whole], posted=self._posted)
+
+    @property
+    def _unmasked(self) -> RunReport:
+        judged = _judge(self._selected)
+        judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
+        return RunReport(self._selected, self._by, judged, self._names)
 
     @cached_property
     def _masked(self) -> RunReport:

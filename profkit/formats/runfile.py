@@ -467,6 +467,8 @@ def _thread(
         raise MemberError(f"{name}.throttled points outside its {n} rows")
     if any(not 0 <= pause.function < n for pause in fields.get("pauses") or ()):
         raise MemberError(f"{name}.pauses points outside its {n} rows")
+    if any(not (0 <= line.function < n and 0 <= line.within < n) for line in fields.get("lines") or ()):
+        raise MemberError(f"{name}.lines points outside its {n} rows")
     return Thread(
         arrays.profile(rows, links),
         **fields,

@@ -26,6 +26,7 @@ from profkit.model.bounds import (
     bounds_of,
 )
 from profkit.model.keys import Roots
+from profkit.model.lines import Line
 from profkit.model.neighbours import Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
@@ -347,7 +348,8 @@ class Thread:
     `paths` by what chains of callers they were called, ``None`` where no tracer kept that.
     `throttled` are rows of the profile: functions that were called so often that the tracer ceased to count them,
     whose later calls and time are part of their callers. `tracer_s` are the seconds that tracing took by its own
-    measurement, which are in no time of the profile. `pauses` are ``None`` where no tracer looked what it waited for.
+    measurement, which are in no time of the profile. `pauses` are ``None`` where no tracer looked what it waited
+    for, and `lines` where none looked in which lines it was.
     """
 
     profile: Profile
@@ -366,6 +368,7 @@ class Thread:
     throttled: tuple[Count, ...] = ()
     tracer_s: Seconds | None = None
     pauses: tuple[Pause, ...] | None = None
+    lines: tuple[Line, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

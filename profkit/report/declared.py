@@ -73,6 +73,7 @@ FORMS: Mapping[str, re.Pattern[str]] = {
         r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
     ),
     "Profile.source_hash": re.compile(r"[0-9a-f]{0,64}"),
+    "SeenLine.source_hash": re.compile(r"[0-9a-f]{0,64}"),
     "Member.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
     "HistoryRun.started": re.compile(
         r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"
@@ -184,6 +185,9 @@ _RESULTS: Mapping[str, Kind] = {
     "Part.name": Kind.NAME,
     "Waited.name": Kind.NAME,
     "DiffTable.name": Kind.NAME,
+    "FunctionLines.name": Kind.NAME,
+    "SeenLine.name": Kind.NAME,
+    "SeenLine.source_hash": Kind.FORM,
     "RangeKey.name": Kind.NAME,
     "RangeKey.domain": Kind.NAME,
     "IterationModel.thread": Kind.NAME,

@@ -30,6 +30,7 @@ from profkit.report.document import (
 from profkit.report.estimates import side_calls
 from profkit.report.evidence_rows import evidence_row
 from profkit.report.inventory_sections import pool_differences
+from profkit.report.lines import line_sections
 from profkit.report.neighbours import neighbour_sections
 from profkit.report.notices import notice_text
 from profkit.report.surroundings import reproduce_section, setting_sections
@@ -77,6 +78,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         Section("", (comparison_block(diff), _sides(diff))),
         *_account(diff),
         *_evidence(diff),
+        *line_sections(diff.lines),
         *neighbour_sections(diff.candidate.neighbours, diff.baseline.neighbours),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
         *_story(diff, limit),

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.identity.keys import function_keys
+from profkit.identity.keys import FunctionKeys, function_keys
+from profkit.identity.readable import readable_name
 from profkit.measure.counters import SideFacts, no_side, side_facts
 from profkit.measure.critical_path import compose, path_rank, read_path, reads_files, waits_for_ranks
+from profkit.measure.lines import FunctionLines, seen_lines
 from profkit.measure.movement import is_wait
 from profkit.measure.select import Selected, select
 from profkit.model import ROOTS, Process, Run, RunSet
@@ -23,6 +25,7 @@ from profkit.verdict.advice import advise
 from profkit.verdict.calibration import ALONE, STEPS, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.judge import best_of, rules_held
+from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import blocked_on
 from profkit.verdict.rule import Reading, Rule, doubted, more
 from profkit.verdict.rules import RULES_ALONE
@@ -66,14 +69,21 @@ def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
         Its verdict is ``None`` where the run lacked nothing, or the kernel's counters are not in it.
     """
     chosen = select(Run(run.path, tuple(processes), run.manifest, run.machine), edges=False)
-    account = _account(run, chosen)
+    keys = function_keys(chosen.profile, chosen.roots)
+    account = _account(run, chosen, keys)
+
+    def lines(row: int) -> FunctionLines:
+        every = np.arange(len(chosen.profile), dtype=np.int32)
+        found = seen_lines([chosen], [every], chosen.profile, keys, row)
+        return FunctionLines(readable_name(keys.key(row).qualname), (), found)
+
     side = side_facts(RunSet(run.path, (run,)), chosen.profile.total, lambda _: processes)
     one = _OneRun(_Sides(no_side(), side), account)
     held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
     findings = tuple(_finding(rule, one) for rule in held)
     best = best_of(findings)
     if best is None:
-        return RunVerdict(account, None, checks)
+        return RunVerdict(account, None, checks, lines_of_account(None, account, lines))
     verdict = Verdict(
         cause=best.cause,
         rule=best.rule,
@@ -85,11 +95,10 @@ def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
         findings=(best, *(f for f in findings if f is not best)),
         checks=checks,
     )
-    return RunVerdict(account, verdict, checks)
+    return RunVerdict(account, verdict, checks, lines_of_account(verdict, account, lines))
 
 
-def _account(run: Run, chosen: Selected) -> Account:
-    keys = function_keys(chosen.profile, chosen.roots)
+def _account(run: Run, chosen: Selected, keys: FunctionKeys) -> Account:
     names = [keys.names[i] for i in keys.name.tolist()]
     roots = [ROOTS[i] for i in keys.root.tolist()]
     waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)

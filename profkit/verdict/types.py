@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from profkit.measure.calls import CallTable
 from profkit.measure.intervals import UNKNOWN, Estimate
+from profkit.measure.lines import FunctionLines
 from profkit.measure.settings import Setting
 from profkit.measure.stacks import StackTable
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
@@ -280,18 +281,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The account of one run, and what it lacked (``None``: nothing)."""
+    """The account of one run, what it lacked (``None``: nothing), and the lines of the function with most of it."""
 
     account: Account
     verdict: Verdict | None
     checks: tuple[Checked, ...] = ()
+    lines: FunctionLines | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
     """The whole result of ``profkit diff``, before it is laid out; `calls` and `stacks` only where requested.
 
-    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known).
+    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known); `lines` are those
+    of the function that the verdict is about, ``None`` where they are not known.
     """
 
     baseline: SideSummary
@@ -309,3 +312,4 @@ class Diff:
     stacks: StackTable | None = None
     settings: tuple[Setting, ...] = ()
     slowdown: Estimate = UNKNOWN
+    lines: FunctionLines | None = None
