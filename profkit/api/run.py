@@ -168,7 +168,7 @@ class Run(Reported):
 
     @cached_property
     def _judged(self) -> RunVerdict:
-        return _judge(self._selected)
+        return _judge(self._selected, self._by)
 
     def functions(self) -> Columns:
         """Return the functions of all processes and threads that were asked for, summed; first ranked first.
@@ -345,7 +345,7 @@ class Run(Reported):
         return self._whole
 
     def _report_of(self, run: model.Run) -> RunReport:
-        return RunReport(run, self._by, _judge(run), self._names)
+        return RunReport(run, self._by, _judge(run, self._by), self._names)
 
     @cached_property
     def _masker(self) -> Masker:
@@ -362,10 +362,10 @@ class Run(Reported):
         return self._report_of(self._masker.run(self._selected))
 
 
-def _judge(run: model.Run) -> RunVerdict:
+def _judge(run: model.Run, by: str) -> RunVerdict:
     from profkit.verdict.alone import judge_run  # a comparison, which imports this module, does not need it
 
-    return judge_run(run, run.processes)
+    return judge_run(run, run.processes, by)
 
 
 def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:

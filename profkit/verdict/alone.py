@@ -53,7 +53,7 @@ class _OneRun:
         return None if isinstance(found, float) and math.isnan(found) else found
 
 
-def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
+def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> RunVerdict:
     """Say how one run's time is made up, and what it lacked.
 
     Parameters
@@ -62,6 +62,8 @@ def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
         Any run.
     processes
         Those of it that are shown.
+    by
+        ``tottime`` or ``cumtime``: what its functions are shown by.
 
     Returns
     -------
@@ -80,7 +82,7 @@ def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
     side = side_facts(RunSet(run.path, (run,)), chosen.profile.total, lambda _: processes)
     one = _OneRun(_Sides(no_side(), side), account)
     held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
-    findings = tuple(_finding(rule, one) for rule in held)
+    findings = tuple(_finding(rule, one, by) for rule in held)
     best = best_of(findings)
     if best is None:
         return RunVerdict(account, None, checks, lines_of_account(None, account, lines))
@@ -108,7 +110,7 @@ def _account(run: Run, chosen: Selected, keys: FunctionKeys) -> Account:
     return account_of_run(compose(reading, waits, ranks, reads), names)
 
 
-def _finding(rule: Rule, one: _OneRun) -> Finding:
+def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
     bucket = one.account.bucket(rule.bucket)
     strength = one.read(rule.strength) if rule.strength else None
     known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
@@ -124,7 +126,12 @@ def _finding(rule: Rule, one: _OneRun) -> Finding:
         bucket=rule.bucket,
         seconds=bucket.seconds,
         evidence=produce(rule.evidence, one),
-        advice=advise(rule.advice, one, rule.bucket, bucket.seconds),
+        # Who ranks by cumtime has the table already that this one leads to.
+        advice=tuple(
+            advice
+            for advice in advise(rule.advice, one, rule.bucket, bucket.seconds)
+            if advice.kind != "show-waiting" or by not in advice.argv
+        ),
         kind=str(kind) if kind is not None else None,
         strength=known_strength,
         numbers={name: one.read(name) for name in rule.numbers},
