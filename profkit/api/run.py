@@ -353,7 +353,7 @@ class Run(Reported):
 
     @property
     def _unmasked(self) -> RunReport:
-        judged = _judge(self._selected)
+        judged = _judge(self._selected, self._by)
         judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
         return RunReport(self._selected, self._by, judged, self._names)
 

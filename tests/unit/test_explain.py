@@ -111,8 +111,8 @@ def test_every_threshold_is_printed_with_what_was_compared() -> None:
     assert compared | behind == set(THRESHOLDS)
     inside = rows(sections["What readings compare by themselves"])
     assert len(inside) == sum(len(reading.compares) for reading in READINGS.values())
-    (probe,) = (row for row in inside if str(row[1]).startswith("machines.differ ← probe.growth"))
-    assert probe[3] == "≥ 1.35× (probe.slower)"
+    (fixed,) = (row for row in inside if str(row[1]).startswith("machine.same ← machine.part"))
+    assert fixed[3] == "≤ 50.0 % (part.most)"
 
 
 def test_what_a_confidence_is_made_from() -> None:

@@ -355,7 +355,9 @@ MOVE_NO_VERDICT = {
     "intervals": {"LEVEL", "MIN_RUNS_INTERVAL", "SAMPLES", "MOST_WAYS", "SEED"},  # they inform
     "inventory": {"IDLE_CORES", "POOL_WORKS", "MORE_THAN_EXPECTED", "OVERSUBSCRIBED"},  # lines of `show`
     "iterations": {"NOTICEABLE_WAIT"},  # a line of the report
+    "lines": {"MOST", "LEAST_SHARE", "FEWEST_SAMPLES"},  # that are shown
     "movement": {"MOST_BELOW"},
+    "named_lines": {"LEAST_PART"},  # functions whose lines are shown
     "noise": {"_MEDIAN_ERROR"},  # a constant of the normal distribution
     "origins": {"STEPS", "ROUNDS", "MOST_ORIGINS"},
     "parts_of_callers": {"LEVELS"},
