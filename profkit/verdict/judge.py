@@ -22,7 +22,7 @@ from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.rules.code_change import ONE_FUNCTION
 from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import NO_HARM, Advice, Checked, Evidence, Finding, Value, Verdict
+from profkit.verdict.types import COUNTED, NO_HARM, Advice, Checked, Evidence, Finding, Value, Verdict
 
 __all__ = ["best_of", "judge", "lone_function", "rules_held"]
 
@@ -55,6 +55,8 @@ def judge(case: Case) -> Verdict:
         return _inconclusive(case, "sampled", (), checks)
     best = best_of(findings)
     reason = undecided.get(CAPTURE_ITSELF.id)
+    if case.signals.exact and best is not None and best.cause in COUNTED:
+        reason = None
     if reason is not None and best is not None and best.cause == "no-change":
         evidence = (*best.evidence, *(one for one in reason.evidence if one not in best.evidence))
         best = replace(best, numbers={**best.numbers, **reason.numbers}, evidence=evidence)

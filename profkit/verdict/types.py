@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAUSES",
+    "COUNTED",
     "NO_HARM",
     "UNITS",
     "Advice",
@@ -55,6 +56,8 @@ CAUSES = (
 )
 #: Causes that make no candidate slower.
 NO_HARM = frozenset(("no-change", "faster", "inconclusive"))
+#: What counted calls or the source show, whatever capture added to the walls.
+COUNTED = frozenset(("code-change", "workload-change"))
 
 #: Units of values: seconds, a part of 1, a factor, CPU cores, a count, bytes, a distance of rankings, text, and
 #: yes or no.

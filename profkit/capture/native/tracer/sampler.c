@@ -663,6 +663,8 @@ static void with_gil(bool last) {
     rank_calls_look();
     book_all(last || tiers_wanted() != tiers_now());
     if (last) {
+        if (!sampled)
+            tiers_look();
         hook_burst_over();
         PyThreadState_Clear(mine);
         PyEval_ReleaseThread(mine);
