@@ -103,9 +103,14 @@ def judge(
     weights: Mapping[str, Weights] | None = None,
     noises: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Iterator[Judgement]:
-    """Compare every pair in every arm, with the weights and the noise of buckets given for its program, if any."""
+    """Compare every pair in every arm, with the weights and the noise of buckets given for its program, if any.
+
+    A plain profiler counts every call: pairs with a run that was sampled are not judged as plain.
+    """
     for pair in pairs:
         for arm in arms:
+            if arm == "plain" and any(map(_was_sampled, (*pair.baseline, *pair.candidate))):
+                continue
             case, verdict = compared(pair, arm)
             if weights is not None and arm == "plain" and pair.workload in weights:
                 starved = starvation(case.signals.signs, weights[pair.workload])
@@ -115,6 +120,11 @@ def judge(
             if weights is not None or noises is not None:
                 verdict = judge_case(case)
             yield _judgement(pair, arm, case, verdict)
+
+
+@cache
+def _was_sampled(sample: Sample) -> bool:
+    return any(tier.kind == "sampled" for process in full_run(sample).processes for tier in process.tiers)
 
 
 def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
