@@ -151,6 +151,25 @@ def capture_of(directory: Path, version: str, text: str) -> Process:
 
 
 @pytest.mark.parametrize("version", SOME)
+def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(tmp_path: Path, version: str) -> None:
+    main = capture_of(
+        tmp_path,
+        version,
+        "import threading, tier\n"
+        "def work():\n"
+        "    tier.until_sampled()\n"
+        "    tier.samples_for(1)\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start()\n"
+        "thread.join()\n",
+    )
+    assert kinds(main)[:2] == ["exact", "sampled"]
+    total = {thread.name: thread.profile.total for thread in main.threads}
+    (worked,) = (total[name] for name in total if name.startswith("Thread-1"))
+    assert total["MainThread"] > 0.9 * worked
+
+
+@pytest.mark.parametrize("version", SOME)
 def test_a_program_that_calls_little_later_is_traced_again(tmp_path: Path, version: str) -> None:
     main = capture_of(
         tmp_path,

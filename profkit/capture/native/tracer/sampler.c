@@ -617,15 +617,20 @@ static void forget_all(void) {
     n_threads = 0;
 }
 
-/* From here on threads are charged. */
+/* From here on threads are charged. The GIL is held: what stands still now may do so for long, and is where it is. */
 static void begin_charging(void) {
     list_threads();
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
+        char state;
+        bool known = kernel_state_of(seen->native, &seen->stat, &state, &seen->cpu) && stacks_read(seen->state, &seen->stack);
         seen->there = kernel_cpu_time(seen->native, &seen->run);
         seen->at = clock_monotonic_ns();
-        seen->running = false;
-        seen->charge = -1;
+        seen->running = known && state == 'R';
+        seen->what = known && !seen->running ? waits_for(seen->native, &seen->call, &seen->stat) : PAUSE_NONE;
+        struct charge *charge = known ? charge_for(seen, seen->what) : NULL;
+        seen->charge = charge ? (int32_t)(charge - charges) : -1;
+        seen->still = seen->skip = 0;
         seen->pending_run = seen->pending_blocked = 0;
         if (!kernel_wait_of(seen->native, &seen->schedstat, &seen->wait))
             seen->wait = 0;
