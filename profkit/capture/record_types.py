@@ -164,7 +164,7 @@ class Paths:
 
 
 #: See `Pauses`.
-RANK_CALLS = 16
+RANK_CALLS = 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)

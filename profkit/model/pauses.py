@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 
 from profkit.model.bounds import Count, Seconds
 
-__all__ = ["COLLECTIONS", "HELD", "PAUSE_KINDS", "WAITS", "Pause", "PauseKind"]
+__all__ = ["COLLECTIONS", "HELD", "PAUSE_KINDS", "STOPPED", "WAITS", "Pause", "PauseKind"]
 
 PauseKind: TypeAlias = Literal[
     "gil",
@@ -28,16 +28,19 @@ PauseKind: TypeAlias = Literal[
     "gc-0",
     "gc-1",
     "gc-2",
+    "stopped",
 ]
 
 #: In the order of their numbers in the tracer's tables, from 1 on.
 PAUSE_KINDS: tuple[PauseKind, ...] = get_args(PauseKind)
 #: While others waited for the interpreter's lock, which the function had.
 HELD: PauseKind = "gil-held"
-#: What a thread that is off the CPU waits for.
-WAITS = PAUSE_KINDS[: PAUSE_KINDS.index(HELD)]
+#: The whole process was stopped: by a signal, with its container, or with the machine.
+STOPPED: PauseKind = "stopped"
 #: Collections of the garbage collector, by generation.
-COLLECTIONS = PAUSE_KINDS[PAUSE_KINDS.index(HELD) + 1 :]
+COLLECTIONS: tuple[PauseKind, ...] = ("gc-0", "gc-1", "gc-2")
+#: What a thread that is off the CPU waits for.
+WAITS = tuple(kind for kind in PAUSE_KINDS if kind not in (HELD, *COLLECTIONS))
 
 
 @dataclass(frozen=True, slots=True)

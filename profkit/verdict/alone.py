@@ -20,6 +20,7 @@ from profkit.measure.lines import FunctionLines, seen_lines
 from profkit.measure.movement import is_wait
 from profkit.measure.select import Selected, select
 from profkit.model import ROOTS, Process, Run, RunSet
+from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.advice import advise
 from profkit.verdict.calibration import ALONE, STEPS, confidence
@@ -108,6 +109,11 @@ def _account(run: Run, chosen: Selected, keys: FunctionKeys) -> Account:
     reads = np.array([reads_files(n) for n in names], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
     return account_of_run(compose(reading, waits, ranks, reads), names)
+
+
+def _stopped(one: _OneRun) -> float:
+    waited = one.account.bucket("blocked").waited
+    return sum(w.candidate_s for w in waited if w.what == STOPPED) / (one.account.candidate_s or math.inf)
 
 
 def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
@@ -234,6 +240,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "account.blocked": Reading(
         "share", "part of the wall: off the CPU, not queueing", lambda o: o.account.bucket("blocked").share
     ),
+    "account.stopped": Reading("share", "part of the wall: the whole process was stopped", _stopped),
     "blocked.on": Reading(
         "text", "what most of the time off the CPU waited for", lambda o: blocked_on(o.account)
     ),

@@ -61,6 +61,22 @@ EXPECTED = {
     "for_pipe_by_select": "pipe",
 }
 
+#: A program that computes, and is stopped by a signal meanwhile.
+STOPPED = """
+import subprocess
+
+def work():
+    turns = 0
+    while stopper.poll() is None:
+        turns += sum(range(10_000)) > 0
+    return turns
+
+stopper = subprocess.Popen(
+    ["sh", "-c", "sleep 0.3; for turn in 1 2 3 4; do kill -STOP $PPID; sleep 0.4; kill -CONT $PPID; sleep 0.1; done"]
+)
+work()
+"""
+
 #: Two threads of Python, of which one does nothing but run.
 TURNS = """
 import sys, threading
@@ -149,6 +165,18 @@ def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -
     thread = run.processes[0].threads[0]
     seen = {name: inclusive(thread, name, what) for name, what in EXPECTED.items()}
     assert {name for name, seconds in seen.items() if seconds >= SEEN * WAIT} == set(EXPECTED), seen
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize(
+    ("version", "option"),
+    [("3.8", "--exact"), ("3.11", "--exact"), ("3.11", "--sampled"), ("3.12", "--sampled")],
+)
+def test_a_process_that_was_stopped_says_so(tmp_path: Path, version: str, option: str) -> None:
+    run = captured(tmp_path, interpreter(version), program(tmp_path, STOPPED), options=(option,))
+    (thread,) = run.processes[0].threads
+    # Of 1.6 s: what it queues for afterwards, and a stop while the sampler waits for the GIL, are no stop to it.
+    assert 0.4 <= inclusive(thread, "work", "stopped") <= 2.0
 
 
 @pytest.mark.interpreters

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_side
-from profkit.model import Run, RunSet
+from profkit.model import Pause, Run, RunSet
 from profkit.verdict.alone import judge_run
 from profkit.verdict.comparison import diff
 from profkit.verdict.types import Verdict
@@ -145,6 +145,20 @@ def test_standing_still() -> None:
     assert again.verdict is not None
     assert again.verdict.rule == "off-cpu"
     assert again.verdict.advice == ()
+
+
+def test_a_process_that_was_stopped() -> None:
+    run = program([Fn("main", 1, 6.0, 0.0, 4.0)])
+    assert judge_run(run, run.processes).verdict is None
+    (process,) = run.processes
+    (thread,) = process.threads
+    thread = replace(thread, pauses=(Pause(0, "stopped", 3.5, 9),))
+    run = replace(run, processes=(replace(process, threads=(thread,)),))
+    found = judge_run(run, run.processes).verdict
+    assert found is not None
+    assert (found.cause, found.rule) == ("blocked", "stopped")
+    assert found.numbers["account.stopped"] == pytest.approx(0.35, rel=0.05)
+    assert found.advice[0].numbers["what"] == "stopped"
 
 
 def test_a_run_that_only_starts_is_not_judged() -> None:

@@ -42,6 +42,7 @@ WAITED_FOR: Mapping[str, str] = {
     "poll": "descriptors (poll)",
     "device": "a device",
     "other": "something else",
+    "stopped": "the end of a stop",
 }
 #: Functions that are named behind a bucket.
 NAMED = 2

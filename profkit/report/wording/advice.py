@@ -83,6 +83,8 @@ _AWAIT: Mapping[str, str] = {
     "sleep": "{} sleeps: wait for what it sleeps for instead",
     "poll": "{} waits for descriptors to be ready: see what should write to them",
     "device": "{} waits for a device: a terminal, a GPU",
+    "stopped": "the whole process was stopped: by a signal (SIGSTOP, Ctrl-Z, a debugger), with its container, or "
+    "with the machine",
 }
 
 #: By the kind of advice: a command with a remark, or a remark alone.

@@ -357,6 +357,10 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         else f"The candidate was off the CPU without queueing for one for {_share(p[2], 'off')} of its time, against "
         f"{_share(p[2], 'off-before')}: {_waited_for(p[2]) or 'I/O, locks, or it was stopped'}."
     ),
+    "stopped": lambda p: (
+        f"The whole process was stopped for {_share(p[2], 'account.stopped')} of the wall: by a signal, with its "
+        "container, or with the machine."
+    ),
     "worker-imports": lambda p: (
         f"For {_share(p[2], 'account.imports')} of the wall the program waited while other processes imported "
         "modules."

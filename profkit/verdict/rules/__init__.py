@@ -59,5 +59,6 @@ RULES_ALONE: tuple[Rule, ...] = (
     contention.QUEUED_ALONE,
     data_starvation.LOADING_ALONE,
     interpreter_lock.GIL_ALONE,
+    blocked.STOPPED_ALONE,
     blocked.OFF_CPU_ALONE,
 )

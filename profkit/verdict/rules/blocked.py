@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more
 
-__all__ = ["OFF_CPU", "OFF_CPU_ALONE"]
+__all__ = ["OFF_CPU", "OFF_CPU_ALONE", "STOPPED_ALONE"]
 
 OFF_CPU = Rule(
     id="off-cpu",
@@ -27,6 +27,21 @@ OFF_CPU = Rule(
     evidence=("off", "blocked-on", "gpu", "main-wait"),
     advice=("await",),
     numbers=("off", "off-before", "blocked.on"),
+)
+
+STOPPED_ALONE = Rule(
+    id="stopped",
+    cause="blocked",
+    about="the whole process stood still for long, and not for want of a CPU: stopped by a signal, frozen with its "
+    "container, or with the machine",
+    bucket="blocked",
+    requires=("pair.counters",),
+    conditions=(more("wall", "alone.wall"), more("account.stopped", "alone.waits")),
+    confidence=0.9,
+    strength="account.stopped",
+    evidence=("off", "blocked-on"),
+    advice=("await",),
+    numbers=("account.stopped",),
 )
 
 OFF_CPU_ALONE = Rule(

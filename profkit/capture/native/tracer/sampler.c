@@ -96,6 +96,7 @@ struct seen_thread {
     unsigned still, skip;
     bool moves;              /* set while it is charged with time in which it ran byte code */
     int64_t pending_run, pending_blocked; /* without a stack so far */
+    int64_t stopped;         /* ns for which the process was stopped, that are charged with nothing yet */
 };
 
 /* What of a charge its innermost frame was at one place for. */
@@ -333,10 +334,22 @@ static void charge_holder(int64_t waited) {
         }
 }
 
-/* What threads stood in goes on without what they waited for. */
-static void forget_what(void) {
+/* Charge what of a time off the CPU the process was stopped for to where the thread is; returns the rest. */
+static int64_t charge_stop(struct seen_thread *seen, int64_t off) {
+    int64_t stopped = seen->stopped < off ? seen->stopped : off;
+    struct charge *charge = stopped > 0 ? charge_for(seen, PAUSE_STOPPED) : NULL;
+    seen->stopped = 0;
+    if (!charge)
+        return off;
+    add(charge, 0, 0, stopped, true);
+    return off - stopped;
+}
+
+/* The process was stopped for so long. What threads stood in goes on without what they waited for. */
+static void note_stop(int64_t ns) {
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
+        seen->stopped += seen->there || tiers_now() == TIER_EXACT ? ns : 0;
         struct charge *charge = seen->charge >= 0 ? charge_for(seen, PAUSE_NONE) : NULL;
         seen->charge = charge ? (int32_t)(charge - charges) : -1;
         seen->what = PAUSE_NONE;
@@ -354,6 +367,8 @@ static void see_wait(struct seen_thread *seen, int64_t ran) {
         seen->charge = charge ? (int32_t)(charge - charges) : -1;
         seen->what = what;
     }
+    if (seen->stopped && stacks_read(seen->state, &seen->stack))
+        charge_stop(seen, seen->stopped);
     struct charge *charge = last_charge(seen);
     if (!charge || off <= 0 || was_stopped)
         return;
@@ -409,7 +424,7 @@ static bool look(struct seen_thread *seen) {
         struct charge *queued = ran_before || !before ? charge : before;
         if (queued && wait)
             add(queued, 0, wait, 0, true);
-        blocked += seen->pending_blocked;
+        blocked = charge_stop(seen, blocked + seen->pending_blocked);
         seen->pending_blocked = 0;
         if (!ran_before && before && !running && charge && charge != before) {
             /* It ran in between: nothing says when, but for how long it surely had not. */
@@ -842,9 +857,10 @@ static void *run(void *of) {
     int64_t queued = own_queueing(), asked = around(every), slept = clock_monotonic_ns();
     for (; sleep_ns(asked); asked = around(every), slept = clock_monotonic_ns()) {
         int64_t now = clock_monotonic_ns(), late = now - slept - asked;
-        was_stopped = late > STOPPED_NS && late - (own_queueing() - queued) > STOPPED_NS;
+        int64_t stood = late > STOPPED_NS ? late - (own_queueing() - queued) : 0;
+        was_stopped = stood > STOPPED_NS;
         if (was_stopped)
-            forget_what();
+            note_stop(stood);
         bool exact = tiers_now() == TIER_EXACT;
         if (now - listed > (exact ? LIST_EXACT_NS : LIST_EVERY_NS)) {
             list_threads();
