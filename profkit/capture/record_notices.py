@@ -164,7 +164,7 @@ def _of_ends(records: Sequence[Record], found: Sequence[Process], ends: Sequence
         numbers = {**notice.numbers}
         if kept:
             numbers["kept"] = len(which)
-        else:
+        elif any(records[index].tracer != "none" for index in which):
             numbers.update(_most_lost([ends[index] for index in which]))
         estimated = sum(
             records[index].tracer == "cprofile" and records[index].state == "snapshot" for index in which

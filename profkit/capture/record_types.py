@@ -291,7 +291,7 @@ class Record:
     version: str
     stdlib: str
     state: Literal["snapshot", "exited", "replaced", "detached"]
-    tracer: Literal["native", "cprofile"]
+    tracer: Literal["native", "cprofile", "none"]
     begin_time: Seconds
     begin_perf: Seconds
     time: Seconds

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from profkit.capture import counters, host, provenance, record_notices
@@ -233,39 +231,6 @@ def test_installed_packages(tmp_path: Path) -> None:
             (tmp_path / directory / name).mkdir(parents=True)
     found = installed_packages([str(tmp_path / "first"), str(tmp_path / "second"), str(tmp_path / "missing")])
     assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
-
-
-class TestOpenCalls:
-    """Times of calls that have not returned: their self times add up to what the collector has not booked."""
-
-    def test_what_is_not_booked_goes_to_the_innermost_call_that_stayed(self) -> None:
-        calls = tracer._OpenCalls()
-        calls.update([1, 2], {}, 1.0, now=10.0)
-        rows = calls.update([1, 2, 3], {}, 3.0, now=12.0)
-        assert [(f, own) for f, _, own in rows] == [(1, 0.0), (2, 3.0), (3, 0.0)]
-        assert [within for _, within, _ in rows] == [3.0, 3.0, 0.0]
-
-    def test_a_call_that_returned_is_another_one(self) -> None:
-        calls = tracer._OpenCalls()
-        calls.update([1, 2], {2: 5}, 1.0, now=1.0)
-        rows = calls.update([1, 2], {2: 6}, 1.5, now=3.0)
-        # 2 returned and was called again: its second since then is not known to be open that long.
-        assert [(f, own) for f, _, own in rows] == [(1, 1.5), (2, 0.0)]
-        assert rows[1][1] == 0.0
-
-    def test_parts_add_up_to_the_whole(self) -> None:
-        rng = np.random.default_rng(0)
-        calls = tracer._OpenCalls()
-        counts: dict[int, int] = {}
-        for step in range(200):
-            stack = list(range(int(rng.integers(1, 6))))
-            for function in range(len(stack), 6):
-                counts[function] = counts.get(function, 0) + int(rng.integers(0, 2))
-            unbooked = float(rng.random() * 5)
-            rows = calls.update(stack, counts, unbooked, now=float(step))
-            assert math.isclose(sum(own for _, _, own in rows), unbooked, abs_tol=1e-9)
-            within = [w for _, w, _ in rows]
-            assert within == sorted(within, reverse=True), "an inner call lasts longer than the one around it"
 
 
 def profile_of(raw: dict[str, Any], **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
