@@ -77,17 +77,20 @@ class Library(NamedTuple):  # hatchling loads this file in a way that dataclasse
         return sys.platform.startswith("linux") and (self.until is None or sys.version_info[:2] <= self.until)
 
 
+#: The tracer of one interpreter up to 3.11; `libraries` makes it for others too.
+TRACER = Library(
+    "tracer",
+    f"_tracer{sysconfig.get_config_var('EXT_SUFFIX')}",
+    ("-pthread", "-Wl,-z,nodelete"),
+    python=True,
+    until=(3, 11),
+    without=("hook_monitoring.c",),
+)
 LIBRARIES = (
     # Their code must outlive a dlclose: NVTX keeps pointers to it, and so do fork and thread-end handlers.
     Library("nvtx", "libprofkit_nvtx.so", ("-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")),
-    Library(
-        "tracer",
-        f"_tracer{sysconfig.get_config_var('EXT_SUFFIX')}",
-        ("-pthread", "-Wl,-z,nodelete"),
-        python=True,
-        until=(3, 11),
-        without=("hook_monitoring.c",),
-    ),
+    Library("yardsticks", "_yardsticks.abi3.so", python=True),
+    TRACER,
     Library(
         "tracer",
         "_tracer_abi3.abi3.so",
@@ -121,7 +124,7 @@ def libraries() -> list[Library]:
             except (OSError, subprocess.CalledProcessError) as error:
                 raise NativeError(f"{PYTHONS_VARIABLE}: {python} cannot be asked: {error}") from None
             version, include, suffix = json.loads(said.stdout)
-            one = LIBRARIES[1]._replace(output=f"_tracer{suffix}", until=None, include=include)
+            one = TRACER._replace(output=f"_tracer{suffix}", until=None, include=include)
             if tuple(version) <= (3, 11) and one.output not in [library.output for library in wanted]:
                 wanted.append(one)
     return wanted

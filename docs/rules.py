@@ -26,7 +26,9 @@ hand. `profkit diff --explain` and `profkit show --explain` print the same condi
 A rule holds where all that it requires is known, none of the rules that it yields to holds, all its conditions
 hold, and of each set of alternatives one group does. Rules are evaluated in this order; all that hold are findings.
 The verdict is the finding whose bucket of the [account](account.md) explains most of the lost time; where two differ
-by less than 15 % of it, the one that stands first here."""
+by less than 15 % of it, the one that stands first here. Its confidence is the share of labelled pairs in which the
+rule was right ([verdict.md](verdict.md)), and no more than what a doubt leaves; doubted below 0.7, none is shown.
+What readings compare by themselves stands in the tables of readings: `--explain` prints it with margins, too."""
 
 
 def page() -> str:
@@ -82,7 +84,7 @@ def _rules(rules: tuple[Rule, ...]) -> Iterator[str]:
             yield "- one of:"
             yield from (f"  - {' and '.join(map(_condition, group))}" for group in groups)
         for group, confidence in rule.doubts:
-            yield f"- confidence {confidence:g} where {' and '.join(map(_condition, group))}"
+            yield f"- confidence at most {confidence:g} where {' and '.join(map(_condition, group))}"
 
 
 def _condition(condition: Condition) -> str:
@@ -97,10 +99,11 @@ def _condition(condition: Condition) -> str:
 
 def _readings(readings: Mapping[str, Reading]) -> Iterator[str]:
     yield ""
-    yield "| reading | unit | what it is |"
-    yield "|---|---|---|"
+    yield "| reading | unit | what it is | it compares |"
+    yield "|---|---|---|---|"
     for name, reading in readings.items():
-        yield f"| `{name}` | {reading.unit} | {reading.about} |"
+        inside = ", ".join(map(_condition, reading.compares))
+        yield f"| `{name}` | {reading.unit} | {reading.about} | {inside} |"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.verdict setup|take|report|facts``: the labelled corpus and the score of the verdicts."""
+"""``python -m benchmarks.verdict setup|take|report|confidences|facts``: labelled runs and the score of verdicts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from benchmarks.verdict.corpus import Sample
     from benchmarks.verdict.judge import Judgement
-    from benchmarks.verdict.pairs import Pair
 
 MARKS = ("<!-- table: written by `python -m benchmarks.verdict report --doc` -->", "<!-- end of table -->")
-
+OF_CONFIDENCES = (
+    "<!-- confidences: written by `python -m benchmarks.verdict confidences --doc` -->",
+    "<!-- end of confidences -->",
+)
 
 #: Where what was learnt is written.
 MODULES = Path("profkit")
@@ -54,13 +54,28 @@ def main() -> None:
     commands.choices["report"].add_argument(
         "--learnt",
         action="store_true",
-        help="use the weights as they are, not those learnt without each program",
+        help="use weights and noise as they are, not those learnt without each program",
     )
 
     commands.choices["report"].add_argument(
         "--learn",
         action="store_true",
-        help="write what was learnt into profkit/measure/weights.py and profkit/verdict/calibration.py",
+        help="write the weights that were learnt into profkit/measure/weights.py",
+    )
+
+    command = commands.add_parser(
+        "confidences", help="score the confidences, from verdicts of `report --json`"
+    )
+    command.add_argument("verdicts", nargs="+", type=Path, help="what `report --json` wrote")
+    command.add_argument(
+        "--arm",
+        nargs="+",
+        choices=["counters", "plain", "alone"],
+        help="only these: the others keep what they have",
+    )
+    command.add_argument("--doc", type=Path, help="put the tables between the marks of this file")
+    command.add_argument(
+        "--learn", action="store_true", help="write what was learnt into profkit/verdict/calibration.py"
     )
 
     command = commands.add_parser("setup", help="make the programs' environment")
@@ -81,7 +96,13 @@ def main() -> None:
     command.add_argument("--dry-run", action="store_true", help="only say how long it would take")
 
     options = parser.parse_args()
-    steps = {"setup": _setup, "take": _take, "report": _report, "facts": _facts}
+    steps = {
+        "setup": _setup,
+        "take": _take,
+        "report": _report,
+        "confidences": _confidences,
+        "facts": _facts,
+    }
     steps[options.command](options)
 
 
@@ -126,7 +147,7 @@ def _arms(options: argparse.Namespace) -> tuple[str, ...]:
 def _report(options: argparse.Namespace) -> None:
     from benchmarks.verdict.alone import alone
     from benchmarks.verdict.judge import judge
-    from benchmarks.verdict.learn import learn_without
+    from benchmarks.verdict.learn import learn_without, noise_without
     from benchmarks.verdict.pairs import make_pairs
     from benchmarks.verdict.tables import report
 
@@ -136,7 +157,8 @@ def _report(options: argparse.Namespace) -> None:
     judged: list[Judgement] = []
     several = any(pair.runs > 1 for pair in pairs)
     weights = None if options.learnt or "plain" not in arms or not several else learn_without(pairs)
-    for verdict in judge(pairs, arms, weights):
+    noises = None if options.learnt else noise_without(pairs)
+    for verdict in judge(pairs, arms, weights, noises):
         judged.append(verdict)
         if sys.stderr.isatty() and len(judged) % 20 == 0:
             print(f"\r{len(judged)} of {len(pairs) * len(arms)}", end="", file=sys.stderr)
@@ -150,9 +172,11 @@ def _report(options: argparse.Namespace) -> None:
         rows = ",\n".join(json.dumps(row) for row in summary([*judged, *single]))
         options.summary.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     if options.doc:
-        _into(options.doc, text)
+        _into(options.doc, MARKS, text)
     if options.learn:
-        _learn(judged, single, pairs)
+        from benchmarks.verdict.learn import examples, learn, write
+
+        write(MODULES / "measure" / "weights.py", learn(list(examples(pairs))))
     print(text)
     if options.wrong:
         for j in (*judged, *single):
@@ -173,12 +197,12 @@ def _report(options: argparse.Namespace) -> None:
     print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
 
-def _into(document: Path, text: str) -> None:
+def _into(document: Path, marks: tuple[str, str], text: str) -> None:
     """Replace what lies between the marks of a document."""
-    head, begin, rest = document.read_text(encoding="utf-8").partition(MARKS[0])
-    _, end, tail = rest.partition(MARKS[1])
+    head, begin, rest = document.read_text(encoding="utf-8").partition(marks[0])
+    _, end, tail = rest.partition(marks[1])
     if not begin or not end:
-        raise SystemExit(f"{document}: lacks the marks {MARKS[0]} and {MARKS[1]}")
+        raise SystemExit(f"{document}: lacks the marks {marks[0]} and {marks[1]}")
     document.write_text(f"{head}{begin}\n\n{text}\n{end}{tail}", encoding="utf-8")
 
 
@@ -193,22 +217,21 @@ def _facts(options: argparse.Namespace) -> None:
     file.flush()
 
 
-def _learn(judged: Sequence[Judgement], single: Sequence[Judgement], pairs: Sequence[Pair]) -> None:
-    """Write what was learnt on all programs: the weights, and how often each rule was right."""
-    from benchmarks.verdict.calibrate import fit
-    from benchmarks.verdict.learn import examples, learn, write, write_steps
+def _confidences(options: argparse.Namespace) -> None:
+    from benchmarks.verdict.calibrate import tables
+    from benchmarks.verdict.judge import read_judgements
+    from benchmarks.verdict.learn import write_steps
+    from benchmarks.verdict.tables import confidences
 
-    found = list(examples(pairs))
-    write(MODULES / "measure" / "weights.py", learn(found))
-    tables = {
-        f"{arm}, {'several' if several else 'one'}": fit(
-            j for j in judged if j.arm == arm and (j.runs > 1) is several
-        )
-        for arm in ("counters", "plain")
-        for several in (False, True)
-    }
-    tables["alone"] = fit(single)
-    write_steps(MODULES / "verdict" / "calibration.py", tables)
+    judged = [
+        j for path in options.verdicts for j in read_judgements(path) if j.arm in (options.arm or j.arm)
+    ]
+    text = confidences(judged)
+    if options.doc:
+        _into(options.doc, OF_CONFIDENCES, text)
+    if options.learn:
+        write_steps(MODULES / "verdict" / "calibration.py", tables(judged))
+    print(text)
 
 
 if __name__ == "__main__":

@@ -86,9 +86,12 @@ def _judgement(sample: Sample, truth: Truth) -> Judgement:
         effect=round(truth.effect, 4),
         cause=verdict.cause if verdict else "inconclusive",
         kind=verdict.kind if verdict else None,
-        confidence=first.confidence if first else math.nan,
+        confidence=verdict.confidence if verdict and verdict.confidence is not None else math.nan,
         rule=first.rule if first else "",
         strength=first.strength if first else math.nan,
         baseline=(),
         candidate=(sample.repeat,),
+        stated=first.stated if first else math.nan,
+        doubt=first.doubt if first else None,
+        left=first.left if first else 1.0,
     )

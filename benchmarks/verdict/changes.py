@@ -150,4 +150,64 @@ CHANGES = {
         "    for _ in range(6):\n",
         "    for _ in range(18):\n",
     ),
+    "boost_trees": Change(
+        "encode",
+        "looks up each row's category in the whole table",
+        "    return (ones / np.maximum(counts, 1))[codes]\n",
+        "    return np.array([labels[codes == code].mean() for code in codes])\n",
+    ),
+    "count_cells": Change(
+        "split",
+        "takes all maxima of some height as seeds",
+        "    seeds = measure.label(distance > 0.6 * distance.max())\n",
+        "    seeds = measure.label(morphology.h_maxima(distance, 1.0))\n",
+    ),
+    "evolve_routes": Change(
+        "leg",
+        "measures along the globe",
+        "    return math.hypot(PLACES[a][0] - PLACES[b][0], PLACES[a][1] - PLACES[b][1])\n",
+        "    (x, y), (u, v) = PLACES[a], PLACES[b]\n"
+        "    half = math.sin((y - v) / 2) ** 2 + math.cos(y) * math.cos(v) * math.sin((x - u) / 2) ** 2\n"
+        "    return 2 * math.asin(math.sqrt(half))\n",
+    ),
+    "cross_validate": Change(
+        "interval",
+        "ten times as many resamples",
+        "for _ in range(200)]\n",
+        "for _ in range(2000)]\n",
+    ),
+    "orbits": Change(
+        "mutual",
+        "one body after the other",
+        "    apart = place[None] - place[:, None]\n"
+        '    cubes = (np.einsum("ijk,ijk->ij", apart, apart) + 1e-4) ** 1.5\n'
+        '    return np.einsum("j,ijk->ik", mass, apart / cubes[..., None])\n',
+        "    pull = np.zeros_like(place)\n"
+        "    for i, own in enumerate(place):\n"
+        "        apart = place - own\n"
+        "        pull[i] = mass @ (apart / ((apart**2).sum(axis=1) + 1e-4)[:, None] ** 1.5)\n"
+        "    return pull\n",
+    ),
+    "join_frames": Change(
+        "label",
+        "writes out every column",
+        "    return f\"{row['borough']}-{row['borough_end']}-{kind}:{row['fare']:.2f}\"\n",
+        '    words = [f"{key.title()}={str(value).strip():>12}" for key, value in sorted(row.items())]\n'
+        '    return "-".join([*words, kind]).casefold()\n',
+    ),
+    "climate_blocks": Change(
+        "fit_line",
+        "fits place by place",
+        "    x = np.arange(len(series)) - (len(series) - 1) / 2\n"
+        "    return x @ (series - series.mean(axis=0)) / (x @ x)\n",
+        "    return np.array([np.polyfit(np.arange(len(series)), place, 1)[0] for place in series.T])\n",
+    ),
+    "train_words": Change(
+        "clip",
+        "clips row by row",
+        "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n",
+        "    for parameter in model.parameters():\n"
+        "        for row in parameter.grad.reshape(len(parameter), -1):\n"
+        "            row.mul_(1.0 / max(1.0, float(row.norm())))\n",
+    ),
 }

@@ -5,10 +5,12 @@ Runs in one process and calls the analysis as the command does. What is right is
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
@@ -17,13 +19,14 @@ from profkit.measure.starvation import starvation
 from profkit.measure.tables import DiffTable
 from profkit.measure.weights import Weights
 from profkit.model import Run, RunSet
-from profkit.verdict.account import CAPTURE
+from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.comparison import compare
 from profkit.verdict.judge import judge as judge_case
 from profkit.verdict.readings import READINGS, Case
+from profkit.verdict.thresholds import value
 from profkit.verdict.types import Verdict
 
-__all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge"]
+__all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge", "read_judgements"]
 
 #: What the comparison may see: everything, or what a plain profiler would have written.
 ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
@@ -43,7 +46,9 @@ class Judgement:
         One of `ARMS`, or ``alone`` for what is said of one run by itself.
     programs
         All programs whose runs are in the pair: more than `workload` where one is compared with another.
-    rule, strength
+    confidence
+        As users see it; NaN where none is shown.
+    rule, strength, stated, doubt, left
         Of the finding that became the verdict; empty and NaN where there was none or it has none.
     told
         The bucket of the account that holds `TOLD` of the lost time, and more than its noise; empty without one.
@@ -70,6 +75,9 @@ class Judgement:
     baseline: tuple[int, ...]
     candidate: tuple[int, ...]
     told: str = ""
+    stated: float = math.nan
+    doubt: float | None = None
+    left: float = 1.0
 
     @property
     def outcome(self) -> str:
@@ -79,19 +87,44 @@ class Judgement:
         return "inconclusive" if self.cause == "inconclusive" else "wrong"
 
 
+def read_judgements(path: Path) -> Iterator[Judgement]:
+    """Read what ``report --json`` wrote: a verdict a line, numbers that are not known as null."""
+    names = {f.name for f in fields(Judgement)}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        record = {name: value for name, value in json.loads(line).items() if name in names}
+        lists = {name: tuple(found) for name, found in record.items() if isinstance(found, list)}
+        unknown = {n: math.nan for n in ("confidence", "strength", "stated") if record[n] is None}
+        yield Judgement(**{**record, **lists, **unknown})
+
+
 def judge(
     pairs: Iterable[Pair],
     arms: Iterable[str] = tuple(ARMS),
     weights: Mapping[str, Weights] | None = None,
+    noises: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Iterator[Judgement]:
-    """Compare every pair in every arm; plain profiles with the weights given for their program, if any."""
+    """Compare every pair in every arm, with the weights and the noise of buckets given for its program, if any.
+
+    A plain profiler counts every call: pairs with a run that was sampled are not judged as plain.
+    """
     for pair in pairs:
         for arm in arms:
+            if arm == "plain" and any(map(_was_sampled, (*pair.baseline, *pair.candidate))):
+                continue
             case, verdict = compared(pair, arm)
             if weights is not None and arm == "plain" and pair.workload in weights:
                 starved = starvation(case.signals.signs, weights[pair.workload])
-                verdict = judge_case(replace(case, signals=replace(case.signals, starved=starved)))
+                case = replace(case, signals=replace(case.signals, starved=starved))
+            if noises is not None and pair.workload in noises and case.account is not None:
+                case = replace(case, account=_with_noise(case.account, noises[pair.workload]))
+            if weights is not None or noises is not None:
+                verdict = judge_case(case)
             yield _judgement(pair, arm, case, verdict)
+
+
+@cache
+def _was_sampled(sample: Sample) -> bool:
+    return any(tier.kind == "sampled" for process in full_run(sample).processes for tier in process.tiers)
 
 
 def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
@@ -112,6 +145,19 @@ def compared(pair: Pair, arm: str) -> tuple[Case, Verdict]:
 def _case_of(pair: Pair, arm: str) -> Case:
     """Case of a pair; learning and judging ask for it twice."""
     return compare(*_sides(pair, arm)).case
+
+
+def _with_noise(account: Account, noise: Mapping[str, float]) -> Account:
+    """The account with another noise of its buckets, as parts of the baseline's wall."""
+    if account.basis != "other-programs":
+        return account
+    buckets = []
+    for bucket in account.buckets:
+        wider = 0.0
+        if bucket.name in noise:
+            wider = (noise[bucket.name] - value(f"noise.{bucket.name}")) * account.baseline_s
+        buckets.append(replace(bucket, low=bucket.low - wider, high=bucket.high + wider))
+    return replace(account, buckets=tuple(buckets))
 
 
 def _told(case: Case) -> str:
@@ -139,12 +185,15 @@ def _judgement(pair: Pair, arm: str, case: Case, verdict: Verdict) -> Judgement:
         effect=round(pair.truth.effect, 4),
         cause=verdict.cause,
         kind=verdict.kind,
-        confidence=first.confidence if first else 0.5,
+        confidence=math.nan if verdict.confidence is None else verdict.confidence,
         rule=first.rule if first else "",
         strength=float(getattr(first, "strength", math.nan)),
         baseline=tuple(s.repeat for s in pair.baseline),
         candidate=tuple(s.repeat for s in pair.candidate),
         told="" if pair.form == "another" else _told(case),
+        stated=first.stated if first else math.nan,
+        doubt=first.doubt if first else None,
+        left=first.left if first else 1.0,
     )
 
 

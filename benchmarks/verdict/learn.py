@@ -9,6 +9,7 @@ processes) are not learnt from: without counters they look the same as contentio
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,10 @@ from benchmarks.verdict.truth import CONTENTION
 from profkit.measure import noise
 from profkit.measure.signs import SIGNS
 from profkit.measure.weights import Weights
+from profkit.verdict.calibration import STEPS
+from profkit.verdict.thresholds import THRESHOLDS
 
-__all__ = ["Example", "examples", "learn", "learn_without", "write", "write_steps"]
+__all__ = ["Example", "examples", "learn", "learn_without", "noise_without", "write", "write_steps"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,6 +42,8 @@ SLOWER_MACHINE = 1.5
 FOLLOW_THE_FACTOR = ("slower", "python_median", "python_upper", "native_median", "native_upper")
 #: Labels that are not learnt from.
 LUMPS_OF_OTHERS = frozenset(("cpu-quota", "blocked", "code-change+contention"))
+#: Percentile of what clean runs differ by that is the noise of a bucket, and the least that it is taken for.
+NOISE_PERCENTILE, LEAST_NOISE = 95.0, 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +85,35 @@ def learn_without(pairs: Iterable[Pair]) -> dict[str, Weights]:
         workload: learn([e for e in found if e.workload != workload])
         for workload in sorted({e.workload for e in found})
     }
+
+
+def noise_without(pairs: Iterable[Pair]) -> dict[str, dict[str, float]]:
+    """Return, for every program, the noise of the account's buckets on all others, as parts of the wall.
+
+    Of clean runs, one a side, as captured. ``noise.queue-again`` is not learnt: it stays what the table has.
+    """
+    from benchmarks.verdict.judge import compared
+
+    of: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for pair in pairs:
+        workload = pair.workload
+        of[workload] = of[workload]
+        account = compared(pair, "counters")[0].account if (pair.form, pair.runs) == ("null", 1) else None
+        if account is not None and account.baseline_s > 0 and account.basis == "other-programs":
+            parts = {b.name: abs(b.seconds) / account.baseline_s for b in account.buckets}
+            of[workload].append(parts)
+    result = {}
+    for workload in sorted(of):
+        others = [parts for name, found in of.items() if name != workload for parts in found]
+        names = sorted({name for parts in others for name in parts if f"noise.{name}" in THRESHOLDS})
+        result[workload] = {
+            name: max(
+                LEAST_NOISE,
+                float(np.percentile([parts[name] for parts in others if name in parts], NOISE_PERCENTILE)),
+            )
+            for name in names
+        }
+    return result
 
 
 def learn(found: Sequence[Example]) -> Weights:
@@ -139,11 +173,11 @@ def write(path: Path, weights: Weights) -> None:
 
 
 def write_steps(path: Path, tables: Mapping[str, Table]) -> None:
-    """Write the table of confidences into the module that the analysis reads."""
-    lines = ["STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {"]
-    for group, table in sorted(tables.items()):
+    """Write the table of confidences into the module that the analysis reads; a rule not learnt keeps what it had."""
+    lines = ["STEPS: Mapping[str, Steps] = {"]
+    for group in sorted({*STEPS, *tables}):
         lines.append(f"    {group!r}: {{")
-        for rule, steps in sorted(table.items()):
+        for rule, steps in sorted({**STEPS.get(group, {}), **tables.get(group, {})}.items()):
             written = ", ".join(
                 f"({'-math.inf' if strength == -math.inf else f'{strength:.4g}'}, {confidence:.3f})"
                 for strength, confidence in steps

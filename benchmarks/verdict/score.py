@@ -161,9 +161,9 @@ def confusion(judged: Iterable[Judgement]) -> dict[str, Counter[str]]:
 def calibration(judged: Iterable[Judgement]) -> list[tuple[float, float, Share]]:
     """For each bucket of confidence: its lower end, the mean confidence in it, and how many were right.
 
-    ``inconclusive`` claims nothing and is not counted.
+    Verdicts without a confidence, such as ``inconclusive``, are not counted.
     """
-    said = [j for j in judged if j.cause != "inconclusive"]
+    said = [j for j in judged if j.cause != "inconclusive" and math.isfinite(j.confidence)]
     rows = []
     for low, high in zip(BUCKETS, (*BUCKETS[1:], math.inf), strict=True):
         within = [j for j in said if low <= j.confidence < high]

@@ -11,7 +11,7 @@ from benchmarks.verdict.pairs import LeftOut
 from benchmarks.verdict.score import Share, by_condition, calibration, confusion, figures
 from profkit.verdict.types import CAUSES
 
-__all__ = ["groups", "report"]
+__all__ = ["confidences", "groups", "report"]
 
 ARM_TITLES = {"counters": "with counters", "plain": "two plain profiles"}
 ALONE_TITLE = "one run alone"
@@ -64,16 +64,29 @@ def report(
         lines += _table(["program", *_HEAD[1:]], rows)
     for title, part in parts.items():
         lines += ["", f"### Labels and verdicts: {title}", "", *_confusion(part)]
-    everything = [*judged, *single]
-    for name, of in (("as given", everything), ("learnt on the other programs", held_out(everything))):
-        lines += ["", f"### Confidence, {name}", ""]
+    return "\n".join(lines) + "\n"
+
+
+def confidences(judged: Sequence[Judgement]) -> str:
+    """How often verdicts were right by the confidence that users see, and where their rule doubts them."""
+    lines = []
+    for name, of in (("as given", judged), ("learnt on the other programs", held_out(judged))):
+        lines += [f"### Confidence, {name}", ""]
         rows = []
         for title, part in groups(of).items():
             rows += [
                 [title, f"{low:g}–", f"{mean:.2f}", str(share.of), _part(share)]
                 for low, mean, share in calibration(part)
             ]
-        lines += _table(["", "confidence", "mean", "verdicts", "right"], rows)
+        lines += [*_table(["", "confidence", "mean", "verdicts", "right"], rows), ""]
+    lines += ["### What a rule doubts", ""]
+    rows = []
+    for title, part in groups(judged).items():
+        for rule, doubt in sorted({(j.rule, j.doubt) for j in part if j.doubt is not None}):
+            of_doubt = [j for j in part if (j.rule, j.doubt) == (rule, doubt)]
+            right = Share(sum(j.outcome == "right" for j in of_doubt), len(of_doubt))
+            rows.append([title, f"`{rule}`", f"{doubt:.2f}", str(right.of), _part(right)])
+    lines += _table(["", "rule", "stated", "verdicts", "right"], rows)
     return "\n".join(lines) + "\n"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from profkit.api.columns import Column, Columns, flags, numbers, texts, wholes
 from profkit.api.reported import Reported, masker
 from profkit.api.run import Run, iteration_names, range_columns
+from profkit.api.source_lines import with_text
 from profkit.errors import UsageError
 from profkit.formats.load import load_side, ranks_joined
 from profkit.measure.select import check_ranked_by
@@ -260,7 +261,9 @@ class Diff(Reported):
             self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
             self.__dict__.pop("_masked", None)
         if full_paths:
-            return DiffReport(self._result, self.pictured, attachment, explain)
+            sides = self._asked.baseline.runs, self._asked.candidate.runs
+            shown = replace(self._result, lines=with_text(self._result.lines, *sides))
+            return DiffReport(shown, self.pictured, attachment, explain)
         # Runs are masked only where they are drawn: that costs more than all the rest.
         pictured = self._masked_first if drawn else self.pictured
         return DiffReport(self._masked, pictured, attachment, explain)

@@ -12,6 +12,7 @@ import numpy as np
 
 from profkit.api.columns import Columns, flags, numbers, texts, wholes
 from profkit.api.reported import Reported, masker
+from profkit.api.source_lines import with_text
 from profkit.formats import load_run
 from profkit.measure.select import check_ranked_by, select_processes
 from profkit.report.reports import RunReport
@@ -167,7 +168,7 @@ class Run(Reported):
 
     @cached_property
     def _judged(self) -> RunVerdict:
-        return _judge(self._selected)
+        return _judge(self._selected, self._by)
 
     def functions(self) -> Columns:
         """Return the functions of all processes and threads that were asked for, summed; first ranked first.
@@ -327,7 +328,7 @@ class Run(Reported):
         self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> RunReport:
         """See `Reported`."""
-        report = self._report_of(self._selected) if full_paths else self._masked
+        report = self._unmasked if full_paths else self._masked
         return replace(report, explain=explain, attachment=attachment)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
@@ -344,21 +345,27 @@ class Run(Reported):
         return self._whole
 
     def _report_of(self, run: model.Run) -> RunReport:
-        return RunReport(run, self._by, _judge(run), self._names)
+        return RunReport(run, self._by, _judge(run, self._by), self._names)
 
     @cached_property
     def _masker(self) -> Masker:
         return masker([self._whole], posted=self._posted)
+
+    @property
+    def _unmasked(self) -> RunReport:
+        judged = _judge(self._selected, self._by)
+        judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
+        return RunReport(self._selected, self._by, judged, self._names)
 
     @cached_property
     def _masked(self) -> RunReport:
         return self._report_of(self._masker.run(self._selected))
 
 
-def _judge(run: model.Run) -> RunVerdict:
+def _judge(run: model.Run, by: str) -> RunVerdict:
     from profkit.verdict.alone import judge_run  # a comparison, which imports this module, does not need it
 
-    return judge_run(run, run.processes)
+    return judge_run(run, run.processes, by)
 
 
 def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:

@@ -28,6 +28,7 @@ from profkit.capture.agent import block_record as agent
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.provenance import git_state, job
 from profkit.capture.reservation import check_output
+from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import CaptureError, ProfkitError
 
 __all__ = ["Block", "capture"]
@@ -93,7 +94,7 @@ class Block:
         self._recording: agent.Recording | None = None
         self._spool = Path()
         self._facts: dict[str, Any] = {}
-        self._speed: dict[str, str | float] = {}
+        self._yardsticks = Yardsticks()
         self._before: host.Reading | None = None
 
     @property
@@ -141,7 +142,8 @@ class Block:
                 },
                 "warnings": [],
             }
-            self._speed = host.probe_speed()
+            self._yardsticks = Yardsticks()
+            self._yardsticks.read_all("before")
             self._before = host.take_reading()
             frame = sys._getframe(1)
             while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
@@ -181,14 +183,17 @@ class Block:
         from profkit.formats.runfile import write_run
 
         assert self._before is not None
+        readings = [asdict(self._before), asdict(host.take_reading())]
+        self._yardsticks.read_all("after")
         facts = {
             **self._facts,
             "wall_s": record["perf"] - record["begin_perf"],
-            "readings": [asdict(self._before), asdict(host.take_reading())],
+            "readings": readings,
+            "yardsticks": self._yardsticks.as_facts(),
             "exit_status": int(failed),
             "git": git_state(),
             # Only now, as it brings numpy, whose thread pool would be taken for one of the program's.
-            "host": {**asdict(host.read_host()), **self._speed},
+            "host": asdict(host.read_host()),
         }
         (self._spool / "launch.json").write_text(json.dumps(facts), encoding="utf-8")
         agent.write(record, str(self._spool))

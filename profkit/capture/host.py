@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import time
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +27,6 @@ __all__ = [
     "has_free_cpu",
     "limiting",
     "physical_cores",
-    "probe_speed",
     "quota_cpus",
     "read_host",
     "take_busy",
@@ -38,9 +36,6 @@ __all__ = [
 ]
 
 CGROUPS = Path("/sys/fs/cgroup")
-#: Lines that the probe compresses, and how often: 0.8 ms each on a server CPU of 2020, 6 ms in all.
-_PROBE_LINES = 2000
-_PROBE_REPEATS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +73,6 @@ def cpus_to_use() -> float:
     """Return how many CPUs the affinity and the quota leave to the calling process, by what can be read at once."""
     affinity = len(process_facts.affinity()) or os.cpu_count() or 1
     return min(float(affinity), quota_cpus() or float("inf"))
-
-
-def probe_speed() -> dict[str, str | float]:
-    """Time a fixed piece of work on one CPU: compressing text, the best of several.
-
-    Returns
-    -------
-    dict
-        ``probe``, what was done by which library, and ``probe_s``, CPU seconds: the time of the thread, so that a
-        busy machine only shows where its CPUs themselves are slower (clock, shared caches, hyperthreads).
-    """
-    text = b"".join(b"%d %d\n" % (i, i * i) for i in range(_PROBE_LINES))
-    best = min(_compress_seconds(text) for _ in range(_PROBE_REPEATS))
-    return {"probe": f"zlib {zlib.ZLIB_RUNTIME_VERSION} deflate {len(text)} B", "probe_s": best}
-
-
-def _compress_seconds(text: bytes) -> float:
-    begin = time.thread_time_ns()
-    zlib.compress(text, 6)
-    return (time.thread_time_ns() - begin) / 1e9
 
 
 def _cpu_model() -> str:

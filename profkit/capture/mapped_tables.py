@@ -31,7 +31,7 @@ from profkit.formats.regular_file import open_regular, read_regular
 __all__ = ["MAGIC", "Bursts", "GrowingNames", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
 
 MAGIC = b"PFKCALLS"
-_VERSION = 5
+_VERSION = 6
 _HEADER = struct.Struct("<8s10I8xqqqqdQQ")
 #: `struct tier_store`, and how many changes of the tier it has room for.
 _TIERS, _MOST_TIERS = struct.Struct("<q16q5q4d"), 8
@@ -42,15 +42,15 @@ _MOST_BYTES = 2**32
 _READINGS = 8
 
 _TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
-_FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH, _PAUSE = range(1, 7)
-#: Bytes from one `struct pause` to the next entry.
+_FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH, _PAUSE, _LINE = range(1, 8)
+#: Bytes from one `struct pause` or `struct line` to the next entry.
 _PAUSE_STRIDE = 48
 _NAME_FILE, _NAME_FUNCTION = _NAME_KINDS = 1, 2
 _IS_OWN = 1
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
 _OWN_METHOD = " of 'profkit_tracer."
 #: The agent's functions through which the target imports modules: what they call is the target's.
-_PASSING_FILE, _PASSING = "import_hook.py", ("find_spec", "create_module", "exec_module")
+_PASSING_FILE, _PASSING = "<frozen profkit.import_hook>", ("find_spec", "create_module", "exec_module")
 
 _EXTENT = struct.Struct("<QQ")
 _BLOCK = struct.Struct("<3I4x")
@@ -278,7 +278,7 @@ class MappedTables:
             for kind, size in zip(
                 (_FUNCTION, _EDGE, _CONTEXT, _PATH, _ROW), (*sizes[2:], sizes[3]), strict=True
             )
-        } | {_PAUSE: _PAUSE_STRIDE}
+        } | {_PAUSE: _PAUSE_STRIDE, _LINE: _PAUSE_STRIDE}
         #: By kind, its size in units of 16 bytes; what is no kind leads behind everything.
         self._steps = [_MOST_BYTES] * 256
         for kind, stride in self._strides.items():
@@ -600,7 +600,7 @@ class _Reader:
         #: By place in the table: the function's place in the codes, -1 for what is outside every call.
         self._code = codes[known]
         self._edges = places[_EDGE]
-        self._rows, self._pauses = places[_ROW], places[_PAUSE]
+        self._rows, self._pauses, self._lines = places[_ROW], places[_PAUSE], places[_LINE]
         contexts, paths = places[_CONTEXT], places[_PATH]
         self._contexts = contexts[np.argsort(file.half(contexts, 4), kind="stable")]
         self._paths = paths[np.argsort(file.half(paths, 4), kind="stable")]
@@ -620,6 +620,9 @@ class _Reader:
             (half(self._rows, 4) <= len(self._contexts)) & np.isin(half(self._rows, 8), self._numbers)
         ]
         self._pauses = self._pauses[np.isin(half(self._pauses, 4), self._numbers)]
+        self._lines = self._lines[
+            np.isin(half(self._lines, 4), self._numbers) & np.isin(half(self._lines, 8), self._numbers)
+        ]
         called = half(self._paths, 12)
         whole = (called == 0) | np.isin(called, self._numbers)
         self._paths = self._paths[: int(np.argmin(np.append(whole, False)))]
@@ -1011,6 +1014,7 @@ class _Reader:
             estimates=self._known(edges, functions, rows) if self._file.bursts.sampled_ns else None,
             tracer_s=float(self._seconds(np.array([self._thread.taken], np.float64))[0]),
             pauses=self._read_pauses(),
+            lines=self._read_lines(),
         )
 
     def _read_pauses(self) -> types.Pauses:
@@ -1022,6 +1026,15 @@ class _Reader:
         shown = function >= 0
         seconds, count = self._checked(file.word(at, 16) / 1e9), self._counts(file.word(at, 24))
         return types.Pauses(function[shown], what[shown], seconds[shown], count[shown])
+
+    def _read_lines(self) -> types.Lines:
+        """Return in which lines functions were seen, without those of the agent's own."""
+        file, at = self._file, self._lines
+        function, within = (self._shown(self._place(file.half(at, offset))) for offset in (4, 8))
+        shown = (function >= 0) & (within >= 0)
+        line = np.minimum(file.half(at, 12), _LAST_LINE)
+        seconds, count = self._checked(file.word(at, 16) / 1e9), self._counts(file.word(at, 24))
+        return types.Lines(function[shown], within[shown], line[shown], seconds[shown], count[shown])
 
     def _waiting(
         self, functions: dict[str, Any], shown: npt.NDArray[np.bool_], calls: Sequence[tuple[int, ...]]
@@ -1079,7 +1092,7 @@ def _name_and_qualname(text: bytes) -> tuple[str, str]:
 
 
 def _is_passing(file: str, name: str) -> bool:
-    return name in _PASSING and os.path.basename(file) == _PASSING_FILE
+    return name in _PASSING and file == _PASSING_FILE
 
 
 def _text(text: bytes) -> str:

@@ -35,6 +35,8 @@ _RISING = frozenset(
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 #: Files that are read, and the most that is needed of them: the first line of ``/proc/stat`` is the sum.
 _SIZE = 512
+#: Nanoseconds over which CPUs must have been idle: the kernel counts in ticks of 10 ms.
+_IDLE_NS = 100_000_000
 
 
 class Meters:
@@ -156,6 +158,18 @@ class Meters:
         for column in self.columns.values():
             if len(column) == n:
                 column.append(math.nan)
+
+    def idle_cpus(self) -> float:
+        """Return how many CPUs nobody used over the last readings, 0 where that is not known."""
+        busy = self.columns.get("busy_s")
+        at = len(self.time_ns) - 1
+        while at > 0 and self.time_ns[-1] - self.time_ns[at] < _IDLE_NS:
+            at -= 1
+        span_s = (self.time_ns[-1] - self.time_ns[at]) / 1e9 if at >= 0 else 0.0
+        if busy is None or span_s * 1e9 < _IDLE_NS:
+            return 0.0
+        used = (busy[-1] - busy[at]) / span_s
+        return 0.0 if math.isnan(used) else (os.cpu_count() or 1) - used
 
     def _risen(self, name: str, value: float) -> float:
         base = self._base.setdefault(name, value - self._last.get(name, 0.0))

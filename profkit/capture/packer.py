@@ -161,6 +161,7 @@ def pack_spool(
         sampler=summary,
         whole_s=whole_s if selected.opened else None,
         windows=selected.shown,
+        yardsticks=launch.yardsticks,
     )
     run = Run(
         path=str(spool),

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.host import Reading
-from profkit.model import Effect, Git, Host, Job, Neighbours, Notice, Series, Tier
+from profkit.model import Effect, Git, Host, Job, Neighbours, Notice, Series, Tier, Yardstick
 from profkit.model.bounds import TINY, Bounds
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Folded",
     "Launch",
     "Launcher",
+    "Lines",
     "Notes",
     "Pauses",
     "PoolRow",
@@ -180,6 +181,17 @@ class Pauses:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """In which lines functions were seen; `within` is the function that has the line."""
+
+    function: Ints
+    within: Ints
+    line: Ints
+    seconds: Floats
+    count: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
     """What one thread did; `paths` is ``None`` where its tracer keeps none, `estimates` where all is exact."""
 
@@ -197,6 +209,7 @@ class ThreadTable:
     tracer_s: float | None = None
     estimates: Estimates | None = None
     pauses: Pauses | None = None
+    lines: Lines | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +505,7 @@ class Launch:
     wall_s: Seconds | None = None
     tree_cpu_s: Seconds | None = None
     readings: tuple[Reading, ...] = ()
+    yardsticks: tuple[Yardstick, ...] = ()
     clocks: Mapping[str, float] = field(default_factory=dict)
     git: Git | None = None
     job: Job | None = None

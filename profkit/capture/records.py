@@ -309,6 +309,7 @@ _TABLE_HEAD = Codec(
         "tracer_s",
         "estimates",
         "pauses",
+        "lines",
     ),
 )
 _NOTES = Codec(

@@ -35,20 +35,18 @@ def _profkit():
         os.unlink({path!r})
     except OSError:
         pass
-    name = "_profkit_agent"
-    if name in sys.modules:
-        return
     # What the agent imports, and only its own modules keep.
-    new = [m for m in ("__future__", "_lsprof", "_types", "atexit", "types") if m not in sys.modules]
+    new = [m for m in ("_lsprof", "_types", "types") if m not in sys.modules]
     try:
-        package = type(sys)(name)
-        package.__path__ = [{agent!r}]
-        sys.modules[name] = package
-        begin = __import__(name + ".attached", fromlist=["begin"]).begin
+        from _frozen_importlib_external import SourceFileLoader
+
+        names = {{}}
+        exec(SourceFileLoader("loader", {agent!r} + "/loader.py").get_code("loader"), names)
+        begin = names["load"]({agent!r}, "attached", lambda module: module.begin)
     except Exception:
         begin = None
     finally:
-        for module in [m for m in sys.modules if m.partition(".")[0] == name] + new:
+        for module in new:
             sys.modules.pop(module, None)
     if begin is not None:
         begin({spool!r}, {until!r})

@@ -17,10 +17,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from profkit.capture import host, yardsticks
 from profkit.capture.agent import process_facts, record_file, settings
 from profkit.capture.meters import Meters
 from profkit.capture.neighbourhood import Neighbours
 from profkit.capture.process_tree import ProcessTree
+from profkit.capture.yardsticks import Yardsticks
 from profkit.formats.atomic import replacing
 
 __all__ = ["SAMPLES_NAME", "Sampler"]
@@ -38,6 +40,8 @@ MOST_READINGS = 1 << 14
 #: Seconds after which what was seen is written down for the case that the launcher is killed, the first time
 #: and later, and the part of one core that writing may take.
 SAVE_FIRST, SAVE_INTERVAL, SAVE_SHARE = 2.0, 10.0, 0.001
+#: Seconds before which no yardstick is read, as the target starts then, and CPUs that must be free.
+YARDSTICKS_FIRST, SPARE_CPUS = 0.25, 0.8
 #: Weight of the newest sample in the running mean of what one costs.
 _NEWEST = 0.2
 #: Seconds that ending waits for the last look.
@@ -57,11 +61,21 @@ class Sampler:
         Times at which to look in any case, seconds of ``CLOCK_MONOTONIC``: a window opens or closes.
     running
         The target was running before: what the kernel had counted by now is left out.
+    yardsticks
+        What says how fast the machine is: read now and then, where a CPU is free.
     """
 
     def __init__(
-        self, target: int, spool: Path, edges: Sequence[float] = (), *, running: bool = False
+        self,
+        target: int,
+        spool: Path,
+        edges: Sequence[float] = (),
+        *,
+        running: bool = False,
+        yardsticks: Yardsticks | None = None,
     ) -> None:
+        self._yardsticks = yardsticks
+        self._due = time.monotonic() + YARDSTICKS_FIRST
         self._running = running
         self._target = target
         self._spool = spool
@@ -128,6 +142,8 @@ class Sampler:
             self._samples += 1
             took = time.thread_time() - begun
             watch.look_around(final=final)  # keeps to a share of its own
+            if not final:
+                self._measure_machine(watch.meters)
             if self._samples > 1:  # the first finds everything for the first time
                 cost = max(took, cost + _NEWEST * (took - cost))  # slower at once, faster little by little
             if final:
@@ -143,6 +159,15 @@ class Sampler:
                 save_interval = max(SAVE_INTERVAL, (time.thread_time() - begun) / SAVE_SHARE)
             until = now + self._period(now - self._begin, cost)
             self._bell.wait(min([until, *(edge for edge in self._edges if edge > now)]) - now)
+
+    def _measure_machine(self, meters: Meters) -> None:
+        if self._yardsticks is None or time.monotonic() < self._due:
+            return
+        if meters.idle_cpus() < SPARE_CPUS or not host.has_free_cpu(host.cpus_to_use()):
+            return
+        begun = time.thread_time()
+        self._yardsticks.read_next()
+        self._due = time.monotonic() + (time.thread_time() - begun) / yardsticks.SHARE
 
     def _period(self, elapsed: float, cost: float) -> float:
         least = next(period for until, period in PACE if elapsed < until) * self._slowdown

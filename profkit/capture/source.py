@@ -63,6 +63,11 @@ class SourceFile:
             self._line_starts = np.append(0, np.flatnonzero(characters == ord("\n")) + 1)
         return self._line_starts
 
+    def line(self, number: int) -> str:
+        """Return a line without the indentation in front of it; empty if there is none."""
+        starts = self._starts
+        return self._text[starts[number - 1] : starts[number]].strip() if 0 < number < len(starts) else ""
+
     def qualname(self, line: int, name: str) -> str:
         """Return the qualified name of the function `name` whose code starts at `line`; empty if not found."""
         if self._qualnames is None:

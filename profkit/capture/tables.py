@@ -15,7 +15,7 @@ from profkit.capture.range_tables import range_calls
 from profkit.capture.rank_calls import MPI_CALL, with_mpi_calls
 from profkit.capture.record_types import RANK_CALLS, Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
-from profkit.model import Edges, OpenCall, Pause, Process, Profile, Thread
+from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, Thread
 from profkit.model.estimates import known_calls, stated, summed_estimates
 from profkit.model.pauses import PAUSE_KINDS
 
@@ -30,6 +30,8 @@ _File: TypeAlias = tuple[int, int]
 _TEXTS = ("file", "name", "qualname", "module", "source_hash")
 #: Shorter sums are not kept, and no more of a thread than this.
 SHORTEST_PAUSE_S, MOST_PAUSES = 1e-4, 1000
+#: The same of lines: shorter times are less than a look.
+SHORTEST_LINE_S, MOST_LINES = 1e-3, 300
 
 _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
@@ -77,6 +79,7 @@ class ThreadTables:
                     edges.callee,
                     table.waiting.function,
                     *(() if table.pauses is None else (table.pauses.function,)),
+                    *(() if table.lines is None else (table.lines.function, table.lines.within)),
                 ]
             )
         )
@@ -133,6 +136,7 @@ class ThreadTables:
             paths=None if paths is None else paths.validate(n),
             tracer_s=table.tracer_s,
             pauses=_pauses(table, row_of),
+            lines=_lines(table, row_of),
         )
         return self._with_mpi_calls(thread, table, row_of)
 
@@ -222,6 +226,17 @@ def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, .
             strict=True,
         )
     )
+
+
+def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...] | None:
+    """Return in which lines the functions of a thread were seen, the longest first."""
+    found = table.lines
+    if found is None:
+        return None
+    kept = np.flatnonzero((found.seconds >= SHORTEST_LINE_S) & (found.line > 0))
+    kept = kept[np.argsort(-found.seconds[kept], kind="stable")][:MOST_LINES]
+    columns = (row_of[found.function], row_of[found.within], found.line, found.seconds, found.count)
+    return tuple(map(Line, *(column[kept].tolist() for column in columns)))
 
 
 def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:

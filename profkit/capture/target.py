@@ -25,6 +25,7 @@ from profkit.capture.sampler import Sampler
 from profkit.capture.selection import Selection
 from profkit.capture.signal_forwarding import Signals
 from profkit.capture.spool import reserve_facts, write_facts
+from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import ProfkitError, UsageError
 
 if TYPE_CHECKING:  # numpy, which starting a target does not need
@@ -164,8 +165,9 @@ class Target:
             reserve_facts(spool, self._facts)
         except OSError as error:
             raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
-        self._speed = host.probe_speed()  # before the target runs: it must not have to share a CPU with it
-        # Nor must a target that has one CPU queue for the tenth of a second that preparing takes.
+        self._yardsticks = Yardsticks()
+        self._yardsticks.read_all("before")  # while nothing else of the capture runs
+        # A target that has one CPU must not queue for the tenth of a second that preparing takes.
         self._preparation = threading.Thread(target=self._prepare, name="profkit-preparation", daemon=True)
         self._beside = host.cpus_to_use() > 1
         if not self._beside:
@@ -182,6 +184,7 @@ class Target:
         self._begin = time.monotonic()
         self._selection.inject(self._environment, {"monotonic": self._begin, "time": time.time()})
         self._facts["begin_ns"] = int(self._begin * 1e9)
+        self._facts["yardsticks"] = self._yardsticks.as_facts()
         with contextlib.suppress(OSError):  # for who reads the run before its end
             write_facts(self._spool, self._facts)
         self._before = host.take_reading()
@@ -196,7 +199,9 @@ class Target:
     def wait(self) -> int:
         """Wait for its end; return its exit code, or ``-N`` when signal N ended it. Raises nothing."""
         with self._kept():
-            self._sampler = Sampler(self._process.pid, self._spool, self._edges())
+            self._sampler = Sampler(
+                self._process.pid, self._spool, self._edges(), yardsticks=self._yardsticks
+            )
         if self._beside:
             try:
                 self._preparation.start()
@@ -227,6 +232,8 @@ class Target:
         with self._kept():
             self._facts["wall_s"] = time.monotonic() - self._begin
             self._facts["readings"] = [_as_dict(self._before), _as_dict(host.take_reading())]
+            self._yardsticks.read_all("after")
+            self._facts["yardsticks"] = self._yardsticks.as_facts()
 
     @contextlib.contextmanager
     def _kept(self) -> Iterator[None]:
@@ -250,7 +257,7 @@ class Target:
                     pass
                 for module in modules:
                     importlib.import_module(module)
-            self._facts["host"] = {**_as_dict(host.read_host()), **self._speed}
+            self._facts["host"] = _as_dict(host.read_host())
             from profkit.capture.source_cache import Sources, cache_file
 
             self._sources = Sources(cache_file(os.environ))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from click import ClickException
+
 __all__ = ["main"]
 
 #: Parameters of the API whose option is called otherwise.
@@ -44,10 +46,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from profkit.cli.own_path import own_path
 
         own_path()
+    import click
+
     from profkit.cli.app import app
 
     try:
-        app.main(args=None if arguments is None else list(arguments), prog_name="profkit")
+        status = app.main(
+            args=None if arguments is None else list(arguments), prog_name="profkit", standalone_mode=False
+        )
+    except click.ClickException as error:
+        sys.exit(_refused(error))
+    except click.Abort:
+        say("aborted")
+        sys.exit(1)
     except ProfkitError as error:
         say("error: " + " ".join(told(error).split()))
         sys.exit(error.exit_code)
@@ -57,7 +68,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise
         say(f"error: {os.fsdecode(error.filename)}: {error.strerror}")
         sys.exit(2)
-    sys.exit(0)
+    # Of a command that ended early, `app.main` returns the exit code; what a command returns is not one.
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _refused(error: ClickException) -> int:
+    """Say in one line what click would say in four, and where the help is; return the exit code."""
+    from click.exceptions import NoArgsIsHelpError
+
+    if isinstance(error, NoArgsIsHelpError):
+        error.show()  # the help itself
+        return error.exit_code
+    context = getattr(error, "ctx", None)
+    helps = f"; {context.command_path} --help says more" if context is not None else ""
+    said = " ".join(error.format_message().split()).rstrip(".")
+    say(f"error: {said[:1].lower()}{said[1:]}{helps}")
+    return error.exit_code
 
 
 def told(error: ProfkitError) -> str:

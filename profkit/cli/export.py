@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -15,6 +16,9 @@ __all__ = ["export"]
 
 #: What ``--to`` takes; Perfetto reads what chrome://tracing does.
 _TARGETS = ("perfetto", "chrome", "speedscope", "pstats")
+#: How the name of a file ends that no option names.
+_ENDS = {"speedscope": ".speedscope.json", "pstats": ".pstats.prof"}
+_TRACE = ".trace.json"
 
 
 @click.command(context_settings=CONTEXT)
@@ -31,7 +35,7 @@ _TARGETS = ("perfetto", "chrome", "speedscope", "pstats")
     "--output",
     metavar="FILE",
     type=FILE,
-    help="File to write, .gz compresses.  [default: stdout]",
+    help="File to write, .gz compresses.  [default: a free name after RUN; stdout if redirected]",
 )
 @process_option
 @full_paths_option
@@ -40,10 +44,13 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
     """
+    import contextlib
+    import sys
     from dataclasses import replace
 
     from profkit.api.files import keep_inputs
     from profkit.api.reported import masker
+    from profkit.capture.reservation import free_name
     from profkit.cli.output import emit_chunks
     from profkit.errors import UsageError
     from profkit.formats import chrome_trace, load_run, speedscope_file, write_pstats
@@ -58,10 +65,19 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
         selected = replace(loaded, processes=select_processes(loaded, process))
         if not full_paths:
             selected = masker([loaded], posted=True).run(selected)
+        left_out: tuple[str, ...] = ()
         if to == "pstats":
-            emit_chunks((write_pstats(select_profile(selected)[0]),), output)
-            return
-    made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
-    emit_chunks(made.chunks, output)
-    for sentence in made.left_out:
+            chunks: Iterable[bytes] = (write_pstats(select_profile(selected)[0]),)
+        else:
+            made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
+            chunks, left_out = made.chunks, tuple(made.left_out)
+    with contextlib.ExitStack() as kept:
+        if output is None and sys.stdout.isatty():
+            # What is there is never written over; nobody asked for that name.
+            output = kept.enter_context(free_name(Path(run.stem + _ENDS.get(to, _TRACE))))
+            emit_chunks(chunks, output)
+            say(f"wrote {output}")
+        else:
+            emit_chunks(chunks, output)
+    for sentence in left_out:
         say(f"not in it: {sentence}")

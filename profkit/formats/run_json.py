@@ -13,7 +13,7 @@ from profkit.formats.codec import Codec, MemberError, as_list, whole
 from profkit.formats.run_notices import read_notices
 from profkit.model import Manifest, Notice, Process, Run, Sampler, Thread
 
-__all__ = ["MANIFEST", "PROCESS", "RUN", "THREAD", "Rows", "decode", "encode"]
+__all__ = ["MANIFEST", "PROCESS", "RUN", "THREAD", "Rows", "decode", "encode", "read_manifest"]
 
 
 def _notices(name: str, value: Any) -> tuple[Notice, ...]:
@@ -31,6 +31,16 @@ def _sampler(name: str, value: Any) -> Sampler | None:
 
 
 MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
+
+
+def read_manifest(document: dict[str, Any]) -> Manifest:
+    """Read a manifest; the one piece of fixed work of older files, a field of the host, becomes a yardstick."""
+    host = document.get("host")
+    if isinstance(host, dict) and isinstance(host.get("probe"), str) and host["probe"]:
+        document = {**document, "yardsticks": [{"name": host["probe"], "before_s": host.get("probe_s")}]}
+    return MANIFEST.read("manifest", document)
+
+
 #: Beside the manifest in the same object.
 RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"), readers={"warnings": _notices})
 PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"), readers={"notes": _notices})

@@ -375,7 +375,7 @@ class _Archive:
         _check_schema(document.get("schema"))
         manifest: Manifest | None = None
         if document.get("captured", True) is not False:
-            manifest = run_json.MANIFEST.read("manifest", document)
+            manifest = run_json.read_manifest(document)
         sizes = {name: info.file_size for name, info in self.members.items()}
         members = Members(self.read, sizes, self.budget)
         run = Run(
@@ -467,6 +467,8 @@ def _thread(
         raise MemberError(f"{name}.throttled points outside its {n} rows")
     if any(not 0 <= pause.function < n for pause in fields.get("pauses") or ()):
         raise MemberError(f"{name}.pauses points outside its {n} rows")
+    if any(not (0 <= line.function < n and 0 <= line.within < n) for line in fields.get("lines") or ()):
+        raise MemberError(f"{name}.lines points outside its {n} rows")
     return Thread(
         arrays.profile(rows, links),
         **fields,

@@ -15,6 +15,7 @@ from profkit.measure.beside import neighbours_of
 from profkit.measure.imports import imported_packages
 from profkit.measure.inventory import Inventory, inventory
 from profkit.measure.settings import revision_of
+from profkit.measure.yardsticks import Speed, speeds
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
 
 __all__ = [
@@ -84,8 +85,8 @@ class SideFacts:
         Most memory of any process at once, and what all read by system calls.
     memory_least, memory_most
         Of the runs' `memory_bytes`.
-    probe, probe_s
-        A fixed piece of work, and the CPU seconds that it took just before the runs.
+    yardsticks
+        Fixed work by its name, and how long the machine took for it, before and after the runs.
     inventory
         Thread pools, workers and cores of its first run.
     neighbours
@@ -128,8 +129,7 @@ class SideFacts:
     threads: int
     cpu_model: str
     host: str
-    probe: str
-    probe_s: float | None
+    yardsticks: Mapping[str, Speed]
     command: tuple[str, ...]
     environment: Mapping[str, str]
     inventory: Inventory
@@ -188,7 +188,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         threads=sum(len(p.threads) for p in run.processes),
         cpu_model=host.cpu_model if host else "",
         host=host.name if host else "",
-        probe=host.probe if host else "",
+        yardsticks=speeds(side.runs),
         command=run.manifest.command if run.manifest else (),
         environment=run.manifest.environment if run.manifest else {},
         inventory=inventory(run),
@@ -204,13 +204,14 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
 def no_side() -> SideFacts:
     """The side that a run alone has no measurements of."""
     known: dict[str, Any] = {f.name: None for f in fields(SideFacts)}
-    known |= dict.fromkeys(("label", "file", "cpu_model", "host", "probe", "revision"), "")
+    known |= dict.fromkeys(("label", "file", "cpu_model", "host", "revision"), "")
     known |= dict.fromkeys(("runs", "mains", "processes", "threads"), 0)
     known |= {
         "total_s": 0.0,
         "command": (),
         "worker_packages": (),
         "environment": {},
+        "yardsticks": {},
         "inventory": inventory(Run("", ())),
     }
     return SideFacts(**known)
@@ -310,7 +311,6 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
         "gpu_share": gpu_share(run),
         "available_cpus": min(cpus) if cpus else None,
         "working_threads": _working(run, wall),
-        "probe_s": host.probe_s if host else None,
         "pool_threads": _pools(run, wall),
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
         "read_bytes": _sum([None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]),

@@ -19,7 +19,7 @@ from profkit.measure.rank import location_and_spread, log_ratios
 from profkit.measure.tables import DiffTable
 from profkit.model import PROJECT, STDLIB
 
-__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "Movement", "is_wait", "movement"]
+__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "is_wait", "movement"]
 
 Floats = npt.NDArray[np.float64]
 

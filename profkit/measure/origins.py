@@ -18,7 +18,7 @@ from profkit.measure import noise
 from profkit.measure.call_sites import CallSites, logarithmic_mean
 from profkit.measure.calls import CallTable
 from profkit.measure.estimates import CallRatios, call_ratios
-from profkit.measure.movement import CALLS_CHANGED
+from profkit.measure.movement import CALLS_CHANGED, ROOT_SHARE, STILL_THERE
 from profkit.measure.rank import location_and_spread, log_ratios
 from profkit.measure.tables import DiffTable
 from profkit.model import BUILTIN, PROJECT
@@ -33,10 +33,10 @@ Bools = npt.NDArray[np.bool_]
 STEPS = 64
 #: Rounds in which libraries learn what changed calls of their callers come to.
 ROUNDS = 6
-#: Part of the greatest cumulative time from which a function is a root: everything lies below it, changed or not.
-ROOT_SHARE = 0.8
 #: Functions beside the changed ones from which their common factor is known.
 FEWEST_OTHERS = 3
+#: Part of a function's time, callees included, below changed code from which it is none of these.
+MOSTLY_BELOW = 0.5
 #: Origins that are kept.
 MOST_ORIGINS = 5
 
@@ -168,7 +168,7 @@ def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool
     one_sided = table.one_sided
     sources_known = any(same is not None for same in table.same_source)
     # New functions are a change of the code of a project that is still there, not another program.
-    still = float(busy[0][table.candidate.present].sum()) >= 0.5 * float(busy[0].sum()) > 0
+    still = float(busy[0][table.candidate.present].sum()) >= STILL_THERE * float(busy[0].sum()) > 0
     if n and sources_known and still:
         differs |= one_sided & project
     return differs
@@ -356,7 +356,7 @@ def _cost_part(
         return below
     a, b = table.baseline, table.candidate
     share = np.maximum(busy[0] / max(float(busy[0].sum()), 1e-12), busy[1] / max(float(busy[1].sum()), 1e-12))
-    other = (share >= noise.MIN_SHARE) & (below < 0.5) & ratios.known
+    other = (share >= noise.MIN_SHARE) & (below < MOSTLY_BELOW) & ratios.known
     common = _common(log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other]))
     gained = busy[1] - busy[0] - sites.by_row(sites.seconds(*busy))
     shared = logarithmic_mean(*busy) * common

@@ -23,6 +23,7 @@ from profkit.model import (
     ROOTS,
     Edges,
     FunctionKey,
+    Line,
     Notice,
     Paths,
     Pause,
@@ -213,6 +214,7 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
         range_calls=calls,
         paths=None if thread.paths is None else _folded_paths(thread.paths, place),
         pauses=_folded_pauses(thread.pauses, place, parts.rows, inherits),
+        lines=_folded_lines(thread.lines, place, parts.rows, inherits),
     )
 
 
@@ -226,6 +228,21 @@ def _folded_pauses(
     goes[rows] = inherits
     return tuple(
         replace(pause, function=int(goes[pause.function])) for pause in pauses if goes[pause.function] >= 0
+    )
+
+
+def _folded_lines(
+    lines: tuple[Line, ...] | None, place: Ints, rows: Ints, inherits: Ints
+) -> tuple[Line, ...] | None:
+    """The lines of a thread, likewise."""
+    if lines is None:
+        return None
+    goes = place.copy()
+    goes[rows] = inherits
+    return tuple(
+        replace(line, function=int(goes[line.function]), within=int(place[line.within]))
+        for line in lines
+        if goes[line.function] >= 0 and place[line.within] >= 0
     )
 
 

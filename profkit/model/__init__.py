@@ -1,6 +1,7 @@
 """What a profile, a function and a run *are*. Imports numpy only, and nothing else of ours."""
 
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots
+from profkit.model.lines import Line
 from profkit.model.neighbours import Neighbour, Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
@@ -24,6 +25,7 @@ from profkit.model.run import (
     Sampler,
     Thread,
     Window,
+    Yardstick,
 )
 from profkit.model.series import Series, ThreadSamples
 from profkit.model.tiers import Effect, Tier
@@ -42,6 +44,7 @@ __all__ = [
     "Git",
     "Host",
     "Job",
+    "Line",
     "Machine",
     "Manifest",
     "Neighbour",
@@ -66,4 +69,5 @@ __all__ = [
     "ThreadSamples",
     "Tier",
     "Window",
+    "Yardstick",
 ]

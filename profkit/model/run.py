@@ -26,6 +26,7 @@ from profkit.model.bounds import (
     bounds_of,
 )
 from profkit.model.keys import Roots
+from profkit.model.lines import Line
 from profkit.model.neighbours import Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
@@ -52,6 +53,7 @@ __all__ = [
     "Sampler",
     "Thread",
     "Window",
+    "Yardstick",
 ]
 
 
@@ -73,9 +75,6 @@ class Host:
         Their numbers, in ascending order; empty where not known.
     quota_cpus
         CPU quota of its cgroup in cores, ``None`` without one.
-    probe, probe_s
-        A fixed piece of work, and the CPU seconds that it took just before the run: how fast one CPU was. Only
-        the same piece of work can be compared.
     """
 
     name: str = ""
@@ -84,8 +83,6 @@ class Host:
     cpus: Cpus | None = None
     affinity: Cpus | None = None
     quota_cpus: Amount | None = None
-    probe: str = ""
-    probe_s: Seconds | None = None
     affinity_cpus: tuple[Cpus, ...] = ()
 
     @property
@@ -93,6 +90,31 @@ class Host:
         """Cores that the process can really use: the least of CPUs, affinity and quota."""
         known = [float(v) for v in (self.cpus, self.affinity, self.quota_cpus) if v]
         return min(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """Fixed work, and how fast the machine did it: CPU seconds of a piece, medians over several.
+
+    Attributes
+    ----------
+    name
+        Which work: ``integer`` (the clock), ``branches`` (that cannot be foreseen), ``vector`` (floats), ``latency``
+        and ``bandwidth`` (of memory), ``bytecode`` with the interpreter; only equal names can be compared.
+    before_s, beside_s, after_s
+        Before the command started, while it ran, on a CPU that was free, and after its end.
+    scatter
+        The middle half's width over the median, of all pieces.
+    pieces
+        How many there are.
+    """
+
+    name: str
+    before_s: Seconds | None = None
+    beside_s: Seconds | None = None
+    after_s: Seconds | None = None
+    scatter: Amount | None = None
+    pieces: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +239,8 @@ class Manifest:
         Seconds of the whole command where windows of it were captured; ``None`` where all of it was.
     windows
         The windows, and the parts of the program to which it gave names, in the order of their beginnings.
+    yardsticks
+        How fast the machine did fixed work.
     """
 
     schema: str
@@ -235,6 +259,7 @@ class Manifest:
     sampler: Sampler | None = None
     whole_s: Seconds | None = None
     windows: tuple[Window, ...] = ()
+    yardsticks: tuple[Yardstick, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +348,8 @@ class Thread:
     `paths` by what chains of callers they were called, ``None`` where no tracer kept that.
     `throttled` are rows of the profile: functions that were called so often that the tracer ceased to count them,
     whose later calls and time are part of their callers. `tracer_s` are the seconds that tracing took by its own
-    measurement, which are in no time of the profile. `pauses` are ``None`` where no tracer looked what it waited for.
+    measurement, which are in no time of the profile. `pauses` are ``None`` where no tracer looked what it waited
+    for, and `lines` where none looked in which lines it was.
     """
 
     profile: Profile
@@ -342,6 +368,7 @@ class Thread:
     throttled: tuple[Count, ...] = ()
     tracer_s: Seconds | None = None
     pauses: tuple[Pause, ...] | None = None
+    lines: tuple[Line, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from profkit.report.document import (
     Waterfall,
 )
 from profkit.report.functions import Ranked, ranked_run
+from profkit.report.lines import line_sections
 from profkit.report.notices import notice_text
 from profkit.report.showdoc import run_facts, run_warnings
 from profkit.report.text import clean
@@ -50,6 +51,7 @@ __all__ = ["brief_diff", "brief_run"]
 
 #: Lines that each part gets.
 FUNCTIONS = 5
+FUNCTIONS_ABOVE_LINES = 3
 EVIDENCE = 3
 ADVICE = 4
 WARNINGS = 2
@@ -74,7 +76,8 @@ def brief_diff(diff: Diff) -> Document:
         sections.append(Section("", (_steps(diff.account),)))
     sections += _evidence(verdict.evidence, alone=False)
     if verdict.cause != "no-change":
-        sections += _changed(diff)
+        lines = line_sections(diff.lines, brief=True)
+        sections += [*_changed(diff, _room(lines)), *lines]
     sections += _advice(verdict)
     return Document("profkit diff", tuple(sections), brief=True)
 
@@ -104,9 +107,12 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
         sections += _evidence(verdict.evidence, alone=True)
     sections += _warnings(run)
     waiting = []
+    # Where CPUs were lacking, no line explains it.
+    in_lines = judged is not None and (verdict is None or verdict.cause in _WAITING)
+    lines = line_sections(judged.lines if judged is not None and in_lines else None, brief=True)
     if judged is not None and verdict is not None and verdict.cause in _WAITING:
-        waiting = _off_the_cpu(judged.account, None)
-    sections += waiting or _ranked(functions, by)
+        waiting = _off_the_cpu(judged.account, None, _room(lines))
+    sections += [*(waiting or _ranked(functions, by, _room(lines))), *lines]
     sections += _advice(verdict)
     return Document("profkit show", tuple(sections), brief=True)
 
@@ -118,6 +124,11 @@ _NOTHING_LOST = frozenset(("native-functions-folded",))
 _WAITING = frozenset(("blocked", "data-starvation", "interpreter-lock"))
 #: Buckets of time off the CPU.
 _OFF = ("blocked", "gil", "loading", "imbalance")
+
+
+def _room(lines: Sequence[Section]) -> int:
+    """How many functions there is room for above the lines of one."""
+    return FUNCTIONS_ABOVE_LINES if lines else FUNCTIONS
 
 
 def _steps(account: Account) -> Waterfall:
@@ -155,7 +166,7 @@ def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
     return [Section("", (Table((Column("evidence", "text"), Column("", "prose")), tuple(rows)),))]
 
 
-def _off_the_cpu(account: Account, table: DiffTable | None) -> list[Section]:
+def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> list[Section]:
     """The functions in which the critical path was off the CPU, of two sides longer, and what for."""
     lost, what, names = dict[int, float](), dict[int, str](), dict[int, str]()
     for bucket in (bucket for bucket in account.buckets if bucket.name in _OFF):
@@ -166,7 +177,7 @@ def _off_the_cpu(account: Account, table: DiffTable | None) -> list[Section]:
                 what[part.row] = WAITED_FOR.get("gil" if bucket.name == "gil" else part.what, "")
             lost[part.row] = lost.get(part.row, 0.0) + part.seconds
             names[part.row] = part.name
-    order = sorted(lost, key=lambda row: -lost[row])[:FUNCTIONS]
+    order = sorted(lost, key=lambda row: -lost[row])[:most]
     least = max(noise.MIN_SECONDS, LEAST_PART * max(lost.values(), default=0.0))
     rows = [
         Row(
@@ -185,12 +196,12 @@ def _off_the_cpu(account: Account, table: DiffTable | None) -> list[Section]:
     return _functions(rows, Column("off the CPU", kind), Column("waiting for", "text", 1))
 
 
-def _changed(diff: Diff) -> list[Section]:
+def _changed(diff: Diff, most: int) -> list[Section]:
     """The functions that gained or lost most, waits by design left out, in the order of the column of changes.
 
     Where the cause is waiting, those in which that was.
     """
-    waiting = _off_the_cpu(diff.account, diff.table) if diff.verdict.cause in _WAITING else []
+    waiting = _off_the_cpu(diff.account, diff.table, most) if diff.verdict.cause in _WAITING else []
     if waiting:
         return waiting
     table, by = diff.table, diff.ranking.by
@@ -201,7 +212,7 @@ def _changed(diff: Diff) -> list[Section]:
     least = max(noise.MIN_SECONDS, LEAST_PART * float(np.abs(change).max(initial=0.0)))
     rows: list[Row] = []
     for i in np.argsort(-np.abs(change), kind="stable").tolist():
-        if abs(change[i]) < least or len(rows) == FUNCTIONS:
+        if abs(change[i]) < least or len(rows) == most:
             break
         if is_wait(table.name[i], table.keys[i].root):
             continue
@@ -226,7 +237,7 @@ def _changed(diff: Diff) -> list[Section]:
     )
 
 
-def _ranked(functions: Ranked, by: str) -> list[Section]:
+def _ranked(functions: Ranked, by: str, most: int) -> list[Section]:
     """The functions that take most, waits by design left out."""
     rows: list[Row] = []
     least = noise.MIN_SECONDS
@@ -234,7 +245,7 @@ def _ranked(functions: Ranked, by: str) -> list[Section]:
         if is_wait(row.name, row.key.root):
             continue
         seconds = row.cumtime if by == "cumtime" else row.active
-        if len(rows) == FUNCTIONS or seconds < least:
+        if len(rows) == most or seconds < least:
             break
         least = max(least, LEAST_PART * seconds)
         queued = None if row.wait is None or row.tottime <= 0 else min(1.0, row.wait / row.tottime)

@@ -54,7 +54,10 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     "Process.exit": re.compile(r"exited|killed|replaced|running|ended|unknown"),
     "Process.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
     "SideSummary.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
-    "Host.probe": re.compile(r"zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"),
+    "Yardstick.name": re.compile(
+        r"integer|branches|vector|latency|bandwidth|bytecode [a-z]{1,20} \d{1,2}\.\d{1,3}"
+        r"|zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"
+    ),
     "Pool.origin": re.compile(r"variable|default|program"),
     "Manifest.schema": re.compile(r"profkit\.run/\d{1,3}"),
     "Manifest.profkit": re.compile(
@@ -70,6 +73,7 @@ FORMS: Mapping[str, re.Pattern[str]] = {
         r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
     ),
     "Profile.source_hash": re.compile(r"[0-9a-f]{0,64}"),
+    "SeenLine.source_hash": re.compile(r"[0-9a-f]{0,64}"),
     "Member.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
     "HistoryRun.started": re.compile(
         r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"
@@ -96,7 +100,6 @@ _RUN: Mapping[str, Kind] = {
     "Host.name": Kind.HOST,
     "Host.system": Kind.NAME,
     "Host.cpu_model": Kind.NAME,
-    "Host.probe": Kind.FORM,
     "Pool.library": Kind.NAME,
     "Pool.origin": Kind.FORM,
     "Pool.variable": Kind.ENVIRONMENT,
@@ -114,6 +117,7 @@ _RUN: Mapping[str, Kind] = {
     "Manifest.clocks": Kind.FORM,
     "Manifest.sampler": Kind.FORM,
     "Window.name": Kind.NAME,
+    "Yardstick.name": Kind.FORM,
     "Series.columns": Kind.FORM,
 }
 
@@ -181,6 +185,9 @@ _RESULTS: Mapping[str, Kind] = {
     "Part.name": Kind.NAME,
     "Waited.name": Kind.NAME,
     "DiffTable.name": Kind.NAME,
+    "FunctionLines.name": Kind.NAME,
+    "SeenLine.name": Kind.NAME,
+    "SeenLine.source_hash": Kind.FORM,
     "RangeKey.name": Kind.NAME,
     "RangeKey.domain": Kind.NAME,
     "IterationModel.thread": Kind.NAME,

@@ -30,6 +30,7 @@ from profkit.report.document import (
 from profkit.report.estimates import side_calls
 from profkit.report.evidence_rows import evidence_row
 from profkit.report.inventory_sections import pool_differences
+from profkit.report.lines import line_sections
 from profkit.report.neighbours import neighbour_sections
 from profkit.report.notices import notice_text
 from profkit.report.surroundings import reproduce_section, setting_sections
@@ -77,6 +78,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         Section("", (comparison_block(diff), _sides(diff))),
         *_account(diff),
         *_evidence(diff),
+        *line_sections(diff.lines),
         *neighbour_sections(diff.candidate.neighbours, diff.baseline.neighbours),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
         *_story(diff, limit),
@@ -366,9 +368,8 @@ def _trust(diff: Diff) -> list[Section]:
     sections = []
     warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if warnings:
-        score = Note(f"Comparability {diff.comparability.score:.2f} of 1.")
-        blocks = (score, Bullets(tuple(warnings)))
-        sections.append(Section("How far the two sides can be compared", blocks, role="trust"))
+        title = "How far the two sides can be compared"
+        sections.append(Section(title, (*_how_sure(diff), Bullets(tuple(warnings))), role="trust"))
     skipped = [
         f"{name}: {clean(notice_text(notice))}"
         for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))
@@ -377,6 +378,17 @@ def _trust(diff: Diff) -> list[Section]:
     if skipped:
         sections.append(Section("Files left out", (Bullets(tuple(skipped)),)))
     return sections
+
+
+def _how_sure(diff: Diff) -> tuple[Note, ...]:
+    """Whether these differences lowered the confidence of the verdict, where it has one."""
+    if diff.verdict.confidence is None:
+        return ()
+    lowered = "Machines, Pythons or failures" if diff.verdict.doubts else "Nothing of this"
+    said = (
+        f"{lowered} lowered the confidence of the verdict, measured on pairs of one command on one machine."
+    )
+    return (Note(said),)
 
 
 def _other_findings(verdict: Verdict) -> list[Section]:

@@ -25,6 +25,7 @@ from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object, model_object
 from profkit.report.jsonvalues import json_number, json_text, json_texts, next_command
+from profkit.report.lines import lines_object
 from profkit.report.machine import machine_object
 from profkit.report.notices import notice_object, notice_objects
 from profkit.report.range_sections import change_objects, range_objects
@@ -101,6 +102,7 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
         },
         "verdict": _verdict(diff.verdict, comparison_block(diff)),
         "account": {**_account(diff.account), "calls_unknown_share": json_number(diff.account.calls_unknown)},
+        "lines": lines_object(diff.lines),
         "next_commands": _next_commands(diff.verdict.advice),
         **({"checks": _checks(diff.verdict.checks)} if explain else {}),
         "ranking": {
@@ -368,6 +370,7 @@ def show_object(
         if verdict is None
         else _verdict(verdict, verdict_block(verdict, alone=True), alone=True),
         "account": None if judged is None else _account(judged.account),
+        "lines": None if judged is None else lines_object(judged.lines),
         "next_commands": _next_commands(() if verdict is None else verdict.advice),
         **({"checks": _checks(judged.checks)} if explain and judged is not None else {}),
         "processes_total": len(run.processes),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from profkit.measure.counters import gpu_share
+from profkit.measure.yardsticks import speeds
 from profkit.model import Machine, Run
 from profkit.report import units
 from profkit.report.neighbours import neighbour_objects
@@ -33,6 +34,9 @@ def machine_items(run: Run) -> list[tuple[str, str]]:
         text = _machine(machine, watched=is_own and run.series is not None)
         if text:
             items.append((label, text))
+    fixed = _fixed_work(run)
+    if fixed:
+        items.append(("fixed work", fixed))
     gpu = _gpu(run)
     if gpu:
         items.append(("GPU", gpu))
@@ -43,6 +47,16 @@ def machine_items(run: Run) -> list[tuple[str, str]]:
     if tracer:
         items.append(("tracer", tracer))
     return items
+
+
+def _fixed_work(run: Run) -> str:
+    """Say how fast the machine was: microseconds of a piece of each yardstick, before and after the run."""
+    known = speeds((run,))
+    return ", ".join(
+        f"{clean(name)} {1e6 * speed.seconds:,.0f}"
+        + (f" ±{50 * speed.scatter:.0f} %" if speed.scatter else "")
+        for name, speed in known.items()
+    ) + (" µs" if known else "")
 
 
 def _gpu(run: Run) -> str:

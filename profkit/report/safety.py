@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.measure.lines import SeenLine
 from profkit.measure.settings import Setting
 from profkit.measure.tables import DiffTable
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Ranges, Roots, Run
@@ -160,6 +161,11 @@ class Masker(TextMask):
 
     def _key(self, key: FunctionKey) -> FunctionKey:
         return key._replace(path=self.key_path(key.path), qualname=self.name(key.qualname, users=False))
+
+    def _line(self, line: SeenLine) -> SeenLine:
+        # What stands in a program's source may be anything.
+        masked = self._record(line, self._result, ("file", "text"))
+        return cast(SeenLine, replace(masked, file="", text=""))
 
     def _notice(self, notice: Notice) -> Notice:
         """Mask the texts of a notice; of those that this version does not know, code and names of numbers too."""
@@ -306,6 +312,7 @@ class Masker(TextMask):
     }
     _SPECIAL: Mapping[type, Callable[[Masker, Any], Any]] = {
         FunctionKey: _key,
+        SeenLine: _line,
         Notice: _notice,
         Setting: _setting,
         Evidence: _evidence,

@@ -22,6 +22,7 @@ from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
+from profkit.report.lines import line_sections
 from profkit.report.machine import machine_items
 from profkit.report.neighbours import neighbour_sections
 from profkit.report.notices import notice_text
@@ -83,6 +84,7 @@ def show_document(
     functions = ranked_run(run, by)
     verdict = judged.verdict if judged is not None else None
     sections = [Section("", _head(run, functions, verdict)), *_account(judged), *_evidence(verdict)]
+    sections += line_sections(None if judged is None else judged.lines)
     if run.machine is not None:
         sections += neighbour_sections(run.machine.neighbours)
     if run.warnings or any(process.notes for process in run.processes):

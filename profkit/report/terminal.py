@@ -7,7 +7,7 @@ for it. Returns a string and prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from profkit.report import units
 from profkit.report.document import (
@@ -30,6 +30,8 @@ from profkit.report.trends import sparks
 
 __all__ = ["MIN_WIDTH", "render"]
 
+#: Columns of a heat map without room that are named.
+_NAMED = 3
 #: Columns below which tables are not squeezed any further; the terminal wraps them.
 MIN_WIDTH = 40
 #: Columns from which prose gets no longer: longer lines are not read.
@@ -250,21 +252,44 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
     """Cells on a ground from green to red; what the best is does not depend on the colours."""
     titles = max(cell_width(text) for text in (block.corner, *(title for title, _ in block.rows)))
     titles = min(titles, max(8, width // 3))
-    texts = [text for _, cells in block.rows for text in (_marked(cell) for cell in cells)]
-    each = max(map(cell_width, (*block.columns, *texts))) + 2
-    shown = max(1, min(len(block.columns), (width - 2 - titles) // each))
-    head = "".join(_right(name, each - 1) + " " for name in block.columns[:shown])
+    widths = [
+        max(cell_width(name), *(cell_width(_marked(cells[at])) for _, cells in block.rows)) + 2
+        for at, name in enumerate(block.columns)
+    ]
+    shown = _columns_that_fit(block, widths, width - 2 - titles)
+    head = "".join(_right(block.columns[at], widths[at] - 1) + " " for at in shown)
     yield [("  " + pad(shorten_middle(block.corner, titles), titles), "dim"), (head, "bold")]
     for title, cells in block.rows:
         line: Line = [("  " + pad(shorten_middle(title, titles), titles), "bold")]
-        for cell in cells[:shown]:
-            line.append((_right(_marked(cell), each - 1) + " ", _heat_style(cell)))
+        for at in shown:
+            line.append((_right(_marked(cells[at]), widths[at] - 1) + " ", _heat_style(cells[at])))
         yield line
     notes = [block.note] if block.note else []
-    if shown < len(block.columns):
-        notes.append(f"{len(block.columns) - shown} columns did not fit.")
+    missing = [name for at, name in enumerate(block.columns) if at not in shown]
+    if missing:
+        named = ", ".join(missing[:_NAMED]) + (
+            f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        )
+        notes.append(f"No room for: {named}, where less differs.")
     if notes:
         yield from _prose(" ".join(notes), width, "dim", "  ")
+
+
+def _columns_that_fit(block: HeatMap, widths: Sequence[int], room: int) -> list[int]:
+    """Return the columns to show, in their order: those with a marked cell, then those whose cells differ most."""
+
+    def tells(at: int) -> tuple[bool, float]:
+        cells = [cells[at] for _, cells in block.rows]
+        heats = [cell.heat for cell in cells if cell.heat is not None]
+        return any(cell.marked for cell in cells), max(heats, default=0.0) - min(heats, default=0.0)
+
+    kept: list[int] = []
+    for at in sorted(range(len(widths)), key=tells, reverse=True):
+        if kept and widths[at] > room:
+            break
+        kept.append(at)
+        room -= widths[at]
+    return sorted(kept)
 
 
 def _trend(block: Trend, width: int) -> Iterator[Line]:

@@ -63,8 +63,6 @@ RESAMPLES = 200
 SEED = 11
 #: Bounds of a 95 % interval.
 INTERVAL = (2.5, 97.5)
-#: Seconds of queueing for each second of CPU time beyond which that is too little to say how queueing grows with it.
-MOST_QUEUED = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,7 @@ class Account:
     @property
     def helpers_queue(self) -> bool:
         """Whether most of the queueing is of threads and processes which the main thread waits for."""
-        return not self.merged and self.helpers_queue_s > 0.5 * self.seconds("queue") > 0
+        return not self.merged and self.helpers_queue_s > value("part.most") * self.seconds("queue") > 0
 
     def bucket(self, name: str) -> Bucket:
         """The bucket of a name.
@@ -379,7 +377,7 @@ def _blocked_seconds(c: Composition) -> float:
 
 def _queued_per_second(queue_s: float, cpu_s: float) -> float:
     """Queueing for each second of CPU time."""
-    return min(queue_s / cpu_s, MOST_QUEUED) if cpu_s > 0 else 0.0
+    return min(queue_s / cpu_s, value("queue.most-per-second")) if cpu_s > 0 else 0.0
 
 
 def _typical(runs: Sequence[Composition], wall_s: float) -> Composition:
@@ -536,7 +534,11 @@ def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tup
     for part in parts:
         by_kind = change[:, part.row] * math.copysign(1.0, part.seconds)
         most = int(np.argmax(by_kind))
-        found.append(replace(part, what=WAITS[most]) if 2 * by_kind[most] >= abs(part.seconds) else part)
+        found.append(
+            replace(part, what=WAITS[most])
+            if by_kind[most] >= value("part.most") * abs(part.seconds)
+            else part
+        )
     return tuple(found)
 
 

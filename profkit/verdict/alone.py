@@ -12,19 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.identity.keys import function_keys
+from profkit.identity.keys import FunctionKeys, function_keys
+from profkit.identity.readable import readable_name
 from profkit.measure.counters import SideFacts, no_side, side_facts
 from profkit.measure.critical_path import compose, path_rank, read_path, reads_files, waits_for_ranks
+from profkit.measure.lines import FunctionLines, seen_lines
 from profkit.measure.movement import is_wait
 from profkit.measure.select import Selected, select
 from profkit.model import ROOTS, Process, Run, RunSet
 from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.advice import advise
-from profkit.verdict.calibration import calibrated
+from profkit.verdict.calibration import ALONE, STEPS, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.judge import best_of, rules_held
+from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import blocked_on
-from profkit.verdict.rule import Reading, Rule, doubted
+from profkit.verdict.rule import Reading, Rule, doubted, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Finding, RunVerdict, Value, Verdict
@@ -50,7 +53,7 @@ class _OneRun:
         return None if isinstance(found, float) and math.isnan(found) else found
 
 
-def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
+def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> RunVerdict:
     """Say how one run's time is made up, and what it lacked.
 
     Parameters
@@ -59,6 +62,8 @@ def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
         Any run.
     processes
         Those of it that are shown.
+    by
+        ``tottime`` or ``cumtime``: what its functions are shown by.
 
     Returns
     -------
@@ -66,14 +71,21 @@ def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
         Its verdict is ``None`` where the run lacked nothing, or the kernel's counters are not in it.
     """
     chosen = select(Run(run.path, tuple(processes), run.manifest, run.machine), edges=False)
-    account = _account(run, chosen)
+    keys = function_keys(chosen.profile, chosen.roots)
+    account = _account(run, chosen, keys)
+
+    def lines(row: int) -> FunctionLines:
+        every = np.arange(len(chosen.profile), dtype=np.int32)
+        found = seen_lines([chosen], [every], chosen.profile, keys, row)
+        return FunctionLines(readable_name(keys.key(row).qualname), (), found)
+
     side = side_facts(RunSet(run.path, (run,)), chosen.profile.total, lambda _: processes)
     one = _OneRun(_Sides(no_side(), side), account)
     held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
-    findings = tuple(_finding(rule, one) for rule in held)
+    findings = tuple(_finding(rule, one, by) for rule in held)
     best = best_of(findings)
     if best is None:
-        return RunVerdict(account, None, checks)
+        return RunVerdict(account, None, checks, lines_of_account(None, account, lines))
     verdict = Verdict(
         cause=best.cause,
         rule=best.rule,
@@ -85,11 +97,10 @@ def judge_run(run: Run, processes: Sequence[Process]) -> RunVerdict:
         findings=(best, *(f for f in findings if f is not best)),
         checks=checks,
     )
-    return RunVerdict(account, verdict, checks)
+    return RunVerdict(account, verdict, checks, lines_of_account(verdict, account, lines))
 
 
-def _account(run: Run, chosen: Selected) -> Account:
-    keys = function_keys(chosen.profile, chosen.roots)
+def _account(run: Run, chosen: Selected, keys: FunctionKeys) -> Account:
     names = [keys.names[i] for i in keys.name.tolist()]
     roots = [ROOTS[i] for i in keys.root.tolist()]
     waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)
@@ -99,33 +110,33 @@ def _account(run: Run, chosen: Selected) -> Account:
     return account_of_run(compose(reading, waits, ranks, reads), names)
 
 
-def _finding(rule: Rule, one: _OneRun) -> Finding:
+def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
     bucket = one.account.bucket(rule.bucket)
     strength = one.read(rule.strength) if rule.strength else None
     known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
     doubt = doubted(rule, one.read, READINGS_ALONE)
-    confidence, measured = calibrated(
-        rule.id,
-        rule.confidence if doubt is None else doubt,
-        known_strength,
-        counters=True,
-        several=False,
-        alone=True,
-    )
+    sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, STEPS.get(ALONE, {}))
     kind = one.read(rule.kind) if rule.kind else None
     return Finding(
         rule=rule.id,
         cause=rule.cause,
-        confidence=confidence,
+        confidence=sure,
         calibrated=measured,
         severity=_severity(rule, one),
         bucket=rule.bucket,
         seconds=bucket.seconds,
         evidence=produce(rule.evidence, one),
-        advice=advise(rule.advice, one, rule.bucket, bucket.seconds),
+        # Who ranks by cumtime has the table already that this one leads to.
+        advice=tuple(
+            advice
+            for advice in advise(rule.advice, one, rule.bucket, bucket.seconds)
+            if advice.kind != "show-waiting" or by not in advice.argv
+        ),
         kind=str(kind) if kind is not None else None,
         strength=known_strength,
         numbers={name: one.read(name) for name in rule.numbers},
+        stated=rule.confidence,
+        doubt=doubt,
     )
 
 
@@ -255,16 +266,35 @@ READINGS_ALONE: Mapping[str, Reading] = {
         lambda o: (_side(o).rest_wait_s or 0.0) / (_side(o).wall_s or math.inf),
     ),
     "own.wait": Reading("share", "the greater of main.wait and rank.wait", _own_wait),
-    "hidden.wait": Reading("share", "helpers.wait, where the main thread waits for them", _hidden_wait),
+    "hidden.wait": Reading(
+        "share",
+        "helpers.wait, where the main thread waits for them",
+        _hidden_wait,
+        (more("off", "alone.waits"),),
+    ),
     "most.wait": Reading("share", "the greatest of these", _most_wait),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda o: _side(o).throttled),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
-    "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
-    "contention.others": Reading("bool", "other programs take CPUs", _others),
+    "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),
+    "others": Reading("cores", "CPU that other programs used", lambda o: _side(o).others_cores),
+    "steal": Reading("cores", "CPU that the machine's other guests took", lambda o: _side(o).steal_cores),
+    "contention.itself": Reading(
+        "bool",
+        "its own threads and processes compete",
+        _itself,
+        (more("demand", "demand.self"), more("rank.wait", "alone.ranks")),
+    ),
+    "contention.others": Reading(
+        "bool",
+        "other programs take CPUs",
+        _others,
+        (more("others", "others.alone"), more("steal", "steal")),
+    ),
     "contention.beside": Reading(
         "bool",
         "other programs take CPUs, if not enough to be the cause",
         lambda o: (_side(o).others_cores or 0.0) >= value("others"),
+        (more("others", "others"),),
     ),
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)),
     "contention.unknown": Reading(

@@ -1,93 +1,130 @@
-"""Confidence of the rules: how often each was right on labelled runs of programs that it was not learnt on.
+"""Confidence of the rules: how often each was right on labelled runs, less what is doubted.
 
-Written by ``python -m benchmarks.verdict report --learn``, not by hand. Shares are taken with Laplace's rule of
-succession, so that what was right in all of few cases is not certain.
+`STEPS` is written by ``python -m benchmarks.verdict confidences``, not by hand. Shares are taken with Laplace's rule
+of succession, so that what was right in all of few cases is not certain.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TypeAlias
 
-__all__ = ["calibrated"]
+from profkit.verdict.thresholds import value
 
-#: Confidence that a rule states itself below which it knows a reason for doubt that the labelled runs do not show.
-DOUBTED = 0.7
+__all__ = ["ALONE", "STEPS", "Steps", "arm_of", "confidence"]
+
+#: By rule: ``(strength from which it holds, share that was right)``, rising.
+Steps: TypeAlias = "Mapping[str, tuple[tuple[float, float], ...]]"
+
+#: Arm of one run without another side.
+ALONE = "alone"
 
 
-def calibrated(
-    rule: str, confidence: float, strength: float, *, counters: bool, several: bool, alone: bool = False
+def arm_of(*, counters: bool, several: bool) -> str:
+    """Key of `STEPS`: whether both sides have the kernel's counters, and repeats enough for their noise."""
+    return f"{'counters' if counters else 'plain'}, {'several' if several else 'one'}"
+
+
+def confidence(
+    rule: str, stated: float, doubt: float | None, strength: float, steps: Steps, left: float = 1.0
 ) -> tuple[float, bool]:
-    """Return the confidence of a finding, and whether it was measured.
+    """Return the confidence of a finding, and whether it may be shown. There is no other place that makes one.
 
     Parameters
     ----------
-    rule, confidence, strength
+    rule, stated, strength
         Of the finding, as the rule states them.
-    counters
-        Whether both sides have the kernel's counters.
-    several
-        Whether there are repeats on both sides, enough for their noise.
-    alone
-        Whether it is of one run without another side.
+    doubt
+        What the greatest of the rule's doubts that hold leaves; ``None`` without one.
+    steps
+        Of the arm, learnt where nothing was doubted.
+    left
+        Part that everything else leaves: other causes that hold as well, other differences between the sides.
 
     Returns
     -------
     confidence : float
-        From the table; the rule's own where the table lacks it, or where it is below `DOUBTED`.
+        From the table, but no more than the doubt; without the former, what the rule states.
     measured : bool
-        Whether it is from the table.
+        Whether the table has the rule, and it is not doubted below ``confidence.shown``: no share of the table is of
+        such cases.
     """
-    arm = "alone" if alone else f"{'counters' if counters else 'plain'}, {'several' if several else 'one'}"
-    steps = STEPS.get(arm, {}).get(rule)
-    if steps is None or confidence < DOUBTED:
-        return confidence, False
+    found = steps.get(rule)
+    most = stated if doubt is None else min(stated, doubt)
+    if found is None or (doubt is not None and doubt < value("confidence.shown")):
+        return most * left, False
     at = strength if math.isfinite(strength) else -math.inf
-    return [share for least, share in steps if least <= at][-1], True
+    share = [share for least, share in found if least <= at][-1]
+    return (share if doubt is None else min(share, doubt)) * left, True
 
 
 #: By arm and rule: ``(strength from which it holds, confidence)``, rising.
-STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
+STEPS: Mapping[str, Steps] = {
     "alone": {
-        "loading": ((-math.inf, 0.917),),
-        "off-cpu": ((-math.inf, 0.947),),
-        "run-queue-wait": ((-math.inf, 0.996),),
-        "throttling": ((-math.inf, 0.963),),
+        "loading": ((-math.inf, 0.923),),
+        "off-cpu": (
+            (-math.inf, 0.294),
+            (0.6706, 0.692),
+        ),
+        "run-queue-wait": (
+            (-math.inf, 0.919),
+            (0.4731, 0.997),
+        ),
+        "throttling": ((-math.inf, 0.979),),
     },
     "counters, one": {
-        "call-counts": ((-math.inf, 0.989),),
-        "changed-source": ((-math.inf, 0.992),),
+        "call-counts": ((-math.inf, 0.837),),
+        "changed-source": ((-math.inf, 0.984),),
         "larger-input": (
             (-math.inf, 0.882),
             (0.5008, 0.970),
         ),
-        "less-time": ((-math.inf, 0.980),),
-        "loading": ((-math.inf, 0.941),),
+        "less-time": ((-math.inf, 0.960),),
+        "loading": ((-math.inf, 0.923),),
         "more-per-call": ((-math.inf, 0.917),),
-        "nothing-beyond": ((-math.inf, 0.840),),
-        "off-cpu": ((-math.inf, 0.973),),
-        "run-queue-wait": ((-math.inf, 0.990),),
-        "same-total": ((-math.inf, 0.987),),
-        "slower-cpu": ((-math.inf, 0.958),),
-        "throttling": ((-math.inf, 0.964),),
+        "more-to-do": (
+            (-math.inf, 0.588),
+            (0.3898, 0.824),
+            (0.4595, 0.957),
+            (0.613, 0.971),
+        ),
+        "nothing-beyond": (
+            (-math.inf, 0.471),
+            (-0.1966, 0.969),
+        ),
+        "off-cpu": ((-math.inf, 0.795),),
+        "one-function": ((-math.inf, 0.941),),
+        "run-queue-wait": ((-math.inf, 0.961),),
+        "same-total": ((-math.inf, 0.955),),
+        "slower-cpu": ((-math.inf, 0.923),),
+        "throttling": ((-math.inf, 0.957),),
         "within-noise": (
-            (-math.inf, 0.824),
-            (-0.1465, 0.998),
+            (-math.inf, 0.831),
+            (-0.1874, 0.882),
+            (-0.1755, 0.978),
+            (-0.1064, 0.989),
+            (-0.0622, 0.998),
         ),
     },
     "counters, several": {
-        "call-counts": ((-math.inf, 0.974),),
-        "changed-source": ((-math.inf, 0.978),),
+        "call-counts": ((-math.inf, 0.938),),
+        "changed-source": ((-math.inf, 0.979),),
         "larger-input": ((-math.inf, 0.947),),
-        "less-time": ((-math.inf, 0.989),),
+        "less-time": ((-math.inf, 0.975),),
         "loading": ((-math.inf, 0.875),),
         "more-per-call": ((-math.inf, 0.750),),
-        "off-cpu": ((-math.inf, 0.938),),
-        "run-queue-wait": ((-math.inf, 0.987),),
-        "same-total": ((-math.inf, 0.885),),
+        "more-to-do": ((-math.inf, 0.974),),
+        "off-cpu": ((-math.inf, 0.786),),
+        "one-function": ((-math.inf, 0.875),),
+        "run-queue-wait": ((-math.inf, 0.989),),
+        "same-total": ((-math.inf, 0.700),),
         "slower-cpu": ((-math.inf, 0.909),),
-        "throttling": ((-math.inf, 0.917),),
-        "within-noise": ((-math.inf, 0.989),),
+        "throttling": ((-math.inf, 0.944),),
+        "within-noise": (
+            (-math.inf, 0.706),
+            (-0.1144, 0.992),
+        ),
     },
     "plain, one": {
         "call-counts": ((-math.inf, 0.921),),
@@ -99,14 +136,6 @@ STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
             (0.8288, 0.906),
             (0.9574, 0.976),
         ),
-        "within-noise": (
-            (-math.inf, 0.353),
-            (-0.158, 0.647),
-            (-0.1429, 0.765),
-            (-0.1289, 0.882),
-            (-0.117, 0.936),
-            (-0.09729, 0.998),
-        ),
     },
     "plain, several": {
         "call-counts": ((-math.inf, 0.935),),
@@ -116,10 +145,6 @@ STEPS: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
             (-math.inf, 0.588),
             (1.093, 0.824),
             (1.587, 0.977),
-        ),
-        "within-noise": (
-            (-math.inf, 0.765),
-            (-0.07347, 0.988),
         ),
     },
 }

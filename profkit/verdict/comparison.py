@@ -19,8 +19,8 @@ from profkit.errors import UsageError
 from profkit.identity.align import align_joined, join
 from profkit.identity.alignment import Alignment
 from profkit.identity.fold import fold_comprehensions, needs_folding
-from profkit.identity.keys import infer_python
-from profkit.identity.readable import is_anonymous
+from profkit.identity.keys import function_keys, infer_python
+from profkit.identity.readable import is_anonymous, readable_name
 from profkit.measure import noise
 from profkit.measure.call_sites import call_sites
 from profkit.measure.calls import CallTable, call_table
@@ -45,6 +45,7 @@ from profkit.measure.critical_path import (
 from profkit.measure.estimates import call_ratios, unseen_seconds
 from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
 from profkit.measure.inventory import inventory
+from profkit.measure.lines import FunctionLines, SeenLine, seen_lines
 from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
 from profkit.measure.parts_of_callers import folded_alike
@@ -65,7 +66,9 @@ from profkit.measure.waiting import waiting_rows
 from profkit.model import PROJECT, Effect, Notice, Process, Profile, Ranges, Run, RunSet
 from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
+from profkit.verdict.named_lines import lines_of_verdict
 from profkit.verdict.readings import Case, spinning
+from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff
 
 if TYPE_CHECKING:
@@ -79,8 +82,6 @@ Index = npt.NDArray[np.int32]
 
 #: What capture adds where it traces nothing.
 _NO_EFFECT = Effect(0.0, 0.0, 0.0)
-#: Part of a project's functions, by number and by time, that the other side must lack to be another program.
-ANOTHER = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +109,10 @@ class _Gathered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """What was measured of two sides, before it is judged: `case`, and what a report shows beside it."""
+    """What was measured of two sides, before it is judged: `case`, and what a report shows beside it.
+
+    `lines` returns the lines of a function by its row of the table.
+    """
 
     case: Case
     account: Account
@@ -121,6 +125,7 @@ class Comparison:
     stacks: StackTable | None
     warnings: tuple[Notice, ...]
     settings: tuple[Setting, ...]
+    lines: Callable[[int], FunctionLines]
 
 
 def diff(
@@ -158,11 +163,12 @@ def diff(
     """
     found = compare(baseline, candidate, by=by, process=process, iterations=iterations, stacks=calls)
     signals = found.case.signals
+    verdict = judge(found.case)
     return Diff(
         baseline=found.summaries[0],
         candidate=found.summaries[1],
         comparability=found.comparability,
-        verdict=judge(found.case),
+        verdict=verdict,
         account=found.account,
         ranking=found.ranking,
         table=signals.table,
@@ -174,6 +180,7 @@ def diff(
         calls=found.calls if calls else None,
         stacks=found.stacks,
         settings=found.settings,
+        lines=lines_of_verdict(verdict, found.account, signals.table.name, found.lines),
     )
 
 
@@ -312,7 +319,24 @@ def compare(
         stacks=_stacks((first, second), rows) if stacks else None,
         warnings=tuple(dict.fromkeys((*said, *of_folded))),
         settings=differences(baseline, candidate),
+        lines=partial(_lines, table, (first, second), rows),
     )
+
+
+def _lines(
+    table: DiffTable,
+    sides: tuple[_Gathered, _Gathered],
+    behind: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
+    row: int,
+) -> FunctionLines:
+    """Return the lines of the function in a row of the table."""
+    found: list[tuple[SeenLine, ...]] = []
+    for side, rows in zip(sides, behind, strict=True):
+        gathered = side.side
+        keys = function_keys(gathered.profile, gathered.roots)
+        at = int(rows[row])
+        found.append(seen_lines(side.selected, side.rows, gathered.profile, keys, at) if at >= 0 else ())
+    return FunctionLines(readable_name(table.name[row]), *found)
 
 
 def _stacks(
@@ -425,11 +449,11 @@ def _another_program(table: DiffTable) -> bool:
         lacking = rows & ~other.present
         if not (lacking & alone).any():
             return False  # samples may have missed them all
-        if lacking.sum() > 0.5 * rows.sum():
+        if lacking.sum() > value("programs.residue") * rows.sum():
             lacking |= rows & other_source
         time = float(side.cumtime[rows].sum())
         by_time = float(side.cumtime[lacking].sum()) / time if time > 0 else 1.0
-        if min(lacking.sum() / rows.sum(), by_time) < ANOTHER:
+        if min(lacking.sum() / rows.sum(), by_time) < value("programs.another"):
             return False
     return True
 

@@ -18,7 +18,8 @@ from profkit.measure.inventory import Inventory
 from profkit.measure.movement import is_wait
 from profkit.measure.signs import SIGNS
 from profkit.verdict.account import Bucket
-from profkit.verdict.readings import INSTRUCTION_SETS, Case, code_row, larger_inputs, slower_probe
+from profkit.verdict.machines import fixed_work, models_differ, other_instructions
+from profkit.verdict.readings import Case, code_row, larger_inputs
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
@@ -132,7 +133,9 @@ def _main_wait(case: Judged) -> Found:
 def _main_wait_before(case: Case) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
     before, fell = case.read("main.wait-before"), case.read("main.wait-fell")
-    if isinstance(before, float) and isinstance(fell, float) and before >= value("wait.much") and fell > 0.1:
+    if not isinstance(before, float) or not isinstance(fell, float):
+        return
+    if before >= value("wait.much") and fell >= value("wait.growth"):
         yield Evidence(
             "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "baseline-starved"
         )
@@ -576,16 +579,29 @@ def _per_call(case: Case) -> Found:
 
 def _machines(case: Case) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
-    if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
+    if models_differ(a, b):
         yield Evidence("cpu.model", "text", a.cpu_model, b.cpu_model, reading="another-cpu")
-    if slower_probe(a, b):
-        yield Evidence("cpu.probe", "s", a.probe_s, b.probe_s, reading="cpu-slower")
-    for name in INSTRUCTION_SETS:
-        before, after = a.environment.get(name), b.environment.get(name)
-        if before != after:
-            yield Evidence(
-                "variable", "text", before or None, after or None, subject=name, reading="other-instructions"
-            )
+    for name, before, after in other_instructions(a, b):
+        yield Evidence(
+            "variable", "text", before or None, after or None, subject=name, reading="other-instructions"
+        )
+    yield from _fixed_work(case)
+
+
+def _fixed_work(case: Case) -> Found:
+    known = fixed_work(case.signals.baseline, case.signals.candidate)
+    if known:
+        yield Evidence(
+            "fixed-work",
+            "factor",
+            1.0,
+            float(np.median([one.factor for one in known])),
+            reading="machine-slower" if known[0].beyond > 1.0 else "machine-as-fast",
+            numbers={"of": float(len(known))},
+        )
+    for one in known[:NAMED]:
+        if one.beyond > 1.0:
+            yield Evidence("yardstick", "s", one.before_s, one.after_s, subject=one.name)
 
 
 def _inputs(case: Case) -> Found:
@@ -682,6 +698,7 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "top-function-calls": lambda case: _function_calls(case, case.signals.movement.top_row),
     "top-function-per-call": lambda case: _function_per_call(case, case.signals.movement.top_row),
     "per-call": _per_call,
+    "fixed-work": _fixed_work,
     "machines": _machines,
     "inputs": _inputs,
     "command": _command,

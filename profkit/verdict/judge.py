@@ -10,35 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from profkit.identity.readable import readable_name
-from profkit.measure import noise
-from profkit.measure.comparability import CPU_MODEL, HOST, PYTHON
 from profkit.measure.movement import is_wait
 from profkit.verdict.advice import advise
-from profkit.verdict.calibration import calibrated
+from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.readings import READINGS, Case, worst_mover
-from profkit.verdict.rule import Reading, Rule, doubted, evaluate
+from profkit.verdict.rule import Reading, Rule, compared, doubted, evaluate
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.rules.code_change import ONE_FUNCTION
 from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import NO_HARM, Advice, Checked, Evidence, Finding, Value, Verdict
+from profkit.verdict.types import COUNTED, NO_HARM, Advice, Checked, Evidence, Finding, Value, Verdict
 
 __all__ = ["best_of", "judge", "lone_function", "rules_held"]
-
-#: Two findings whose parts of the lost time differ by less are settled by the order of the rules.
-ABOUT_EQUAL = 0.15
-#: Below this confidence a finding is shown, but not named by the verdict.
-TOO_LITTLE = 0.5
-#: What two causes at once leave of the confidence in either.
-TOGETHER = 0.9
-#: What two targets that failed alike leave of it: how far they came is not known.
-FAILED = 0.8
-
-C = TypeVar("C")
 
 
 def judge(case: Case) -> Verdict:
@@ -59,7 +45,7 @@ def judge(case: Case) -> Verdict:
     findings = tuple(_finding(rule, case) for rule in held if rule.cause != "inconclusive")
     undecided = {rule.id: _finding(rule, case) for rule in held if rule.cause == "inconclusive"}
     if held and held[0].id == "identical":
-        return _named(findings[0], findings[:1], checks, {})
+        return _named(case, findings[0], findings[:1], checks)
     if case.read("pair.unfinished"):
         return _inconclusive(case, "unfinished", findings, checks)
     residue = case.read("pair.residue")
@@ -69,16 +55,18 @@ def judge(case: Case) -> Verdict:
         return _inconclusive(case, "sampled", (), checks)
     best = best_of(findings)
     reason = undecided.get(CAPTURE_ITSELF.id)
+    if case.signals.exact and best is not None and best.cause in COUNTED:
+        reason = None
     if reason is not None and best is not None and best.cause == "no-change":
         evidence = (*best.evidence, *(one for one in reason.evidence if one not in best.evidence))
         best = replace(best, numbers={**best.numbers, **reason.numbers}, evidence=evidence)
     elif reason is None and best is None:
         reason = undecided.get(CALLS_UNKNOWN.id)
     if reason is not None and (best is None or best.cause != "no-change"):
-        return _named(reason, (reason, *findings), checks, {})
+        return _named(case, reason, (reason, *findings), checks)
     if best is None:
         return _inconclusive(case, "nothing-decides", findings, checks)
-    return _named(best, findings, checks, _doubts(case, best.cause))
+    return _named(case, best, findings, checks, tuple(_doubts(case, best.cause)))
 
 
 def _doubts(case: Case, cause: str) -> dict[str, float]:
@@ -86,14 +74,14 @@ def _doubts(case: Case, cause: str) -> dict[str, float]:
     a, b = case.signals.baseline, case.signals.candidate
     doubts = {}
     if any(case.signals.exits):
-        doubts["both-failed"] = FAILED
+        doubts["both-failed"] = value("confidence.both-failed")
     if case.signals.python_differs:
-        doubts["python-differs"] = PYTHON
+        doubts["python-differs"] = value("confidence.python-differs")
     if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
         # What it does to a program is this cause itself.
-        doubts["cpu-model-differs"] = 1.0 if cause == "slower-machine" else CPU_MODEL
+        doubts["cpu-model-differs"] = 1.0 if cause == "slower-machine" else value("confidence.cpu-differs")
     elif a.host and b.host and a.host != b.host:
-        doubts["host-differs"] = HOST
+        doubts["host-differs"] = value("confidence.host-differs")
     return doubts
 
 
@@ -108,12 +96,12 @@ def rules_held(
         checks += found
         if holds:
             held[rule.id] = rule
-    return tuple(held.values()), tuple(checks)
+    return tuple(held.values()), (*checks, *compared(read, readings))
 
 
 def best_of(findings: Sequence[Finding]) -> Finding | None:
     """The finding that explains most; ``None`` where none has enough confidence."""
-    sure = [f for f in findings if f.confidence >= TOO_LITTLE]
+    sure = [f for f in findings if _trusted(f)]
     causes = [f for f in sure if f.cause not in NO_HARM] or sure
     if not causes:
         return None
@@ -121,9 +109,19 @@ def best_of(findings: Sequence[Finding]) -> Finding | None:
     for finding in causes[1:]:
         known = not math.isnan(finding.severity) and not math.isnan(best.severity)
         # A large part of the loss with little confidence counts for little.
-        if known and finding.severity * finding.confidence > best.severity * best.confidence + ABOUT_EQUAL:
+        if known and _weight(finding) - _weight(best) > value("findings.about-equal"):
             best = finding
     return best
+
+
+def _trusted(finding: Finding) -> bool:
+    """Whether its rule states enough for a verdict to name it; how often it was right decides nothing."""
+    stated = finding.stated if finding.doubt is None else finding.doubt
+    return stated >= value("confidence.named")
+
+
+def _weight(finding: Finding) -> float:
+    return finding.severity * finding.confidence
 
 
 def lone_function(case: Case) -> int:
@@ -145,20 +143,13 @@ def _finding(rule: Rule, case: Case) -> Finding:
     strength = case.read(rule.strength) if rule.strength else None
     known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
     doubt = doubted(rule, case.read, READINGS)
-    confidence, measured = calibrated(
-        rule.id,
-        rule.confidence if doubt is None else doubt,
-        known_strength,
-        counters=case.signals.counters,
-        several=case.signals.repeats >= noise.MIN_RUNS_NOISE,
-    )
+    sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, _steps(case))
     kind = case.read(rule.kind) if rule.kind else None
     subject = case.read(rule.subject) if rule.subject else None
     return Finding(
         rule=rule.id,
         cause=rule.cause,
-        # The thresholds of a rule decide whether it holds; the confidence only says how reliable that is.
-        confidence=max(confidence, min(rule.confidence if doubt is None else doubt, TOO_LITTLE)),
+        confidence=sure,
         calibrated=measured,
         severity=_severity(case, seconds) if rule.bucket else math.nan,
         bucket=rule.bucket,
@@ -169,7 +160,27 @@ def _finding(rule: Rule, case: Case) -> Finding:
         strength=known_strength,
         subject=str(subject) if subject else "",
         numbers={name: case.read(name) for name in rule.numbers},
+        stated=rule.confidence,
+        doubt=doubt,
     )
+
+
+def _steps(case: Case) -> Steps:
+    several = case.signals.repeats >= value("repeats.least")
+    return STEPS.get(arm_of(counters=case.signals.counters, several=several), {})
+
+
+def _lowered(case: Case, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings with the confidence that is left beside each other, and beside what else differs."""
+    harmful = {f.cause for f in findings if _trusted(f) and f.cause not in NO_HARM}
+    result = []
+    for f in findings:
+        left = math.prod(_doubts(case, f.cause).values())
+        if len(harmful) > 1 and f.cause in harmful:
+            left *= value("confidence.together")
+        sure, _ = confidence(f.rule, f.stated, f.doubt, f.strength, _steps(case), left)
+        result.append(replace(f, confidence=sure, left=left))
+    return tuple(result)
 
 
 def _severity(case: Case, seconds: float) -> float:
@@ -184,24 +195,23 @@ def _severity(case: Case, seconds: float) -> float:
 
 
 def _named(
-    best: Finding, findings: Sequence[Finding], checks: tuple[Checked, ...], doubts: Mapping[str, float]
+    case: Case,
+    best: Finding,
+    findings: Sequence[Finding],
+    checks: tuple[Checked, ...],
+    doubts: Sequence[str] = (),
 ) -> Verdict:
-    confidence: float | None = best.confidence if best.calibrated else None
-    harmful = {f.cause for f in findings if f.confidence >= TOO_LITTLE and f.cause not in NO_HARM}
-    if confidence is not None and len(harmful) > 1:
-        confidence *= TOGETHER
-    if confidence is not None:
-        confidence *= math.prod(doubts.values())
+    said = _lowered(case, [best, *(f for f in findings if f.rule != best.rule)])
     return Verdict(
         cause=best.cause,
         rule=best.rule,
-        confidence=confidence,
+        confidence=said[0].confidence if best.calibrated else None,
         kind=best.kind,
         subject=best.subject,
         evidence=best.evidence,
         advice=best.advice,
         numbers=best.numbers,
-        findings=(best, *(f for f in findings if f is not best)),
+        findings=said,
         checks=checks,
         doubts=tuple(doubts),
     )
@@ -248,6 +258,6 @@ def _inconclusive(
         evidence=evidence,
         advice=advice,
         numbers=numbers,
-        findings=findings,
+        findings=_lowered(case, findings),
         checks=checks,
     )

@@ -12,62 +12,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.identity.readable import readable_name
-from profkit.measure import noise
 from profkit.measure.counters import SideFacts
 from profkit.measure.movement import is_wait
 from profkit.measure.signals import Signals
 from profkit.measure.signs import SIGNS
 from profkit.model import BUILTIN
 from profkit.verdict.account import CAPTURE, Account
-from profkit.verdict.rule import Reading
+from profkit.verdict.machines import (
+    fixed_work,
+    machine_slower,
+    models_differ,
+    one_machine,
+    other_instructions,
+)
+from profkit.verdict.rule import Reading, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Value
 
 __all__ = [
-    "INSTRUCTION_SETS",
     "READINGS",
     "Case",
     "code_row",
     "larger_inputs",
-    "slower_probe",
     "spinning",
     "worst_mover",
 ]
 
-#: Variables that choose the instructions that libraries use.
-INSTRUCTION_SETS = (
-    "OPENBLAS_CORETYPE",
-    "MKL_ENABLE_INSTRUCTIONS",
-    "MKL_CBWR",
-    "MKL_SERVICE_FORCE_INTEL",
-    "NPY_DISABLE_CPU_FEATURES",
-    "NPY_ENABLE_CPU_FEATURES",
-    "ATEN_CPU_CAPABILITY",
-    "ONEDNN_MAX_CPU_ISA",
-    "DNNL_MAX_CPU_ISA",
-    "TF_ENABLE_ONEDNN_OPTS",
-    "OPENCV_CPU_DISABLE",
-    "BLIS_ARCH_TYPE",
-    "NUMBA_CPU_NAME",
-    "NUMBA_CPU_FEATURES",
-    "GLIBC_TUNABLES",
-)
-#: Growth of the probe's time from which the CPU itself is slower: 20 repeats beside busy processes spread over 1.31×.
-SLOWER_PROBE = 1.35
-#: Growth of memory or of bytes read from which the input is larger: repeats of one program differ by up to 1.063.
-LARGER = 1.08
-#: … and of memory, where each of several repeats needed more than all of the other side.
-LARGER_THROUGHOUT = 1.03
-#: … and by at least so many bytes.
-LARGER_BYTES = 2e6
-#: Standard deviations beyond which repeats' totals differ.
-SIGMAS = 3.0
-
-
 #: Native functions that do the same work whenever a program starts: they read code and compile it.
 YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method builtins.compile>"))
-#: Seconds of that from which its factor says something.
-YARDSTICK_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,9 +133,9 @@ def _drift(case: Case) -> float:
     """Factor that the totals of clean runs may differ by: pooled, or by the repeats' own scatter."""
     s = case.signals
     pooled = value("time.drift")
-    if s.repeats < noise.MIN_RUNS_NOISE or not math.isfinite(s.total_scatter):
+    if s.repeats < value("repeats.least") or not math.isfinite(s.total_scatter):
         return pooled
-    return min(pooled, max(value("time.slower"), math.exp(SIGMAS * s.total_scatter)))
+    return min(pooled, max(value("time.slower"), math.exp(value("repeats.sigmas") * s.total_scatter)))
 
 
 # Waiting for a CPU --------------------------------------------------------------------------------------------
@@ -195,23 +167,32 @@ def _itself(case: Case) -> bool:
 
 
 def _others(case: Case) -> bool:
-    a, b = case.signals.baseline, case.signals.candidate
-    foreign, before = b.others_cores or 0.0, a.others_cores or 0.0
-    if foreign >= value("others") and foreign - before >= value("others.growth"):
+    b = case.signals.candidate
+    if (b.others_cores or 0.0) >= value("others") and _others_added(case) >= value("others.growth"):
         return True
     demand = _demand(case)
-    return _stolen(a, b) and not (demand is not None and demand > value("demand.self"))
+    stolen = (b.steal_cores or 0.0) >= value("steal") and _more_stolen(case) >= value("steal.growth")
+    return stolen and not (demand is not None and demand > value("demand.self"))
 
 
-def _stolen(a: SideFacts, b: SideFacts) -> bool:
-    stolen, before = b.steal_cores or 0.0, a.steal_cores or 0.0
-    return stolen >= value("steal") and stolen - before >= value("steal.growth")
+def _others_added(case: Case) -> float:
+    return (case.signals.candidate.others_cores or 0.0) - (case.signals.baseline.others_cores or 0.0)
+
+
+def _more_stolen(case: Case) -> float:
+    return (case.signals.candidate.steal_cores or 0.0) - (case.signals.baseline.steal_cores or 0.0)
 
 
 def _more_threads(case: Case) -> bool | None:
     """Whether the candidate has more threads per CPU to run than the baseline; ``None`` where that is not known."""
+    growth = _threads_growth(case)
+    return None if growth is None else growth >= value("threads.more")
+
+
+def _threads_growth(case: Case) -> float | None:
+    """Factor of the threads, or processes, per CPU: the greatest of the ways to count them."""
     a, b = case.signals.baseline, case.signals.candidate
-    known = None
+    most = None
     # Under contention a thread that hardly works may count as one that does: only where there are more of them.
     working = b.working_threads if b.threads > a.threads else a.working_threads
     for before, after in (
@@ -221,10 +202,8 @@ def _more_threads(case: Case) -> bool | None:
     ):
         if not before or after is None or not a.available_cpus or not b.available_cpus:
             continue
-        known = True
-        if after / b.available_cpus >= value("threads.more") * before / a.available_cpus:
-            return True
-    return False if known else None
+        most = max(most or 0.0, after * a.available_cpus / (before * b.available_cpus))
+    return most
 
 
 def _kind(case: Case) -> str | None:
@@ -306,7 +285,7 @@ def blocked_on(account: Account | None) -> str | None:
     for bucket in () if account is None else account.buckets:
         if bucket.name == "blocked" and bucket.waited:
             most = bucket.waited[0]
-            if 2 * (most.candidate_s - most.baseline_s) >= bucket.seconds > 0:
+            if most.candidate_s - most.baseline_s >= value("part.most") * bucket.seconds > 0:
                 return most.what
     return None
 
@@ -381,7 +360,7 @@ def _top_gain(case: Case) -> float | None:
 
 
 def _dearer(case: Case) -> float | None:
-    """Part of the baseline's active time in functions whose calls cost more by `LEAST_LOSS` at least."""
+    """Part of the baseline's active time in functions whose calls cost more by ``per-call.dearer`` at least."""
     if _calls_known(case) < value("calls.known"):
         return None
     table = case.signals.table
@@ -389,7 +368,7 @@ def _dearer(case: Case) -> float | None:
     whole = float(table.baseline.active[known].sum())
     if whole <= 0:
         return None
-    dearer = known & (np.where(known, table.per_call_ratio, 0.0) >= noise.LEAST_LOSS)
+    dearer = known & (np.where(known, table.per_call_ratio, 0.0) >= value("per-call.dearer"))
     return float(table.baseline.active[dearer].sum()) / whole
 
 
@@ -435,27 +414,32 @@ def _work_subject(case: Case) -> str:
 
 def _machines_differ(case: Case) -> bool:
     a, b = case.signals.baseline, case.signals.candidate
-    if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
-        return True
-    if slower_probe(a, b):
-        return True
-    return any(a.environment.get(name) != b.environment.get(name) for name in INSTRUCTION_SETS)
+    return models_differ(a, b) or bool(other_instructions(a, b))
 
 
-def _same_machine(case: Case) -> bool:
+def _machine_part(case: Case) -> float | None:
+    """Part of the log of the slow-down by which fixed work took the candidate's machine longer."""
+    slower = machine_slower(case.signals.baseline, case.signals.candidate)
+    whole = _dearer_or_slower(case)
+    return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
+
+
+def _dearer_or_slower(case: Case) -> float:
+    """Log of what is to be explained: of the cost per call or of the whole time, whichever grew more."""
+    moved = case.signals.movement.ratio
+    return max(case.signals.log_slowdown, moved if math.isfinite(moved) else 0.0)
+
+
+def _machine_as_fast(case: Case) -> bool:
+    """No fixed work took so much longer that it could explain most of the slow-down."""
     a, b = case.signals.baseline, case.signals.candidate
-    known = bool(a.host) and a.host == b.host and bool(a.probe_s) and bool(b.probe_s)
-    return known and not _machines_differ(case) and not slower_probe(b, a)
+    known = fixed_work(a, b)
+    most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
+    return bool(known) and one_machine(a, b) and all(one.factor <= max(most, one.scatter) for one in known)
 
 
-def slower_probe(a: SideFacts, b: SideFacts) -> bool:
-    """Whether the same piece of work took the candidate's CPU longer."""
-    same = bool(a.probe) and a.probe == b.probe and bool(a.probe_s) and bool(b.probe_s)
-    return same and (b.probe_s or 0.0) >= SLOWER_PROBE * (a.probe_s or 0.0)
-
-
-def _yardstick(case: Case) -> float | None:
-    """Factor of the CPU time of the start-up's own work, which is the same on both sides."""
+def _yardsticks(case: Case) -> tuple[float, float]:
+    """CPU seconds of the start-up's own work, which is the same on both sides."""
     table = case.signals.table
     a, b = table.baseline, table.candidate
     before = after = 0.0
@@ -463,7 +447,12 @@ def _yardstick(case: Case) -> float | None:
         if name in YARDSTICKS and a.ncalls[row] == b.ncalls[row] > 0:
             before += float(a.active[row]) - (0.0 if a.wait is None else float(a.wait[row]))
             after += float(b.active[row]) - (0.0 if b.wait is None else float(b.wait[row]))
-    return after / before if min(before, after) >= YARDSTICK_S else None
+    return before, after
+
+
+def _yardstick(case: Case) -> float | None:
+    before, after = _yardsticks(case)
+    return after / before if min(before, after) >= value("yardstick.least") else None
 
 
 def _yardstick_apart(case: Case) -> float | None:
@@ -473,17 +462,29 @@ def _yardstick_apart(case: Case) -> float | None:
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
     """Bytes that show that the candidate worked on more data: (which, before, after)."""
-    throughout = min(a.runs, b.runs) >= noise.MIN_RUNS_NOISE and (b.memory_least or 0.0) > (
-        a.memory_most or math.inf
-    )
     found = []
-    for name, before, after, factor in (
-        ("memory.peak", a.memory_bytes, b.memory_bytes, LARGER_THROUGHOUT if throughout else LARGER),
-        ("bytes.read", a.read_bytes, b.read_bytes, LARGER),
+    for name, before, after, throughout in (
+        ("memory.peak", a.memory_bytes, b.memory_bytes, _more_memory_throughout(a, b)),
+        ("bytes.read", a.read_bytes, b.read_bytes, False),
     ):
-        if before and after and after >= factor * before and after - before >= LARGER_BYTES:
+        if before and after and _larger(before, after, throughout):
             found.append((name, before, after))
     return tuple(found)
+
+
+def _larger(before: float, after: float, throughout: bool) -> bool:
+    factor = value("input.larger-throughout") if throughout else value("input.larger")
+    return after >= factor * before and after - before >= value("input.larger-bytes")
+
+
+def _more_memory_throughout(a: SideFacts, b: SideFacts) -> bool:
+    """Whether each of several repeats needed more memory than all of the other side."""
+    several = min(a.runs, b.runs) >= value("repeats.least")
+    return several and (b.memory_least or 0.0) > (a.memory_most or math.inf)
+
+
+def _ratio(before: float | None, after: float | None) -> float:
+    return after / before if before and after else math.nan
 
 
 def _command_differs(case: Case) -> bool:
@@ -671,8 +672,36 @@ READINGS: Mapping[str, Reading] = {
         "growth of that over the baseline",
         lambda c: _growth(c.signals.baseline.throttled or 0.0, c.signals.candidate.throttled),
     ),
-    "contention.itself": Reading("bool", "its own threads and processes compete", _itself),
-    "contention.others": Reading("bool", "other programs take CPUs", _others),
+    "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),
+    "threads.growth": Reading(
+        "factor", "growth of the threads, workers or processes per CPU", _threads_growth
+    ),
+    "others": Reading("cores", "CPU that other programs used", lambda c: c.signals.candidate.others_cores),
+    "others.growth": Reading(
+        "cores", "how much more that is than beside the baseline, 0 where it is not known", _others_added
+    ),
+    "steal": Reading(
+        "cores", "CPU that the machine's other guests took", lambda c: c.signals.candidate.steal_cores
+    ),
+    "steal.growth": Reading("cores", "growth of that over the baseline", _more_stolen),
+    "contention.itself": Reading(
+        "bool",
+        "its own threads and processes compete",
+        _itself,
+        (more("demand", "demand.self"), more("threads.growth", "threads.more")),
+    ),
+    "contention.others": Reading(
+        "bool",
+        "other programs take CPUs",
+        _others,
+        (
+            more("others", "others"),
+            more("others.growth", "others.growth"),
+            more("steal", "steal"),
+            more("steal.growth", "steal.growth"),
+            less("demand", "demand.self"),
+        ),
+    ),
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
     "others.added": Reading(
         "cores",
@@ -683,13 +712,38 @@ READINGS: Mapping[str, Reading] = {
         "bool",
         "other programs take CPUs beside the candidate, whatever they took beside the baseline",
         lambda c: (c.signals.candidate.others_cores or 0.0) >= value("others.alone"),
+        (more("others", "others.alone"),),
     ),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda c: "cpu-quota"),
     "kind.hardware": Reading(
         "text", "the kind of contention for what CPUs share", lambda c: "shared-hardware"
     ),
-    "contention.kind": Reading("text", "who takes the CPUs", _kind),
-    "contention.who": Reading("text", "which threads queue", _who_queued),
+    "contention.kind": Reading(
+        "text",
+        "who takes the CPUs: of two, whose demand grew",
+        _kind,
+        (more("threads.growth", "threads.more"), more("others", "others")),
+    ),
+    "contention.who": Reading(
+        "text",
+        "which threads queue",
+        _who_queued,
+        (
+            more("main.wait", "wait.some"),
+            more("main.wait-growth", "wait.some-growth"),
+            more("rank.wait", "wait.some"),
+            more("rank.wait-growth", "wait.some-growth"),
+        ),
+    ),
+    "both.lacked-cpus": Reading(
+        "bool",
+        "the main threads of both sides queued for long",
+        lambda c: all(
+            (side.wait_fraction or 0.0) >= value("headline.lacked-cpus")
+            for side in (c.signals.baseline, c.signals.candidate)
+        ),
+        (more("main.wait", "headline.lacked-cpus"), more("main.wait-before", "headline.lacked-cpus")),
+    ),
     # Off the CPU
     "stopped": Reading(
         "share", "part of the growth of time off the CPU that is in functions which compute", _stopped
@@ -726,7 +780,18 @@ READINGS: Mapping[str, Reading] = {
     ),
     # Code, work, speed
     "calls.factor": Reading("factor", "calls of the same functions, weighted by time", _calls),
-    "calls.same": Reading("bool", "functions that matter are called equally often", _same_calls),
+    "calls.same": Reading(
+        "bool",
+        "functions that matter are called equally often",
+        _same_calls,
+        (
+            less("calls.factor", "work.calls"),
+            more("calls.factor", "work.fewer"),
+            less("account.work-of-baseline", "work.of-baseline"),
+            more("account.work-of-baseline", "work.less-of-baseline"),
+            more("calls.known", "calls.known"),
+        ),
+    ),
     "calls.differ": Reading(
         "bool",
         "they are not: by exact counts, or whatever their intervals permit",
@@ -822,14 +887,43 @@ READINGS: Mapping[str, Reading] = {
         "bool",
         "how much longer the start-up's own work took, which is the same on both sides, is known",
         lambda c: _yardstick(c) is not None,
+        (more("yardstick.seconds", "yardstick.least"),),
+    ),
+    "yardstick.seconds": Reading(
+        "s", "that work, on the side that has less of it", lambda c: min(_yardsticks(c))
     ),
     "yardstick.apart": Reading("factor", "cost per call over that", _yardstick_apart),
     "spread": Reading(
         "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread
     ),
-    "machines.differ": Reading("bool", "the CPUs or their instruction sets differ", _machines_differ),
+    "machines.differ": Reading(
+        "bool", "the CPUs' models or the instructions in use differ", _machines_differ
+    ),
+    "instructions.differ": Reading(
+        "bool",
+        "variables choose other instructions",
+        lambda c: bool(other_instructions(c.signals.baseline, c.signals.candidate)),
+    ),
+    "machine.one": Reading(
+        "bool",
+        "both ran on one host, with the same instructions",
+        lambda c: one_machine(c.signals.baseline, c.signals.candidate),
+    ),
+    "machine.known": Reading(
+        "bool",
+        "both runs timed the same fixed work and know its scatter",
+        lambda c: any(one.measured for one in fixed_work(c.signals.baseline, c.signals.candidate)),
+    ),
+    "machine.part": Reading(
+        "share",
+        "part of the log of the slow-down that is that of fixed work, beyond its scatter, where that is most",
+        _machine_part,
+    ),
     "machine.same": Reading(
-        "bool", "both ran on one host, whose CPU did the same piece of work as fast", _same_machine
+        "bool",
+        "both ran on one host, which did fixed work as fast as before",
+        _machine_as_fast,
+        (less("machine.part", "part.most"),),
     ),
     "sources.same": Reading(
         "bool",
@@ -844,6 +938,33 @@ READINGS: Mapping[str, Reading] = {
         "bool",
         "more memory or more bytes read",
         lambda c: bool(larger_inputs(c.signals.baseline, c.signals.candidate)),
+        (
+            more("memory.growth", "input.larger"),
+            more("memory.growth", "input.larger-throughout"),
+            more("memory.added", "input.larger-bytes"),
+            more("read.growth", "input.larger"),
+            more("read.added", "input.larger-bytes"),
+        ),
+    ),
+    "memory.growth": Reading(
+        "factor",
+        "growth of the memory; the lower threshold is for several repeats, of which each needed more",
+        lambda c: _ratio(c.signals.baseline.memory_bytes, c.signals.candidate.memory_bytes),
+    ),
+    "memory.added": Reading(
+        "bytes",
+        "how much more that is",
+        lambda c: _growth(c.signals.baseline.memory_bytes, c.signals.candidate.memory_bytes),
+    ),
+    "read.growth": Reading(
+        "factor",
+        "growth of the bytes read",
+        lambda c: _ratio(c.signals.baseline.read_bytes, c.signals.candidate.read_bytes),
+    ),
+    "read.added": Reading(
+        "bytes",
+        "how much more that is",
+        lambda c: _growth(c.signals.baseline.read_bytes, c.signals.candidate.read_bytes),
     ),
     "command.differs": Reading("bool", "the command lines differ", _command_differs),
     "cpu.part": Reading(
@@ -877,6 +998,7 @@ READINGS: Mapping[str, Reading] = {
         "bool",
         "the signs of lost time slices, weighed, are beyond the learnt threshold",
         lambda c: c.signals.starved.holds,
+        (more("starved.probability", "starved.holds"),),
     ),
     "starved.probability": Reading(
         "share", "weight of the signs of lost time slices", lambda c: c.signals.starved.probability
@@ -887,6 +1009,7 @@ READINGS: Mapping[str, Reading] = {
         lambda c: (
             c.signals.movement.top_part > value("one-function.part") and float(c.signals.signs[_HITS]) <= 0
         ),
+        (more("function.part", "one-function.part"),),
     ),
     "time.factor-above-1": Reading(
         "bool", "the candidate is not faster", lambda c: c.signals.log_slowdown >= 0

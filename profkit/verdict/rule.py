@@ -22,6 +22,7 @@ __all__ = [
     "Reading",
     "Rule",
     "Sides",
+    "compared",
     "doubted",
     "evaluate",
     "less",
@@ -59,6 +60,18 @@ class Judged(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """A reading against a threshold (``>=``, ``<=``), or a yes-or-no reading that must be so (``is``, ``not``).
+
+    Of a reading that was estimated the whole interval must be beyond the threshold.
+    """
+
+    reading: str
+    operator: str
+    threshold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One value that rules may read.
 
@@ -70,23 +83,14 @@ class Reading:
         What it is, in a line.
     of
         Computes it from the case; ``None`` where it is not known.
+    compares
+        What is compared with thresholds to make it, for ``--explain``: none of these conditions decides alone.
     """
 
     unit: str
     about: str
     of: Callable[..., Value]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A reading against a threshold (``>=``, ``<=``), or a yes-or-no reading that must be so (``is``, ``not``).
-
-    Of a reading that was estimated the whole interval must be beyond the threshold.
-    """
-
-    reading: str
-    operator: str
-    threshold: str = ""
+    compares: tuple[Condition, ...] = ()
 
 
 def more(reading: str, threshold: str) -> Condition:
@@ -208,7 +212,18 @@ def evaluate(
             checks += part
             found = found or all(check.held for check in part)
         holds = holds and found
+    for number, (group, _) in enumerate(rule.doubts):
+        checks += [_check(rule.id, "doubts", one, read, units, choice=number + 1) for one in group]
     return holds, tuple(checks)
+
+
+def compared(read: Callable[[str], Value], readings: Mapping[str, Reading]) -> tuple[Checked, ...]:
+    """What readings compare with thresholds by themselves, under the name of the reading."""
+    return tuple(
+        _check(name, "reading", condition, read, readings)
+        for name, reading in readings.items()
+        for condition in reading.compares
+    )
 
 
 def doubted(rule: Rule, read: Callable[[str], Value], units: Mapping[str, Reading]) -> float | None:

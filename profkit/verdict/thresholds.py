@@ -1,6 +1,7 @@
 """Every threshold of the rules in one table: its value, its unit, and the measurement that it comes from.
 
-``docs/rules.md`` and ``--explain`` print it. Rules name thresholds by id and compare with no number of their own.
+``docs/rules.md`` and ``--explain`` print it. Rules and readings name thresholds by id and compare with no number of
+their own. What `profkit.measure` compares with stands there, and is entered here by its name.
 """
 
 from __future__ import annotations
@@ -8,7 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profkit.measure import estimates, noise
+from profkit.measure import (
+    comparability,
+    counters,
+    estimates,
+    iterations,
+    movement,
+    noise,
+    origins,
+    parts_of_callers,
+    ranking,
+    signs,
+    table,
+    waiting,
+    weights,
+)
 
 __all__ = ["THRESHOLDS", "Threshold", "value"]
 
@@ -82,6 +97,12 @@ _TABLE = (
         1.25,
         "factor",
         "growth of threads per CPU that is another setting and not chance (convention)",
+    ),
+    Threshold(
+        "queue.most-per-second",
+        100.0,
+        "factor",
+        "queueing per CPU time that still follows it (a bound on a division)",
     ),
     # Parts of the lost time
     Threshold(
@@ -176,11 +197,37 @@ _TABLE = (
         "of the CPU time, and of what it gained, for a rule to say that the calls are the same: speed.all",
     ),
     Threshold(
+        "yardstick.scatter",
+        1.35,
+        "factor",
+        "of the one piece of work of older files, which says nothing of its scatter: 20 repeats beside busy "
+        "processes spread over 1.31",
+    ),
+    Threshold(
         "machine.functions",
         10,
         "count",
         "functions that show one factor: fewer may all have more to do (convention)",
     ),
+    Threshold(
+        "per-call.dearer",
+        noise.LEAST_LOSS,
+        "factor",
+        "loss.least: each call of a function costs more by so much",
+    ),
+    Threshold(
+        "yardstick.least", 0.01, "s", "start-up's own work from which its factor says something (convention)"
+    ),
+    Threshold(
+        "input.larger", 1.08, "factor", "memory, or bytes read: repeats of one program differ by up to 1.063"
+    ),
+    Threshold(
+        "input.larger-throughout",
+        1.03,
+        "factor",
+        "memory, where each of several repeats needed more than all of the other side (convention)",
+    ),
+    Threshold("input.larger-bytes", 2e6, "bytes", "… and by at least so many (convention)"),
     Threshold("speed.part", 0.5, "share", "part.most"),
     Threshold("speed.all", 0.8, "share", "the loss is CPU time and nothing else (definition)"),
     Threshold(
@@ -188,6 +235,12 @@ _TABLE = (
         0.5,
         "share",
         "most of either side's time is in functions that the other lacks (definition)",
+    ),
+    Threshold(
+        "programs.another",
+        0.9,
+        "share",
+        "of a project's functions, by number and by time, that the other side lacks (convention)",
     ),
     Threshold("programs.threads", 0.1, "share", f"clean pairs stay below it ({_SEVEN})"),
     Threshold(
@@ -205,6 +258,18 @@ _TABLE = (
         "factor",
         f"mean ln of the ratio of scatters: 1 of 282 clean pairs of five runs, 61 of 73 contended ({_BENCH})",
     ),
+    Threshold(
+        "repeats.sigmas",
+        3.0,
+        "factor",
+        "standard deviations beyond which repeats' totals differ (convention)",
+    ),
+    Threshold(
+        "starved.holds",
+        weights.ONE_RUN.threshold,
+        "share",
+        "1.5 % of pairs without contention pass it, by weights learnt on other programs (benchmarks/verdict)",
+    ),
     # One run alone
     Threshold("alone.wall", 0.5, "s", "below it a run is mostly its own start (convention)"),
     Threshold("alone.waits", 0.3, "share", "off the CPU; less is hardly waiting (convention)"),
@@ -213,6 +278,49 @@ _TABLE = (
     Threshold("wait.twice", 0.3, "share", "twice wait.much"),
     Threshold("alone.working", 0.5, "cores", "half of one worker (convention)"),
     Threshold("workers.busy", 0.5, "share", "half of one worker, of the wall (convention)"),
+    # Which finding is named, and how sure it is
+    Threshold(
+        "findings.about-equal",
+        0.15,
+        "share",
+        "parts of the lost time, times confidence: less apart, the order of the rules settles it (convention)",
+    ),
+    Threshold(
+        "confidence.named", 0.5, "share", "less, as the rule states it, is shown and not named (convention)"
+    ),
+    Threshold(
+        "confidence.shown",
+        0.7,
+        "share",
+        "doubted more than that, there is no figure: the table was learnt where nothing was doubted (convention)",
+    ),
+    Threshold(
+        "confidence.together",
+        0.9,
+        "share",
+        "what two causes at once leave of the confidence in either (convention)",
+    ),
+    Threshold(
+        "confidence.both-failed",
+        0.8,
+        "share",
+        "how far two targets came that failed is not known (convention)",
+    ),
+    Threshold("confidence.python-differs", comparability.PYTHON, "share", "another Python (convention)"),
+    Threshold(
+        "confidence.cpu-differs", comparability.CPU_MODEL, "share", "another model of CPU (convention)"
+    ),
+    Threshold(
+        "confidence.host-differs", comparability.HOST, "share", "another host of the same CPUs (convention)"
+    ),
+    Threshold("headline.same-time", 1.005, "factor", "ratio of two walls that reads as 1.00× (rounding)"),
+    Threshold("headline.no-loss", 1.05, "factor", "loss.least: below it nothing worth an alarm was lost"),
+    Threshold(
+        "headline.lacked-cpus",
+        0.3,
+        "share",
+        "wait.twice, on both sides: a run that lacked CPUs, whatever the other did",
+    ),
     # Noise of the account's buckets, one run a side: part of the baseline's wall
     Threshold("noise.startup", 0.037, "share", _CLEAN),
     Threshold("noise.work", 0.01, "share", f"{_CLEAN}: 0.001; 99th percentile 0.006"),
@@ -226,6 +334,103 @@ _TABLE = (
     Threshold("noise.rest", 0.022, "share", _CLEAN),
     Threshold("noise.gil", 0.012, "share", "as noise.blocked, of which it was a part"),
     Threshold("noise.gc", 0.01, "share", "as noise.work"),
+    # Behind what is measured: by its name in profkit.measure
+    Threshold("threads.work", counters.WORKS, "share", "of the wall: a thread that works (convention)"),
+    Threshold("functions.share", noise.MIN_SHARE, "share", "of self time: less is noise"),
+    Threshold(
+        "functions.seconds", noise.MIN_SECONDS, "s", "a context switch of an idle machine takes 1 to 4 ms"
+    ),
+    Threshold(
+        "functions.own-noise",
+        noise.OWN_NOISE_SHARE,
+        "share",
+        "of self time, from which leaving its own noise counts: none in 48 clean pairs of five runs (4 programs)",
+    ),
+    Threshold(
+        "functions.sigmas",
+        table.SIGMAS,
+        "factor",
+        "standard deviations of repeats that are no noise (convention)",
+    ),
+    Threshold(
+        "functions.climb", noise.CLIMB_P99, "factor", "99th percentile over 360 clean pairs (4 programs)"
+    ),
+    Threshold("order.distance95", noise.RBO_P95, "distance", f"of rankings, 95th percentile ({_SEVEN})"),
+    Threshold("order.distance99", noise.RBO_P99, "distance", f"of rankings, 99th percentile ({_SEVEN})"),
+    Threshold("order.depth", ranking.DEPTH, "count", "functions that enter the distance (convention)"),
+    Threshold(
+        "order.nearly-equal", noise.NEARLY_EQUAL, "share", "half of moved.tv95: equal functions change places"
+    ),
+    Threshold("order.deviations", ranking.NORMAL, "factor", "half of a 95 % interval of a normal variable"),
+    Threshold("repeats.scatter", noise.MIN_SCATTER, "factor", "of ln of a time: clock and rounding"),
+    Threshold(
+        "repeats.clean-scatter",
+        noise.CLEAN_SCATTER,
+        "factor",
+        "the least of the medians of clean programs, 0.025 to 0.05",
+    ),
+    Threshold("repeats.test", noise.MIN_RUNS_TEST, "count", "3 a side cannot go below p = 0.10"),
+    Threshold(
+        "loss.least", noise.LEAST_LOSS, "factor", f"of medians of repeats: none of 392 clean pairs ({_BENCH})"
+    ),
+    Threshold("loss.errors", noise.ERRORS_OF_LOSS, "factor", "standard errors, with loss.least"),
+    Threshold("loss.p", noise.P_OF_LOSS, "share", "p-value of the rank-sum test, with loss.least"),
+    Threshold("calls.changed", estimates.CALLS_CHANGED, "share", "of a function's calls: work.calls"),
+    Threshold(
+        "calls.none-seen", estimates.NONE_SEEN, "count", "the rule of three (Hanley and Lippman-Hand 1983)"
+    ),
+    Threshold("code.still-there", movement.STILL_THERE, "share", "less is another program: programs.residue"),
+    Threshold(
+        "code.root",
+        movement.ROOT_SHARE,
+        "share",
+        "of the greatest cumulative time: all is below it (convention)",
+    ),
+    Threshold(
+        "code.below", origins.MOSTLY_BELOW, "share", "part.most: a function that is mostly changed code"
+    ),
+    Threshold(
+        "code.others", origins.FEWEST_OTHERS, "count", "functions that show a common factor (convention)"
+    ),
+    Threshold("code.alone", origins.ALONE, "share", "one-function.part, of the changed calls"),
+    Threshold(
+        "code.called-again",
+        origins.CALLED_AGAIN,
+        "count",
+        "calls of a function that others follow (convention)",
+    ),
+    Threshold(
+        "code.folded", parts_of_callers.LEAST_PART, "share", "of a folded function's time (convention)"
+    ),
+    Threshold(
+        "waits.serves",
+        waiting.SERVES,
+        "share",
+        "of a function's calls that come from what waits (convention)",
+    ),
+    Threshold("waits.wraps", waiting.WRAPS, "share", "part.most, of a function's time in what waits"),
+    Threshold(
+        "iterations.least", iterations.MIN_ITERATIONS, "count", "a median of fewer means nothing (convention)"
+    ),
+    Threshold(
+        "iterations.warm-up", iterations.WARM_UP_FACTOR, "factor", f"repeats vary by up to 1.36× ({_SEVEN})"
+    ),
+    Threshold("iterations.warm-up-most", iterations.WARM_UP_MOST, "share", "of all iterations (convention)"),
+    Threshold(
+        "signs.small", signs.SMALL[0], "s", "self time in which a lump shows: below it is the clock's noise"
+    ),
+    Threshold("signs.not-small", signs.SMALL[1], "s", "… above it a lump is little (convention)"),
+    Threshold("signs.lump", signs.LUMP_S, "s", "a time slice is longer (convention)"),
+    Threshold(
+        "signs.lump-part", signs.LUMP_PART, "share", "… and that of what the function took (convention)"
+    ),
+    Threshold("signs.fewest", signs.FEWEST, "count", "functions that show a distribution (convention)"),
+    Threshold("signs.large", signs.LARGE, "share", "of self time: a large function (convention)"),
+    Threshold(
+        "signs.scatter", signs.SCATTER_SHARE, "share", "of self time: its scatter is looked at (convention)"
+    ),
+    Threshold("signs.bound", signs.MOST_LOG, "factor", "of ln of a ratio: more adds nothing (convention)"),
+    Threshold("signs.depth", signs.DEPTH, "count", "order.depth"),
 )
 
 #: By id.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from profkit.measure.calls import CallTable
 from profkit.measure.intervals import UNKNOWN, Estimate
+from profkit.measure.lines import FunctionLines
 from profkit.measure.settings import Setting
 from profkit.measure.stacks import StackTable
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAUSES",
+    "COUNTED",
     "NO_HARM",
     "UNITS",
     "Advice",
@@ -54,6 +56,8 @@ CAUSES = (
 )
 #: Causes that make no candidate slower.
 NO_HARM = frozenset(("no-change", "faster", "inconclusive"))
+#: What counted calls or the source show, whatever capture added to the walls.
+COUNTED = frozenset(("code-change", "workload-change"))
 
 #: Units of values: seconds, a part of 1, a factor, CPU cores, a count, bytes, a distance of rankings, text, and
 #: yes or no.
@@ -158,12 +162,13 @@ class Checked:
     Attributes
     ----------
     rule
-        Of the rule.
+        Of the rule; of ``reading``, the reading that compares.
     part
-        ``requires``, ``unless``, ``conditions`` or ``alternatives``.
+        ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts``, or ``reading`` for what a reading
+        compares by itself.
     choice, group
         Of ``alternatives``: number of the set, and of the group in it, from 1. Conditions of one group hold together,
-        and of each set one group must hold. 0 elsewhere.
+        and of each set one group must hold. Of ``doubts``, the number of the doubt in `choice`. 0 elsewhere.
     reading, operator, unit
         What was compared, and how.
     value, threshold
@@ -207,8 +212,8 @@ class Finding:
     severity
         Part of the lost time that it explains, 0 to 1; NaN where that cannot be known.
     confidence
-        Share of right verdicts of its rule on labelled runs, 0 to 1. Where `calibrated` is false it only orders
-        findings.
+        Share of right verdicts of its rule on labelled runs, less what is doubted, 0 to 1. Where `calibrated` is
+        false it only orders findings.
     calibrated
         Whether the confidence was measured for findings of this kind.
     strength
@@ -219,6 +224,9 @@ class Finding:
         The function or range that it is about; empty for the whole program.
     numbers
         Values that its sentence needs, by reading id.
+    stated, doubt, left
+        What `confidence` was made from beside the table: what the rule states, what the greatest of its doubts
+        leaves (``None`` without one), and the part that everything else leaves.
     """
 
     rule: str
@@ -234,6 +242,9 @@ class Finding:
     calibrated: bool = False
     subject: str = ""
     numbers: Mapping[str, Value] = field(default_factory=dict)
+    stated: float = 1.0
+    doubt: float | None = None
+    left: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,18 +284,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The account of one run, and what it lacked (``None``: nothing)."""
+    """The account of one run, what it lacked (``None``: nothing), and the lines of the function with most of it."""
 
     account: Account
     verdict: Verdict | None
     checks: tuple[Checked, ...] = ()
+    lines: FunctionLines | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
     """The whole result of ``profkit diff``, before it is laid out; `calls` and `stacks` only where requested.
 
-    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known).
+    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known); `lines` are those
+    of the function that the verdict is about, ``None`` where they are not known.
     """
 
     baseline: SideSummary
@@ -302,3 +315,4 @@ class Diff:
     stacks: StackTable | None = None
     settings: tuple[Setting, ...] = ()
     slowdown: Estimate = UNKNOWN
+    lines: FunctionLines | None = None

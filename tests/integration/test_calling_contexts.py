@@ -84,9 +84,10 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
     for thread in threads:
         paths, profile = thread.paths, thread.profile
         assert paths is not None
-        # What the profile says, divided. The tracer's own time is taken out of every call, of the shortest more than
-        # they have: that shows where sums are small.
-        assert paths.tottime.sum() == pytest.approx(profile.total, rel=0.02)
+        # What the profile says, divided. The tracer's own time, some tenths of a microsecond, is taken out of every
+        # call; where it is more than the calls have, a function and its contexts are cut at 0 apart.
+        taken = 5e-7 * profile.ncalls
+        assert paths.tottime.sum() == pytest.approx(profile.total, rel=0.02, abs=taken.sum())
         assert paths.ncalls.sum() == profile.ncalls.sum()
         for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
             assert theirs is not None
@@ -94,7 +95,7 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
         of_function = np.bincount(
             paths.function[paths.function >= 0], paths.tottime[paths.function >= 0], len(profile)
         )
-        assert (of_function <= 1.02 * profile.tottime + 1e-3).all()
+        assert (of_function <= 1.02 * profile.tottime + taken + 1e-3).all()
     for thread in (thread for thread in threads if thread.name in ("MainThread", "other")):
         found = chains(thread)
         (top,) = {chain[: chain.index("many") + 1] for chain in found if "many" in chain}

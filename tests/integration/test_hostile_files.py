@@ -86,7 +86,8 @@ SECONDS = (
     "steal_s",
     "psi_some_s",
     "tree_cpu_s",
-    "probe_s",
+    "before_s",
+    "after_s",
 )
 SECONDS += ("user_s", "system_s", "throttled_s", "period_s")
 COUNTS = ("cpus", "affinity", "timeslices", "voluntary_switches", "involuntary_switches", "peak_memory_bytes")

@@ -139,6 +139,12 @@ def test_standing_still() -> None:
     assert found.account.seconds("blocked") == pytest.approx(8.0)
     assert found.verdict.advice[0].argv == ("profkit", "show", "--by", "cumtime")
     assert found.verdict.advice[0].files == ("run.prof",)
+    again = judge_run(
+        run, run.processes, "cumtime"
+    )  # what ``show --by cumtime`` prints is not its own next step
+    assert again.verdict is not None
+    assert again.verdict.rule == "off-cpu"
+    assert again.verdict.advice == ()
 
 
 def test_a_run_that_only_starts_is_not_judged() -> None:

@@ -29,7 +29,7 @@ from profkit.verdict.judge import judge
 from profkit.verdict.rule import Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
-from tests.builders import Row, profile
+from tests.builders import Row, profile, timed
 from tests.programs import ACQUIRE, Fn, captured, estimated, one_side, program, training
 
 #: What rounding of samples and of calls may leave in a bucket, of the walls.
@@ -408,16 +408,11 @@ class TestCallsUnknown:
     def test_more_to_do_is_said_where_only_that_is_left(self) -> None:
         """The same source, command and machine: whether in more calls or in each is not known, and no other cause."""
 
-        def here(run: Run, probe_s: float = 0.01) -> Run:
-            assert run.manifest is not None
-            host = replace(run.manifest.host, probe="sum", probe_s=probe_s)
-            return replace(run, manifest=replace(run.manifest, host=host))
-
-        a, b = here(loop()), here(estimated(loop(steps=200), None))
+        a, b = timed(loop()), timed(estimated(loop(steps=200), None))
         assert (judged(a, b).cause, judged(a, b).rule) == ("workload-change", "more-to-do")
         # Nothing says that the CPU was as fast, or it was not: then it may be the machine.
         assert judged(loop(), estimated(loop(steps=200), None)).rule == "calls-unknown"
-        assert judged(a, here(estimated(loop(slower=2.0), None), 0.02)).cause == "inconclusive"
+        assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"
 
     def test_what_samples_scatter_by_is_no_other_order(self) -> None:
         """Two samplings of one program, of 300 samples each."""

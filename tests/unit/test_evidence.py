@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.model import Host, Machine, Neighbour, Neighbours, Process, Run, Series
+from profkit.model import Machine, Neighbour, Neighbours, Process, Run, Series
 from profkit.verdict.comparison import compare, diff
 from profkit.verdict.evidence import produce
 from profkit.verdict.types import Diff, Evidence
+from tests.builders import timed
 from tests.programs import ACQUIRE, QUEUE_GET, Fn, one_side, program, sampled, training
 from tests.unit.test_iterations import beside, ranges_from
 
@@ -42,13 +43,6 @@ def machine(run: Run, **fields: object) -> Run:
     assert run.machine is not None
     changed: Machine = replace(run.machine, **fields)  # type: ignore[arg-type]
     return replace(run, machine=changed)
-
-
-def host(run: Run, **fields: object) -> Run:
-    """The run on another host."""
-    assert run.manifest is not None
-    changed: Host = replace(run.manifest.host, **fields)  # type: ignore[arg-type]
-    return replace(run, manifest=replace(run.manifest, host=changed))
 
 
 class TestWaitingForACpu:
@@ -222,24 +216,41 @@ class TestMachines:
             "another-cpu",
         )
 
-    def test_a_cpu_that_did_the_same_piece_of_work_more_slowly(self) -> None:
-        fast, slow = (host(side(slower=f), probe="sum", probe_s=0.01 * f) for f in (1.0, 1.5))
-        piece = found_in(fast, slow, "machines")["cpu.probe"]
-        assert (piece.baseline, piece.candidate, piece.reading) == (0.01, pytest.approx(0.015), "cpu-slower")
+    def test_a_machine_that_did_the_same_fixed_work_more_slowly(self) -> None:
+        fast, slow = (timed(side(slower=f), f) for f in (1.0, 1.5))
+        found = found_in(fast, slow, "machines")
+        assert (found["fixed-work"].candidate, found["fixed-work"].reading) == (
+            pytest.approx(1.5),
+            "machine-slower",
+        )
+        assert (found["yardstick"].baseline, found["yardstick"].candidate) == (
+            pytest.approx(1e-4),
+            pytest.approx(1.5e-4),
+        )
         assert (compared(fast, slow).verdict.cause, compared(fast, slow).verdict.rule) == (
             "slower-machine",
             "slower-cpu",
         )
-        other = host(side(slower=1.5), probe="another", probe_s=0.015)
-        assert found_in(fast, other, "machines") == {}
+        # Within what its readings scatter by anyway it says nothing, and neither does one side alone.
+        wide = [timed(side(slower=f), f, scatter=0.5) for f in (1.0, 1.5)]
+        assert found_in(*wide, "machines")["fixed-work"].reading == "machine-as-fast"
+        assert found_in(fast, side(slower=1.5), "machines") == {}
+
+    def test_one_factor_is_no_slower_machine_where_fixed_work_took_as_long(self) -> None:
+        found = compared(timed(side()), timed(side(slower=1.5))).verdict
+        assert found.cause not in ("slower-machine", "no-change", "code-change")
+        # Another model that is as fast does not explain it either.
+        other = compared(timed(side()), timed(side(slower=1.5, cpu_model="older"))).verdict
+        assert other.cause != "slower-machine"
+        assert compared(side(), side(slower=1.5, cpu_model="older")).verdict.cause == "slower-machine"
 
     def test_one_machine_that_was_as_fast_has_more_to_do_in_each_call(self) -> None:
         """Functions of the same source take other factors on a CPU that is as fast: only more data is left."""
         larger = {"times": {"sharpen": 2.5, "forward": 1.8, "dot": 2.0, "backward": 1.4}}
-        a, b = (host(side(**more), probe="sum", probe_s=0.01) for more in ({}, larger))
+        a, b = (timed(side(**more)) for more in ({}, larger))
         verdict = compared(a, b).verdict
         assert (verdict.cause, verdict.rule) == ("workload-change", "more-per-call")
-        # Without the probe nothing says that the CPU was as fast.
+        # Without fixed work nothing says that the machine was as fast.
         assert compared(side(), side(**larger)).verdict.cause == "inconclusive"
 
     def test_instruction_sets(self) -> None:

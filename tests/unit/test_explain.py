@@ -17,6 +17,7 @@ from profkit.verdict.comparison import diff
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rule import Reading, Rule, evaluate, less, more, yes
 from profkit.verdict.rules import RULES, RULES_ALONE
+from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import Finding
 from tests.programs import one_side, program, training
 
@@ -49,7 +50,7 @@ def rows(section: Section) -> list[tuple[object, ...]]:
 
 
 def test_a_rule_that_holds() -> None:
-    about, rule = sections({"a": 0.2, "b": 0.1, "c": True})
+    about, rule, *_ = sections({"a": 0.2, "b": 0.1, "c": True})
     assert isinstance(about.blocks[0], Bullets)
     assert rule.title == "✓ busy: contention, holds"
     assert rows(rule) == [
@@ -67,7 +68,7 @@ def test_a_rule_that_holds() -> None:
 
 
 def test_a_rule_that_does_not_and_what_is_not_known() -> None:
-    _, rule = sections({"a": 0.1}, frozenset({"other"}))
+    _, rule, *_ = sections({"a": 0.1}, frozenset({"other"}))
     assert rule.title == "– busy: contention"
     assert rows(rule)[:4] == [
         ("–", "c: something is so", "–", "known", ""),
@@ -94,10 +95,37 @@ def test_reports_list_every_rule_in_order_and_every_condition() -> None:
         for b in s.blocks
         for line in b.rows  # type: ignore[union-attr]
     ]
-    assert len(lines) == len(found.verdict.checks)
+    of_rules = [check for check in found.verdict.checks if check.part != "reading"]
+    assert len(lines) == len(of_rules) < len(found.verdict.checks)
     text = terminal.render(document, width=160)
     assert "calls.factor: calls of the same functions, weighted by time" in text
     assert "≥ 1.10× (work.calls)" in text
+
+
+def test_every_threshold_is_printed_with_what_was_compared() -> None:
+    found = diff(one_side(program(training())), one_side(program(training(200))))
+    sections = {s.title: s for s in diff_document(found, explain=True).sections}
+    compared = {check.threshold_id for check in found.verdict.checks} - {""}
+    behind = {row[0] for row in rows(sections["Thresholds behind the readings"])}
+    assert not compared & behind
+    assert compared | behind == set(THRESHOLDS)
+    inside = rows(sections["What readings compare by themselves"])
+    assert len(inside) == sum(len(reading.compares) for reading in READINGS.values())
+    (fixed,) = (row for row in inside if str(row[1]).startswith("machine.same ← machine.part"))
+    assert fixed[3] == "≤ 50.0 % (part.most)"
+
+
+def test_what_a_confidence_is_made_from() -> None:
+    doubted = Finding("busy", "contention", 0.68, 0.9, stated=0.97, doubt=0.85, left=0.8, calibrated=True)
+    other = Finding("other", "blocked", 0.4, 0.5, stated=0.4)
+    (section,) = (
+        s
+        for s in explain_sections((RULE,), UNITS, [], [doubted, other])
+        if s.title.startswith("How the finding")
+    )
+    first, second = rows(section)
+    assert first == ("busy", "0.765", "0.000", "0.850", "+0.35", "0.850", "0.800", "0.680")
+    assert second == ("other", "0.200", "0.565", "0.400", "-0.1", "", "1.000", "not shown")
 
 
 def test_of_one_run_its_own_rules_are_listed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -457,6 +458,21 @@ def test_export_writes_one_file(to: str, story: Path, tmp_path: Path, capfdbinar
         assert [one["type"] for one in document["profiles"]] == ["evented"] * 3 + ["sampled"]
     else:
         check_trace(document)
+
+
+def test_export_in_a_terminal_writes_a_file_with_a_free_name(
+    story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    there, free = (tmp_path / f"{story.stem}.trace{number}.json" for number in ("", "-2"))
+    there.write_text("mine")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert cli("export", story, "--to", "perfetto") == 0
+    assert there.read_text() == "mine"
+    check_trace(json.loads(free.read_bytes()))
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"profkit: wrote {free.name}\n" in said.err
 
 
 def test_export_of_what_cannot_be(story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

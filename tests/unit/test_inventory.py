@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from profkit.measure.inventory import inventory
-from profkit.model import Host, Manifest, Pool, Process, Profile, Run, Thread
+from profkit.measure.size_calls import SizeCall
+from profkit.model import PROJECT, FunctionKey, Host, Manifest, Pool, Process, Profile, Run, Thread
 from profkit.report.document import Note, Table
 from profkit.report.inventory_sections import inventory_object, pool_differences, pool_sections
 from profkit.verdict.advice.limits import limit_advice
@@ -148,6 +149,22 @@ class TestAdvice:
         )
 
     @pytest.mark.parametrize(
+        ("call", "pool", "subject"),
+        [
+            # What is left of a worker that was ended: a snapshot, in which another thread's OpenMP has its default.
+            ("torch", Pool("libgomp", 8, "default"), "torch.set_num_threads(2)"),
+            ("threadpoolctl", BLAS, "threadpoolctl.threadpool_limits(2)"),
+            ("threadpoolctl", Pool("torch", 8, "program"), "threadpoolctl.threadpool_limits(2)"),
+        ],
+    )
+    def test_a_call_that_sets_a_size_is_edited(self, call: str, pool: Pool, subject: str) -> None:
+        caller = FunctionKey(PROJECT, "train.py", "setup")
+        found = replace(inventory(run([process(pool)] * 4)), sizes=(SizeCall(call, caller, 7),))
+        assert limit_advice(found, ("python", "train.py")) == (
+            Advice("edit-code", cures="queue", subject=subject, where=caller, line=7),
+        )
+
+    @pytest.mark.parametrize(
         ("command", "expected"),
         [
             ("python train.py -j 16", "python train.py -j 8"),
@@ -156,6 +173,13 @@ class TestAdvice:
             ("python train.py --num-workers 16 -n 50", "python train.py --num-workers 8 -n 50"),
             ("python train.py --trainer.num_workers=16", "python train.py --trainer.num_workers=8"),
             ("python train.py data.num_workers=16 n=50", "python train.py data.num_workers=8 n=50"),
+            ("python train.py n_jobs=16 n=50", "python train.py n_jobs=8 n=50"),
+            (
+                "python -m torch.distributed.run --nproc_per_node 16 train.py",
+                "python -m torch.distributed.run --nproc_per_node 8 train.py",
+            ),
+            # A word that only looks like it may be the name of anything.
+            ("python train.py workers 16 -j 16", "python train.py workers 16 -j 8"),
             ("mpirun -np 16 python train.py -n 50", "mpirun -np 8 python train.py -n 50"),
         ],
     )

@@ -14,7 +14,7 @@ from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
 from profkit.report import markdown, terminal
 from profkit.report.diffdoc import diff_document
-from profkit.report.document import Bullets, Column, Document, Note, Row, Section, Table
+from profkit.report.document import Bullets, Column, Document, HeatCell, HeatMap, Note, Row, Section, Table
 from profkit.report.notices import notice_text
 from profkit.report.showdoc import show_document, wait_fraction
 from profkit.report.text import cell_width
@@ -413,3 +413,17 @@ def test_how_to_reproduce_is_for_readers_elsewhere() -> None:
     assert "profkit diff 'baseline-*.prof' 'candidate-*.prof'" in markdown.render(
         diff_document(build.code_change())
     )
+
+
+def test_a_heat_map_keeps_the_columns_that_differ() -> None:
+    names = ("start and end", "running", "queued for a CPU", "blocked")
+    heats = ((0.0, 0.0, 0.0, 0.0), (0.01, 0.02, 0.03, 0.9))
+    rows = tuple((f"run-{n}", tuple(HeatCell("1.5 s", heat) for heat in row)) for n, row in enumerate(heats))
+    document = Document("", (Section("Where", (HeatMap("run", names, rows),)),))
+    wide, narrow = (terminal.render(document, width=width) for width in (80, 40))
+    assert all(name in wide for name in names)
+    assert "No room for" not in wide
+    head = narrow.splitlines()[1]
+    assert "blocked" in head
+    assert "start and end" not in head
+    assert "start and end" in " ".join(narrow.split()).partition("No room for:")[2]

@@ -18,7 +18,7 @@ from profkit.verdict import evidence
 from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
 from profkit.verdict.advice import producers as advice_producers
 from profkit.verdict.alone import READINGS_ALONE
-from profkit.verdict.calibration import STEPS, calibrated
+from profkit.verdict.calibration import STEPS, confidence
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rule import Condition, Reading, Rule, doubted, evaluate, less, more, no, yes
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
@@ -201,8 +201,8 @@ class TestData:
         words = asked("read")
         shared = words.get("evidence.py", set()) | words.get("advice/producers.py", set())
         named = {kind: set().union(*map(readings_of, rules)) for kind, (rules, _, _) in LISTS.items()}
-        of_case = named["comparison"] | shared | words.get("judge.py", set())
-        of_run = named["alone"] | shared | words.get("alone.py", set())
+        of_case = named["comparison"] | shared | words.get("judge.py", set()) | compared_by(READINGS)
+        of_run = named["alone"] | shared | words.get("alone.py", set()) | compared_by(READINGS_ALONE)
         assert set(READINGS) - of_case == set()
         assert set(READINGS_ALONE) - of_run == set()
         # A producer that both lists share asks of one run only what that has.
@@ -212,11 +212,17 @@ class TestData:
     def test_every_threshold_is_compared_with(self) -> None:
         in_rules = {c.threshold for _, rule in EVERY for c in conditions(rule)} - {""}
         in_code = set().union(*asked("value").values())
+        in_code |= {text for text in texts(WORDING) if text in THRESHOLDS}
+        by_readings = {
+            c.threshold for r in (READINGS, READINGS_ALONE) for one in r.values() for c in one.compares
+        }
         assert f"noise.{BUCKETS[0]}" in THRESHOLDS
         (family,) = (word for word in in_code if word.endswith("*"))
         assert family == "noise.*"
         named = in_rules | {f"noise.{bucket}" for bucket in (*BUCKETS, *PAUSES)} | (in_code - {family})
-        assert named == set(THRESHOLDS)
+        # What a reading is said to compare with it compares with, or the learnt model does.
+        assert by_readings <= named | {"starved.holds"}
+        assert named | entered_by_name() == set(THRESHOLDS)
 
     def test_no_rule_compares_with_a_number_of_its_own(self) -> None:
         for name, tree in sources().items():
@@ -260,6 +266,27 @@ class TestData:
         assert {rule.cause for rule in RULES} == set(CAUSES) - {"inconclusive"}
 
 
+def compared_by(readings: Mapping[str, Reading]) -> set[str]:
+    return {condition.reading for reading in readings.values() for condition in reading.compares}
+
+
+def texts(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def entered_by_name() -> set[str]:
+    """Thresholds whose number stands in `profkit.measure`, which compares with it."""
+    return {
+        str(node.args[0].value)
+        for node in ast.walk(sources()["thresholds.py"])
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") == "Threshold"
+        and isinstance(node.args[0], ast.Constant)
+        and any(isinstance(part, ast.Attribute) for part in ast.walk(node.args[1]))
+    }
+
+
 def tuples_given_to(function: str) -> set[str]:
     """Names in tuples that the room's code calls a function with."""
     return {
@@ -278,7 +305,7 @@ class TestCalibration:
     def test_it_is_of_rules_that_exist(self) -> None:
         ids = {"alone": {rule.id for rule in RULES_ALONE}}
         for arm, steps in STEPS.items():
-            assert set(steps) <= ids.get(arm, {rule.id for rule in RULES}), arm
+            assert set(steps) <= ids.get(arm, {rule.id for rule in (*RULES, *RULES_OF_ESTIMATES)}), arm
 
     def test_steps_rise_and_start_below_everything(self) -> None:
         for arm, steps in STEPS.items():
@@ -291,21 +318,177 @@ class TestCalibration:
 
     def test_rules_without_a_strength_have_one_share(self) -> None:
         for arm, steps in STEPS.items():
-            strengths = {rule.id: rule.strength for rule in (RULES_ALONE if arm == "alone" else RULES)}
+            rules = RULES_ALONE if arm == "alone" else (*RULES, *RULES_OF_ESTIMATES)
+            strengths = {rule.id: rule.strength for rule in rules}
             for rule, found in steps.items():
                 assert strengths[rule] or len(found) == 1, (arm, rule)
 
     def test_the_share_of_the_step_that_the_strength_reached(self) -> None:
-        found = STEPS["alone"]["loading"]
-        for least, share in found:
-            at = least if math.isfinite(least) else -1e9
-            assert calibrated("loading", 0.85, at, counters=True, several=False, alone=True) == (share, True)
-        unknown = calibrated("loading", 0.85, math.nan, counters=True, several=False, alone=True)
-        assert unknown == (found[0][1], True)
+        steps = {"a": ((-math.inf, 0.6), (0.5, 0.9))}
+        assert confidence("a", 0.97, None, 0.4, steps) == (0.6, True)
+        assert confidence("a", 0.97, None, 0.5, steps) == (0.9, True)
+        assert confidence("a", 0.97, None, math.nan, steps) == (0.6, True)
 
-    def test_what_is_doubted_or_not_in_the_table_keeps_its_own(self) -> None:
-        assert calibrated("run-queue-wait", 0.6, 0.9, counters=True, several=False) == (0.6, False)
-        assert calibrated("no-such-rule", 0.9, 0.9, counters=True, several=False) == (0.9, False)
+    def test_a_doubt_is_the_most_that_is_left(self) -> None:
+        steps = {"a": ((-math.inf, 0.99),), "b": ((-math.inf, 0.72),)}
+        assert confidence("a", 0.97, 0.85, math.nan, steps) == (0.85, True)
+        assert confidence("b", 0.97, 0.85, math.nan, steps) == (0.72, True), "a doubt raises nothing"
+        assert confidence("a", 0.97, 0.85, math.nan, steps, 0.9) == (pytest.approx(0.765), True)
+
+    def test_what_is_doubted_much_or_not_in_the_table_has_no_figure(self) -> None:
+        steps = {"a": ((-math.inf, 0.99),)}
+        assert confidence("a", 0.97, 0.6, math.nan, steps) == (0.6, False)
+        assert confidence("no-such-rule", 0.9, None, 0.9, steps) == (0.9, False)
+
+
+#: Modules of the report that decide what a verdict says.
+WORDING = ROOT / "profkit" / "report" / "wording" / "verdicts.py"
+#: Numbers of modules that feed verdicts, and move none: what a room draws at most, shows, prices or seeds.
+MOVE_NO_VERDICT = {
+    "beside": {"NOTICED"},  # neighbours that are named
+    # A score that orders pairs; those that lower a confidence are in the table.
+    "comparability": {
+        *("SAMPLED", "CUMTIME_ONLY", "THREADS", "WORKLOAD", "COMMAND", "PROCESSES", "CPUS"),
+        *("MUCH_RESIDUE", "CALLS_FACTOR"),
+    },
+    "imports": {"PACKAGES"},  # that are named
+    "intervals": {"LEVEL", "MIN_RUNS_INTERVAL", "SAMPLES", "MOST_WAYS", "SEED"},  # they inform
+    "inventory": {"IDLE_CORES", "POOL_WORKS", "MORE_THAN_EXPECTED", "OVERSUBSCRIBED"},  # lines of `show`
+    "iterations": {"NOTICEABLE_WAIT"},  # a line of the report
+    "lines": {"MOST", "LEAST_SHARE", "FEWEST_SAMPLES"},  # that are shown
+    "movement": {"MOST_BELOW"},
+    "named_lines": {"LEAST_PART"},  # functions whose lines are shown
+    "noise": {"_MEDIAN_ERROR"},  # a constant of the normal distribution
+    "origins": {"STEPS", "ROUNDS", "MOST_ORIGINS"},
+    "parts_of_callers": {"LEVELS"},
+    "process_calls": {"STEPS"},
+    "range_roles": {"_BATCH", "_SHOWN"},
+    "range_stats": {"MIN_P95", "MIN_SHIFT"},  # figures of ranges
+    "rank": {"MAD_SCALE"},  # a constant of the normal distribution
+    "shares": {"_DEPTH"},
+    "signals": {"SIGNALLED", "MOST_SIGNALS"},  # how systems number them
+    "size_calls": {"_BETWEEN"},  # advice
+    "stacks": {"OTHERS", "COVERED", "MOST_NODES", "LEAST_SHARE", "DEEPEST"},  # a drawing
+    "waiting": {"LEVELS"},
+    "account": {"PARTS", "RESAMPLES", "SEED", "INTERVAL"},  # what is kept, and the method of an interval
+    "evidence": {
+        "NAMED",
+        "LEAST_SHARE",
+        "LEAST_PART",
+        "LEAST_GPU_SHARE",
+        "GPU_FELL",
+        "LOOKED_AT",
+    },  # what is listed
+    "limits": {"_BUSY_CORES"},  # advice
+    "producers": {"MOST_BLAMED", "ENOUGH_RUNS", "LEAST_GAIN", "FULL", "WAITED", "SAME_PER_CALL"},  # advice
+}
+#: Comparisons with a number that is no threshold: rounding of floats, sizes of texts and drawings, half a CPU.
+NO_THRESHOLDS = {
+    "np.abs(relative) < 1e-06",
+    "apart >= seen * (1 - 1e-09)",
+    "within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)",
+    "left.sum() < 1e-09",
+    "len(names) > 20",
+    "float((left / totals).max()) >= LEAST_SHARE / 10",
+    "taken < most - 0.5",
+}
+
+
+def feeding() -> dict[str, ast.Module]:
+    """Modules that feed verdicts: those of the room, what they import of `measure`, and the words of verdicts."""
+    found: dict[Path, ast.Module] = {}
+    left = [*VERDICT.rglob("*.py"), WORDING]
+    while left:
+        path = left.pop()
+        if path in found:
+            continue
+        found[path] = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(found[path]):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("profkit.measure"):
+                names = [alias.name for alias in node.names] if node.module == "profkit.measure" else []
+                for module in [f"{node.module}.{name}" for name in names] or [str(node.module)]:
+                    left.append(ROOT / f"{module.replace('.', '/')}.py")
+    return {
+        path.stem: tree
+        for path, tree in found.items()
+        if path.stem not in ("calibration", "weights", "thresholds")
+    }
+
+
+def is_number(node: ast.expr | None) -> bool:
+    """Whether an expression is a number, or numbers, without anything that is looked up but `math`."""
+    if isinstance(node, ast.Tuple):
+        return bool(node.elts) and all(map(is_number, node.elts))
+    if isinstance(node, ast.Constant):
+        return type(node.value) in (int, float)
+    if isinstance(node, ast.UnaryOp):
+        return is_number(node.operand)
+    if isinstance(node, ast.BinOp):
+        return is_number(node.left) and is_number(node.right)
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).startswith("math.") and all(map(is_number, node.args))
+    return isinstance(node, ast.Attribute) and ast.unparse(node).startswith("math.")
+
+
+def module_numbers(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and is_number(node.value):
+            yield from (n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name))
+
+
+def bare_comparisons(tree: ast.Module) -> Iterator[str]:
+    """Comparisons with a number other than those that count or halve nothing: -1, 0, 1 and 2."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            parts = [part for side in (node.left, *node.comparators) for part in ast.walk(side)]
+            numbers = [
+                p.value for p in parts if isinstance(p, ast.Constant) and type(p.value) in (int, float)
+            ]
+            if set(numbers) - {-1, 0, 1, 2}:
+                yield ast.unparse(node)
+
+
+class TestNumbers:
+    """A number that moves a verdict stands in the table of thresholds, or is entered there by its name."""
+
+    def test_every_number_of_a_module_is_in_the_table(self) -> None:
+        table = ast.parse((VERDICT / "thresholds.py").read_text(encoding="utf-8"))
+        entered = {ast.unparse(node) for node in ast.walk(table) if isinstance(node, ast.Attribute)}
+        trees = feeding()
+        assert {"judge", "readings", "noise", "signs", "origins", "verdicts"} <= set(trees)
+        found = {(module, name) for module, tree in trees.items() for name in module_numbers(tree)}
+        left = {(module, name) for module, name in found if f"{module}.{name}" not in entered}
+        assert left == {(module, name) for module, names in MOVE_NO_VERDICT.items() for name in names}
+        of_verdict = {module for module, _ in left} & {
+            "judge",
+            "readings",
+            "rule",
+            "comparison",
+            "alone",
+            "verdicts",
+        }
+        assert not of_verdict
+
+    def test_none_compares_with_a_number_of_its_own(self) -> None:
+        assert {text for tree in feeding().values() for text in bare_comparisons(tree)} == NO_THRESHOLDS
+
+    @pytest.mark.parametrize(
+        ("source", "names", "compared"),
+        [
+            ("NEW = 0.3", ["NEW"], []),
+            ("NEW: float = -3e6", ["NEW"], []),
+            ("A, B = 0.1, 2 * math.pi", ["A", "B"], []),
+            ("NEW = value('x')\nnames = ('a',)", [], []),
+            ("def f(x):\n    return x >= 0.3 * y", [], ["x >= 0.3 * y"]),
+            ("def f(x):\n    return 0 < x <= 1", [], []),
+        ],
+    )
+    def test_what_is_found(self, source: str, names: list[str], compared: list[str]) -> None:
+        tree = ast.parse(source)
+        assert list(module_numbers(tree)) == names
+        assert list(bare_comparisons(tree)) == compared
 
 
 def test_the_page_of_rules_is_up_to_date() -> None:

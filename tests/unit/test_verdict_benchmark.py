@@ -6,6 +6,7 @@ import ast
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ import pytest
 
 from benchmarks.verdict.__main__ import main
 from benchmarks.verdict.alone import alone
-from benchmarks.verdict.calibrate import confidence_of, fit, held_out
+from benchmarks.verdict.calibrate import FEWEST, fit, held_out, tables
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.changes import CHANGES
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run, read_corpus
-from benchmarks.verdict.judge import Judgement, judge
+from benchmarks.verdict.judge import Judgement, _with_noise, finite, judge, read_judgements
 from benchmarks.verdict.learn import write_steps
 from benchmarks.verdict.pairs import LeftOut, make_pairs
-from benchmarks.verdict.score import by_condition, confusion, figures, summary
+from benchmarks.verdict.score import by_condition, calibration, confusion, figures, summary
 from benchmarks.verdict.tables import report
 from benchmarks.verdict.take import cells
 from benchmarks.verdict.truth import (
@@ -35,6 +36,9 @@ from benchmarks.verdict.truth import (
     of_same,
 )
 from profkit.formats.runfile import read_run
+from profkit.verdict.account import Account, Bucket
+from profkit.verdict.calibration import STEPS
+from profkit.verdict.thresholds import value
 from profkit.verdict.types import CAUSES
 
 ROOT = Path(__file__).parents[2]
@@ -336,12 +340,9 @@ def test_confidence_rises_with_strength_and_is_learnt_on_other_programs() -> Non
     strong = [said("contention", ("contention",), strength=0.5 + i / 1e3) for i in range(30)]
     table = fit(weak + strong)
     rule = "rule of contention"
-    low, high = confidence_of(table, rule, 0.1), confidence_of(table, rule, 0.9)
-    assert low is not None
-    assert high is not None
+    (least, low), *_, (_, high) = table[rule]
+    assert least == -math.inf
     assert low < 0.5 < 0.9 < high < 1.0
-    assert confidence_of(table, rule, 0.0) == low
-    assert confidence_of(table, "never seen", 1.0) is None
     other = [
         said("contention", ("no-change",), strength=0.6, workload="other", programs=("other",))
         for _ in range(5)
@@ -353,6 +354,45 @@ def test_confidence_rises_with_strength_and_is_learnt_on_other_programs() -> Non
     ]
     learnt = [j for j in held_out(weak + strong + other) if j.workload == "other"]
     assert {j.confidence for j in learnt} == {high}
+
+
+def test_confidences_are_learnt_and_scored_as_users_see_them() -> None:
+    rule = "rule of contention"
+    right = [said("contention", ("contention",), stated=0.97) for _ in range(40)]
+    doubted = [said("contention", ("no-change",), stated=0.97, doubt=0.85) for _ in range(40)]
+    beside = [said("contention", ("no-change",), stated=0.97, left=0.9) for _ in range(40)]
+    # What is doubted, or said beside other causes, is no part of the share that these lower.
+    assert tables(right + doubted + beside) == {"counters, one": fit(right)}
+    (share,) = (share for _, share in fit(right)[rule])
+    of_others = [
+        said("contention", ("contention",), workload="v", programs=("v",), stated=0.97, **more)
+        for more in ({}, {"doubt": 0.85}, {"doubt": 0.6}, {"left": 0.9}, {"doubt": 0.85, "left": 0.9})
+    ]
+    found = [j.confidence for j in held_out(right + of_others) if j.workload == "v"]
+    assert found == pytest.approx([share, 0.85, math.nan, share * 0.9, 0.85 * 0.9], nan_ok=True)
+    shown = [j for j in held_out(right + of_others) if j.workload == "v"]
+    assert sum(right.of for *_, right in calibration(shown)) == 4, "what is not printed is not scored"
+    assert not fit(right[: FEWEST - 1]), "so few have no share"
+
+
+def test_the_noise_of_a_program_is_learnt_on_others() -> None:
+    account = Account(
+        2.0, 2.0, (Bucket("queue", 0.3, 0.2, 0.4), Bucket("rest", 0.0, -0.1, 0.1)), (), "other-programs"
+    )
+    wider = _with_noise(account, {"queue": value("noise.queue") + 0.1})
+    assert (wider.buckets[0].low, wider.buckets[0].high) == (pytest.approx(0.0), pytest.approx(0.6))
+    assert wider.buckets[1] == account.buckets[1]
+    assert _with_noise(replace(account, basis="repeats"), {"queue": 1.0}).buckets == account.buckets
+
+
+def test_verdicts_are_read_as_they_were_written(tmp_path: Path) -> None:
+    judged = [
+        said("contention", ("contention",), stated=0.97, doubt=0.85),
+        said("inconclusive", ("contention",), confidence=math.nan, rule=""),
+    ]
+    path = tmp_path / "verdicts.jsonl"
+    path.write_text("".join(json.dumps(finite({**asdict(j), "outcome": j.outcome})) + "\n" for j in judged))
+    assert list(map(repr, read_judgements(path))) == list(map(repr, judged))
 
 
 def test_every_condition_and_change_of_the_catalogue_exists() -> None:
@@ -479,8 +519,9 @@ def test_runs_alone_are_judged_and_calibrated(corpus: Path, tmp_path: Path) -> N
         ("clean", (), "inconclusive", "inconclusive"),
         ("hogs-1x", ("contention",), "contention", "right"),
     }
-    table = fit(single)
-    assert list(table) == [j.rule for j in single if j.rule]
+    claims = [j for j in single if j.rule] * FEWEST
+    table = fit(claims)
+    assert {*table} == {j.rule for j in claims}
     text = report([], [], single, left_out)
     assert "| contention " in text
     assert "| nothing lacking: clean |" in text
@@ -489,10 +530,14 @@ def test_runs_alone_are_judged_and_calibrated(corpus: Path, tmp_path: Path) -> N
     write_steps(module, {"alone": table})
     written: dict[str, Any] = {}
     exec(module.read_text().replace("Mapping", "dict"), written)
-    assert {rule: len(steps) for rule, steps in written["STEPS"]["alone"].items()} == {
-        rule: len(steps) for rule, steps in table.items()
-    }
-    assert written["STEPS"]["alone"]["run-queue-wait"][0] == (-math.inf, pytest.approx(2 / 3, abs=1e-3))
+    steps = written["STEPS"]
+    assert steps["alone"]["run-queue-wait"][0] == (
+        -math.inf,
+        pytest.approx((FEWEST + 1) / (FEWEST + 2), abs=1e-3),
+    )
+    # What was not learnt keeps what it had.
+    assert steps["alone"]["throttling"] == STEPS["alone"]["throttling"]
+    assert steps["plain, one"] == {**STEPS["plain, one"]}
 
 
 def test_the_plain_view_knows_only_what_a_plain_profiler_writes(corpus: Path) -> None:

@@ -15,7 +15,7 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 from time import perf_counter
 
-from . import process_facts, record_file, settings
+from . import __path__, process_facts, record_file, settings
 from .ended import EndedThreads, accumulate
 from .tracer import HERE, PER_THREAD, Tracer, thread_name, without
 
@@ -37,6 +37,9 @@ _EMPTY_PART = 0.2
 #: Of the thread, also after gevent or eventlet has put that of a greenlet in its place.
 _get_ident = _thread.get_ident
 
+#: The one that shows our collectors: the target gets another, see `own_function`.
+_getprofile = sys.getprofile
+
 #: Threads among which those that have ended are not looked for.
 _FEW_THREADS = 32
 
@@ -48,7 +51,7 @@ def load() -> Any:
     """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
-    directory = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "lib")
+    directory = os.path.join(os.path.dirname(__path__[0]), "native", "lib")
     if PER_THREAD:
         name = "_tracer"
         files = [name + suffix for suffix in _imp.extension_suffixes() if "cpython" in suffix]
@@ -63,7 +66,7 @@ def load() -> Any:
             spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
-            if not hasattr(module, "watch_gc"):
+            if not hasattr(module, "watch_collections"):
                 return None  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
@@ -333,7 +336,7 @@ class ThreadTracer(Tracer):
         return tables[:1] + self._ended.tables() + tables[1:]
 
     def sees(self) -> bool:
-        return type(sys.getprofile()) is self._collector
+        return type(_getprofile()) is self._collector
 
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
         self._between = False

@@ -75,10 +75,28 @@ def make_way(
             if function is None:
                 is_unset()
 
-    # The name under which `profile` shows the original.
-    setprofile.__code__ = code = setprofile.__code__.replace(
-        co_filename="", co_firstlineno=0, co_name="setprofile"
-    )
-    setprofile.__qualname__, setprofile.__module__ = "setprofile", "sys"
-    setprofile.__doc__ = original.__doc__
-    sys.setprofile = setprofile
+    code = _put(setprofile)
+
+
+def hide_collector(collector: Any) -> None:
+    """Wrap ``sys.getprofile``: a profile function of this type is none of the target's."""
+    current = sys.getprofile
+
+    def getprofile() -> Any:
+        for function in starmap(current, _NO_ARGUMENTS):
+            if type(function) is not collector:
+                return function
+        return None
+
+    _put(getprofile)
+
+
+def _put(function: Any) -> Any:
+    """Put a function into the place of that of `sys`, named as `profile` shows that; return its code."""
+    name: str = function.__name__
+    original = getattr(sys, name)
+    function.__code__ = function.__code__.replace(co_filename="", co_firstlineno=0, co_name=name)
+    function.__qualname__, function.__module__ = name, "sys"
+    function.__doc__, function.__wrapped__ = original.__doc__, original
+    setattr(sys, name, function)
+    return function.__code__

@@ -14,6 +14,7 @@ import _lsprof
 import _signal  # type: ignore[import-not-found]
 import _thread
 import atexit
+import gc
 import os
 import sys
 from time import monotonic, perf_counter, process_time, thread_time
@@ -99,7 +100,6 @@ class Session:
         self._over = False
         self._share, self._samples_only = 0.0, False
         self._tiers: Optional[Tiers] = None  # where tables are mapped
-        self._share, self._samples_only = 0.0, False
         self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's
         # On a machine that no sampler watches, this process does; nothing can be imported later than here.
         self._machine: Any = None
@@ -128,6 +128,8 @@ class Session:
                     self._own_function_on,
                     self._own_profiler_off,
                 )
+                if PER_THREAD:
+                    own_function.hide_collector(self._native.Collector)
                 sys._profkit = windows.Control(self._windows)  # type: ignore[attr-defined]
             if self._windowed and self._windows.possible:
                 self._windows.begin()
@@ -172,7 +174,7 @@ class Session:
             self._share, self._samples_only = _overhead_asked()
             self._native.limit(self._share)
             if not forked and not self._windowed:
-                self._native.watch_gc()
+                self._native.watch_collections(gc.callbacks)
             self._tiers = Tiers(self._native, self._tracer, self._main_ident, self._may_change_tier)
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
@@ -558,8 +560,7 @@ class Session:
 
             def disable(self) -> None:
                 # No calls before the profiler is off, and that through map(): the target's profile must hold
-                # one call of disable(), as it always does, and this function's own stands for it, under the
-                # name that _as_builtin gives it.
+                # one call of disable(), as it always does, and this function's own stands for it.
                 for own in session._own_profilers:
                     if own[0] is self:
                         break
@@ -569,9 +570,27 @@ class Session:
                     pass
                 session._own_profiler_off(self)
 
-        Profiler.disable = _as_builtin(  # type: ignore[method-assign]
-            Profiler.disable, "<method 'disable' of '_lsprof.Profiler' objects>"
-        )
+            def getstats(self) -> List[Any]:
+                # Calls of these functions are shown as those of the built-in ones. Nothing is called: it may be on.
+                stats: List[Any] = []
+                for found in map(Collector.getstats, (self,)):
+                    for entry in found:
+                        for code, label in own_functions:
+                            if entry[0] is code:
+                                entry = type(entry)((label, *entry[1:]))
+                            calls: List[Any] = []
+                            for call in entry[5] or ():
+                                calls += (type(call)((label, *call[1:])) if call[0] is code else call,)
+                            if calls:
+                                entry = type(entry)((*entry[:5], calls))
+                        stats += (entry,)
+                return stats
+
+        # Their code, and the label that cProfile gives the original: it finds that again by its identity.
+        own_functions = [
+            (function.__code__, "<method '%s' of '_lsprof.Profiler' objects>" % function.__name__)
+            for function in (Profiler.disable, Profiler.getstats)
+        ]
         Profiler.__module__ = "_lsprof"
         Profiler.__qualname__ = "Profiler"
         _lsprof.Profiler = Profiler  # type: ignore[misc]
@@ -636,9 +655,3 @@ def _ignore_interrupts() -> bool:
     except ValueError:  # not the main thread, or not of the main interpreter
         return False
     return True
-
-
-def _as_builtin(function: Any, name: str) -> Any:
-    """Give a function's code the label that cProfile gives the built-in which it stands for."""
-    function.__code__ = function.__code__.replace(co_filename="~", co_firstlineno=0, co_name=name)
-    return function

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import _lsprof
-import os
 import sys
 
 from . import record_file
@@ -15,8 +14,8 @@ TYPE_CHECKING = False  # the module `typing` would cost every process of the tar
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Set
 
-#: Where the agent is: its own functions are not the target's.
-HERE = os.path.dirname(os.path.abspath(__file__))
+#: What the names of the agent's files begin with (see `loader`): its own functions are not the target's.
+HERE = sys._getframe().f_code.co_filename.rpartition("tracer")[0]
 
 #: Whether every thread needs, and gets, its own collector.
 PER_THREAD = sys.version_info < (3, 12)

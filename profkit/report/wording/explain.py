@@ -10,7 +10,7 @@ from profkit.report.document import Bullets, Column, Row, Section, Table
 from profkit.report.text import clean
 from profkit.report.wording.evidence import value_text
 from profkit.verdict.rule import Reading, Rule
-from profkit.verdict.thresholds import THRESHOLDS
+from profkit.verdict.thresholds import THRESHOLDS, value
 from profkit.verdict.types import Checked, Finding
 
 __all__ = ["explain_sections"]
@@ -22,6 +22,13 @@ _HOW = (
 _WHICH = (
     "The verdict is the finding with the largest bucket of the account; nearly equal ones are settled by the order "
     "below."
+)
+_COLUMNS = (
+    Column("", "text"),
+    Column("condition", "prose"),
+    Column("value", "text"),
+    Column("threshold", "text"),
+    Column("margin", "text", 1),
 )
 _SIGNS = {">=": "≥", "<=": "≤", "is": "is", "not": "is not", "known": "known"}
 
@@ -58,31 +65,91 @@ def explain_sections(
             ),
         )
     ]
-    for name, group in groupby(checks, key=lambda check: check.rule):
+    of_rules = [check for check in checks if check.part != "reading"]
+    inside = [check for check in checks if check.part == "reading"]
+    for name, group in groupby(of_rules, key=lambda check: check.rule):
         rule = by_id[name]
-        columns = (
-            Column("", "text"),
-            Column("condition", "prose"),
-            Column("value", "text"),
-            Column("threshold", "text"),
-            Column("margin", "text", 1),
-        )
         rows = tuple(_row(check, readings) for check in group)
         title = f"{'✓' if name in held else '–'} {name}: {rule.cause}{', holds' if name in held else ''}"
-        sections.append(Section(title, (Table(columns, rows, clean(rule.about)),)))
+        sections.append(Section(title, (Table(_COLUMNS, rows, clean(rule.about)),)))
+    if inside:
+        rows = tuple(_row(check, readings) for check in inside)
+        sections.append(Section("What readings compare by themselves", (Table(_COLUMNS, rows),)))
+    if findings:
+        sections.append(_chosen(findings))
+    sections.append(_others(checks))
     return sections
 
 
+def _chosen(findings: Sequence[Finding]) -> Section:
+    """Which finding is named, and what its confidence is made from."""
+    columns = (
+        Column("finding", "text"),
+        Column("part × confidence", "text", 1),
+        Column("less than the first", "text", 1),
+        Column("stated", "text", 1),
+        Column("margin", "text", 1),
+        Column("doubted", "text", 1),
+        Column("left beside others", "text", 1),
+        Column("confidence", "text", 1),
+    )
+    weights = [f.severity * f.confidence / f.left for f in findings]
+    named, rows = value("confidence.named"), []
+    for finding, weight in zip(findings, weights, strict=True):
+        stated = finding.stated if finding.doubt is None else finding.doubt
+        rows.append(
+            Row(
+                (
+                    finding.rule,
+                    _number(weight),
+                    _number(weights[0] - weight),
+                    _number(stated),
+                    f"{stated - named:+.3g}",
+                    "" if finding.doubt is None else _number(finding.doubt),
+                    _number(finding.left),
+                    _number(finding.confidence) if finding.calibrated else "not shown",
+                )
+            )
+        )
+    note = (
+        f"The first stands unless another is more by {value('findings.about-equal'):g} (findings.about-equal); "
+        f"stated less than {named:g} (confidence.named) is not named, doubted below {value('confidence.shown'):g} "
+        f"(confidence.shown) has no figure, and two causes at once leave {value('confidence.together'):g} "
+        "(confidence.together)."
+    )
+    return Section("How the finding was chosen", (Table(columns, tuple(rows), note),))
+
+
+def _others(checks: Sequence[Checked]) -> Section:
+    """Thresholds that no condition above names: noise, and what stands behind what was measured."""
+    said = {check.threshold_id for check in checks}
+    columns = (Column("threshold", "text"), Column("value", "text", 1), Column("from", "prose"))
+    rows = tuple(
+        Row((one.id, value_text(one.unit, one.value), one.provenance))
+        for one in THRESHOLDS.values()
+        if one.id not in said
+    )
+    return Section("Thresholds behind the readings", (Table(columns, rows),))
+
+
+def _number(found: float) -> str:
+    return "" if math.isnan(found) else f"{found:.3f}"
+
+
 def _row(check: Checked, readings: Mapping[str, Reading]) -> Row:
-    where = f"{check.choice}.{check.group} " if check.choice else ""
+    where = f"{check.choice}.{check.group} " if check.group else ""
+    if check.part == "doubts":
+        where = f"doubt {check.choice}: "
+    elif check.part == "reading":
+        where = f"{check.rule} ← "
     if check.part == "unless":
-        about, value, threshold = f"unless {check.reading} holds", value_text("bool", check.value), ""
+        about, found, threshold = f"unless {check.reading} holds", value_text("bool", check.value), ""
     else:
         about = f"{where}{check.reading}: {readings[check.reading].about}"
-        value = value_text(check.unit, check.value)
+        found = value_text(check.unit, check.value)
         threshold = _threshold(check)
     margin = "" if math.isnan(check.margin) else f"{check.margin:+.3g}"
-    return Row(("✓" if check.held else "–", clean(about), value, threshold, margin))
+    return Row(("✓" if check.held else "–", clean(about), found, threshold, margin))
 
 
 def _threshold(check: Checked) -> str:

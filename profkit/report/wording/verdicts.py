@@ -13,6 +13,7 @@ from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
 from profkit.report.wording.functions import display_name
+from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff, Finding, Value, Verdict
 
 __all__ = ["SUMMARIES", "comparison_block", "finding_text", "summary_of", "verdict_block"]
@@ -79,20 +80,21 @@ def comparison_block(diff: Diff) -> VerdictBlock:
         return block
     took = _took(diff, before, after)
     if verdict.cause == "no-change":
-        if _both_waited(verdict.numbers):
+        if verdict.numbers.get("both.lacked-cpus"):
             return replace(block, headline=f"No change, and both runs lacked CPUs: {took}", tone="unsure")
         return replace(block, headline=f"{block.headline}: {took}")
     ratio = after / before
-    if ratio >= SAME_TIME:
+    same = value("headline.same-time")
+    if ratio >= same:
         times = f"{units.factor(ratio)} slower, {took}"
-    elif ratio <= 1 / SAME_TIME:
+    elif ratio <= 1 / same:
         times = f"{units.factor(1 / ratio)} faster, {took}"
     else:
         times = f"No slower, {took}"
     if verdict.cause == "faster":
         return replace(block, headline=times if ratio < 1 else f"{block.headline}: {took}")
     # What took no time is no alarm, however sure it is.
-    tone = "unsure" if ratio < NO_LOSS else block.tone
+    tone = "unsure" if ratio < value("headline.no-loss") else block.tone
     return replace(block, headline=f"{times}: {block.headline[0].lower()}{block.headline[1:]}", tone=tone)
 
 
@@ -108,23 +110,12 @@ def _doubts(diff: Diff) -> str:
     return " ".join(said)
 
 
-#: Ratio of two walls that reads as 1.00×, and one below which nothing worth an alarm was lost.
-SAME_TIME = 1.005
-NO_LOSS = 1.05
-#: Part of its active time for which a main thread queued from which a run lacked CPUs, whatever the other did.
-LACKED_CPUS = 0.3
-
-
 def _took(diff: Diff, before: float, after: float) -> str:
     """Both walls, or the rates of iterations where they are known."""
     models = diff.iterations
     if models[0] is not None and models[1] is not None:
         return f"{models[0].steps_per_s:.3g} → {models[1].steps_per_s:.3g} iterations/s"
     return units.from_to(before, after)
-
-
-def _both_waited(numbers: Mapping[str, Value]) -> bool:
-    return all((_number(numbers, name) or 0.0) >= LACKED_CPUS for name in ("main.wait", "main.wait-before"))
 
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from profkit.measure.inventory import OVERSUBSCRIBED, HostNeed, Inventory, ProcessNeed
+from profkit.measure.size_calls import SizeCall
 from profkit.model import Pool
 from profkit.model.pools import NOT_BUSY, POOL_VARIABLES
 from profkit.verdict.types import Advice, Value
@@ -31,6 +32,10 @@ _CODE: Mapping[str, str] = {
     "numba": "numba.set_num_threads({n})",
     "tensorflow": "tf.config.threading.set_intra_op_parallelism_threads({n})",
 }
+#: Runtimes whose threads are PyTorch's as well.
+_OPENMP = frozenset(("libgomp", "libomp", "libiomp5"))
+#: What threadpoolctl sizes, beside PyTorch.
+_OF_THREADPOOLCTL = _OPENMP | {"openblas", "mkl", "blis"}
 _OTHER_CODE = "threadpoolctl.threadpool_limits({n})"
 #: What starts workers, by what `profkit.measure.size_calls` calls it.
 _STARTERS: Mapping[str, str] = {
@@ -41,10 +46,11 @@ _STARTERS: Mapping[str, str] = {
 _EXECUTOR = "ThreadPoolExecutor({n})"
 
 #: Options that say how many workers or jobs a program starts, in their usual spellings.
-#: ``--trainer.num_workers=4`` and Hydra's ``trainer.num_workers=4`` among them.
+#: ``--trainer.num_workers=4`` and Hydra's ``trainer.num_workers=4`` among them. A bare ``n_jobs`` is one only before
+#: its ``=``: a word by itself may be anything.
 _WORKER_OPTION = re.compile(
-    r"(?:-j|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:(?:n[_-]?)?jobs|(?:num[_-]|n[_-]|data(?:loader)?[_-])*workers"
-    r"|workers[_-]per[_-]\w+|(?:num[_-]|n[_-])?(?:procs|processes)))"
+    r"(?:-j|(?:--|(?=[\w-]+[.=]))(?:[\w-]+\.)*(?:(?:n[_-]?)?jobs|(?:num[_-]|n[_-]|data(?:loader)?[_-])*workers"
+    r"|workers[_-]per[_-]\w+|(?:num[_-]|n[_-])?(?:procs|processes)|nproc[_-]per[_-]node))"
 )
 #: Options that say how many threads it has; of the last ones only where no option is about threads.
 _THREAD_OPTION = re.compile(r"(?:-[tT]|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:\w+[_-])*n?threads?(?:[_-]\w+)*)")
@@ -242,7 +248,11 @@ def _thread_cures(
     by_command: set[str] = set()
     for pool in pools:
         name = _variable(pool, variables)
-        inside = pool.origin == "program" or _set_inside(pool, variables, command)
+        inside = (
+            pool.origin == "program"
+            or _set_inside(pool, variables, command)
+            or _set_by_call(pool, crew) is not None
+        )
         # Jobs may be processes: such an option sizes a pool where the program set it, and has no workers.
         meant = (_THREAD_OPTION, _CPU_OPTION) if inside and not share.host.workers else (_THREAD_OPTION,)
         option = _option_of(command, pool.threads, *meant)
@@ -304,13 +314,30 @@ def _set_inside(pool: Pool, environment: Mapping[str, str], command: Sequence[st
     return not any(word.partition("=")[0] == name for word in command)
 
 
+def _set_by_call(pool: Pool, crew: _Crew) -> SizeCall | None:
+    """The call of the program that sets the size of a pool; it wins over variables.
+
+    A worker that was ended has only a snapshot of its pools, which does not see what another thread gave to OpenMP.
+    """
+    setters = [pool.library]
+    if pool.library in _OPENMP:
+        setters.append("torch")  # has no threads but those
+    # Whether a limit of OpenMP and BLAS was meant for PyTorch, only its size says.
+    if pool.library in _OF_THREADPOOLCTL or (pool.library == "torch" and pool.origin == "program"):
+        setters.append("threadpoolctl")
+    made = [size for setter in setters for size in crew.sizes if size.sets == setter]
+    return made[0] if made else None
+
+
 def _edit(pool: Pool, variable: str, crew: _Crew) -> Advice:
     """Return the line of code that sets a size, with the function that has it where it is known."""
     n = crew.share.threads
-    if pool.origin != "program":
+    call_made = _set_by_call(pool, crew)
+    if pool.origin != "program" and call_made is None:
         return Advice("edit-code", cures="queue", subject=f'os.environ["{variable}"] = "{n}"')
-    sets = pool.library if pool.library in _CODE else "threadpoolctl"
-    call = _CODE.get(pool.library, _OTHER_CODE)
+    named = pool.library if pool.library in _CODE else "threadpoolctl"
+    sets = named if call_made is None else call_made.sets
+    call = _CODE.get(sets, _OTHER_CODE)
     # OpenCV has no threads at all with 0, and one thread that is not the caller's with 1.
     return _edit_of(call.format(n=0 if pool.library == "opencv" and n == 1 else n), (sets,), crew)
 
@@ -392,7 +419,7 @@ def _option_of(command: Sequence[str], number: int | None, *patterns: re.Pattern
 
 
 def _begins(head: str, pattern: re.Pattern[str]) -> bool:
-    return pattern.fullmatch(head.rstrip("=")) is not None
+    return head.endswith("=") or pattern.fullmatch(head) is not None
 
 
 def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]:

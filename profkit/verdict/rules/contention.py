@@ -144,7 +144,7 @@ SHARED_HARDWARE = Rule(
     conditions=(
         yes("contention.others"),
         no("contention.itself"),
-        yes("machine.same"),
+        yes("machine.one"),
         yes("calls.same"),
         no("input.larger"),
         no("command.differs"),
@@ -155,7 +155,7 @@ SHARED_HARDWARE = Rule(
     ),
     alternatives=(((yes("time.lost"),), (more("time.over-drift", "time.drift-or-own"),)),),
     confidence=0.75,
-    evidence=("per-call", "others", "neighbours", "main-wait", "wall"),
+    evidence=("per-call", "others", "neighbours", "fixed-work", "main-wait", "wall"),
     advice=("contention",),
     numbers=("per-call", "per-call.everywhere", "others.added"),
 )

@@ -46,7 +46,7 @@ WITHIN_NOISE = Rule(
     strength="no-change.strength",
     evidence=("distance", "wall"),
     advice=("capture-both",),
-    numbers=("time.slowdown", "main.wait", "main.wait-before", "pair.counters"),
+    numbers=("time.slowdown", "main.wait", "main.wait-before", "both.lacked-cpus", "pair.counters"),
 )
 
 SAME_TOTAL = Rule(
@@ -66,7 +66,7 @@ SAME_TOTAL = Rule(
     alternatives=(_QUEUE_ALIKE,),
     confidence=0.8,
     evidence=("wall", "elsewhere"),
-    numbers=("time.slowdown", "main.wait", "main.wait-before"),
+    numbers=("time.slowdown", "main.wait", "main.wait-before", "both.lacked-cpus"),
 )
 
 NOTHING_BEYOND = Rule(
@@ -86,5 +86,5 @@ NOTHING_BEYOND = Rule(
     confidence=0.8,
     strength="no-change.strength",
     evidence=("wall", "main-wait", "elsewhere"),
-    numbers=("time.slowdown", "main.wait", "main.wait-before"),
+    numbers=("time.slowdown", "main.wait", "main.wait-before", "both.lacked-cpus"),
 )

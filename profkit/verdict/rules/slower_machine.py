@@ -12,12 +12,14 @@ _NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.
 SLOWER_CPU = Rule(
     id="slower-cpu",
     cause="slower-machine",
-    about="the same calls take longer on a CPU that is shown to be another, or with other instructions",
+    about=(
+        "the same calls take longer, and fixed work did so too; in files that have none, on a CPU of another model; "
+        "or libraries use other instructions"
+    ),
     bucket="speed",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait"),
     conditions=(
-        yes("machines.differ"),
         yes("calls.same"),
         less("pair.residue", "programs.residue"),
         more("time.slowdown", "time.slower"),
@@ -25,6 +27,12 @@ SLOWER_CPU = Rule(
         more("account.speed", "speed.part"),
     ),
     alternatives=(
+        (
+            # Other programs beside the candidate take of caches and memory, and make no machine slower.
+            (more("machine.part", "part.most"), no("contention.others")),
+            (yes("instructions.differ"),),
+            (yes("machines.differ"), no("machine.known")),
+        ),
         _NO_QUEUE,
         # Where the input grew as well, only one factor for all functions is a machine's.
         ((no("input.larger"), no("command.differs")), (less("spread", "spread.twice"),)),
@@ -39,12 +47,13 @@ SLOWER_CPU = Rule(
 ONE_FACTOR = Rule(
     id="one-factor",
     cause="slower-machine",
-    about="every function takes the same factor more CPU time, and nothing shows why",
+    about="without fixed work in the files: every function takes the same factor more CPU time",
     bucket="speed",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "shared-hardware"),
     conditions=(
         no("machines.differ"),
+        no("machine.known"),
         no("input.larger"),
         no("command.differs"),
         yes("calls.same"),

@@ -4,6 +4,16 @@
 import os
 import sys
 
+try:
+    from _imp import _fix_co_filename as _profkit_rename
+except ImportError:
+
+    def _profkit_rename(code, name):
+        pass
+
+
+_profkit_rename(sys._getframe().f_code, "<frozen profkit.sitecustomize>")
+
 
 def _profkit_is_main():
     """Whether this is the main interpreter: no other one may set a handler, and nobody may set this one."""
@@ -22,7 +32,7 @@ def _profkit_start():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
     sys.path_importer_cache.pop(here, None)
-    sys.modules.pop("sitecustomize", None)
+    itself = sys.modules.pop("sitecustomize", None)  # noqa: F841 (Python 2 empties a module that nobody holds)
     spool = os.environ.get("PROFKIT_SPOOL")
     session = None
     if spool and sys.version_info >= (3, 8) and not _profkit_is_main():
@@ -31,36 +41,32 @@ def _profkit_start():
         except OSError:
             pass
     elif spool and sys.version_info >= (3, 8):
-        name = "_profkit_agent"
-        # Collections would find nothing in what is imported, and take a quarter of the time. The compiler alone needs
-        # what is in `__future__`.
-        new = [module for module in ("gc", "__future__") if module not in sys.modules]
-        import gc
-
-        collects = gc.isenabled()
-        gc.disable()
+        agent = os.path.dirname(here)
         try:
-            if "__future__" in new:
-                sys.modules["__future__"] = type(sys)("__future__")
-                sys.modules["__future__"].annotations = None
-            package = type(sys)(name)
-            package.__path__ = [os.path.dirname(here)]
-            sys.modules[name] = package
-            session = __import__(name + ".session", fromlist=["create"]).create(spool)
+            from _frozen_importlib_external import SourceFileLoader
+
+            code = SourceFileLoader("loader", agent + "/loader.py").get_code("loader")
+            _profkit_rename(code, "<frozen profkit.loader>")
+            names = {}
+            exec(code, names)
+            session = names["load"](agent, "session", lambda module: module.create(spool))
         except Exception:
             # The target must run as without profkit, whatever is wrong with the agent; that this process
             # has no record is seen by the launcher.
             session = None
-        finally:
-            for module in [m for m in sys.modules if m.partition(".")[0] == name] + new:
-                sys.modules.pop(module, None)
-            if collects:
-                gc.enable()
     try:
-        import sitecustomize  # noqa: F401  (the one that this file hides)
+        # The one that this file hides.
+        machinery = sys.modules.get("_frozen_importlib")
+        if machinery is None:
+            import sitecustomize  # noqa: F401
+        else:  # for a statement, `-X importtime` would print a second line
+            machinery._gcd_import("sitecustomize")
     finally:
         if session is not None:
             session.start()
 
 
-_profkit_start()
+try:
+    _profkit_start()
+finally:
+    del _profkit_start, _profkit_is_main, _profkit_rename  # else this module would stay until a collection

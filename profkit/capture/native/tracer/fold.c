@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "lines.h"
 #include "names.h"
 #include "paths.h"
 #include "ranges.h"
@@ -119,9 +120,12 @@ static bool add_functions(struct table *sum, struct table *from, struct function
         here->cut += caller->cut;
     }
     /* By now all of them have their places. */
-    for (const struct function *function = from->base; function; function = function->next)
+    for (const struct function *function = from->base; function; function = function->next) {
         for (const struct pause *pause = function->pauses; pause; pause = pause->next)
             pause_add(sum, places[function->number], (enum pause_kind)pause->what, pause->ns, pause->n);
+        for (const struct line *line = function->lines; line; line = line->next)
+            lines_add(sum, places[function->number], places[line->within]->number, line->line, line->ns, line->n);
+    }
     return true;
 }
 

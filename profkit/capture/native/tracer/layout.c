@@ -2,6 +2,7 @@
 #include "tables.h"
 
 #include "layout.h"
+#include "lines.h"
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"
@@ -101,6 +102,13 @@ AT(pause, called, 4);
 AT(pause, what, 8);
 AT(pause, ns, 16);
 AT(pause, n, 24);
+
+_Static_assert(sizeof(struct line) == 40, "line");
+AT(line, called, 4);
+AT(line, within, 8);
+AT(line, line, 12);
+AT(line, ns, 16);
+AT(line, n, 24);
 #endif
 
 void layout_describe(struct store_header *header) {

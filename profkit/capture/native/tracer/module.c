@@ -148,8 +148,8 @@ static PyObject *watching_thread(PyObject *Py_UNUSED(module), PyObject *Py_UNUSE
     return PyLong_FromLong(sampler_thread());
 }
 
-static PyObject *watch_gc(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    return PyBool_FromLong(waits_watch_gc());
+static PyObject *watch_collections(PyObject *Py_UNUSED(module), PyObject *callbacks) {
+    return PyBool_FromLong(waits_watch_collections(callbacks));
 }
 
 static PyObject *want_samples(PyObject *Py_UNUSED(module), PyObject *on) {
@@ -244,8 +244,9 @@ static PyMethodDef functions[] = {
     {"watch_again", watch_again, METH_NOARGS,
      "watch_again()\n--\n\nBegin it again where it was paused, when the main thread runs Python again."},
     {"watching_thread", watching_thread, METH_NOARGS, "watching_thread()\n--\n\nThe number of that thread; 0 for none."},
-    {"watch_gc", watch_gc, METH_NOARGS,
-     "watch_gc()\n--\n\nSum up collections of the garbage collector by the function in which they come; whether that is possible."},
+    {"watch_collections", watch_collections, METH_O,
+     "watch_collections(callbacks)\n--\n\nSum up collections of the garbage collector by the function in which they come, by a function in "
+     "its list of callbacks; whether that is possible."},
     {"want_samples", want_samples, METH_O, "want_samples(on)\n--\n\nHave change() called for samples, or for all calls."},
     {"wants_samples", wants_samples, METH_NOARGS,
      "wants_samples()\n--\n\nWhether samples are wanted, and not all calls traced."},

@@ -1,9 +1,9 @@
 /* See rank_calls.h. The GIL is held but for rank_calls_possible(). */
-#define _GNU_SOURCE 1
 #include "rank_calls.h"
 
-#include <dlfcn.h>
 #include <string.h>
+
+#include "lines.h"
 
 /* Code objects with such names that are kept, and such lines of one. */
 enum { MOST_CODES = 256, MOST_LINES = 16 };
@@ -62,15 +62,6 @@ static bool learn(void) {
     return load_method >= 0;
 }
 
-typedef int (*line_function)(PyObject *code, int byte);
-
-static int line_at(PyObject *code, int64_t byte) {
-    static line_function function;
-    if (!function)
-        function = (line_function)dlsym(RTLD_DEFAULT, "PyCode_Addr2Line"); /* of every version; not of the limited API */
-    return function ? function(code, (int)byte) : -1;
-}
-
 static void find_lines(struct lines *of) {
     PyObject *names = PyObject_GetAttrString(of->code, "co_names"), *bytes = learn() ? bytes_of(of->code) : NULL;
     of->n = 0;
@@ -78,7 +69,7 @@ static void find_lines(struct lines *of) {
         const unsigned char *at = (const unsigned char *)PyBytes_AsString(bytes) + i;
         Py_ssize_t number = at[1] >> name_shift;
         if (at[0] == load_method && number < PyTuple_Size(names) && is_method(PyTuple_GetItem(names, number)))
-            of->line[of->n++] = line_at(of->code, i);
+            of->line[of->n++] = lines_at(of->code, i);
     }
     Py_XDECREF(bytes);
     Py_XDECREF(names);
@@ -109,15 +100,12 @@ void rank_calls_look(void) {
 }
 
 bool rank_calls_at(PyObject *code, int64_t instruction) {
-#if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030B0000
-    instruction *= 2; /* there frames count instructions, and not bytes */
-#endif
     for (int i = 0; i < n_known; i++) {
         if (known[i].code != code)
             continue;
         if (known[i].n < 0)
             find_lines(&known[i]);
-        int line = known[i].n ? line_at(code, instruction) : -1;
+        int line = known[i].n ? lines_at(code, lines_byte(instruction)) : -1;
         for (int at = 0; at < known[i].n; at++)
             if (known[i].line[at] == line)
                 return true;

@@ -18,6 +18,7 @@
 #include "fold.h"
 #include "hook.h"
 #include "kernel.h"
+#include "lines.h"
 #include "names.h"
 #include "paths.h"
 #include "rank_calls.h"
@@ -67,7 +68,7 @@
 /* Off the CPU for no longer than this, a thread has not waited: three counters are not read at one instant. */
 #define NO_WAIT_NS 50000
 
-enum { MOST_THREADS = 2048, SLOTS = 2048, MOST_CHARGES = 1024, MOST_CODES = 1 << 17, SITES = 1 << 13 };
+enum { MOST_THREADS = 2048, SLOTS = 2048, MOST_CHARGES = 1024, MOST_CODES = 1 << 17, MOST_SPOTS = 4096, SITES = 1 << 13 };
 
 /* A call of a C function was seen here. Read without the GIL: an entry that is being written is not equal to any place. */
 static struct site {
@@ -93,7 +94,14 @@ struct seen_thread {
     bool there, listed;      /* it has been looked at; it was in the last list */
     int32_t charge;          /* what its stack at the last look was charged with, -1 for none */
     unsigned still, skip;
+    bool moves;              /* set while it is charged with time in which it ran byte code */
     int64_t pending_run, pending_blocked; /* without a stack so far */
+};
+
+/* What of a charge its innermost frame was at one place for. */
+struct spot {
+    struct spot *next; /* of the same charge */
+    int64_t instruction, ns, n;
 };
 
 /* What one stack of one thread was charged with since the last booking. */
@@ -108,13 +116,15 @@ struct charge {
     bool certain;      /* as of the stack */
     int64_t run, wait, blocked, samples;
     double squares;
+    struct spot *spots, *spot; /* all of them, and the one of the last look; NULL for none */
 };
 
 static struct seen_thread **threads;
 static size_t n_threads;
 static struct charge *charges;
 static uintptr_t *codes;
-static uint32_t n_charges, n_codes;
+static struct spot *spots;
+static uint32_t n_charges, n_codes, n_spots;
 static int32_t slots[SLOTS];
 
 static pthread_t thread;
@@ -224,7 +234,19 @@ static void list_threads(void) {
 
 /* Charging */
 
-static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what) {
+static struct spot *spot_in(struct charge *charge, int64_t instruction) {
+    struct spot *spot = charge->spots;
+    while (spot && spot->instruction != instruction)
+        spot = spot->next;
+    if (!spot && n_spots < MOST_SPOTS) {
+        spot = &spots[n_spots++];
+        *spot = (struct spot){.next = charge->spots, .instruction = instruction};
+        charge->spots = spot;
+    }
+    return spot;
+}
+
+static struct charge *charge_of(struct seen_thread *seen, enum pause_kind what) {
     const struct stack *stack = &seen->stack;
     const void *leaf = stack->n ? called_at(stack->frames[0].code, stack->frames[0].instruction) : NULL;
 #if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030B0000
@@ -232,7 +254,7 @@ static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what)
     if (!leaf && stack->n)
         leaf = called_at(stack->frames[0].code, stack->frames[0].instruction + BEFORE_CALL_BYTES);
 #endif
-    int64_t place = !leaf && stack->n && rank_calls_possible() ? stack->frames[0].instruction : -1;
+    int64_t place = !leaf && stack->n && !seen->moves && rank_calls_possible() ? stack->frames[0].instruction : -1;
     struct context *context = seen->table ? *(struct context *volatile *)&seen->table->context : NULL;
     uint64_t hash = stack->certain + 2 * (uint64_t)what + 977 * (uint64_t)place + (uint64_t)(uintptr_t)seen + (uint64_t)(uintptr_t)leaf * 3 + (uint64_t)(uintptr_t)context * 5;
     uint32_t n = 0;
@@ -259,6 +281,17 @@ static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what)
     return charge;
 }
 
+/* What is charged for the last stack of a thread, at the place where it is in its innermost function. */
+static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what) {
+    struct charge *charge = charge_of(seen, what);
+    size_t innermost = 0;
+    while (innermost < seen->stack.n && !seen->stack.frames[innermost].code)
+        innermost++;
+    if (charge)
+        charge->spot = innermost < seen->stack.n ? spot_in(charge, seen->stack.frames[innermost].instruction) : NULL;
+    return charge;
+}
+
 static void add(struct charge *charge, int64_t run, int64_t wait, int64_t blocked, bool is_sample) {
     double whole = (double)(run + wait + blocked);
     is_sample &= whole > 0;
@@ -267,6 +300,10 @@ static void add(struct charge *charge, int64_t run, int64_t wait, int64_t blocke
     charge->blocked += blocked;
     charge->samples += is_sample;
     charge->squares += is_sample ? whole * whole : 0.0;
+    if (charge->spot) {
+        charge->spot->ns += run + wait + blocked;
+        charge->spot->n += is_sample;
+    }
 }
 
 static struct charge *last_charge(const struct seen_thread *seen) {
@@ -514,12 +551,28 @@ static struct function *book_time(struct table *table, const struct charge *char
     return caller;
 }
 
+/* Book in which lines the time of a charge was; it was booked in a function. */
+static void book_lines(struct table *table, struct function *function, const struct charge *charge) {
+    PyObject *code = charge->n ? (PyObject *)codes[charge->first] : NULL;
+    const struct name *name = code ? names_known(code) : NULL; /* it keeps the code */
+    const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
+    if (!edge || !(edge->callee == function || charge->leaf) || function == table->base)
+        return;
+    for (const struct spot *spot = charge->spots; spot; spot = spot->next) {
+        int line = spot->ns > 0 ? lines_at(code, lines_byte(spot->instruction)) : -1;
+        if (line > 0)
+            lines_add(table, function, edge->callee->number, (uint32_t)line, spot->ns, spot->n);
+    }
+}
+
 static void book(const struct charge *charge, bool sampled) {
     struct table *table = table_of(charge->thread, sampled);
     if (!table)
         return;
     bool is_time = sampled && charge->what != PAUSE_HELD_GIL && table->top == table->stack;
     struct function *function = is_time ? book_time(table, charge) : innermost_known(table, charge);
+    if (charge->what != PAUSE_HELD_GIL)
+        book_lines(table, function, charge);
     PyObject *code = charge->place >= 0 && charge->n ? (PyObject *)codes[charge->first] : NULL;
     if (charge->what != PAUSE_HELD_GIL && code && rank_calls_at(code, charge->place))
         pause_add(table, function, PAUSE_RANKS, charge->run + charge->blocked, charge->samples);
@@ -537,7 +590,7 @@ static void book_all(bool last) {
         if (charges[i].run + charges[i].wait + charges[i].blocked > 0)
             book(&charges[i], sampled);
     }
-    n_charges = n_codes = 0;
+    n_charges = n_codes = n_spots = 0;
     memset(slots, 0, sizeof slots);
     size_t left = 0;
     for (size_t i = 0; i < n_threads; i++) {
@@ -610,6 +663,8 @@ static void with_gil(bool last) {
     rank_calls_look();
     book_all(last || tiers_wanted() != tiers_now());
     if (last) {
+        if (!sampled)
+            tiers_look();
         hook_burst_over();
         PyThreadState_Clear(mine);
         PyEval_ReleaseThread(mine);
@@ -656,6 +711,19 @@ static bool sleep_ns(int64_t ns) {
     return goes_on;
 }
 
+/* In the exact tier the time of functions is measured by the tracer; here is seen in which lines a thread runs. */
+static void see_run(struct seen_thread *seen, int64_t ran, bool moves) {
+    bool in_call = !moves && rank_calls_possible(), runs = seen->what == PAUSE_NONE;
+    struct charge *charge = NULL;
+    seen->moves = moves;
+    if ((runs || in_call) && stacks_read(seen->state, &seen->stack))
+        charge = charge_for(seen, PAUSE_NONE);
+    seen->moves = false;
+    if (charge)
+        add(charge, ran + seen->pending_run, 0, 0, true);
+    seen->pending_run = charge ? 0 : seen->pending_run + ran; /* as in look() */
+}
+
 /* See whether a thread that runs beside this one runs byte code; whether the budget is to be looked at. */
 static bool watch_thread(struct seen_thread *seen, int64_t *last) {
     int64_t run, after;
@@ -671,11 +739,8 @@ static bool watch_thread(struct seen_thread *seen, int64_t *last) {
     if (ran <= 0)
         return false;
     bool moves = stacks_moves(seen->state);
-    if (tiers_now() == TIER_EXACT && !moves && rank_calls_possible() && stacks_read(seen->state, &seen->stack)) {
-        struct charge *charge = charge_for(seen, PAUSE_NONE);
-        if (charge)
-            add(charge, ran, 0, 0, true);
-    }
+    if (tiers_now() == TIER_EXACT)
+        see_run(seen, ran, moves);
     return kernel_cpu_time(seen->native, &after) && after > run && tiers_ran(ran, moves);
 }
 
@@ -821,7 +886,8 @@ static bool make_room(void) {
     threads = calloc(MOST_THREADS, sizeof(struct seen_thread *));
     charges = calloc(MOST_CHARGES, sizeof *charges);
     codes = malloc(MOST_CODES * sizeof *codes);
-    return known = threads && charges && codes;
+    spots = malloc(MOST_SPOTS * sizeof *spots);
+    return known = threads && charges && codes && spots;
 }
 
 static PyInterpreterState *interpreter(void) {
@@ -919,7 +985,7 @@ void sampler_forget(void) {
         kernel_close(&threads[i]->stat);
         kernel_close(&threads[i]->call);
     }
-    n_threads = n_charges = n_codes = 0;
+    n_threads = n_charges = n_codes = n_spots = 0;
     memset(slots, 0, sizeof slots);
     pthread_mutex_init(&lock, NULL);
     pthread_mutex_init(&ending, NULL);

@@ -21,6 +21,7 @@
 struct chunk;
 struct context;
 struct function;
+struct line;
 struct name;
 struct path;
 struct path_slot;
@@ -81,6 +82,7 @@ struct function {
     struct edge *row;        /* and that row */
     struct path *path;       /* of the outermost open call, while there is one */
     struct pause *pauses;    /* see waits.h */
+    struct line *lines;      /* see lines.h */
 };
 
 /* A call that has not returned. */

@@ -154,6 +154,9 @@ static void add_taken(struct table *table, void *about) {
     table->taken_before = table->taken;
 }
 
+/* What of the time that byte code was seen to run in traced frames it would not have taken. */
+static double slowed_part(void) { return hook_traits.slows / (1 + hook_traits.slows); }
+
 static double credit(void) {
     const struct tier_store *store = stored();
     return (double)clock_ticks_in(store && store->n > 1 ? NEXT_CREDIT_NS : FIRST_CREDIT_NS) +
@@ -164,7 +167,7 @@ void tiers_look(void) {
     int64_t taken = 0, now = clock_ticks();
     tables_each_running(add_taken, &taken);
     double events = (double)taken;
-    double slowed = (double)clock_ticks_in(atomic_exchange(&in_byte_code, 0)) * hook_traits.slows;
+    double slowed = (double)clock_ticks_in(atomic_exchange(&in_byte_code, 0)) * slowed_part();
     add_effect(COLD * events + slowed, COLD_LEAST * events + slowed / 2, COLD_MOST * events + 1.5 * slowed);
     store_effect();
     if (budget > 0 && spent > credit())
@@ -175,7 +178,7 @@ void tiers_look(void) {
 bool tiers_ran(int64_t ns, bool moves) {
     atomic_fetch_add(&in_c, moves ? 0 : ns);
     int64_t all = atomic_fetch_add(&in_byte_code, moves ? ns : 0) + (moves ? ns : 0);
-    return budget > 0 && now_in == TIER_EXACT && spent + (double)clock_ticks_in(all) * hook_traits.slows > credit();
+    return budget > 0 && now_in == TIER_EXACT && spent + (double)clock_ticks_in(all) * slowed_part() > credit();
 }
 
 /* The sampled tier */

@@ -297,19 +297,10 @@ static PyObject *collects(PyObject *Py_UNUSED(self), PyObject *arguments) {
 
 static PyMethodDef collects_method = {"collects", collects, METH_VARARGS, NULL};
 
-bool waits_watch_gc(void) {
-    /* A module that the target has not imported stays out of its sys.modules. */
-    PyObject *modules = PySys_GetObject("modules"); /* borrowed */
-    bool known = modules && PyDict_Check(modules) && PyDict_GetItemString(modules, "gc");
-    PyObject *module = PyImport_ImportModule("gc");
-    PyObject *callbacks = module ? PyObject_GetAttrString(module, "callbacks") : NULL;
-    PyObject *function = callbacks ? PyCFunction_New(&collects_method, NULL) : NULL;
+bool waits_watch_collections(PyObject *callbacks) {
+    PyObject *function = PyCFunction_New(&collects_method, NULL);
     bool done = function && PyList_Check(callbacks) && PyList_Append(callbacks, function) == 0;
-    if (module && !known && modules)
-        PyDict_DelItemString(modules, "gc");
     Py_XDECREF(function);
-    Py_XDECREF(callbacks);
-    Py_XDECREF(module);
     PyErr_Clear();
     return done;
 }

@@ -64,7 +64,8 @@ bool waits_unlearnt(void);
 /* The state of the thread that has the GIL; 0 for none, or where that is not known. */
 uintptr_t waits_holder(void);
 
-/* Have the garbage collector say when it begins and ends; false, without an exception, where that is not possible. With the GIL. */
-bool waits_watch_gc(void);
+/* Have the garbage collector, whose list of callbacks this is, say when it begins and ends; false, without an exception, where
+ * that is not possible. With the GIL. */
+bool waits_watch_collections(PyObject *callbacks);
 
 #endif

@@ -1,0 +1,55 @@
+"""The text of lines that a report on this machine shows, from files that still have the source that ran."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from profkit.capture.source import read_source
+from profkit.measure.lines import FunctionLines, SeenLine
+
+if TYPE_CHECKING:
+    from profkit.model import Run
+
+__all__ = ["with_text"]
+
+
+def with_text(
+    lines: FunctionLines | None, baseline: Sequence[Run], candidate: Sequence[Run]
+) -> FunctionLines | None:
+    """Return the lines of a function of two sides with their text, as far as it can be read and is what ran."""
+    if lines is None:
+        return None
+    before, after = _began(baseline), _began(candidate)
+    return replace(
+        lines,
+        baseline=tuple(_with_text(line, before) for line in lines.baseline),
+        candidate=tuple(_with_text(line, after) for line in lines.candidate),
+    )
+
+
+def _began(runs: Sequence[Run]) -> float:
+    """When the first of some runs began, seconds of the epoch; 0 where that is not known."""
+    try:
+        return min(
+            datetime.fromisoformat(run.manifest.started if run.manifest else "").timestamp() for run in runs
+        )
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def _with_text(line: SeenLine, began_s: float) -> SeenLine:
+    if not line.source_hash or not os.path.isabs(line.file):
+        return line
+    try:
+        # The hash leaves comments out, which move lines.
+        unchanged = os.stat(line.file).st_mtime < began_s
+    except (OSError, ValueError):
+        return line
+    source = read_source(line.file) if unchanged else None
+    if source is None or source.hash(line.first, line.name) != line.source_hash:
+        return line
+    return replace(line, text=source.line(line.line))

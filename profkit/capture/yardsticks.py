@@ -1,0 +1,112 @@
+"""How fast the machine is: fixed work of a tenth of a millisecond, before, beside and after a run.
+
+The work is in C (``native/yardsticks``), and one loop in Python. A profile cannot say whether a machine was slower or
+the program had more to do: this can. What is compared are CPU seconds, so that a busy machine only shows where its
+CPUs or its memory themselves are slower.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import module_from_spec
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+__all__ = ["SHARE", "When", "Yardsticks"]
+
+#: When a piece was done: before the target started, beside it on a CPU that was free, after its end.
+When: TypeAlias = Literal["before", "beside", "after"]
+
+#: Part of one core that they may take beside a target. Often and little instead of seldom and much: what shares a CPU
+#: with another virtual machine is slow for tenths of seconds and fast again.
+SHARE = 0.001
+#: Pieces of each before and after.
+_PIECES = 9
+#: Those of one yardstick that are kept; then every second one is dropped.
+_MOST_PIECES = 4096
+_MODULE = Path(__file__).parent / "native" / "lib" / "_yardsticks.abi3.so"
+
+
+class Yardsticks:
+    """The rounds of one run."""
+
+    def __init__(self) -> None:
+        module = _load()
+        names = () if module is None else module.NAMES
+        self._works: list[tuple[str, Callable[[], float]]] = [
+            *((name, functools.partial(module.piece, number)) for number, name in enumerate(names)),
+            (f"bytecode {sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}", _bytecode),
+        ]
+        self._pieces: dict[str, dict[When, list[float]]] = {}
+        self._next = 0
+
+    def read_all(self, when: When) -> None:
+        """Do several pieces of each yardstick, a millisecond of each."""
+        for name, work in self._works:
+            self._read(name, work, when, _PIECES)
+
+    def read_next(self) -> None:
+        """Do one piece beside a target, of the yardstick whose turn it is."""
+        name, work = self._works[self._next % len(self._works)]
+        self._next += 1
+        self._read(name, work, "beside", 1)
+
+    def _read(self, name: str, work: Callable[[], float], when: When, pieces: int) -> None:
+        work()  # wakes the CPU and fills its caches
+        seconds = self._pieces.setdefault(name, {}).setdefault(when, [])
+        seconds += [work() for _ in range(pieces)]
+        if len(seconds) > _MOST_PIECES:
+            del seconds[1::2]
+
+    def as_facts(self) -> list[dict[str, Any]]:
+        """Return the fields of `profkit.model.Yardstick`, whose class needs numpy."""
+        return [
+            {
+                "name": name,
+                **{
+                    f"{when}_s": _median(of[when]) if when in of else None
+                    for when in ("before", "beside", "after")
+                },
+                "scatter": _scatter(of),
+                "pieces": sum(map(len, of.values())),
+            }
+            for name, of in self._pieces.items()
+        ]
+
+
+def _load() -> Any:
+    """Return the extension module, ``None`` where it was not built or this interpreter cannot load it."""
+    loader = ExtensionFileLoader("_yardsticks", str(_MODULE))
+    try:
+        module = module_from_spec(ModuleSpec("_yardsticks", loader, origin=str(_MODULE)))
+        loader.exec_module(module)
+    except (ImportError, MemoryError):
+        return None
+    return module
+
+
+def _bytecode() -> float:
+    """The piece in Python; byte code differs from version to version, and with it what this costs."""
+    begin = time.thread_time()
+    x = 0
+    for i in range(1500):
+        x = (x * 31 + i) & 0xFFFF
+    return time.thread_time() - begin
+
+
+def _median(values: list[float]) -> float:
+    # By hand: the module `statistics` takes 10 ms to import.
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _scatter(pieces: dict[When, list[float]]) -> float:
+    """The middle half's width over the median, of all pieces."""
+    ordered = sorted(value for of in pieces.values() for value in of)
+    middle = _median(ordered)
+    return (ordered[(3 * len(ordered)) // 4] - ordered[len(ordered) // 4]) / middle if middle > 0 else 0.0

@@ -1,0 +1,135 @@
+"""In which lines a function's time went, of the runs of one side.
+
+Of a function in Python these are its lines, with what native functions take that it calls there; of a native
+function, the lines from which it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.keys import FunctionKeys
+from profkit.measure.select import Selected
+from profkit.model import FunctionKey, Profile
+
+__all__ = ["FunctionLines", "SeenLine", "seen_lines"]
+
+#: Looks at a function that say nothing of its lines, if there are fewer.
+FEWEST_SAMPLES = 10
+#: Lines of a function that are kept, and the part of its time that each has at least.
+MOST, LEAST_SHARE = 3, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLine:
+    """One line of a function.
+
+    Attributes
+    ----------
+    key, name, file, first, source_hash
+        The function that has the line, what its code is called, where it is and begins, and the hash of its source;
+        empty where not known.
+    line
+        Its number in the file.
+    seconds, samples
+        As looks have found them, of all runs of the side.
+    share
+        Part of the function's time.
+    text
+        The line itself where the file still has the source that ran; empty where it is not read, or private.
+    """
+
+    key: FunctionKey
+    name: str
+    file: str
+    first: int
+    source_hash: str
+    line: int
+    seconds: float
+    samples: int
+    share: float
+    text: str = ""
+
+    @property
+    def place(self) -> tuple[FunctionKey, str, int]:
+        """What the same line of the same source has alike, wherever in its file that is."""
+        return self.key, self.source_hash, self.line - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionLines:
+    """The lines of one function on both sides, most time first; of one run alone they are the candidate's.
+
+    Attributes
+    ----------
+    name
+        Of the function.
+    baseline, candidate
+        Its lines; empty where too few samples met it.
+    """
+
+    name: str
+    baseline: tuple[SeenLine, ...]
+    candidate: tuple[SeenLine, ...]
+
+    def before(self, line: SeenLine) -> SeenLine | None:
+        """Return the baseline's line that is a line of the candidate; ``None`` where the source is another one."""
+        return next((one for one in self.baseline if line.source_hash and one.place == line.place), None)
+
+
+def seen_lines(
+    runs: Sequence[Selected],
+    places: Sequence[npt.NDArray[np.int32]],
+    profile: Profile,
+    keys: FunctionKeys,
+    row: int,
+) -> tuple[SeenLine, ...]:
+    """Return the lines of a function, most time first.
+
+    Parameters
+    ----------
+    runs
+        Of one side.
+    places
+        For each run, the row of `profile` for each row of its own.
+    profile, keys
+        Of the side.
+    row
+        Of the function in `profile`.
+    """
+    native = profile.strings[int(profile.file[row])] == "~"
+    found: dict[tuple[int, int], tuple[float, int]] = {}
+    for run, place in zip(runs, places, strict=True):
+        for process, of_threads in zip(run.processes, run.rows, strict=True):
+            for thread, of_thread in zip(process.threads, of_threads, strict=True):
+                if not thread.lines:
+                    continue
+                row_of = place[of_thread].tolist()
+                for line in thread.lines:
+                    within = row_of[line.within]
+                    if (row_of[line.function] if native else within) == row:
+                        seconds, samples = found.get((within, line.line), (0.0, 0))
+                        found[within, line.line] = seconds + line.seconds, samples + line.samples
+    if sum(samples for _, samples in found.values()) < FEWEST_SAMPLES:
+        return ()
+    whole = sum(seconds for seconds, _ in found.values())
+    order = sorted(found, key=lambda at: (-found[at][0], at))
+    strings = profile.strings
+    return tuple(
+        SeenLine(
+            keys.key(within),
+            strings[int(profile.name[within])],
+            strings[int(profile.file[within])],
+            int(profile.line[within]),
+            strings[int(profile.source_hash[within])],
+            line,
+            *found[within, line],
+            share=found[within, line][0] / whole,
+        )
+        for within, line in order[:MOST]
+        if found[within, line][0] >= LEAST_SHARE * whole
+    )

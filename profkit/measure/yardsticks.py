@@ -1,0 +1,51 @@
+"""How fast a side's machine did fixed work: its runs' yardsticks, by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profkit.model import Run, Yardstick
+
+__all__ = ["Speed", "speeds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """One yardstick over a side's runs: CPU seconds of a piece, and by what part readings differ.
+
+    `scatter` is ``None`` where the files do not say it.
+    """
+
+    seconds: float
+    scatter: float | None
+
+
+def speeds(runs: Sequence[Run]) -> Mapping[str, Speed]:
+    """Return the yardsticks that all runs have; what was read beside the command is left out, as it adds load."""
+    each = [{one.name: one for one in _of_run(run)} for run in runs]
+    names = [name for name in each[0] if all(name in of for of in each)] if each else []
+    return {name: _over([of[name] for of in each]) for name in names}
+
+
+def _of_run(run: Run) -> Sequence[Yardstick]:
+    known = run.manifest.yardsticks if run.manifest is not None else ()
+    return [one for one in known if _seconds(one) > 0]
+
+
+def _seconds(one: Yardstick) -> float:
+    known = [seconds for seconds in (one.before_s, one.after_s) if seconds]
+    return float(np.mean(known)) if known else math.nan
+
+
+def _over(several: Sequence[Yardstick]) -> Speed:
+    seconds = np.array([_seconds(one) for one in several])
+    middle = float(np.median(seconds))
+    inside = [one.scatter for one in several if one.scatter is not None]
+    if len(inside) < len(several):
+        return Speed(middle, None)
+    low, high = np.percentile(seconds, (25, 75))
+    return Speed(middle, max(float(np.median(inside)), float(high - low) / middle))

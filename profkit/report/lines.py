@@ -1,0 +1,86 @@
+"""The lines of a function in which its time went, as a table and for JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profkit.measure.lines import FunctionLines, SeenLine
+from profkit.report.document import Cell, Column, Pair, Row, Section, Table
+from profkit.report.jsonvalues import json_number, json_text
+from profkit.report.text import clean
+from profkit.report.wording import display_name, location
+
+__all__ = ["line_sections", "lines_object"]
+
+#: Lines where there is little room.
+_FEW = 2
+
+_NOTE = (
+    "Shares of the time of the function itself and of native functions that it calls, as samples have seen it: "
+    "on a CPU, queued and waiting."
+)
+
+
+def line_sections(lines: FunctionLines | None, *, brief: bool = False) -> list[Section]:
+    """Lay out the lines of the function that is to be looked at; nothing where they are not known.
+
+    Parameters
+    ----------
+    lines
+        Of a comparison, or of a run alone.
+    brief
+        Whether there is only room for a few of those of the candidate.
+    """
+    if lines is None:
+        return []
+    name = display_name(lines.name)
+    after = [_row(line, lines.before(line)) for line in lines.candidate]
+    # What the table has beside the candidate's lines needs no row of its own.
+    paired = {line.place for line in lines.candidate if lines.before(line) is not None}
+    before = [_row(line, None) for line in lines.baseline if line.place not in paired]
+    if brief:
+        rows = tuple((after or before)[:_FEW])
+        return [Section("", (_table(f"lines of {name}", rows, ""),))]
+    blocks = []
+    if after:
+        blocks.append(_table("line", tuple(after), "" if before else _NOTE))
+    if before:
+        blocks.append(_table("line, in the baseline" if lines.candidate else "line", tuple(before), _NOTE))
+    return [Section(f"Lines of {name}", tuple(blocks), role="moved")]
+
+
+def _table(title: str, rows: tuple[Row, ...], note: str) -> Table:
+    columns = (
+        Column(title, "path"),
+        Column("share", "share"),
+        Column("samples", "count", 2),
+        Column("", "prose", 1),
+    )
+    return Table(columns, rows, note).without_empty()
+
+
+def _row(line: SeenLine, before: SeenLine | None) -> Row:
+    share: Cell = line.share if before is None else Pair(before.share, line.share)
+    samples: Cell = line.samples if before is None else Pair(before.samples, line.samples)
+    return Row((location(line.key, line.file, line.line), share, samples, clean(line.text)))
+
+
+def lines_object(lines: FunctionLines | None) -> dict[str, Any] | None:
+    """Return what stands for the lines in JSON."""
+    if lines is None:
+        return None
+    sides = {side: [_line(line) for line in getattr(lines, side)] for side in ("baseline", "candidate")}
+    return {"function": json_text(lines.name), **sides}
+
+
+def _line(line: SeenLine) -> dict[str, Any]:
+    return {
+        "function": json_text(line.key.qualname),
+        "root": line.key.root,
+        "path": json_text(line.key.path),
+        "line": line.line,
+        "seconds": json_number(line.seconds),
+        "share": json_number(line.share),
+        "samples": line.samples,
+        "text": json_text(line.text) if line.text else None,
+    }

@@ -1,0 +1,107 @@
+"""Whether one side's machine was the slower one: model of its CPU, instructions in use, fixed work in both runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from profkit.measure.counters import SideFacts
+from profkit.verdict.thresholds import value
+
+__all__ = [
+    "INSTRUCTION_SETS",
+    "Fixed",
+    "fixed_work",
+    "machine_slower",
+    "models_differ",
+    "one_machine",
+    "other_instructions",
+]
+
+#: Variables that choose the instructions that libraries use.
+INSTRUCTION_SETS = (
+    "OPENBLAS_CORETYPE",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "MKL_CBWR",
+    "MKL_SERVICE_FORCE_INTEL",
+    "NPY_DISABLE_CPU_FEATURES",
+    "NPY_ENABLE_CPU_FEATURES",
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "DNNL_MAX_CPU_ISA",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "OPENCV_CPU_DISABLE",
+    "BLIS_ARCH_TYPE",
+    "NUMBA_CPU_NAME",
+    "NUMBA_CPU_FEATURES",
+    "GLIBC_TUNABLES",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """One yardstick on both sides.
+
+    Attributes
+    ----------
+    name
+        Which work.
+    before_s, after_s
+        CPU seconds of a piece on either side.
+    scatter
+        By what factor two readings of one machine may differ, at least 1.
+    measured
+        Whether that was measured in these runs; older files do not say it.
+    """
+
+    name: str
+    before_s: float
+    after_s: float
+    scatter: float
+    measured: bool
+
+    @property
+    def factor(self) -> float:
+        """How much longer the candidate's machine took."""
+        return self.after_s / self.before_s
+
+    @property
+    def beyond(self) -> float:
+        """The same beyond the scatter, at least 1."""
+        return max(1.0, self.factor / self.scatter)
+
+
+def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
+    """Return the yardsticks that both sides have, the one that the candidate took longest for first."""
+    found = []
+    for name, before in a.yardsticks.items():
+        after = b.yardsticks.get(name)
+        if after is None:
+            continue
+        if before.scatter is None or after.scatter is None:
+            measured, scatter = False, value("yardstick.scatter")
+        else:
+            measured, scatter = True, math.exp(math.hypot(before.scatter, after.scatter))
+        found.append(Fixed(name, before.seconds, after.seconds, scatter, measured))
+    return tuple(sorted(found, key=lambda one: -one.factor))
+
+
+def machine_slower(a: SideFacts, b: SideFacts) -> float | None:
+    """By what factor fixed work took the candidate's machine longer, beyond scatter, of what it was slowest at."""
+    return max((one.beyond for one in fixed_work(a, b)), default=None)
+
+
+def one_machine(a: SideFacts, b: SideFacts) -> bool:
+    """Whether both ran on one host, with the same CPU model and instructions."""
+    return bool(a.host) and a.host == b.host and not models_differ(a, b) and not other_instructions(a, b)
+
+
+def models_differ(a: SideFacts, b: SideFacts) -> bool:
+    """Whether the CPUs' models are known and differ."""
+    return bool(a.cpu_model and b.cpu_model) and a.cpu_model != b.cpu_model
+
+
+def other_instructions(a: SideFacts, b: SideFacts) -> tuple[tuple[str, str, str], ...]:
+    """Return the variables of `INSTRUCTION_SETS` that differ: name, before and after."""
+    pairs = ((name, a.environment.get(name, ""), b.environment.get(name, "")) for name in INSTRUCTION_SETS)
+    return tuple(pair for pair in pairs if pair[1] != pair[2])

@@ -1,0 +1,75 @@
+"""The lines of the function that a verdict names, or in which most of what its cause explains is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from profkit.identity.readable import readable_name
+from profkit.measure.lines import FunctionLines
+from profkit.verdict.account import Account
+from profkit.verdict.types import Verdict
+
+__all__ = ["lines_of_account", "lines_of_verdict"]
+
+#: Part of the time that is explained which a function has at least: the lines of a smaller one explain nothing.
+LEAST_PART = 0.1
+#: Causes that lie in functions, and not in what is around the program.
+_IN_FUNCTIONS = frozenset(
+    ("code-change", "workload-change", "blocked", "data-starvation", "interpreter-lock", "start-up", "faster")
+)
+
+#: Returns the lines of a function by its row.
+_Lines = Callable[[int], FunctionLines]
+
+
+def lines_of_verdict(
+    verdict: Verdict, account: Account, names: Sequence[str], lines: _Lines
+) -> FunctionLines | None:
+    """Return the lines of the function that a comparison's verdict is about; ``None`` where they are not known.
+
+    Parameters
+    ----------
+    verdict, account
+        Of the comparison.
+    names
+        Of the rows of its table.
+    lines
+        Returns the lines of a row.
+    """
+    if verdict.cause not in _IN_FUNCTIONS:
+        return None
+    rows = [
+        row for row, name in enumerate(names) if verdict.subject and readable_name(name) == verdict.subject
+    ]
+    buckets = {finding.bucket for finding in verdict.findings[:1]}
+    if verdict.cause == "faster":
+        buckets = {min(account.buckets, key=lambda bucket: bucket.seconds).name}
+    return _first([*rows, *_parts(account, buckets)], abs(account.added_s), lines)
+
+
+def lines_of_account(verdict: Verdict | None, account: Account, lines: _Lines) -> FunctionLines | None:
+    """Return the lines of the function in which most of one run's time went, or of what its verdict is about."""
+    cause = verdict.findings[0].bucket if verdict is not None and verdict.findings else ""
+    buckets = {cause if verdict is not None and verdict.cause in _IN_FUNCTIONS else "running"}
+    return _first(_parts(account, buckets), account.candidate_s, lines)
+
+
+def _parts(account: Account, buckets: set[str]) -> list[int]:
+    """Rows of the functions in some buckets, the largest part first."""
+    parts = [
+        part
+        for bucket in account.buckets
+        if bucket.name in buckets
+        for part in bucket.parts
+        if part.row >= 0 and part.kind == "function"
+    ]
+    return [part.row for part in sorted(parts, key=lambda part: -abs(part.seconds))]
+
+
+def _first(rows: Sequence[int], whole: float, lines: _Lines) -> FunctionLines | None:
+    for row in dict.fromkeys(rows):
+        found = lines(row)
+        seen = max(sum(line.seconds for line in side) for side in (found.baseline, found.candidate))
+        if seen >= LEAST_PART * whole and seen > 0:
+            return found
+    return None

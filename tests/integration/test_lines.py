@@ -1,0 +1,156 @@
+"""In which lines of a function the time went, in captures of real programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profkit import read
+from profkit.formats import load_side
+from profkit.model import Run
+from profkit.verdict.comparison import compare
+from tests.integration.capturing import captured, profkit_command
+from tests.interpreters import interpreter
+
+#: Rounds of each loop, one of which is `TURN` on each machine that runs the tests.
+TURN = 250_000
+
+#: Three loops of one line each, which take 7, 2 and 1 parts; a native function that one line calls. Where no
+#: event has told the sampler of it, its time is its caller's, in the same line.
+PROGRAM = f"""
+import sys
+
+def loops(turns):
+    for i in range(7 * turns): i * i
+    for i in range(2 * turns): i * i
+    for i in range(turns): i * i
+
+def sorts(times):
+    data = list(range(4000, 0, -1)) * 10
+    for turn in range(times):
+        sorted(data)
+    return len(data)
+
+for part in range(4):
+    loops({TURN})
+sorts(150)
+"""
+LOOPS, SORTED = [5, 6, 7], 12
+#: Captures of which one must show the shares: on a busy machine a look comes late now and then.
+TRIES = 3
+
+
+def lines_of(run: Run, function: str) -> dict[tuple[str, int], float]:
+    """Seconds of a function by the function that has the line, and its number."""
+    found: dict[tuple[str, int], float] = {}
+    for process in run.processes:
+        for thread in process.threads:
+            p = thread.profile
+            names = [p.strings[i] for i in p.name.tolist()]
+            for line in thread.lines or ():
+                if function in names[line.function]:
+                    place = names[line.within], line.line
+                    found[place] = found.get(place, 0.0) + line.seconds
+    return found
+
+
+def program(directory: Path, text: str = PROGRAM) -> str:
+    (directory / "program.py").write_text(text)
+    return "program.py"
+
+
+def eventually(capture: Callable[[], Run], holds: Callable[[Run], bool]) -> None:
+    runs = []
+    for _ in range(TRIES):
+        runs.append(capture())
+        if holds(runs[-1]):
+            return
+    pytest.fail("; ".join(f"{lines_of(run, 'loops')} {lines_of(run, 'sort')}" for run in runs))
+
+
+@pytest.mark.parametrize("tier", ["--exact", "--sampled"])
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
+def test_shares_of_lines(tmp_path: Path, version: str, tier: str) -> None:
+    python = interpreter(version)
+    script = program(tmp_path)
+
+    def capture() -> Run:
+        return captured(tmp_path, python, script, options=(tier,))
+
+    def holds(run: Run) -> bool:
+        loops, sort = lines_of(run, "loops"), lines_of(run, "sort")
+        whole = sum(loops.values())
+        assert {function for function, _ in loops} == {"loops"}
+        assert {line for _, line in loops} <= set(LOOPS)
+        first, second, third = (loops.get(("loops", line), 0.0) for line in LOOPS)
+        sorts_here = max(sort, key=sort.__getitem__, default=None) == ("sorts", SORTED)
+        return sorts_here and first > second > third and 0.5 < first / max(whole, 1e-9) < 0.9
+
+    eventually(capture, holds)
+
+
+def test_lines_of_a_wait(tmp_path: Path) -> None:
+    script = program(
+        tmp_path,
+        "import time\ndef waits():\n    for turn in range(20):\n        time.sleep(0.01)\n"
+        "        time.sleep(0.03)\nwaits()\n",
+    )
+
+    def holds(run: Run) -> bool:
+        found = lines_of(run, "sleep")
+        assert {line for _, line in found} <= {4, 5}
+        return found.get(("waits", 5), 0.0) > found.get(("waits", 4), 0.0) > 0
+
+    eventually(lambda: captured(tmp_path, sys.executable, script), holds)
+
+
+OPTION = """
+import sys
+
+def clean(ids, seen):
+    kept = 0
+    for i in ids:
+        if i not in seen:
+            kept += 1
+    return kept
+
+seen = list(range(2000)) if sys.argv[1] == "list" else set(range(2000))
+for turn in range(30):
+    clean(range(1000, 2500), seen)
+"""
+
+
+def test_lines_in_every_report(tmp_path: Path) -> None:
+    script = program(tmp_path, OPTION)
+    sides = []
+    for word in ("set", "list"):
+        captured(tmp_path, sys.executable, script, word)
+        sides.append((tmp_path / "run.prof").rename(tmp_path / f"{word}.prof"))
+    line, text = "program.py:7", "if i not in seen:"
+    # Both sides have it, whatever the verdict is beside the load of the machine.
+    compared = compare(load_side(str(sides[0])), load_side(str(sides[1])))
+    row = compared.case.signals.table.name.index("clean")
+    assert [seen.line for seen in compared.lines(row).candidate][:1] == [7]
+    shown = read(sides[1])
+    assert line in shown.report(full_paths=True)
+    assert text in shown.report(full_paths=True)
+    page = shown.report("html")
+    assert line in page
+    assert text not in page, "a page may be sent around"
+    given = json.loads(shown.report("json"))["lines"]
+    assert (given["function"], given["baseline"]) == ("clean", [])
+    assert (given["candidate"][0]["line"], given["candidate"][0]["text"]) == (7, None)
+    printed = subprocess.run(
+        profkit_command("show", str(sides[1]), "--full"), capture_output=True, text=True, check=True
+    ).stdout
+    assert line in printed
+    assert text in printed
+    # A file that was written to since then may have other lines.
+    (tmp_path / "program.py").write_text("# more\n" + OPTION)
+    assert "if i not in seen" not in read(sides[1]).report(full_paths=True)
+    assert line in read(sides[1]).report(full_paths=True)

@@ -1,0 +1,328 @@
+"""What a program can see of profkit is what docs/limitations.md lists; tools that measure programs see nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture
+from tests.interpreters import interpreter, packages
+
+VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
+
+#: Names of frozen modules and of functions that stand for built-in ones: what tools take for no file.
+NO_FILE = re.compile(r"<frozen [\w.]+>|")
+
+
+def more(before: list[Any], after: list[Any]) -> list[Any]:
+    """What was added to a list from which nothing was taken."""
+    assert [one for one in after if one in before] == before
+    return [one for one in after if one not in before]
+
+
+def descriptors(before: list[Any], after: list[Any]) -> bool:
+    return all(number >= 512 and kind == "file" for number, kind in more(before, after))
+
+
+def monitoring(before: list[Any], after: list[Any]) -> bool:
+    changed = [tool for (tool, was), (_, now) in zip(before, after, strict=True) if was != now]
+    return changed == [2] and after[2] == [2, "profkit"]
+
+
+def tracemalloc(before: list[Any], after: list[Any]) -> bool:
+    standard = re.compile(r".*/lib/python3\.\d+/(?!site-packages).*")
+    return all(NO_FILE.fullmatch(file) or standard.fullmatch(file) for file in {*after} - {*before})
+
+
+#: What the comparison finds, of every Python, and how it may differ from a run without profkit.
+ALWAYS: dict[str, Callable[[Any, Any], bool]] = {
+    "os.environ": lambda a, b: (
+        more(a, b) == ["NVTX_INJECTION64_PATH", "PROFKIT_OVERHEAD", "PROFKIT_SPOOL", "PYTHONPATH"]
+    ),
+    "sys.modules": lambda a, b: more(a, b) in (["_lsprof"], ["_lsprof", "atexit"]),
+    "dir(sys)": lambda a, b: more(a, b) == ["_profkit"],
+    "functions of sys": lambda a, b: more(a, b) in (["setprofile"], ["getprofile", "setprofile"]),
+    "functions of os": lambda a, b: more(a, b) == ["_exit", "execv", "execve"],
+    "cProfile.Profile.__mro__": lambda a, b: (
+        a == [b[0], *b[2:]] and b[1] == b[2] == "_lsprof.Profiler Profiler"
+    ),
+    "gc.callbacks": lambda a, b: more(a, b) == ["builtins.builtin_function_or_method collects"],
+    "atexit": lambda a, b: b == a + 1,
+    "/proc/self/fd": descriptors,
+    "/proc/self/task": lambda a, b: b == a + 1,
+    "tracemalloc": tracemalloc,
+    "tracebacks": lambda a, b: more(a, b) == ["<frozen profkit.session>"],
+}
+#: The same up to Python 3.11, and from 3.12 on.
+BEFORE_MONITORING: dict[str, Callable[[Any, Any], bool]] = {
+    "sys.meta_path": lambda a, b: more(a, b) == ["_profkit_agent.import_hook._Finder "],
+    "threading.getprofile()": lambda a, b: (a, b) == ("None", "<bound method Tracer._thread_started"),
+}
+WITH_MONITORING: dict[str, Callable[[Any, Any], bool]] = {"sys.monitoring": monitoring}
+#: What other tests look at.
+ELSEWHERE = {"-X importtime", "-v", "sitecustomize"}
+
+
+def without_profkit(
+    directory: Path, *command: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=directory, env=env or environment(), capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> None:
+    options = ("-X", "dev", "-W", "error", "-X", "tracemalloc")
+    command = [interpreter(version), *options, str(PROGRAMS / "looks_around.py"), "seen.json"]
+    bare = without_profkit(tmp_path, *command)
+    assert (bare.returncode, bare.stderr) == (0, "")
+    before = json.loads((tmp_path / "seen.json").read_text())
+    done = run_capture(tmp_path, *command, options=("--quiet",))
+    assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
+    after = json.loads((tmp_path / "seen.json").read_text())
+    fits = {
+        **ALWAYS,
+        **(BEFORE_MONITORING if [int(part) for part in version.split(".")] < [3, 12] else WITH_MONITORING),
+    }
+    if "threading" in before["begin"]["sys.modules"]:
+        fits.pop("sys.meta_path", None)
+    found = set()
+    for moment, facts in before.items():
+        for name, value in facts.items():
+            other = after[moment][name]
+            if other != value:
+                assert name in fits, f"{moment}: {name}: {value} became {other}"
+                assert fits[name](value, other), f"{moment}: {name}: {value} became {other}"
+                found.add(name)
+    assert found == set(fits), "what is seen no longer need not be listed"
+
+
+def test_what_programs_see_is_documented() -> None:
+    text = (ROOT / "docs" / "limitations.md").read_text(encoding="utf-8")
+    section = text.partition("\n## What a program sees of profkit\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)
+    assert set(listed) == {*ALWAYS, *BEFORE_MONITORING, *WITH_MONITORING, *ELSEWHERE}
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7"])
+@pytest.mark.parametrize("own", [True, False], ids=["sitecustomize", "none"])
+def test_older_pythons_are_left_alone(tmp_path: Path, version: str, own: bool) -> None:
+    if own:
+        (tmp_path / "sitecustomize.py").write_text("import sys\nsys.own = 1\n")
+    program = "import sys; print(hasattr(sys, 'own'), sys.path, sorted(sys.modules))"
+    env = environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+    command = (interpreter(version), "-c", program)
+    bare = without_profkit(tmp_path, *command, env=env)
+    done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines of ``-v`` or ``-X importtime`` without addresses and times."""
+    return [re.sub(r" at 0x\w+|^import time: [ \d|]+", "", line).strip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_the_interpreter_says_of_imports(tmp_path: Path, version: str) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").touch()
+    env = environment(PYTHONPATH=str(tmp_path / "site"), PYTHONDONTWRITEBYTECODE="1")
+    for option in (("-X", "importtime"), ("-v",)):
+        command = [interpreter(version), *option, "-c", "import json"]
+        done = [
+            without_profkit(tmp_path, *command, env=env),
+            run_capture(tmp_path, *command, options=("--quiet",), env=env),
+        ]
+        assert [one.returncode for one in done] == [0, 0]
+        before, after = (lines_of(one.stderr) for one in done)
+        added = [line for line in after if line not in before]
+        if option == ("-v",):
+            # What is said of the interpreter's end depends on when modules are given up, not on what is imported.
+            of_imports = [line for line in added if not re.match("# (cleanup|clear|destroy|restore)", line)]
+            own = r"profkit|sitecustomize|_lsprof|atexit|\('(_functools|errno|gc|itertools)'\)"
+            assert [line for line in of_imports if not re.search(own, line)] == []
+        else:
+            assert added in (["_lsprof"], ["_lsprof", "atexit"])
+            assert len(after) == len(before) + len(added)
+
+
+#: Runs what profkit wraps and replaces, in threads and in children as well.
+MEASURED = """
+import cProfile, gc, multiprocessing, os, profile, subprocess, sys, threading
+from package import module
+
+def leaf(n):
+    if n > 2:
+        return "never" * n
+    return n
+
+def watch(frame, event, argument):
+    return None
+
+def in_a_thread():
+    leaf(1)
+    sys.setprofile(watch)
+    leaf(1)
+    sys.setprofile(None)
+
+def many():
+    total = 0
+    for n in range(50_000):
+        total += module.square(n)
+    return total
+
+if __name__ == "__main__":
+    profiler = cProfile.Profile()
+    profiler.enable()
+    leaf(1)
+    profiler.disable()
+    profiler.create_stats()
+    profile.Profile().runcall(leaf, 2)
+    assert sys.getprofile() is None
+    thread = threading.Thread(target=in_a_thread)
+    thread.start()
+    thread.join()
+    pid = os.fork()
+    if pid == 0:
+        leaf(0)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(module.square, range(3))
+    subprocess.run([sys.executable, "-c", "pass"])
+    try:
+        os.execv("/nonexistent", ["nonexistent"])
+    except OSError:
+        pass
+    many()
+    gc.collect()
+"""
+MODULE = """
+def square(n):
+    return n * n
+
+def never():
+    return 1
+"""
+#: Of 2021, the last that has wheels for Python 3.8, and what there is.
+COVERAGE = [
+    *((version, "coverage==6.2") for version in ("3.8", "3.9", "3.10")),
+    *((version, "coverage==7.6.1") for version in ("3.8", "3.11", "3.12", "3.13")),
+    *((version, "coverage") for version in ("3.11", "3.13", "3.14")),
+]
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--branch",), ("--source=.",)], ids=lambda words: "".join(words) or "plain"
+)
+@pytest.mark.parametrize(("version", "requirement"), COVERAGE)
+def test_coverage_measures_the_program_alone(
+    tmp_path: Path, version: str, requirement: str, options: tuple[str, ...]
+) -> None:
+    python = interpreter(version)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "module.py").write_text(MODULE)
+    (tmp_path / "program.py").write_text(MEASURED)
+    env = environment(PYTHONPATH=str(packages(python, requirement)))
+    command = [python, "-m", "coverage", "run", *options, "program.py"]
+
+    def measured() -> Any:
+        report = without_profkit(tmp_path, python, "-m", "coverage", "report", env=env)
+        whole = without_profkit(tmp_path, python, "-m", "coverage", "json", "-o", "lines.json", env=env)
+        assert (report.returncode, whole.returncode) == (0, 0), report.stdout + whole.stderr
+        (tmp_path / ".coverage").unlink()
+        return report.stdout, json.loads((tmp_path / "lines.json").read_text())["files"]
+
+    bare = without_profkit(tmp_path, *command, env=env)
+    assert bare.returncode == 0, bare.stderr
+    before = measured()
+    assert set(before[1]) == {"program.py", *map(os.path.join, ["package"] * 2, ["__init__.py", "module.py"])}
+    for tier in ("--exact", "--sampled"):
+        done = run_capture(tmp_path, *command, options=("--quiet", tier), env=env)
+        assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
+        assert measured() == before
+
+
+def test_pytest_s_checks_of_threads_and_files_see_the_program_alone(tmp_path: Path) -> None:
+    (tmp_path / "test_program.py").write_text(
+        "import gc, os, sys, threading, tracemalloc, warnings\n"
+        "def test_threads():\n"
+        "    assert [t.name for t in threading.enumerate()] == ['MainThread']\n"
+        "def test_thread_that_raises():\n"
+        "    thread = threading.Thread(target=lambda: 1 / 0)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "def test_file_left_open():\n"
+        "    open(__file__)\n"
+        "    gc.collect()\n"
+        "def test_forked():\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(pid, 0)\n"
+        "def test_profile():\n"
+        "    assert sys.getprofile() is None\n"
+    )
+    words = (
+        "-m",
+        "pytest",
+        "-q",
+        "-W",
+        "error",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        "test_program.py",
+    )
+    command = [sys.executable, "-X", "dev", *words]
+    bare = without_profkit(tmp_path, *command)
+    done = run_capture(tmp_path, *command, options=("--quiet",))
+    text = [re.sub(r"in [\d.]+s|0x\w+|<Thread\([^>]*>", "", one.stdout) for one in (bare, done)]
+    assert "2 failed, 3 passed" in text[0], text[0]
+    assert text[1] == text[0]
+    assert (done.returncode, done.stderr) == (bare.returncode, bare.stderr)
+
+
+def test_the_standard_library_s_trace_counts_the_program_alone(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "module.py").write_text(MODULE)
+    (tmp_path / "program.py").write_text(MEASURED.replace("50_000", "50"))
+    command = [
+        sys.executable,
+        "-m",
+        "trace",
+        "--count",
+        "--missing",
+        "--summary",
+        "-C",
+        "counts",
+        "program.py",
+    ]
+    bare = without_profkit(tmp_path, *command)
+    assert bare.returncode == 0, bare.stderr
+    (tmp_path / "counts").rename(tmp_path / "alone")
+    done = run_capture(tmp_path, *command, options=("--quiet",))
+    assert (done.returncode, done.stderr) == (bare.returncode, bare.stderr)
+    counts = [
+        {
+            file.name: file.read_text()
+            for file in (tmp_path / name).iterdir()
+            if "program" in file.name or "package" in file.name
+        }
+        for name in ("alone", "counts")
+    ]
+    assert counts[0] == counts[1]
+    assert sorted(os.listdir(tmp_path / "alone")) == sorted(os.listdir(tmp_path / "counts"))
