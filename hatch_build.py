@@ -3,7 +3,7 @@
 Everything in `LIBRARIES` is compiled to a temporary file and moved into ``profkit/capture/native/lib`` on
 success, for wheels and editable installs alike. A wheel is tagged for its platform only if it carries
 something that was compiled. Without a compiler there is one warning: everything that reads runs
-works, and captures have counters and no functions.
+works, and captures have counters, no functions and no NVTX ranges.
 
 ``PROFKIT_REQUIRE_NATIVE=1`` makes a failed build fatal, and compiler warnings errors; ``PROFKIT_REQUIRE_NATIVE=0``
 builds nothing. ``CC`` and ``CFLAGS`` are respected. ``PROFKIT_TRACER_PYTHONS`` names further interpreters up to 3.11
@@ -241,7 +241,7 @@ class NativeBuildHook(BuildHookInterface[Any]):
         if problems:
             self.app.display_warning(
                 "profkit is installed without some of its compiled parts: captures will have counters, but no "
-                "functions or no NVTX ranges of C and C++ code. " + "; ".join(problems)
+                "functions or no NVTX ranges. " + "; ".join(problems)
             )
         if not built:
             self._remove_built()

@@ -329,6 +329,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "ranks-of-steps": (
         "the ranks of {steps} Slurm steps are in this run as if they were of one job: capture each step by itself"
     ),
+    "nvtx-missing": (
+        "NVTX ranges are not in this run: profkit's NVTX collector was not built here; on Linux, install a C "
+        "compiler, then profkit again"
+    ),
     "nvtx-other-tool": (
         "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject}): they are not in this run; "
         "unset the variable to record them"

@@ -72,7 +72,7 @@ def test_without_a_tracer_nothing_is_said_to_be_lost(tmp_path: Path) -> None:
     run = load_run(tmp_path / "run.prof")
     (process,) = run.processes
     notices = {notice.code: notice for notice in run.warnings}
-    assert notices.keys() == {"killed-by-signal", "tracer-missing"}
+    assert notices.keys() == {"killed-by-signal", "tracer-missing", "nvtx-missing"}
     assert "lost_s" not in notices["killed-by-signal"].numbers
     assert process.exit == "killed"
     assert (process.cpu_s or 0.0) > 0

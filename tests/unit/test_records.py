@@ -423,12 +423,6 @@ def test_tables_are_checked(rows: dict[str, Any], problem: str) -> None:
     assert problem_of(record_bytes(threads=[table(**rows)])) == f"record.threads 0.{problem}"
 
 
-def test_a_tick_below_zero_of_cprofile_s_collector_is_none() -> None:
-    rows = {"functions": [(0, 1, 0, 1.0, -1e-9)]}
-    found = record(tracer="cprofile", threads=[table(**rows)]).threads[0].functions
-    assert found.tottime.tolist() == [0.0]
-
-
 def test_swapped_columns_are_refused() -> None:
     swapped = {
         **table(functions=[(1, 10, 2, 4.0, 3.0)]),

@@ -50,28 +50,25 @@ _OWN_PROFILES_KEPT = 4
 
 def create(spool: str) -> Optional[Session]:
     """Return a session that writes to the directory `spool`, or ``None`` if it is not there."""
-    return Session(spool, _hooks(spool)) if os.path.isdir(spool) else None
+    return Session(spool) if os.path.isdir(spool) else None
 
 
-def _hooks(spool: str) -> Any:
-    """Return what records NVTX from Python, ``None`` where it was not requested or this Python cannot."""
-    words = os.environ.get(settings.NVTX_PATCH_VARIABLE)
-    if not words:
+def _hooks() -> Any:
+    """Return what has PyTorch's ranges recorded, ``None`` where that was not requested."""
+    library = os.environ.get(settings.TORCH_NVTX_VARIABLE)
+    if not library:
         return None
-    try:
-        from .nvtx_hooks import Hooks
+    from .torch_nvtx import Hooks
 
-        return Hooks(spool, words)
-    except Exception:
-        return None  # a Python without mmap: the launcher says that ranges are missing
+    return Hooks(library)
 
 
 class Session:
     """The agent of one process; a forked child gets a new life of the same object."""
 
-    def __init__(self, spool: str, hooks: Any = None) -> None:
+    def __init__(self, spool: str) -> None:
         self._spool = spool
-        self._hooks = hooks
+        self._hooks = _hooks()
         ranks = os.environ.get(settings.RANKS_VARIABLE, "")
         self._asked = not ranks or settings.is_rank_asked(ranks, os.environ)
         self._native: Any = native.load() if self._asked else None
@@ -469,7 +466,7 @@ class Session:
             self._awaits_call = bool(
                 self._mapped
                 and self._begun
-                and not (self._over or self._windowed or self._own_profilers or self._hooks)
+                and not (self._over or self._windowed or self._own_profilers)
                 and self._tracer.sees()
             )
             if self._awaits_call:
