@@ -2,8 +2,8 @@
 
 Everything in `LIBRARIES` is compiled to a temporary file and moved into ``profkit/capture/native/lib`` on
 success, for wheels and editable installs alike. A wheel is tagged for its platform only if it carries
-something that was compiled. Without a compiler there is one warning, and profkit works with cProfile and
-with NVTX ranges as far as Python alone can see them.
+something that was compiled. Without a compiler there is one warning: everything that reads runs
+works, and captures have counters, no functions and no NVTX ranges.
 
 ``PROFKIT_REQUIRE_NATIVE=1`` makes a failed build fatal, and compiler warnings errors; ``PROFKIT_REQUIRE_NATIVE=0``
 builds nothing. ``CC`` and ``CFLAGS`` are respected. ``PROFKIT_TRACER_PYTHONS`` names further interpreters up to 3.11
@@ -240,8 +240,8 @@ class NativeBuildHook(BuildHookInterface[Any]):
             raise RuntimeError(f"{VARIABLE}=1, but: " + "; ".join(problems))
         if problems:
             self.app.display_warning(
-                "profkit is installed without some of its compiled parts: NVTX ranges of C and C++ code, or "
-                "threads on Python 3.12 and later, will not be captured. " + "; ".join(problems)
+                "profkit is installed without some of its compiled parts: captures will have counters, but no "
+                "functions or no NVTX ranges. " + "; ".join(problems)
             )
         if not built:
             self._remove_built()

@@ -1,10 +1,10 @@
 """What an NVTX range costs with profkit's collector: ``python -m benchmarks.nvtx``, nanoseconds a push/pop pair.
 
 Whole processes, one after the other in turn: without a tool, with one that throws everything away, with the
-compiled collector, with the recorder in Python that stands for it, and with the nvtx package's functions replaced
-by ones that append to a list, which is the least that recording from Python can cost, and loses all when the
-process is killed. The figure is what the collector itself adds to a tool that throws everything away, as a part
-of what the list costs: the median over the rounds. Needs a C compiler and the nvtx package.
+compiled collector, and with the nvtx package's functions replaced by ones that append to a list, which is the
+least that recording from Python can cost, and loses all when the process is killed. The figure is what the
+collector itself adds to a tool that throws everything away, as a part of what the list costs: the median over the
+rounds. Needs a C compiler and the nvtx package.
 """
 
 from __future__ import annotations
@@ -19,28 +19,21 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measuring import ROOT, environment
+from benchmarks.measuring import environment
 from profkit.capture.native import nvtx_library
 
 #: Most that the collector may add, as a part of what appending to a list in Python costs.
 BAR = 1.0
 
-WAYS = ("no tool", "null tool", "collector", "recorder", "list")
+WAYS = ("no tool", "null tool", "collector", "list")
 
-#: ``DRIVER WAY PAIRS AGENT SPOOL`` prints one line a case: nanoseconds a pair, the least of five rounds.
+#: ``DRIVER WAY PAIRS`` prints one line a case: nanoseconds a pair, the least of five rounds.
 DRIVER = """
-import sys, types
+import sys
 from _thread import get_ident
 from time import monotonic_ns, perf_counter_ns
 
-way, pairs, agent, spool = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
-if way == "recorder":
-    package = types.ModuleType("_profkit_agent")
-    package.__path__ = [agent]
-    sys.modules["_profkit_agent"] = package
-    from _profkit_agent.nvtx_hooks import Hooks
-    Hooks(spool, "nvtx").install()
-
+way, pairs = sys.argv[1], int(sys.argv[2])
 import nvtx
 
 if way == "list":
@@ -140,21 +133,14 @@ def measure(way: str, programs: Programs, pairs: int) -> dict[str, float]:
         tool = {"null tool": programs.null_tool, "collector": nvtx_library()}.get(way)
         if tool is not None:
             variables["NVTX_INJECTION64_PATH"] = str(tool)
-        words = [
-            sys.executable,
-            programs.driver,
-            way,
-            str(pairs),
-            ROOT / "profkit" / "capture" / "agent",
-            spool,
-        ]
+        words = [sys.executable, programs.driver, way, str(pairs)]
         found = {
             name: float(value)
             for name, value in (line.split("\t") for line in _output(words, variables).splitlines())
         }
         if way in ("no tool", "null tool", "collector"):
             found["C caller"] = float(_output([programs.caller, str(10 * pairs)], variables))
-        if way in ("collector", "recorder") and not list(Path(spool).glob("*.nvtx")):
+        if way == "collector" and not list(Path(spool).glob("*.nvtx")):
             sys.exit(f"{way}: nothing was recorded")
     return found
 

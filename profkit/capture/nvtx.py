@@ -1,8 +1,7 @@
 """NVTX in a capture: puts the collector into the target's environment, and its files into the run.
 
-The collector itself is ``native/nvtx``, and where it was not built the agent records what it can from Python;
-the files of both are read by ``formats.nvtx_log``. Here is only which process they belong to, and what must be
-said about them.
+The collector itself is ``native/nvtx``; its files are read by ``formats.nvtx_log``. Here is only which process they
+belong to, and what must be said about them.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.capture.agent.settings import INJECTION_VARIABLE, NVTX_PATCH_VARIABLE
+from profkit.capture.agent.settings import INJECTION_VARIABLE, TORCH_NVTX_VARIABLE
 from profkit.capture.native import nvtx_library
-from profkit.errors import FormatError
+from profkit.errors import FormatError, UsageError
 
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.capture.record_types import Record
@@ -31,23 +30,25 @@ _CLOCK_SLACK = 0.01
 def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[dict[str, str]]:
     """Have NVTX in the target load the collector, unless another tool was put there.
 
-    Without a collector the agent records the ``nvtx`` package from Python.
-
     Parameters
     ----------
     environment
         Of the target; changed in place.
     torch_shim
-        Have the agent record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it
-        raise.
+        Have the agent send ``torch.cuda.nvtx`` to the collector where PyTorch was built without CUDA, instead of
+        letting it raise.
 
     Returns
     -------
     list of dict
         What a reader of the run must know: notices as JSON has them, since their class needs numpy.
+
+    Raises
+    ------
+    UsageError
+        `torch_shim` is asked for, and there is no collector.
     """
     warnings = []
-    from_python = []
     library = nvtx_library()
     taken = environment.get(INJECTION_VARIABLE, "")
     if taken and taken != str(library):
@@ -55,14 +56,16 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
         warnings.append({"code": "nvtx-other-tool", "subject": taken})
     elif library is not None:
         environment[INJECTION_VARIABLE] = str(library)
-        from_python.append("library")
     else:
-        from_python.append("nvtx")
+        warnings.append({"code": "nvtx-missing", "subject": ""})
+    environment.pop(TORCH_NVTX_VARIABLE, None)
     if torch_shim:
-        from_python.append("torch")
-    environment.pop(NVTX_PATCH_VARIABLE, None)
-    if torch_shim or "nvtx" in from_python:
-        environment[NVTX_PATCH_VARIABLE] = ",".join(from_python)
+        if library is None:
+            raise UsageError(
+                "torch.cuda.nvtx cannot be recorded: profkit's NVTX collector was not built here; install a C "
+                "compiler on Linux, then profkit again"
+            )
+        environment[TORCH_NVTX_VARIABLE] = str(library)
     if environment.get("NVTX_DISABLE"):
         # The nvtx package asks whether it is set, not what it is set to.
         warnings.append({"code": "nvtx-disabled", "subject": environment["NVTX_DISABLE"]})

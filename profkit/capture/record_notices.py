@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from profkit.capture.endings import Ending, Unrecorded
 from profkit.capture.record_types import Launch, Notes, Record
 from profkit.model import Notice, Process
 from profkit.model.notices import Number, grouped, missing_ranks
 
 __all__ = ["of_interpreters", "of_launch", "of_process", "of_processes"]
-
-#: Notes of a process that are no warnings: its figures are good.
-_HARMLESS = frozenset(("waiting-sampled",))
-
-#: Rates that sampling is said to have had, Hz; the nearest is named, so that many processes say the same.
-_RATES = (50, 20, 10, 5)
 
 
 def of_process(record: Record) -> tuple[Notice, ...]:
@@ -42,16 +34,6 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("tracer-missing", "", {"python": ".".join(map(str, record.python))}))
     if said.tables_full:
         found.append(Notice("tables-full"))
-    if said.sampled is not None:
-        taken = said.sampled.rate
-        rate = min(_RATES, key=lambda known: abs(known - taken))
-        found.append(Notice("waiting-sampled", "", {"rate": rate}))
-    if said.sampling_failed:
-        found.append(Notice("waiting-sampling-failed", said.sampling_failed))
-    if said.nvtx_patched:
-        found.append(Notice("nvtx-patched"))
-    if said.nvtx_unknown:
-        found.append(Notice("nvtx-not-patchable"))
     if said.torch_nvtx:
         found.append(Notice("torch-nvtx-shimmed"))
     if said.windows_missed:
@@ -134,14 +116,7 @@ def of_processes(
     steps = {record.environment["SLURM_STEP_ID"] for record in ranks if "SLURM_STEP_ID" in record.environment}
     if len(steps) > 1:
         yield Notice("ranks-of-steps", "", {"steps": len(steps)})
-    said: list[tuple[int | None, Notice]] = []
-    for record, process in zip(records, found, strict=True):
-        version = record.python
-        if version >= (3, 12) and record.tracer == "cprofile" and _ran_threads(record):
-            python = {"python": f"{version[0]}.{version[1]}"}
-            said.append((process.pid, Notice("threads-in-one-stack", "", python)))
-    said += [(process.pid, note) for process in found for note in process.notes if note.code not in _HARMLESS]
-    yield from grouped(said)
+    yield from grouped((process.pid, note) for process in found for note in process.notes)
 
 
 def of_interpreters(pids: Iterable[str]) -> Iterable[Notice]:
@@ -164,13 +139,8 @@ def _of_ends(records: Sequence[Record], found: Sequence[Process], ends: Sequence
         numbers = {**notice.numbers}
         if kept:
             numbers["kept"] = len(which)
-        else:
+        elif any(records[index].tracer != "none" for index in which):
             numbers.update(_most_lost([ends[index] for index in which]))
-        estimated = sum(
-            records[index].tracer == "cprofile" and records[index].state == "snapshot" for index in which
-        )
-        if estimated:
-            numbers["estimated"] = estimated
         yield Notice(notice.code, notice.subject, numbers).at(pids=[found[index].pid for index in which])
 
 
@@ -201,14 +171,3 @@ def _most_lost(ends: Sequence[Ending]) -> dict[str, Number]:
         if len(cpu) == len(ends):
             numbers["cpu_s"] = sum(cpu)
     return numbers
-
-
-def _ran_threads(record: Record) -> bool:
-    """Whether a second Python thread was started: that shows in the profile itself."""
-    codes = record.codes
-    starts = [
-        number
-        for number, name in enumerate(codes.name)
-        if name in ("_bootstrap_inner", "start") and codes.files[codes.file[number]].endswith("threading.py")
-    ]
-    return any(np.isin(table.functions.function, starts).any() for table in record.threads)

@@ -32,7 +32,6 @@ __all__ = [
     "PoolRow",
     "Record",
     "Sampled",
-    "Sampling",
     "SeenMachine",
     "SeenProcess",
     "SeenThread",
@@ -240,15 +239,6 @@ class PoolRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """How waiting was sampled."""
-
-    samples: Count
-    rate: Seconds
-    cost_s: Seconds
-
-
-@dataclass(frozen=True, slots=True)
 class Span:
     """When a profiler of the target's own was on; `end` is ``None`` while it is."""
 
@@ -277,10 +267,6 @@ class Notes:
     no_samples: bool = False
     no_tracer: bool = False
     tables_full: bool = False
-    sampled: Sampling | None = None
-    sampling_failed: str = ""
-    nvtx_patched: bool = False
-    nvtx_unknown: bool = False
     torch_nvtx: bool = False
     emit_nvtx: bool = False
     windows_missed: bool = False
@@ -304,7 +290,7 @@ class Record:
     version: str
     stdlib: str
     state: Literal["snapshot", "exited", "replaced", "detached"]
-    tracer: Literal["native", "cprofile"]
+    tracer: Literal["native", "none"]
     begin_time: Seconds
     begin_perf: Seconds
     time: Seconds

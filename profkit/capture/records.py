@@ -314,10 +314,7 @@ _TABLE_HEAD = Codec(
 )
 _NOTES = Codec(
     types.Notes,
-    readers={
-        "sampled": _optional(_row(types.Sampling)),
-        "own_profiler": _many(_row(types.Span), _MOST_ROWS),
-    },
+    readers={"own_profiler": _many(_row(types.Span), _MOST_ROWS)},
 )
 _RECORD = Codec(
     Record,

@@ -113,9 +113,6 @@ class ThreadTables:
             waiters = row_of[table.waiting.function]
             waits = {name: _summed(waiters, getattr(table.waiting, name), n) for name in _WAITING}
         labels = self._labels(record, numbers)
-        if waits and record.tracer == "cprofile":
-            builtin = labels["file"] == self._strings.get("~", -1)
-            _share_with_builtins(waits, tottime, profile_edges, builtin)
         profile = Profile(
             **labels,
             tottime=tottime,
@@ -272,30 +269,6 @@ def _counted(
         "primitive_calls": known_calls(primitive, low),
         **stated(ncalls, sums),
     }
-
-
-def _share_with_builtins(
-    waits: dict[str, Any],
-    tottime: np.ndarray[Any, Any],
-    edges: Edges,
-    builtin: np.ndarray[Any, Any],
-) -> None:
-    """Divide sampled waiting among a Python function and the C functions that it called, in place, by their time.
-
-    A sample sees the Python function alone, whichever of them the thread was in.
-    """
-    calls = builtin[edges.callee] & ~builtin[edges.caller]
-    caller, callee = edges.caller[calls], edges.callee[calls]
-    time = np.maximum(edges.tottime[calls], 0.0)
-    whole = np.maximum(tottime, 0.0)
-    np.add.at(whole, caller, time)
-    part = np.divide(time, whole[caller], out=np.zeros(len(time)), where=whole[caller] > 0)
-    for own, cumulative in (("wait", "cumwait"), ("blocked", "cumblocked")):
-        moved = waits[own][caller] * part
-        np.subtract.at(waits[own], caller, moved)
-        np.maximum(waits[own], 0.0, out=waits[own])
-        np.add.at(waits[own], callee, moved)
-        np.add.at(waits[cumulative], callee, moved)
 
 
 def _module_name(file: str, roots: tuple[str, ...]) -> str:

@@ -637,6 +637,10 @@ def _within_wall(wall_s: float, **parts: Any) -> Composition:
 
 def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off_s: float) -> Composition:
     """Without functions: the kernel's counters are all that is known of the path's thread and of its helpers."""
+    # Life, CPU time and queueing are read one after the other: what a later reading has more is no part of the wall.
+    life_s = min(life_s, reading.wall_s)
+    run_s = min(run_s, life_s)
+    off_s = min(off_s, life_s - run_s)
     active = reading.helpers_run_s + reading.helpers_queue_s
     part = min(1.0, off_s / active) if active > 0 else 0.0
     none = np.zeros(0)

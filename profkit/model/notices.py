@@ -137,6 +137,7 @@ CODES: Mapping[str, Meaning] = {
     "rank-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
     "ranks-of-steps": Meaning("", {"steps": "count"}),
     # NVTX.
+    "nvtx-missing": Meaning(),
     "nvtx-other-tool": Meaning("what NVTX_INJECTION64_PATH is set to"),
     "nvtx-disabled": Meaning("what NVTX_DISABLE is set to"),
     "nvtx-file-unreadable": Meaning("the collector's file", {"problem": "text"}),

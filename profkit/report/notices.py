@@ -245,8 +245,8 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "tables-full": "there was no room for all of its functions in the spool directory: some are missing",
     "no-samples": "every call was traced, whatever that cost: stacks of this Python cannot be sampled here",
     "tracer-missing": (
-        "profkit has no compiled tracer for Python {python}: cProfile's collector was used, without a budget and "
-        "with less of what was lost or waited for; install profkit again with "
+        "profkit has no compiled tracer for Python {python}: functions were not recorded, only "
+        "counters; install profkit again with "
         'PROFKIT_TRACER_PYTHONS="$(command -v python{python})" and a C compiler'
     ),
     "subinterpreters": "it made further interpreters: what they ran has no functions in this run, only counters",
@@ -328,6 +328,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "rank-missing": _rank_missing,
     "ranks-of-steps": (
         "the ranks of {steps} Slurm steps are in this run as if they were of one job: capture each step by itself"
+    ),
+    "nvtx-missing": (
+        "NVTX ranges are not in this run: profkit's NVTX collector was not built here; on Linux, install a C "
+        "compiler, then profkit again"
     ),
     "nvtx-other-tool": (
         "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject}): they are not in this run; "

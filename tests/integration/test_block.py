@@ -15,21 +15,18 @@ from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, ROOT, captured, environment
 from tests.interpreters import interpreter, packages
 
-#: The one that the tests run in, with its compiled tracer and without, and those with one collector a process.
-HERE, WITHOUT = "here", "here, nothing compiled"
-OTHERS = ("3.10", "3.12", "3.13", "3.13, nothing compiled")
-VERSIONS = [HERE, WITHOUT, *(pytest.param(version, marks=pytest.mark.interpreters) for version in OTHERS)]
+#: The one that the tests run in, and those with one collector a process.
+HERE = "here"
+OTHERS = ("3.10", "3.12", "3.13")
+VERSIONS = [HERE, *(pytest.param(version, marks=pytest.mark.interpreters) for version in OTHERS)]
 
 
 def check(name: str, version: str, directory: Path) -> dict[str, Any]:
     """Run a check of programs/block.py and return what it says."""
     extra = {"PYTHONPATH": str(ROOT)}
     python = sys.executable
-    number, _, without = version.partition(", ")
-    if without:
-        extra["PROFKIT_NO_NATIVE"] = "1"
-    if number != HERE:
-        python = interpreter(number)
+    if version != HERE:
+        python = interpreter(version)
         extra["PYTHONPATH"] += os.pathsep + str(packages(python, "numpy"))
     done = subprocess.run(
         [python, "-X", "dev", "-W", "error", str(PROGRAMS / "block.py"), str(directory), name],
@@ -112,7 +109,7 @@ def test_exceptions_and_decorated_functions(version: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("version", [HERE, WITHOUT])
+@pytest.mark.parametrize("version", [HERE])
 def test_counters_are_of_the_block(version: str, tmp_path: Path) -> None:
     said = check("counted", version, tmp_path)
     assert 0.3 <= said["wall"] < 1.5

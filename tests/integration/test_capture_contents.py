@@ -14,7 +14,7 @@ import pytest
 
 from profkit.capture.agent import settings
 from profkit.formats import load_run
-from profkit.model import Notice, Run
+from profkit.model import Run
 from tests.integration.capturing import (
     PROGRAMS,
     ROOT,
@@ -30,10 +30,8 @@ from tests.interpreters import interpreter
 from tests.requirements import require
 
 
-def tracer_environment(compiled: bool) -> dict[str, str]:
-    """An environment in which targets are traced by the compiled tracer, or by cProfile's collector."""
-    if not compiled:
-        return environment(PROFKIT_NO_NATIVE="1")
+def tracer_environment() -> dict[str, str]:
+    """An environment in which targets are traced."""
     require("native", tracer_built(), "the tracer was not compiled for this checkout")
     return environment()
 
@@ -43,9 +41,8 @@ def tracer_built() -> bool:
     return (ROOT / "profkit" / "capture" / "native" / "lib" / "_tracer_abi3.abi3.so").is_file()
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_counts_equal_cprofile(tmp_path: Path, version: str, compiled: bool) -> None:
+def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
     """Every function of the program and the built-ins it calls: calls as `python -m cProfile` counts them."""
     python = interpreter(version)
     program = str(PROGRAMS / "counted.py")
@@ -57,7 +54,7 @@ def test_counts_equal_cprofile(tmp_path: Path, version: str, compiled: bool) -> 
         check=True,
     )
     plain = marshal.loads((tmp_path / "plain.prof").read_bytes())
-    process = captured(tmp_path, python, program, env=tracer_environment(compiled)).processes[0]
+    process = captured(tmp_path, python, program, env=tracer_environment()).processes[0]
     assert process.python.startswith(version)
     profile = process.threads[0].profile
     mine: dict[tuple[int, str], tuple[int, int]] = {}
@@ -104,12 +101,9 @@ def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
     assert profile.strings[profile.source_hash[row]] not in hashes
 
 
-@pytest.mark.parametrize(
-    ("version", "compiled"),
-    [("3.8", False), ("3.11", False), ("3.11", True), ("3.12", True), ("3.13", True), ("3.15", True)],
-)
-def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None:
-    env = tracer_environment(compiled)
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
+def test_threads_are_apart(tmp_path: Path, version: str) -> None:
+    env = tracer_environment()
     program = str(PROGRAMS / "threaded.py")
     run = captured(tmp_path, interpreter(version), program, env=env)
     (process,) = run.processes
@@ -130,19 +124,8 @@ def test_threads_are_apart(tmp_path: Path, version: str, compiled: bool) -> None
     assert not run.warnings
 
 
-@pytest.mark.parametrize("version", ["3.12", "3.13", "3.15"])
-def test_threads_are_said_to_be_mixed_from_312_on_without_the_tracer(tmp_path: Path, version: str) -> None:
-    env = tracer_environment(compiled=False)
-    run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"), env=env)
-    pids = tuple(process.pid for process in run.processes)
-    assert Notice("threads-in-one-stack", "", {"python": version, "pids": pids}) in run.warnings
-    alone = captured(tmp_path, interpreter(version), str(PROGRAMS / "counted.py"), env=env)
-    assert not alone.warnings
-
-
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", ["3.13", "3.14"])
-def test_a_free_threaded_build_is_refused_with_one_line(tmp_path: Path, version: str, compiled: bool) -> None:
+def test_a_free_threaded_build_is_refused_with_one_line(tmp_path: Path, version: str) -> None:
     """An interpreter that says of itself what such a build says, from its start on."""
     directory = tmp_path / "venv"
     subprocess.run([interpreter(version), "-m", "venv", "--without-pip", str(directory)], check=True)
@@ -151,7 +134,7 @@ def test_a_free_threaded_build_is_refused_with_one_line(tmp_path: Path, version:
     program = tmp_path / "program.py"
     program.write_text("def f(): return 1\nprint([f() for _ in range(9)][0])\n")
     python = str(directory / "bin" / "python")
-    done = run_capture(tmp_path, python, str(program), env=tracer_environment(compiled))
+    done = run_capture(tmp_path, python, str(program), env=tracer_environment())
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert done.stderr.count("free-threaded build of Python " + version) == 1
     run = load_run(tmp_path / "run.prof")
@@ -161,18 +144,13 @@ def test_a_free_threaded_build_is_refused_with_one_line(tmp_path: Path, version:
 
 
 @pytest.mark.parametrize(
-    ("version", "how", "compiled"),
-    [
-        *((version, how, False) for version in VERSIONS for how in ("SIGKILL", "segfault")),
-        *((version, how, True) for version in ("3.11", "3.12", "3.15") for how in ("SIGKILL", "segfault")),
-    ],
+    ("version", "how"),
+    [(version, how) for version in ("3.11", "3.12", "3.15") for how in ("SIGKILL", "segfault")],
 )
-def test_a_killed_process_loses_at_most_two_seconds_and_nothing_with_the_tracer(
-    tmp_path: Path, version: str, how: str, compiled: bool
-) -> None:
+def test_a_killed_process_loses_nothing(tmp_path: Path, version: str, how: str) -> None:
     seconds = 2.5
     program = str(PROGRAMS / "killed.py")
-    env = tracer_environment(compiled)
+    env = tracer_environment()
     run_capture(tmp_path, interpreter(version), program, str(seconds), how, env=env)
     run = load_run(tmp_path / "run.prof")
     (process,) = run.processes
@@ -180,17 +158,15 @@ def test_a_killed_process_loses_at_most_two_seconds_and_nothing_with_the_tracer(
     assert seconds - 2 < column(process, "step", "cumtime")
     assert seconds - 2 < column(process, "train", "cumtime"), "an open call is lost"
     (notice,) = (notice for notice in run.warnings if notice.code == "killed-by-signal")
-    assert ("kept" in notice.numbers) == compiled
-    assert ("lost_s" in notice.numbers) == (not compiled)
-    total = process.threads[0].profile.total + notice.numbers.get("lost_s", 0.0)
-    assert total == pytest.approx(process.wall_s, rel=0.2), "the parts do not add up to the whole"
+    assert "kept" in notice.numbers
+    assert "lost_s" not in notice.numbers
+    assert process.threads[0].profile.total == pytest.approx(process.wall_s, rel=0.2)
     names = [
         process.threads[0].profile.strings[process.threads[0].profile.name[c.function]]
         for c in process.threads[0].open_calls
     ]
     assert names[:2] == ["<module>", "train"]
     assert notice.subject == {"SIGKILL": "SIGKILL", "segfault": "SIGSEGV"}[how]
-    assert ("estimated" in notice.numbers) == (not compiled)
 
 
 def test_single_thread_time_adds_up(tmp_path: Path) -> None:
@@ -312,7 +288,7 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
 @pytest.mark.alone
 def test_waiting_is_charged_to_functions(tmp_path: Path) -> None:
     """Two busy programs share one CPU: what the functions waited is what the kernel says of the thread."""
-    env = tracer_environment(compiled=True)
+    env = tracer_environment()
     cpu = min(os.sched_getaffinity(0))
     busy = [sys.executable, str(PROGRAMS / "busy.py")]
     with subprocess.Popen(["taskset", "-c", str(cpu), *busy, "30"]) as neighbour:
@@ -340,7 +316,7 @@ def test_waiting_is_charged_to_functions(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
 def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path, version: str) -> None:
     """On one CPU with a busy neighbour, recursion and calls that never returned included."""
-    env = tracer_environment(compiled=True)
+    env = tracer_environment()
     name = f"{sys.version_info.major}.{sys.version_info.minor}"
     require("interpreters", version in (name, "3.13"), f"no tracer is built for {version} here")
     cpu = min(os.sched_getaffinity(0))

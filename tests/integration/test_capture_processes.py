@@ -234,11 +234,10 @@ GREEN = {
 }
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", ["3.11", "3.12"])
 @pytest.mark.parametrize("library", GREEN)
 def test_greenlets_that_stand_for_threads_are_recorded_with_the_thread_that_runs_them(
-    tmp_path: Path, library: str, version: str, compiled: bool
+    tmp_path: Path, library: str, version: str
 ) -> None:
     start = {
         "gevent": "from gevent import monkey; monkey.patch_all()",
@@ -262,15 +261,14 @@ def test_greenlets_that_stand_for_threads_are_recorded_with_the_thread_that_runs
     )
     python = interpreter(version)
     extra = {"PYTHONPATH": str(packages(python, *GREEN[library]))}
-    env = environment(**extra) if compiled else environment(**extra, PROFKIT_NO_NATIVE="1")
+    env = environment(**extra)
     # eventlet warns that it is deprecated.
     run = captured(tmp_path, python, "-W", "ignore", "green.py", env=env)
     (main,) = (thread for thread in run.processes[0].threads if len(thread.profile))
     assert main.name == "MainThread"
     found = calls(run.processes[0])
     assert (found["inside"], found["leaf"], found["at_last"]) == (3, 300, 1)
-    # cProfile, too, counts one that eventlet switches away from twice.
-    assert found["at_first"] == 1 or not compiled
+    assert found["at_first"] == 1
     assert "profile-function-replaced" not in [notice.code for notice in run.warnings]
 
 

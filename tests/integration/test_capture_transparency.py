@@ -65,18 +65,15 @@ def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) ->
     assert calls(run.processes[0])["outside"] >= 2, "profiling did not go on after the target's own"
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_profile_functions_of_the_target_s_see_what_they_see_alone(
-    tmp_path: Path, version: str, compiled: bool
-) -> None:
+def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Path, version: str) -> None:
     """No event of the call that sets them; the target is traced before, after and, from 3.12 on, meanwhile."""
     command = [interpreter(version), str(PROGRAMS / "own_function.py")]
     bare = subprocess.run(
         command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
     )
     assert bare.returncode == 0, bare.stderr
-    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    env = environment()
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
     assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
     run = load_run(tmp_path / "run.prof")
@@ -151,11 +148,8 @@ def _calls_of(output: str, file: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11"])
-def test_a_profiler_in_c_that_takes_the_place_ends_the_records(
-    tmp_path: Path, version: str, compiled: bool
-) -> None:
+def test_a_profiler_in_c_that_takes_the_place_ends_the_records(tmp_path: Path, version: str) -> None:
     program = (
         "import ctypes, sys, time\n"
         "def before(): sum(range(1000))\n"
@@ -165,7 +159,7 @@ def test_a_profiler_in_c_that_takes_the_place_ends_the_records(
         "after()\n"
         "sys.exit(3)\n"
     )
-    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    env = environment()
     done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
     assert done.returncode == 3
     assert done.stderr.count("took the place of profkit's: functions are not recorded from there on") == 1
@@ -177,7 +171,6 @@ def test_a_profiler_in_c_that_takes_the_place_ends_the_records(
     )
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("version", ["3.12", "3.13", "3.15"])
 @pytest.mark.parametrize(
     ("done_to_it", "goes_on"),
@@ -190,7 +183,7 @@ def test_a_profiler_in_c_that_takes_the_place_ends_the_records(
     ],
 )
 def test_a_target_that_takes_the_profilers_place_from_us_keeps_its_record(
-    tmp_path: Path, version: str, compiled: bool, done_to_it: str, goes_on: bool | None
+    tmp_path: Path, version: str, done_to_it: str, goes_on: bool | None
 ) -> None:
     """What came before is in the run, and it is said where the rest is not; nobody's events are unset."""
     if version == "3.15" and goes_on:
@@ -205,7 +198,7 @@ def test_a_target_that_takes_the_profilers_place_from_us_keeps_its_record(
         "after()\n"
         "sys.exit(3)\n"
     )
-    env = environment() if compiled else environment(PROFKIT_NO_NATIVE="1")
+    env = environment()
     done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
     assert done.returncode == 3
     said = "took the place of profkit's: functions are not recorded from there on"
@@ -562,8 +555,7 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
     assert done.stdout == f"{cpus > 1}\n"
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: bool) -> None:
+def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path) -> None:
     """However large it is: soon no record of it is written any more."""
     program = tmp_path / "program.py"
     program.write_text(
@@ -580,7 +572,7 @@ def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: boo
     launcher = subprocess.Popen(
         profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, str(program)),
         cwd=tmp_path,
-        env=environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"})),
+        env=environment(),
         stdin=subprocess.PIPE,
     )
     deadline = time.monotonic() + 60
@@ -592,8 +584,8 @@ def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path, compiled: boo
     while time.monotonic() < end:
         records |= {path.stat().st_mtime_ns for path in tmp_path.glob(".run.prof.spool-*/*.record")}
         time.sleep(0.05)
-    # One that was due when it began to do nothing, and without the tracer one for what it had done until then.
-    assert 1 <= len(records) <= (2 if compiled else 3)
+    # One that was due when it began to do nothing.
+    assert 1 <= len(records) <= 2
     launcher.communicate(timeout=60)
     assert launcher.returncode == 0
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -67,45 +65,32 @@ def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: 
     assert "ended by SIGALRM; its functions are complete" in done.stderr
 
 
-def test_the_same_without_the_tracer(tmp_path: Path) -> None:
+def test_without_a_tracer_nothing_is_said_to_be_lost(tmp_path: Path) -> None:
     env = environment(PROFKIT_NO_NATIVE="1")
     done = run_capture(tmp_path, sys.executable, program(tmp_path, STUCK), env=env)
     assert done.returncode == -signal.SIGALRM
     run = load_run(tmp_path / "run.prof")
     (process,) = run.processes
-    notice = said(run)
-    assert (process.exit, notice.code, notice.subject) == ("killed", "killed-by-signal", "SIGALRM")
-    # The timer was set before the call, and no record was written in it.
-    assert notice.numbers["lost_s"] > 1.9  # type: ignore[operator]
-    assert process.cpu_s is not None
-    assert process.wall_s is not None
-    assert run.manifest is not None
-    # CPU time is counted in hundredths of a second, from the start of the process on: before the agent's clock.
-    assert 0 < notice.numbers["cpu_s"] < process.cpu_s < run.manifest.wall_s + 0.02  # type: ignore[operator]
-    assert process.wall_s < run.manifest.wall_s
-    assert re.search(r"ended by SIGALRM; functions of its last \d\.", done.stderr)
+    notices = {notice.code: notice for notice in run.warnings}
+    assert notices.keys() == {"killed-by-signal", "tracer-missing", "nvtx-missing"}
+    assert "lost_s" not in notices["killed-by-signal"].numbers
+    assert process.exit == "killed"
+    assert (process.cpu_s or 0.0) > 0
 
 
 def test_a_child_that_holds_the_interpreter_when_it_is_killed(tmp_path: Path) -> None:
     """Its status is its parent's to know; that it is gone, and when, is seen."""
-    for compiled in (True, False):
-        env = environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"}))
-        shell = f"'{sys.executable}' '{program(tmp_path, STUCK)}'; exit 0"
-        done = run_capture(tmp_path, "bash", "-c", shell, env=env)
-        assert done.returncode == 0
-        run = load_run(tmp_path / "run.prof")
-        (process,) = (p for p in run.processes if p.profiled)
-        notice = said(run, "ended-unrecorded")
-        assert process.exit == "ended"
-        assert notice.numbers["pids"] == (process.pid,)
-        if compiled:
-            assert column(process, "<built-in method builtins.sum>", "tottime") > 1.8
-            continue
-        assert notice.numbers["lost_s"] > 1.9  # type: ignore[operator]
-        assert notice.numbers["cpu_s"] > 0  # type: ignore[operator]
+    shell = f"'{sys.executable}' '{program(tmp_path, STUCK)}'; exit 0"
+    done = run_capture(tmp_path, "bash", "-c", shell)
+    assert done.returncode == 0
+    run = load_run(tmp_path / "run.prof")
+    (process,) = (p for p in run.processes if p.profiled)
+    notice = said(run, "ended-unrecorded")
+    assert process.exit == "ended"
+    assert notice.numbers["pids"] == (process.pid,)
+    assert column(process, "<built-in method builtins.sum>", "tottime") > 1.8
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(
     "act",
     [
@@ -115,14 +100,13 @@ def test_a_child_that_holds_the_interpreter_when_it_is_killed(tmp_path: Path) ->
     ],
     ids=["setuid", "chroot", "descriptors"],
 )
-def test_what_keeps_a_process_from_its_path_loses_nothing(tmp_path: Path, act: str, compiled: bool) -> None:
+def test_what_keeps_a_process_from_its_path_loses_nothing(tmp_path: Path, act: str) -> None:
     if "dup" not in act:
         root()
     (tmp_path / "jail").mkdir()
     limit = "resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))\n"
     text = WORKS + limit + act + "\nlate(0.2)\n"
-    env = environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"}))
-    run = captured(tmp_path, sys.executable, program(tmp_path, text), env=env)
+    run = captured(tmp_path, sys.executable, program(tmp_path, text))
     (process,) = run.processes
     assert process.exit == "exited"
     assert calls(process)["late"] == 1
@@ -150,7 +134,7 @@ def test_killed_long_after_it_gave_up_its_rights(tmp_path: Path) -> None:
 
 
 def test_a_process_that_closes_every_descriptor_and_then_gives_up_its_rights(tmp_path: Path) -> None:
-    """What is mapped is left. Without the tracer the exit code is known, and from when on it is not recorded."""
+    """What is mapped is left."""
     root()
     text = WORKS + "late(0)\nos.closerange(3, 4096)\nos.setuid(65534)\nlate(1)\n"
     run = captured(tmp_path, sys.executable, program(tmp_path, text))
@@ -158,45 +142,28 @@ def test_a_process_that_closes_every_descriptor_and_then_gives_up_its_rights(tmp
         "tables-full"
     }  # of functions that are new from then on
     assert calls(run.processes[0])["late"] == 2
-    text = WORKS + "os.closerange(3, 4096)\nos.setuid(65534)\nlate(1)\n"
-    env = environment(PROFKIT_NO_NATIVE="1")
-    run_capture(tmp_path, sys.executable, program(tmp_path, text), env=env)
-    run = load_run(tmp_path / "run.prof")
-    notice = said(run, "exited-unrecorded")
-    assert (run.processes[0].exit, notice.numbers["status"]) == ("exited", 0)
-    assert notice.numbers["lost_s"] >= 1  # type: ignore[operator]
-    assert "late" not in calls(run.processes[0])
 
 
-@pytest.mark.parametrize(("size", "compiled"), [(0, True), (0, False), (1000, True), (1000, False)])
-def test_a_limit_on_the_size_of_files(tmp_path: Path, size: int, compiled: bool) -> None:
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_limit_on_the_size_of_files(tmp_path: Path, size: int) -> None:
     """The end is known although nothing can be written: a symbolic link needs no space, nor does what is mapped."""
-    env = environment(**({} if compiled else {"PROFKIT_NO_NATIVE": "1"}))
     limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
-    text = (
-        limit + WORKS if size == 0 else WORKS + "late(0)\n" * compiled + limit
-    ) + "late(0.3)\nsys.exit(3)\n"
+    text = (limit + WORKS if size == 0 else WORKS + "late(0)\n" + limit) + "late(0.3)\nsys.exit(3)\n"
     text = "import resource\n" + text
     # Through a shell, so that the exit code is not known from outside.
     shell = "ulimit -f 0; " if size == 0 else ""
     done = run_capture(
-        tmp_path, "bash", "-c", f"{shell}'{sys.executable}' '{program(tmp_path, text)}'; test $? = 3", env=env
+        tmp_path, "bash", "-c", f"{shell}'{sys.executable}' '{program(tmp_path, text)}'; test $? = 3"
     )
     assert done.returncode == 0
     run = load_run(tmp_path / "run.prof")
-    if size and compiled:
+    if size:
         assert {notice.code for notice in run.warnings} <= {"tables-full"}
         assert calls(next(p for p in run.processes if p.profiled))["late"] == 2
         return
     notice = said(run)
     assert notice.subject == os.strerror(27)
-    if size == 0:
-        assert notice.code == "process-unrecorded"
-        return
-    assert notice.code == "last-record-failed"
-    assert notice.numbers["lost_s"] >= 0.3  # type: ignore[operator]
-    (process,) = (p for p in run.processes if p.profiled)
-    assert process.exit == "exited"
+    assert notice.code == "process-unrecorded"
 
 
 def test_a_process_that_is_killed_before_its_first_record(tmp_path: Path) -> None:
@@ -218,8 +185,7 @@ def test_a_python_without_an_agent_is_not_said_to_have_begun(tmp_path: Path, wor
     assert said(run) == Notice("no-record")
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_full_disk(tmp_path: Path, compiled: bool) -> None:
+def test_a_full_disk(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
@@ -244,7 +210,7 @@ def test_a_full_disk(tmp_path: Path, compiled: bool) -> None:
     )
     done = subprocess.run(
         [*private, script, "-", shlex.join(capture)],
-        env=environment(JOIN=shlex.join(join), **({} if compiled else {"PROFKIT_NO_NATIVE": "1"})),
+        env=environment(JOIN=shlex.join(join)),
         capture_output=True,
         text=True,
         check=False,
@@ -257,14 +223,11 @@ def test_a_full_disk(tmp_path: Path, compiled: bool) -> None:
     assert run.manifest.wall_s > 1
     found = {notice.code: notice for notice in run.warnings}
     full = found.pop("tables-full", None)
-    assert set(found) == {"samples-not-saved"} | (set() if compiled else {"last-record-failed"})
+    assert set(found) == {"samples-not-saved"}
     assert {notice.subject for notice in found.values()} == {os.strerror(28)}
     assert run.processes[0].exit == "exited"
-    if compiled:
-        assert calls(run.processes[0])["work"] >= 1
-        assert "late" in calls(run.processes[0]) or full, "what is missing is said"
-    else:
-        assert found["last-record-failed"].numbers["lost_s"] >= 1  # type: ignore[operator]
+    assert calls(run.processes[0])["work"] >= 1
+    assert "late" in calls(run.processes[0]) or full, "what is missing is said"
 
 
 def test_a_signal_after_the_last_record(tmp_path: Path) -> None:
@@ -407,21 +370,3 @@ def test_a_spool_that_is_merged_on_another_machine(tmp_path: Path) -> None:
     here = merged(tmp_path, spool)
     assert [p.exit for p in here.processes] == ["ended"]
     assert {notice.code for notice in here.warnings} == {"capture-unfinished", "ended-unrecorded"}
-
-
-def test_json_has_the_state_and_what_is_lost(tmp_path: Path) -> None:
-    env = environment(PROFKIT_NO_NATIVE="1")
-    run_capture(tmp_path, sys.executable, program(tmp_path, WORKS + "os.kill(os.getpid(), 9)"), env=env)
-    shown = subprocess.run(
-        profkit_command("show", "run.prof", "--format", "json"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    document = json.loads(shown.stdout)
-    assert [process["exit"] for process in document["processes"]] == ["killed"]
-    (warning,) = document["warnings"]
-    assert (warning["code"], warning["subject"]) == ("killed-by-signal", "SIGKILL")
-    assert set(warning["numbers"]) == {"lost_s", "cpu_s", "estimated", "pids"}

@@ -40,8 +40,12 @@ def test_on_every_python(tmp_path: Path, version: str) -> None:
     path = str(packages(python, "nvtx"))
     run = captured(tmp_path, python, PROGRAM, env=environment(PYTHONPATH=path))
     check(run.processes[0])
-    env = environment(PYTHONPATH=path, PROFKIT_NO_NATIVE="1")
-    check(captured(tmp_path, python, PROGRAM, env=env).processes[0])
+
+
+def test_without_the_collector_that_is_said(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, PROGRAM, env=environment(PROFKIT_NO_NATIVE="1"))
+    assert run.processes[0].ranges is None
+    assert {notice.code for notice in run.warnings} == {"tracer-missing", "nvtx-missing"}
 
 
 def test_another_tool_is_not_put_aside(tmp_path: Path) -> None:

@@ -33,9 +33,9 @@ def torch_python() -> str:
     return found
 
 
-def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path, how: dict[str, str]) -> None:
+def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path) -> None:
     done = run_capture(
-        tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), env=environment(**how), timeout=120
+        tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), env=environment(), timeout=120
     )
     assert (done.stdout, done.returncode) == ("done -2\n", 0), done.stderr
     run = load_run(tmp_path / "run.prof")
@@ -47,10 +47,25 @@ def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path, how: dict[str,
     assert ranges.unmatched == 1, "the last pop found nothing"
     said = {note.code for note in process.notes}
     assert {"torch-nvtx-shimmed", "torch-emit-nvtx"} <= said
-    assert "nvtx-patched" not in said, "the program does not use that package"
 
 
-def test_it_nests_with_the_nvtx_package(tmp_path: Path, how: dict[str, str]) -> None:
+def test_without_the_collector_nothing_is_run(tmp_path: Path) -> None:
+    env = environment(PROFKIT_NO_NATIVE="1")
+    done = run_capture(tmp_path, sys.executable, "-c", "print('run')", options=("--nvtx-shim",), env=env)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "install a C compiler" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_beside_another_tool_the_collector_has_them(tmp_path: Path) -> None:
+    env = environment(NVTX_INJECTION64_PATH="/opt/nsight/libToolsInjection64.so")
+    run = captured(tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), env=env, timeout=120)
+    assert [(name, kind) for name, _, kind in rows(run.processes[0])] == EXPECTED
+    assert "nvtx-other-tool" in {notice.code for notice in run.warnings}
+
+
+def test_it_nests_with_the_nvtx_package(tmp_path: Path) -> None:
     python = torch_python()
     program = (
         "import nvtx, torch\n"
@@ -59,7 +74,7 @@ def test_it_nests_with_the_nvtx_package(tmp_path: Path, how: dict[str, str]) -> 
         "torch.cuda.nvtx.range_pop()\n"
     )
     (tmp_path / "program.py").write_text(program)
-    env = environment(PYTHONPATH=str(packages(python, "nvtx")), **how)
+    env = environment(PYTHONPATH=str(packages(python, "nvtx")))
     (process,) = captured(
         tmp_path, python, "program.py", options=("--nvtx-shim",), env=env, timeout=120
     ).processes
@@ -67,7 +82,7 @@ def test_it_nests_with_the_nvtx_package(tmp_path: Path, how: dict[str, str]) -> 
     assert ranges_of(process).parent.tolist() == [-1, 0, -1]
 
 
-def test_forked_workers_have_their_own(tmp_path: Path, how: dict[str, str]) -> None:
+def test_forked_workers_have_their_own(tmp_path: Path) -> None:
     program = (
         "import os, torch\n"
         "torch.cuda.nvtx.range_push('parent')\n"
@@ -80,7 +95,7 @@ def test_forked_workers_have_their_own(tmp_path: Path, how: dict[str, str]) -> N
     )
     (tmp_path / "program.py").write_text(program)
     run = captured(
-        tmp_path, torch_python(), "program.py", options=("--nvtx-shim",), env=environment(**how), timeout=120
+        tmp_path, torch_python(), "program.py", options=("--nvtx-shim",), env=environment(), timeout=120
     )
     names = {p.role: [name for name, _, _ in rows(p)] for p in run.processes}
     assert names == {"main": ["parent"], "child": ["child"]}

@@ -56,7 +56,7 @@ def test_xlas_domain_is_taken_on_request_only(tmp_path: Path, wanted: str) -> No
     assert {domain for _, domain, _ in rows(process)} == ({"TSL", "TSLA"} if wanted == "1" else {"TSLA"})
 
 
-def test_an_exception_leaks_a_range_and_that_is_told(tmp_path: Path, how: dict[str, str]) -> None:
+def test_an_exception_leaks_a_range_and_that_is_told(tmp_path: Path) -> None:
     program = (
         "import nvtx\n"
         "def work():\n"
@@ -68,7 +68,7 @@ def test_an_exception_leaks_a_range_and_that_is_told(tmp_path: Path, how: dict[s
         "    except ValueError: pass\n"
         "nvtx.push_range('at the end'); nvtx.pop_range()\n"
     )
-    (process,) = captured(tmp_path, sys.executable, "-c", program, env=environment(**how)).processes
+    (process,) = captured(tmp_path, sys.executable, "-c", program).processes
     ranges = ranges_of(process)
     names = [name for name, _, _ in rows(process)]
     assert names == ["outer", "pushed by hand"] * 3 + ["at the end"]
@@ -84,7 +84,7 @@ def test_an_exception_leaks_a_range_and_that_is_told(tmp_path: Path, how: dict[s
     assert "began but never ended" in shown(tmp_path, "run.prof")
 
 
-def test_a_forked_child_may_pop_what_its_parent_pushed(tmp_path: Path, how: dict[str, str]) -> None:
+def test_a_forked_child_may_pop_what_its_parent_pushed(tmp_path: Path) -> None:
     program = (
         "import nvtx, os\n"
         "with nvtx.annotate('parent'):\n"
@@ -95,7 +95,7 @@ def test_a_forked_child_may_pop_what_its_parent_pushed(tmp_path: Path, how: dict
         "        os._exit(0)\n"
         "    os.waitpid(child, 0)\n"
     )
-    parent, child = captured(tmp_path, sys.executable, "-c", program, env=environment(**how)).processes
+    parent, child = captured(tmp_path, sys.executable, "-c", program).processes
     assert [name for name, _, _ in rows(parent)] == ["parent"]
     assert [name for name, _, _ in rows(child)] == ["child"]
     assert (ranges_of(parent).unmatched, ranges_of(child).unmatched) == (0, 1)
@@ -107,9 +107,7 @@ def test_a_forked_child_may_pop_what_its_parent_pushed(tmp_path: Path, how: dict
     ("end", "code"),
     [("os._exit(3)", 3), ("os.kill(os.getpid(), 9)", -9), ("ctypes.string_at(0)", -11)],
 )
-def test_nothing_is_lost_however_the_process_ends(
-    tmp_path: Path, how: dict[str, str], end: str, code: int
-) -> None:
+def test_nothing_is_lost_however_the_process_ends(tmp_path: Path, end: str, code: int) -> None:
     program = (
         "import ctypes, nvtx, os\n"
         "for i in range(1000):\n"
@@ -117,14 +115,14 @@ def test_nothing_is_lost_however_the_process_ends(
         "nvtx.push_range('the last')\n"
         f"{end}\n"
     )
-    done = run_capture(tmp_path, sys.executable, "-c", program, env=environment(**how))
+    done = run_capture(tmp_path, sys.executable, "-c", program)
     assert done.returncode in (code, 128 - code), done.stderr
     (process,) = load_run(tmp_path / "run.prof").processes
     assert [name for name, _, _ in rows(process)] == ["step"] * 1000 + ["the last"]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_pool_workers_have_their_own(tmp_path: Path, how: dict[str, str], method: str) -> None:
+def test_pool_workers_have_their_own(tmp_path: Path, method: str) -> None:
     program = (
         "import multiprocessing, nvtx, os\n"
         "def work(i):\n"
@@ -135,16 +133,16 @@ def test_pool_workers_have_their_own(tmp_path: Path, how: dict[str, str], method
         "            pool.map(work, range(40), chunksize=1)\n"
     )
     (tmp_path / "program.py").write_text(program)
-    main, *others = captured(tmp_path, sys.executable, "program.py", env=environment(**how)).processes
+    main, *others = captured(tmp_path, sys.executable, "program.py").processes
     assert [name for name, _, _ in rows(main)] == ["parent"]
     done = [row for worker in others if worker.ranges is not None for row in rows(worker)]
     assert sorted(name for name, _, _ in done) == sorted(f"work {i}" for i in range(40))
     assert {domain for _, domain, _ in done} == {"pool"}
 
 
-def test_names_with_numbers_are_one_row(tmp_path: Path, how: dict[str, str]) -> None:
+def test_names_with_numbers_are_one_row(tmp_path: Path) -> None:
     program = "import nvtx\nfor i in range(500):\n    with nvtx.annotate(f'step {i} of 500'): pass\n"
-    captured(tmp_path, sys.executable, "-c", program, env=environment(**how))
+    captured(tmp_path, sys.executable, "-c", program)
     (row,) = json.loads(shown(tmp_path, "run.prof", "--format", "json"))["ranges"]
     assert (row["name"], row["count"], row["names"]) == ("step {n} of {n}", 500, 500)
 

@@ -133,13 +133,6 @@ def test_on_later_pythons(tmp_path: Path, version: str) -> None:
     check_sums(run)
 
 
-def test_without_the_tracer_nothing_is_said(tmp_path: Path) -> None:
-    # cProfile's sums have no times that ranges could be laid over.
-    run = captured(tmp_path, sys.executable, PROGRAM, env=environment(PROFKIT_NO_NATIVE="1"))
-    assert not range_functions(run)
-    assert all(thread.range_calls is None for process in run.processes for thread in process.threads)
-
-
 def test_a_killed_process_keeps_what_its_last_record_had(tmp_path: Path) -> None:
     program = (
         "import nvtx, os, time\n"

@@ -68,7 +68,7 @@ def test_threads_are_traced_where_nothing_saw_the_import(tmp_path: Path) -> None
     before = "sys.meta_path[:] = [finder for finder in sys.meta_path if isinstance(finder, type)]"
     meanwhile = "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: len(str())"
     program.write_text(THREADS.format(before=before, meanwhile=meanwhile))
-    (process,) = captured(tmp_path, sys.executable, str(program), env=tracer_environment(True)).processes
+    (process,) = captured(tmp_path, sys.executable, str(program), env=tracer_environment()).processes
     assert calls(process)["leaf"] == 20
 
 
@@ -92,7 +92,7 @@ for number in range(4):
 @pytest.mark.parametrize("version", ["3.11", *NEW])
 def test_a_forked_child_that_is_killed_at_once_is_complete(tmp_path: Path, version: str) -> None:
     (tmp_path / "program.py").write_text(KILLED)
-    run = captured(tmp_path, interpreter(version), "program.py", env=tracer_environment(True))
+    run = captured(tmp_path, interpreter(version), "program.py", env=tracer_environment())
     children = [process for process in run.processes if process.parent == run.processes[0].pid]
     assert sorted(calls(child).get("leaf", 0) for child in children) == [0, 1, 2, 3]
     assert {child.exit for child in children} == {"ended"}  # no record says how
@@ -127,7 +127,7 @@ def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Pa
     damaged = ["", "garbage", f"{build}\n1e-7", f"{build}\n{values}\n1e-7", f"another\n{values}"]
     damaged += [f"{build}\n{values.replace('1e-7', wrong, 1)}" for wrong in ("nan", "inf", "-1", "60")]
     (tmp_path / "program.py").write_text(COSTS.format(damaged=damaged))
-    done = run_capture(tmp_path, python, "program.py", env=tracer_environment(True))
+    done = run_capture(tmp_path, python, "program.py", env=tracer_environment())
     # Each of them was measured again, and written: a line that says of what, and five figures.
     assert done.stdout == f"True {[6] * len(damaged)}\n", done.stderr
     run = load_run(tmp_path / "run.prof")

@@ -64,7 +64,7 @@ ALWAYS: dict[str, Callable[[Any, Any], bool]] = {
 #: The same up to Python 3.11, and from 3.12 on.
 BEFORE_MONITORING: dict[str, Callable[[Any, Any], bool]] = {
     "sys.meta_path": lambda a, b: more(a, b) == ["_profkit_agent.import_hook._Finder "],
-    "threading.getprofile()": lambda a, b: (a, b) == ("None", "<bound method Tracer._thread_started"),
+    "threading.getprofile()": lambda a, b: (a, b) == ("None", "<bound method ThreadTracer._thread_started"),
 }
 WITH_MONITORING: dict[str, Callable[[Any, Any], bool]] = {"sys.monitoring": monitoring}
 #: What other tests look at.

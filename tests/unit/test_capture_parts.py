@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from profkit.capture import counters, host, provenance, record_notices
@@ -235,39 +233,6 @@ def test_installed_packages(tmp_path: Path) -> None:
     assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
 
 
-class TestOpenCalls:
-    """Times of calls that have not returned: their self times add up to what the collector has not booked."""
-
-    def test_what_is_not_booked_goes_to_the_innermost_call_that_stayed(self) -> None:
-        calls = tracer._OpenCalls()
-        calls.update([1, 2], {}, 1.0, now=10.0)
-        rows = calls.update([1, 2, 3], {}, 3.0, now=12.0)
-        assert [(f, own) for f, _, own in rows] == [(1, 0.0), (2, 3.0), (3, 0.0)]
-        assert [within for _, within, _ in rows] == [3.0, 3.0, 0.0]
-
-    def test_a_call_that_returned_is_another_one(self) -> None:
-        calls = tracer._OpenCalls()
-        calls.update([1, 2], {2: 5}, 1.0, now=1.0)
-        rows = calls.update([1, 2], {2: 6}, 1.5, now=3.0)
-        # 2 returned and was called again: its second since then is not known to be open that long.
-        assert [(f, own) for f, _, own in rows] == [(1, 1.5), (2, 0.0)]
-        assert rows[1][1] == 0.0
-
-    def test_parts_add_up_to_the_whole(self) -> None:
-        rng = np.random.default_rng(0)
-        calls = tracer._OpenCalls()
-        counts: dict[int, int] = {}
-        for step in range(200):
-            stack = list(range(int(rng.integers(1, 6))))
-            for function in range(len(stack), 6):
-                counts[function] = counts.get(function, 0) + int(rng.integers(0, 2))
-            unbooked = float(rng.random() * 5)
-            rows = calls.update(stack, counts, unbooked, now=float(step))
-            assert math.isclose(sum(own for _, _, own in rows), unbooked, abs_tol=1e-9)
-            within = [w for _, w, _ in rows]
-            assert within == sorted(within, reverse=True), "an inner call lasts longer than the one around it"
-
-
 def profile_of(raw: dict[str, Any], **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
     """What the packer makes of a record with the packed table of one thread."""
     read = record(**facts, threads=[raw])
@@ -337,29 +302,6 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
     assert profile_of(record_file.pack(unmeasured), codes=codes.packed())[0].cumwait is None
 
 
-def test_sampled_waiting_is_divided_among_a_function_and_the_c_functions_that_it_calls() -> None:
-    raw = table(
-        functions=[(0, 1, 0, 9.0, 1.0), (1, 1, 0, 5.0, 4.0), (2, 7, 0, 4.0, 4.0)],
-        edges=[(0, 1, 1, 0, 5.0, 4.0), (0, 2, 6, 0, 3.0, 3.0), (1, 2, 1, 0, 1.0, 1.0)],
-        waiting=[(0, 2.0, 4.5, 0.4, 0.4), (1, 2.5, 2.5, 0.0, 0.0)],
-        measured=True,
-    )
-    profile, _, _ = profile_of(raw, tracer="cprofile")
-    rows = [
-        [profile.strings[i] for i in profile.name].index(n) for n in ("outer", "inner", "<built-in method x>")
-    ]
-    assert profile.wait is not None
-    assert profile.cumwait is not None
-    assert profile.blocked is not None
-    assert profile.wait[rows].tolist() == pytest.approx([0.5, 2.0, 1.5 + 0.5])
-    assert profile.cumwait[rows].tolist() == pytest.approx([4.5, 2.5, 2.0])
-    assert profile.blocked[rows].tolist() == pytest.approx([0.1, 0.0, 0.3])
-    # The compiled tracer knows which of them waited.
-    traced, _, _ = profile_of(raw, tracer="native")
-    assert traced.wait is not None
-    assert traced.wait[rows].tolist() == [2.0, 2.5, 0.0]
-
-
 def test_equal_names_stay_apart() -> None:
     codes = [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")]
     raw = table(functions=[(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)])
@@ -422,7 +364,6 @@ def test_what_an_agent_recorded_of_itself() -> None:
     spans = [[0.5, 1.0], [2.0, None]]
     said = {
         "agent_failed": "OSError()",
-        "sampled": [700, 43.0, 0.1],
         "displaced": True,
         "own_profiler": spans,
     }
@@ -430,7 +371,6 @@ def test_what_an_agent_recorded_of_itself() -> None:
     assert found == (
         Notice("agent-failed", "OSError()"),
         Notice("profile-function-replaced"),
-        Notice("waiting-sampled", "", {"rate": 50}),
         Notice("own-cprofile", "", {"times": 1, "begin_s": 0.25, "end_s": 0.75}),
         Notice("own-cprofile", "", {"times": 1, "begin_s": 1.75}),
     )
@@ -460,7 +400,7 @@ def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
     assert machine.psi_some_s is None
 
 
-NOTES = (Notice("no-snapshots"), Notice("waiting-sampled", "", {"rate": 50}))
+NOTES = (Notice("no-snapshots"),)
 
 
 def ended(pid: int, tracer: str = "native", role: str = "child") -> tuple[Record, Process, Ending]:
@@ -482,7 +422,7 @@ def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
 
 def test_what_is_not_known_of_one_process_is_not_said_of_all() -> None:
     records, processes, ends = zip(
-        ended(10), ended(11, "cprofile"), ended(12, role="worker"), ended(13, role="worker"), strict=True
+        ended(10), ended(11), ended(12, role="worker"), ended(13, role="worker"), strict=True
     )
     ends = (
         ends[0],
@@ -491,7 +431,7 @@ def test_what_is_not_known_of_one_process_is_not_said_of_all() -> None:
         replace(ends[3], lost_cpu_s=None),
     )
     others, workers, _ = record_notices.of_processes(records, processes, ends)
-    assert others == Notice("ended-unrecorded", "", {"estimated": 1, "pids": (10, 11)})
+    assert others == Notice("ended-unrecorded", "", {"pids": (10, 11)})
     assert workers == Notice("worker-unrecorded", "", {"lost_s": 0.13, "pids": (12, 13)})
 
 

@@ -18,7 +18,6 @@ import pytest
 
 from profkit.capture import records
 from profkit.capture.agent import process_facts, record_file, settings
-from profkit.capture.agent.tracer import PER_THREAD
 from profkit.capture.packer import pack_spool
 from profkit.capture.sampler import Sampler
 from profkit.cli import main
@@ -29,12 +28,16 @@ from tests.records import record, record_bytes, samples_bytes, table
 
 AGENT = Path(record_file.__file__).parent
 PROGRAM = """
-import threading
+import sys, threading
+from agent import block_record
 def walk(n): return walk(n - 1) + 1 if n else 0
+recording = block_record.Recording()
+recording.start(None, ())
 threads = [threading.Thread(target=walk, args=(5,)) for _ in range(2)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 walk(20)
+block_record.write(recording.stop(), sys.argv[1])
 """
 #: What a field may be replaced by: every type, and the ends of their ranges.
 VALUES: tuple[Any, ...] = (
@@ -76,16 +79,14 @@ LAUNCH = {
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A spool with what an agent and the sampler really wrote; without the tracer, tables are in the record."""
+    """A spool with what an agent and the sampler really wrote: the record of a block, which holds its tables."""
     spool = tmp_path_factory.mktemp("spool")
     (spool / settings.sampled_mark(process_facts.boot_id())).touch()
     environment = {
         **os.environ,
-        "PYTHONPATH": str(AGENT / "inject"),
-        settings.SPOOL_VARIABLE: str(spool),
-        settings.DISABLE_NATIVE_VARIABLE: "1",
+        "PYTHONPATH": str(AGENT.parent),
     }
-    target = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment)
+    target = subprocess.Popen([sys.executable, "-c", PROGRAM, str(spool)], env=environment)
     sampler = Sampler(target.pid, spool)
     assert target.wait() == 0
     sampler.finish()
@@ -146,8 +147,7 @@ def test_a_real_record_is_read(real: Path) -> None:
             strict=True,
         )
     )
-    # From Python 3.12 on cProfile has one collector for all threads.
-    assert calls["walk"] == (21 if PER_THREAD else 33)
+    assert calls["walk"] == 21
     codes = packed(real)
     assert "record-unreadable" not in codes
     assert "samples-unreadable" not in codes
@@ -421,12 +421,6 @@ def test_every_field_of_the_launcher_s_facts_with_every_value(
 )
 def test_tables_are_checked(rows: dict[str, Any], problem: str) -> None:
     assert problem_of(record_bytes(threads=[table(**rows)])) == f"record.threads 0.{problem}"
-
-
-def test_a_tick_below_zero_of_cprofile_s_collector_is_none() -> None:
-    rows = {"functions": [(0, 1, 0, 1.0, -1e-9)]}
-    found = record(tracer="cprofile", threads=[table(**rows)]).threads[0].functions
-    assert found.tottime.tolist() == [0.0]
 
 
 def test_swapped_columns_are_refused() -> None:

@@ -15,7 +15,6 @@ from time import time as wall_time
 
 from . import native, process_facts, record_file, settings
 from .thread_pools import Pools
-from .ticker import Ticker
 from .tracer import PER_THREAD
 
 TYPE_CHECKING = False
@@ -27,9 +26,6 @@ _COUNTED = ("cpu_s", "voluntary_switches", "involuntary_switches", "page_faults"
 
 #: Columns of a task that are counted from the start of the thread on: all behind its number and its name.
 _TASK_COUNTERS = 2
-
-#: Seconds between two looks of the ticker where nothing is to be sampled any more.
-_SELDOM = 1.0
 
 
 def taken_by() -> str:
@@ -54,7 +50,6 @@ class Recording:
             native.take_out_costs(_loaded[0])
         self._tracer = native.tracer(_loaded[0])
         self._usage = process_facts.usage_of(_loaded[0])
-        self._ticker = Ticker(self._tick)
         self._code: Any = None
         self._hook: Any = None
         self._begin: Dict[str, Any] = {}
@@ -76,21 +71,12 @@ class Recording:
         self._code = code
         if not _registered and hasattr(os, "register_at_fork"):
             _registered = True
-            os.register_at_fork(
-                before=_before_fork,
-                after_in_parent=_after_fork_in_parent,
-                after_in_child=_after_fork_in_child,
-            )
+            os.register_at_fork(after_in_child=_after_fork_in_child)
         self._identity = process_facts.identity()
         self._identity["forked"] = False
         self._identity["environment_at_start"] = settings.thread_environment(os.environ)
         self._identity["begin_time"] = wall_time()
         self._begin = process_facts.state(True, self._usage)
-        depth = -2  # this function and the one that has called it are none of the block's, its own is
-        frame: Any = sys._getframe()
-        while frame is not None:
-            depth += 1
-            frame = frame.f_back
         _active.append(self)
         if PER_THREAD:
             import threading
@@ -99,13 +85,7 @@ class Recording:
             self._hook = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
         self._identity["begin_perf"] = perf_counter()
         try:
-            self._tracer.start(max(0, depth - (code is not None)))
-            if self._tracer.kind == "cprofile":
-                # Its collectors cannot be taken from threads that go on: only this thread is traced. Where they
-                # have one for all threads, it is this one's too.
-                self._restore_hook()
-            if self._tracer.sampling is not None:
-                self._ticker.start()
+            self._tracer.start()
         except BaseException:
             self._leave()
             raise
@@ -123,26 +103,21 @@ class Recording:
         state["perf"] = end
         own = _thread.get_native_id()
         subtract(state, self._begin)
-        state["tasks"] = [task for task in state["tasks"] if task[0] not in self._ticker.tids]
         record.update(state)
         tables = self._tracer.read()
         mine = [table for table in tables if table["native"] == own] or [record_file.pack(_empty_table(own))]
-        if self._code is not None:
+        if self._code is not None and self._tracer.kind == "native":
             task = [row for row in state["tasks"] if row[0] == own]
             wall = end - self._identity["begin_perf"]
             self._charge(mine[0], wall, task[0] if task else None)
         record["threads"] = mine[:1] + [table for table in tables if table is not mine[0]]
         record["codes"] = self._tracer.codes.packed()
         record["state"] = "exited"
-        record["agent_tids"] = sorted(self._ticker.tids)
+        record["agent_tids"] = []
         record["tracer"] = self._tracer.kind
         record["pools"] = _pools()
         record["notes"] = self._notes(displaced)
         return record
-
-    def _tick(self) -> float:
-        delay = self._tracer.sample()
-        return _SELDOM if delay is None else delay
 
     def _leave(self) -> None:
         """Put back what `start` has changed."""
@@ -150,7 +125,6 @@ class Recording:
             _active.remove(self)
         self._restore_hook()
         self._tracer.leave()
-        self._ticker.stop()
 
     def _restore_hook(self) -> None:
         if PER_THREAD:
@@ -184,7 +158,7 @@ class Recording:
                 rows["edges"].append(edge)
         elsewhere = sum(row[4] for row in rows["functions"])
         rows["open"].insert(0, [number, wall, max(0.0, wall - elsewhere)])
-        if table["measured"] and self._tracer.kind == "native" and task is not None:
+        if table["measured"] and task is not None:
             wait = task[3] / 1e9
             blocked = max(0.0, wall - task[2] / 1e9 - wait)
             charged = [sum(row[column] for row in rows["waiting"]) for column in (1, 3)]
@@ -194,32 +168,19 @@ class Recording:
 
     def _notes(self, displaced: bool) -> Dict[str, Any]:
         notes: Dict[str, Any] = {}
-        sampling = self._tracer.sampling
         if displaced:
             notes["displaced"] = True
-        if sampling is not None and sampling.samples:
-            notes["sampled"] = [sampling.samples, sampling.rate, sampling.cost_s]
-        if sampling is not None and sampling.failed:
-            notes["sampling_failed"] = sampling.failed
+        if self._tracer.kind != "native":
+            notes["no_tracer"] = True
         return notes
 
     # Forks
-
-    def before_fork(self) -> None:
-        """Let no thread of ours be there."""
-        self._ticker.stop()
-
-    def after_fork_in_parent(self, frame: Any) -> None:
-        """Go on."""
-        if self._tracer.sampling is not None:
-            self._ticker.start_after(frame)
 
     def after_fork_in_child(self) -> None:
         """Do nothing in the child, which is none of the block's."""
         self._tracer.finish()
         self._tracer.leave()
         self._restore_hook()
-        self._ticker.forget()
 
 
 #: The type of the compiled collector, ``None`` where there is none; loaded once, as each time takes memory.
@@ -227,16 +188,6 @@ _loaded: List[Any] = []
 #: The recording that is on, if any.
 _active: List[Recording] = []
 _registered = False
-
-
-def _before_fork() -> None:
-    for recording in _active:
-        recording.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for recording in _active:
-        recording.after_fork_in_parent(sys._getframe().f_back)
 
 
 def _after_fork_in_child() -> None:

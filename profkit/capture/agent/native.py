@@ -1,8 +1,8 @@
-"""The native tracer in the place of cProfile's collector, where one was built for this interpreter.
+"""The native tracer, where one was built for this interpreter.
 
 It keeps a stack per thread on every Python, knows exactly what has not returned, and charges the time that a
 thread queued for a CPU, or was off it otherwise, to the function that was running. `load` finds it beside this
-package; where it is missing or refuses the interpreter, `tracer` does the work with cProfile's collector.
+package; where it is missing or refuses the interpreter, no functions are recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from time import perf_counter
 
 from . import __path__, process_facts, record_file, settings
 from .ended import EndedThreads, accumulate
-from .tracer import HERE, PER_THREAD, Traced, Tracer, thread_name, without
+from .tracer import HERE, PER_THREAD, Tracer, thread_name, without
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ _PROBES = 3
 
 #: Part of an empty call's time that lies between its two events.
 _EMPTY_PART = 0.2
+
+#: Of the thread, also after gevent or eventlet has put that of a greenlet in its place.
+_get_ident = _thread.get_ident
 
 #: The one that shows our collectors: the target gets another, see `own_function`.
 _getprofile = sys.getprofile
@@ -70,7 +73,7 @@ def load() -> Any:
                 module.follow_ranges(injected)
             return module
         except ImportError:
-            return None  # another C library, a free-threaded build: what it refuses, cProfile can do
+            return None  # another C library, a free-threaded build: it refuses those
         finally:
             sys.modules.pop(name, None)
     return None
@@ -206,7 +209,7 @@ _COSTS, _MUCH = 5, 1.0
 
 
 def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
-    """Return a tracer with the collector of this module, or with cProfile's for ``None``.
+    """Return a tracer with the collector of this module, or one that sees nothing for ``None``.
 
     Parameters
     ----------
@@ -247,7 +250,7 @@ def map_tables(module: Any, path: str, descriptor: int) -> bool:
 
 
 class ThreadTracer(Tracer):
-    """Up to Python 3.11: as with cProfile, every thread has a collector; it records more."""
+    """Up to Python 3.11: every thread has a collector."""
 
     kind = "native"
 
@@ -255,16 +258,46 @@ class ThreadTracer(Tracer):
         super().__init__()
         self._collector = collector
         self._mapped = mapped
+        self._main: Optional[_Traced] = None
+        self._living: Dict[int, _Traced] = {}
+        self._ended = EndedThreads()
+        self._left = False
+        self._between = False  # windows: no thread is to be traced
+        self._hook: Any = None
+        self._hooked = False  # `threading` has it, or had it until the target set another
         self._look_for_ended = 2 * _FEW_THREADS
         self._of_others: Any = None
 
-    def start(self, base_depth: int) -> None:
+    def start(self) -> None:
         self._follow_foreign()
-        super().start(base_depth)
+        self._hook = self._thread_started
+        self.threading_is_there(sys.modules.get("threading"), again=True)
+        self._main = self._trace_this_thread("MainThread")
+
+    def threading_is_there(self, threading: Any, again: bool = False) -> None:
+        if self._hook is None or self._between or self._left or (self._hooked and not again):
+            return
+        if hasattr(threading, "setprofile") and (again or threading._profile_hook is None):
+            self._hooked = True
+            threading.setprofile(self._hook)
+
+    def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
+        """First profile event of a new thread: put a collector in this function's place."""
+        if self._left or self._between:
+            sys.setprofile(None)
+            return
+        self._trace_this_thread(thread_name(_get_ident()))
+
+    def pause(self) -> None:
+        traced = self._living.get(_get_ident())
+        if traced is not None:
+            traced.suspend()
 
     def resume(self) -> None:
         self._follow_foreign()
-        super().resume()
+        traced = self._living.get(_get_ident())
+        if traced is not None:
+            traced.resume()
 
     def _follow_foreign(self) -> None:
         """Trace threads that `threading` does not start as well; nothing here has to read their tables."""
@@ -272,22 +305,35 @@ class ThreadTracer(Tracer):
             self._of_others = self._collector()
             self._of_others.follow_others(True)
 
-    def _trace_this_thread(self, name: str, base_depth: int) -> Traced:
+    def _trace_this_thread(self, name: str) -> _Traced:
         if self._mapped and len(self._living) >= self._look_for_ended:
             for ident, traced in list(self._living.items()):
                 if traced is not self._main and traced.collector.ended():
                     self._end(ident)
             self._look_for_ended = 2 * max(_FEW_THREADS, len(self._living))
-        return super()._trace_this_thread(name, base_depth)
+        ident = _get_ident()
+        traced = _Traced(self._collector, ident, name)
+        self._end(ident)
+        self._living[ident] = traced
+        traced.resume()
+        return traced
 
     def _end(self, ident: int) -> None:
-        if self._mapped:
-            self._living.pop(ident, None)  # the file has its table
-        else:
-            super()._end(ident)
+        traced = self._living.pop(ident, None)
+        if traced is not None and not self._mapped:  # else the file has its table
+            self._ended.keep(traced.table(self.codes))
 
-    def _new(self, ident: int, name: str, base_depth: int) -> Traced:
-        return _NativeTraced(self._collector, ident, name, base_depth)
+    def read(self) -> List[Dict[str, Any]]:
+        frames = sys._current_frames()
+        tables = []
+        for ident, traced in list(self._living.items()):
+            if ident not in frames and traced is not self._main:
+                self._end(ident)
+                continue
+            traced.name = thread_name(ident) or traced.name
+            tables.append(record_file.pack(traced.table(self.codes)))
+        del frames  # frames keep the target's objects alive
+        return tables[:1] + self._ended.tables() + tables[1:]
 
     def sees(self) -> bool:
         return type(_getprofile()) is self._collector
@@ -297,12 +343,12 @@ class ThreadTracer(Tracer):
         self._follow_foreign()
         self._hook = self._hook or self._thread_started
         self.threading_is_there(sys.modules.get("threading"))
-        own = _thread.get_ident()
+        own = _get_ident()
         for ident, native in threads.items():
             traced = self._living.get(ident)
             if traced is None or traced.native != native:
                 name = "MainThread" if native == os.getpid() else thread_name(ident)
-                traced = self._living[ident] = self._new(ident, name, 0)
+                traced = self._living[ident] = _Traced(self._collector, ident, name)
                 traced.native = native
             if native == os.getpid():
                 self._main = traced
@@ -336,12 +382,12 @@ class ThreadTracer(Tracer):
             self._of_others.follow_others(False)
             self._of_others = None
         try:
-            super().finish()
+            self.pause()
         except RuntimeError:
             pass  # in a forked child: the collector is of a thread of the parent
 
     def leave(self) -> None:
-        super().leave()
+        self._left = True
         for traced in list(self._living.values()):
             if traced.running:
                 traced.running = False
@@ -360,7 +406,7 @@ class ProcessTracer(Tracer):
         self._threads_ended = EndedThreads()
         self._running = False
 
-    def start(self, base_depth: int) -> None:
+    def start(self) -> None:
         self._names[_thread.get_native_id()] = "MainThread"
         self.resume()
 
@@ -468,23 +514,37 @@ def thread_names() -> Dict[int, str]:
     return {tid: str(t.name) for tid, t in named if tid and (tid != main[0] or t is main[1])}
 
 
-class _NativeTraced(Traced):
-    """One thread with a native collector of its own."""
+class _Traced:
+    """One thread with a collector of its own."""
 
-    def __init__(self, collector: Any, ident: int, name: str, base_depth: int) -> None:
-        self._type = collector
-        super().__init__(ident, name, base_depth)
+    def __init__(self, collector: Any, ident: int, name: str) -> None:
+        self.collector = collector()
+        self.ident = ident
+        self.native = _thread.get_native_id()
+        self.name = name
+        self.running = False
 
-    def make_collector(self) -> Any:
-        return self._type()
+    def resume(self) -> None:
+        """Trace, if that is not done already."""
+        if not self.running:
+            self.running = True
+            try:
+                self.collector.enable()
+            except ValueError:
+                self.running = False  # another profiler holds the place
 
-    def stop_collector(self) -> None:
-        self.collector.disable()
+    def suspend(self) -> None:
+        """Stop tracing; open calls are closed with exact times."""
+        if self.running:
+            self.collector.disable()
+            self.running = False
 
     def displaced(self) -> bool:
+        """Whether another profile function has the collector's place in this thread."""
         return bool(self.running and self.collector.displaced())
 
-    def table(self, codes: Codes, now: float, stack: Optional[List[int]]) -> Dict[str, Any]:
+    def table(self, codes: Codes) -> Dict[str, Any]:
+        """Return what this thread did so far, rows as flat lists."""
         for thread in self.collector.getstats():
             return _table_of(thread, self.name, codes)
         return _table_of((self.native, self.ident, False, False, 0, [], [], []), self.name, codes)

@@ -2,9 +2,10 @@
 
 The native tracer keeps functions in a mapped file, which is complete whatever ends the process. The facts about it
 are in a record, which is written (to a temporary name, then renamed) at the begin and at the end, and in between by
-threads of the target, less and less often. Without that tracer the functions are in the record, too, and a thread
-writes one at every tick. The end is seen in three places: `atexit`, `os._exit` (which multiprocessing's children
-call) and the exec family, for which `os` gets thin wrappers.
+threads of the target, less and less often. Where the file cannot be mapped the functions are in the record, too, and
+a thread writes one at every tick; without that tracer there are only the facts at the begin and at the end. The end
+is seen in three places: `atexit`, `os._exit` (which multiprocessing's children call) and the exec family, for which
+`os` gets thin wrappers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker, without_collections
 from .tier_changes import Tiers
-from .tracer import PER_THREAD, Collector, Tracer, load_sampling, thread_name
+from .tracer import PER_THREAD, Collector, Tracer, thread_name
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
@@ -49,33 +50,29 @@ _OWN_PROFILES_KEPT = 4
 
 def create(spool: str) -> Optional[Session]:
     """Return a session that writes to the directory `spool`, or ``None`` if it is not there."""
-    return Session(spool, _hooks(spool)) if os.path.isdir(spool) else None
+    return Session(spool) if os.path.isdir(spool) else None
 
 
-def _hooks(spool: str) -> Any:
-    """Return what records NVTX from Python, ``None`` where it was not requested or this Python cannot."""
-    words = os.environ.get(settings.NVTX_PATCH_VARIABLE)
-    if not words:
+def _hooks() -> Any:
+    """Return what has PyTorch's ranges recorded, ``None`` where that was not requested."""
+    library = os.environ.get(settings.TORCH_NVTX_VARIABLE)
+    if not library:
         return None
-    try:
-        from .nvtx_hooks import Hooks
+    from .torch_nvtx import Hooks
 
-        return Hooks(spool, words)
-    except Exception:
-        return None  # a Python without mmap: the launcher says that ranges are missing
+    return Hooks(library)
 
 
 class Session:
     """The agent of one process; a forked child gets a new life of the same object."""
 
-    def __init__(self, spool: str, hooks: Any = None) -> None:
+    def __init__(self, spool: str) -> None:
         self._spool = spool
-        self._hooks = hooks
+        self._hooks = _hooks()
         ranks = os.environ.get(settings.RANKS_VARIABLE, "")
-        self._profiled = not ranks or settings.is_rank_asked(ranks, os.environ)
-        self._native: Any = native.load() if self._profiled else None
-        if self._native is None:
-            load_sampling()
+        self._asked = not ranks or settings.is_rank_asked(ranks, os.environ)
+        self._native: Any = native.load() if self._asked else None
+        self._profiled = self._native is not None
         self._usage = process_facts.usage_of(self._native)
         self._mapped = self._beside_tables = False
         self._tracer = Tracer()
@@ -100,7 +97,6 @@ class Session:
         self._over = False
         self._share, self._samples_only = 0.0, False
         self._tiers: Optional[Tiers] = None  # where tables are mapped
-        self._share, self._samples_only = 0.0, False
         self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's
         # On a machine that no sampler watches, this process does; nothing can be imported later than here.
         self._machine: Any = None
@@ -119,16 +115,16 @@ class Session:
             if self._hooks is not None:
                 self._hooks.install()
             self._wrap_exits()
-            self._make_way_for_own_profilers()
-            if PER_THREAD and self._profiled:
-                after_import({"threading": lambda module: self._tracer.threading_is_there(module)})
-            own_function.make_way(
-                (Collector, getattr(self._native, "Collector", None)),
-                self._follows,
-                self._own_function_on,
-                self._own_profiler_off,
-            )
             if self._native is not None:
+                self._make_way_for_own_profilers()
+                if PER_THREAD and self._profiled:
+                    after_import({"threading": lambda module: self._tracer.threading_is_there(module)})
+                own_function.make_way(
+                    (Collector, self._native.Collector),
+                    self._follows,
+                    self._own_function_on,
+                    self._own_profiler_off,
+                )
                 if PER_THREAD:
                     own_function.hide_collector(self._native.Collector)
                 sys._profkit = windows.Control(self._windows)  # type: ignore[attr-defined]
@@ -137,14 +133,14 @@ class Session:
             self._starting = process_facts.script_directory()
             self._write_first()
             self._starting = []
-            self._trace(base_depth=0)
+            self._trace()
         except Exception as error:  # the target must run as without profkit
             self._notes["agent_failed"] = repr(error)
 
     def _begin(self, forked: bool, now: float, perf: float, inherited: Optional[Tracer]) -> None:
         self._writing = _thread.allocate_lock()
         self._over = self._begun = False
-        self._notes = {}
+        self._notes = self._lacking()
         self._interval = settings.SHORTEST_INTERVAL
         self._idle_interval = settings.USUAL_INTERVAL
         self._last_read = self._last_cpu = self._snapshot_due = 0.0
@@ -193,22 +189,28 @@ class Session:
             self._notes["windows_missed"] = True
         return possible
 
-    def _trace(self, base_depth: int) -> None:
+    def _lacking(self) -> Dict[str, Any]:
+        """Return the note that says why no function can be recorded; empty where functions can."""
         if sys.implementation.name != "cpython":
-            self._notes["not_cpython"] = sys.implementation.name
+            return {"not_cpython": sys.implementation.name}
+        if not self._asked:
+            return {"not_traced": True}
+        if "t" in getattr(sys, "abiflags", ""):
+            return {"free_threaded": True}
+        return {"no_tracer": True} if self._native is None else {}
+
+    def _trace(self) -> None:
+        if self._lacking():
+            pass
         elif not self._profiled:
             self._notes["not_traced"] = True
-        elif "t" in getattr(sys, "abiflags", ""):
-            self._notes["free_threaded"] = True
         elif self._own_profilers:
             self._notes["own_profiler"] = [[perf_counter(), None]]
         else:
             self._phase = self._windows.phase() if self._windowed else windows.ON
             if self._phase != windows.OFF:
-                self._tracer.start(base_depth)
+                self._tracer.start()
             self._begun = True
-            if self._native is None and sys.platform.startswith("linux"):
-                self._notes["no_tracer"] = not os.environ.get(settings.DISABLE_NATIVE_VARIABLE)
             if self._samples_only or not self._identity["forked"]:
                 self._watch_tiers()
 
@@ -292,14 +294,12 @@ class Session:
         return max(age, took / settings.SNAPSHOT_SHARE)
 
     def _tick(self) -> float:
-        """Take a sample and, if it is due, a snapshot; return the seconds until the next of either."""
-        until_sample = None if self._over else self._tracer.sample()
+        """Write a snapshot if it is due; return the seconds until the next."""
         now = monotonic()
         if now >= self._snapshot_due:
             self._snapshot_due = now + settings.USUAL_INTERVAL  # should it fail
             self._snapshot_due = now + self._snapshot()
-        until_snapshot = self._snapshot_due - monotonic()
-        return until_snapshot if until_sample is None else min(until_sample, until_snapshot)
+        return self._snapshot_due - monotonic()
 
     def _snapshot(self) -> float:
         """Write a record of the living process; return the seconds until the next."""
@@ -307,7 +307,7 @@ class Session:
             return settings.USUAL_INTERVAL
         if self._writing.locked():
             return self._interval  # the ticker before this one, which a fork has stopped, is not done yet
-        now, cpu = perf_counter(), self._used()
+        now, cpu = perf_counter(), process_time()
         idle_cpu = max(settings.IDLE_CPU, settings.IDLE_RATE * (now - self._last_read))
         idle = cpu - self._last_cpu < idle_cpu
         if idle and now - self._last_read < self._idle_interval - self._interval:
@@ -315,16 +315,11 @@ class Session:
         self._note_displacement()
         took = self._write("snapshot")
         self._last_read = perf_counter()
-        self._last_cpu = self._used()
+        self._last_cpu = process_time()
         affordable = max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
         self._interval = min(2 * self._interval, affordable)
         self._idle_interval = max(settings.USUAL_INTERVAL, took / settings.IDLE_SHARE)
         return self._interval
-
-    def _used(self) -> float:
-        """CPU seconds of the process, without what samples took: they shall not keep it from being idle."""
-        sampling = self._tracer.sampling
-        return process_time() - (0.0 if sampling is None else sampling.cost_s)
 
     def _write(self, state: str) -> float:
         """Replace the process's record; return the CPU seconds that it took."""
@@ -348,11 +343,6 @@ class Session:
         record["state"] = state
         if self._ticker.failed:
             self._notes["no_snapshots"] = True
-        sampling = self._tracer.sampling
-        if sampling is not None and sampling.samples:
-            self._notes["sampled"] = [sampling.samples, sampling.rate, sampling.cost_s]
-        if sampling is not None and sampling.failed:
-            self._notes["sampling_failed"] = sampling.failed
         own = self._own_threads()
         record["agent_tids"] = sorted(own)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in own]
@@ -476,7 +466,7 @@ class Session:
             self._awaits_call = bool(
                 self._mapped
                 and self._begun
-                and not (self._over or self._windowed or self._own_profilers or self._hooks)
+                and not (self._over or self._windowed or self._own_profilers)
                 and self._tracer.sees()
             )
             if self._awaits_call:
@@ -503,16 +493,12 @@ class Session:
             self._tiers = None
             self._main_ident = _thread.get_ident()
             self._begin(True, *self._forked_at, inherited if sees else None)
-            depth = 0
             frame: Any = sys._getframe().f_back
-            if not sees and frame is not None:
-                frame = frame.f_back  # without _after_fork_in_child(), which is about to return
             while frame is not None:
-                depth += 1
                 self._worker = process_facts.name_of_worker(frame) or self._worker
                 frame = frame.f_back
             self._write_first(forked=True)
-            self._trace(base_depth=depth)
+            self._trace()
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
 

@@ -21,10 +21,8 @@ SAMPLES_ONLY = "sampled"
 #: The same where nobody has asked for another.
 DEFAULT_OVERHEAD = 0.05
 
-#: What is to be recorded of NVTX from Python, by words that are separated by commas: `nvtx` (the package of that
-#: name), `torch` (PyTorch's functions where it was built without CUDA), `library` (the latter through the collector
-#: that `INJECTION_VARIABLE` names).
-NVTX_PATCH_VARIABLE = "PROFKIT_NVTX_PATCH"
+#: The NVTX collector to which the functions of a PyTorch without CUDA are to be sent; absent to leave them alone.
+TORCH_NVTX_VARIABLE = "PROFKIT_TORCH_NVTX"
 
 #: Where NVTX finds the tool that it loads, and the name of the file that is profkit's.
 INJECTION_VARIABLE = "NVTX_INJECTION64_PATH"

@@ -1,44 +1,62 @@
 """Lets GPU-annotated PyTorch programs run on builds without CUDA: ``torch.cuda.nvtx`` is recorded, not refused.
 
 Only on request, and only where the build has no NVTX of its own: there PyTorch's functions raise. What they call
-is replaced, so that they stay PyTorch's own under whatever names the target imported them. Ranges go to the
-compiled collector where there is one, so that they nest with those of other libraries, else to the recorder.
+is replaced, so that they stay PyTorch's own under whatever names the target imported them. Ranges go to the NVTX
+collector, so that they nest with those of other libraries.
 """
 
 from __future__ import annotations
 
 import sys
 
-from .nvtx_record import PUSH, Recorder
+from .import_hook import after_import
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, Optional
+    from typing import Any, Callable, Dict
 
-FUNCTIONS = "torch.cuda.nvtx"
-AUTOGRAD = "torch.autograd.profiler"
-
-#: What a pop answers where nothing was pushed, and NVTX itself where there is no tool.
-_NO_RANGE = -2
+_FUNCTIONS = "torch.cuda.nvtx"
+_AUTOGRAD = "torch.autograd.profiler"
 
 
-def needed() -> bool:
+class Hooks:
+    """What is patched in this process, and in those that it forks."""
+
+    def __init__(self, library: str) -> None:
+        self._library = library
+        self._notes: Dict[str, Any] = {}
+
+    def install(self) -> None:
+        """Wait for the modules to be imported."""
+        after_import({_FUNCTIONS: self._patch_functions, _AUTOGRAD: self._patch_autograd})
+
+    def notes(self) -> Dict[str, Any]:
+        """Return what a reader of this process's record must know."""
+        return self._notes
+
+    def _patch_functions(self, module: Any) -> None:
+        if not _needed():
+            return
+        try:
+            module._nvtx = _Collector(self._library)
+            self._notes["torch_nvtx"] = True
+        except Exception as error:  # built for another machine, or no ctypes here
+            self._notes["agent_failed"] = repr(error)
+
+    def _patch_autograd(self, module: Any) -> None:
+        if _needed():
+            _patch_autograd(module, self._said_emit_nvtx)
+
+    def _said_emit_nvtx(self) -> None:
+        self._notes["emit_nvtx"] = True
+
+
+def _needed() -> bool:
     """Whether this build of PyTorch has no NVTX."""
     return not hasattr(sys.modules.get("torch._C"), "_nvtx")
 
 
-def patch_functions(module: Any, library: Optional[str], recorder: Callable[[], Recorder]) -> None:
-    """Put a stand-in for ``torch._C._nvtx`` into ``torch.cuda.nvtx``."""
-    stand_in: Any = None
-    if library:
-        try:
-            stand_in = _Collector(library)
-        except Exception:
-            pass  # built for another machine, or no ctypes here
-    module._nvtx = stand_in or _Recorded(recorder())
-
-
-def patch_autograd(module: Any, said: Callable[[], None]) -> None:
+def _patch_autograd(module: Any, said: Callable[[], None]) -> None:
     """Make ``emit_nvtx`` do nothing: it needs CUDA's part of PyTorch's C++ profiler, and would raise."""
 
     def enter(self: Any) -> Any:
@@ -57,28 +75,8 @@ def patch_autograd(module: Any, said: Callable[[], None]) -> None:
     module.emit_nvtx.__exit__ = leave
 
 
-class _Sink:
-    """What PyTorch calls, under its names; text may be anything that can be written."""
-
-    def rangePushA(self, text: Any) -> int:  # noqa: N802
-        raise NotImplementedError
-
-    def deviceRangeStart(self, text: Any, stream: Any = 0) -> int:  # noqa: N802
-        """There is no device whose stream could be waited for: it begins now."""
-        return self.rangeStartA(text)
-
-    def deviceRangeEnd(self, number: Any, stream: Any = 0) -> None:  # noqa: N802
-        self.rangeEnd(number)
-
-    def rangeStartA(self, text: Any) -> int:  # noqa: N802
-        raise NotImplementedError
-
-    def rangeEnd(self, number: Any) -> None:  # noqa: N802
-        raise NotImplementedError
-
-
-class _Collector(_Sink):
-    """The compiled collector, through the functions that it exports for this."""
+class _Collector:
+    """Stands for ``torch._C._nvtx``, under its names: calls functions that the NVTX collector exports for this."""
 
     def __init__(self, path: str) -> None:
         import ctypes  # PyTorch has imported it
@@ -106,44 +104,12 @@ class _Collector(_Sink):
         if isinstance(number, int):
             self._end(number)
 
+    def deviceRangeStart(self, text: Any, stream: Any = 0) -> int:  # noqa: N802
+        """There is no device whose stream could be waited for: it begins now."""
+        return self.rangeStartA(text)
 
-class _Recorded(_Sink):
-    """The recorder in Python."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def _begin(self, kind: int, text: Any) -> int:
-        try:
-            string = self._recorder.name(text)
-        except Exception:
-            string = 0  # no name that could be written
-        return self._recorder.begin(kind, string, string << 32, 0, 0, 0)
-
-    def rangePushA(self, text: Any) -> int:  # noqa: N802
-        self._begin(PUSH, text)
-        local = self._recorder.local
-        depth: int = getattr(local, "depth", 0)
-        local.depth = depth + 1
-        return depth
-
-    def rangePop(self) -> int:  # noqa: N802
-        self._recorder.pop(self._recorder.default.pop)
-        local = self._recorder.local
-        depth: int = getattr(local, "depth", 0)
-        if not depth:
-            return _NO_RANGE
-        local.depth = depth - 1
-        return depth - 1
-
-    def markA(self, text: Any) -> None:  # noqa: N802
-        self._begin(self._recorder.default.mark, text)
-
-    def rangeStartA(self, text: Any) -> int:  # noqa: N802
-        return self._begin(self._recorder.default.start, text)
-
-    def rangeEnd(self, number: Any) -> None:  # noqa: N802
-        self._recorder.end(number)
+    def deviceRangeEnd(self, number: Any, stream: Any = 0) -> None:  # noqa: N802
+        self.rangeEnd(number)
 
 
 def _encoded(text: Any) -> bytes:

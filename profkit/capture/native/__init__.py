@@ -1,7 +1,7 @@
 """The compiled parts of profkit, where the installation could build them: finds them, loads nothing.
 
-``hatch_build.py`` compiles the C sources of the directories beside this file into ``lib``. Each part has
-something that does its work without it, so that a missing one is said to the user and is no error.
+``hatch_build.py`` compiles the C sources of the directories beside this file into ``lib``. What a missing one would
+have recorded is missing in the run, which says so.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ int labels_start(void) {
 /* Ends of the files of which functions open ranges for their callers. */
 static const char *const passing_on[] = {
     "/nvtx/nvtx.py",         "/contextlib.py",           "/torch/cuda/nvtx.py",      "/torch/autograd/profiler.py",
-    "/cupyx/profiler/_time_range.py", "<frozen profkit.torch_nvtx>", "<frozen profkit.nvtx_hooks>",
+    "/cupyx/profiler/_time_range.py", "<frozen profkit.torch_nvtx>",
 };
 
 /* Whether the file of a code object ends with one of these. */
