@@ -160,11 +160,7 @@ def slopes_height(slopes: Slopes) -> float:
 def slopes_text(slopes: Slopes) -> str:
     """What the slopegraph shows, in words."""
     named = "; ".join(_described(line) for line in slopes.lines if line.tone)
-    return (
-        f"Rank by {slopes.by}, baseline to candidate: {named}."
-        if named
-        else "No function moved beyond the noise."
-    )
+    return f"Rank by {slopes.by}, baseline to candidate: {named}."
 
 
 def slopegraph(slopes: Slopes) -> str:
@@ -174,8 +170,7 @@ def slopegraph(slopes: Slopes) -> str:
     (``ln(rank before / rank after)``, the measure of a climb that the comparison itself uses).
     """
     named = [line for line in slopes.lines if line.tone]
-    shown = named or slopes.lines
-    deepest = max((rank for line in shown for rank in (line.before, line.after) if rank), default=0)
+    deepest = max((rank for line in named for rank in (line.before, line.after) if rank), default=0)
     deepest = max(deepest, _LEAST_RANKS)
     scale = _PLOT / math.log2(deepest)
     nowhere = _TOP + _PLOT + _ABSENT / 2

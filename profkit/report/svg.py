@@ -6,6 +6,7 @@ and says everything in text as well. What does not fit is in the other reports. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import NamedTuple, TypeVar
 
@@ -13,6 +14,7 @@ from profkit.report import units
 from profkit.report.document import (
     Document,
     Facts,
+    Row,
     Table,
     Trend,
     VerdictBlock,
@@ -65,14 +67,16 @@ def render(document: Document) -> str:
     verdict = _first(document, VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = next((figure for figure in document.figures if isinstance(figure, Slopes)), None)
-    evidence = _first_evidence(document)
+    evidence, right = _first_evidence(document), _Part("", 0.0)
     if evidence is None:
         left = _functions(document)
     else:
-        left = _evidence(evidence)
+        both = slopes is not None or len(_sides(evidence)) < 2 or len(evidence.rows) < 2
+        first = len(evidence.rows) if both else (len(evidence.rows) + 1) // 2
+        left = _evidence(evidence, evidence.rows[:first], "Evidence")
+        right = _evidence(evidence, evidence.rows[first:], "")
         if len(_sides(evidence)) < 2:  # of one run, which has no slopes beside it
             left = _below(left, _functions(document))
-    right = _Part("", 0.0)
     if slopes is not None:
         right = _Part(slopegraph(slopes), slopes_height(slopes))
     account = _account(document)
@@ -216,12 +220,14 @@ def _below(upper: _Part, lower: _Part) -> _Part:
     return _Part(upper.markup + _at(0, top, lower.markup), top + lower.height)
 
 
-def _evidence(table: Table) -> _Part:
-    """Evidence as paired bars; of one run as text."""
+def _evidence(table: Table, rows: Sequence[Row], title: str) -> _Part:
+    """Rows of evidence as paired bars; of one run as text."""
+    if not rows:
+        return _Part("", 0.0)
     sides = _sides(table)
-    parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
+    parts = [element("text", title, x=0, y=14, class_="heading")] if title else []
     y = 40.0
-    for row in table.rows:
+    for row in rows:
         signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
         bars = evidence_bars(row.cells[1:-1])
         parts.append(element("text", escape(shorten_middle(signal, 54)), x=0, y=y, class_="signal"))

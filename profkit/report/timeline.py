@@ -14,8 +14,8 @@ import numpy.typing as npt
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, PUSHED
 from profkit.report.figures import ProcessStates, Timeline, TimelineSide, Track
-from profkit.report.multiples import label_of
 from profkit.report.text import clean
+from profkit.report.waits import label_of
 
 __all__ = ["timeline", "timeline_side"]
 
@@ -27,8 +27,8 @@ BINS = 240
 MOST_RANGES = 2000
 #: Threads with ranges of one side that are drawn: those of the processes that come first.
 MOST_TRACKS = 4
-#: Processes of one side that are drawn: those that ran and queued most.
-MOST_PROCESSES = 5
+#: Processes of one side that can be drawn: those that ran and queued most. The page begins with a few of them.
+MOST_PROCESSES = 64
 
 
 def timeline(sides: Sequence[tuple[str, Run]]) -> Timeline | None:

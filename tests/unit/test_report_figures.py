@@ -16,9 +16,7 @@ from profkit.report import drawing, pagedata, timeline, wholetable
 from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
 from profkit.report.evidence_rows import evidence_row
-from profkit.report.multiples import MOST_PANELS, multiples
-from profkit.report.slopes import MOST_LABELS, slopes
-from profkit.report.wording import display_name
+from profkit.report.slopes import LEAST_LABELS, MOST_LABELS, slopes
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
 from tests.builders import Told, ranges
@@ -117,27 +115,24 @@ def test_labels_keep_apart_and_in_order() -> None:
 
 def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     diff = build.contended()
-    found = slopes(diff)
-    assert found is not None
-    assert [line.name for line in found.lines if line.tone] == [
-        display_name(build.ROWS[i].name) for i in (0, 2)
-    ]
-    # What waits by design is no line, named or faint.
-    names = {line.name for line in found.lines}
-    assert names == {display_name(name) for name in diff.table.name} - {"_thread.lock.acquire"}
-    everything = slopes(replace(diff, table=replace(diff.table, anomalous=np.ones(len(diff.table), bool))))
-    assert everything is not None
-    tones = {line.name: (line.before, line.after, line.tone) for line in everything.lines}
-    assert tones["<listcomp>"] == (5, None, "good")
-    assert tones["_pin"] == (None, 4, "bad")
-    assert "_thread.lock.acquire" not in tones
-    heaviest = max(everything.lines, key=lambda line: abs(line.after_s - line.before_s))
+    calm = [build.Row(f"calm{i}", "a.py", before=(0.5, 1), after=(0.5, 1)) for i in range(3)]
+    rows = [replace(row, moved=True) for row in build.ROWS] + calm
+    every = slopes(replace(diff, table=build.table(rows)))
+    assert every is not None
+    assert {line.name for line in every.lines if not line.tone} == {row.name for row in calm}
+    tones = {line.name: (line.before, line.after, line.tone) for line in every.lines if line.tone}
+    assert {name for name in tones if "acquire" in name} == set(), "what waits by design is no line"
+    assert len(tones) >= LEAST_LABELS
+    assert any(before is None and tone == "bad" for before, _, tone in tones.values())
+    assert any(after is None and tone == "good" for _, after, tone in tones.values())
+    heaviest = max(every.lines, key=lambda line: abs(line.after_s - line.before_s))
     assert heaviest.weight == 1.0
-    assert all(0.0 < line.weight <= 1.0 for line in everything.lines if line.tone)
+    assert all(0.0 < line.weight <= 1.0 for line in every.lines if line.tone)
     many = [build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), moved=True) for i in range(40)]
     crowded = slopes(replace(diff, table=build.table(many)))
     assert crowded is not None
     assert crowded.hidden == 40 - MOST_LABELS
+    assert slopes(replace(diff, table=build.table(many[: LEAST_LABELS - 1]))) is None
     assert slopes(replace(diff, table=build.table([]))) is None
 
 
@@ -240,18 +235,6 @@ def test_of_very_many_ranges_the_longest_are_drawn_and_the_others_counted() -> N
 
 def test_a_run_without_times_has_no_time_line() -> None:
     assert timeline.timeline((("baseline", build.foreign_run()), ("candidate", build.captured_run()))) is None
-
-
-def test_of_many_processes_those_that_waited_longest_are_drawn() -> None:
-    processes = tuple(
-        Process(i, rank=i, role="rank", cpu_s=1.0, run_queue_wait_s=float(i)) for i in range(100)
-    )
-    found = multiples((("", Run("r", processes)),))
-    assert found is not None
-    ((_, panels),) = found.sides
-    assert [panel.label for panel in panels] == [f"rank {i}" for i in range(100 - MOST_PANELS, 100)]
-    assert found.left_out == (100 - MOST_PANELS,)
-    assert multiples((("", build.foreign_run()),)) is None
 
 
 def test_the_heaviest_calls_are_kept_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
