@@ -45,7 +45,16 @@ from profkit.report.waits import waits_section
 
 __all__ = ["render"]
 
-_STYLES = ("colours.css", "page.css", "slopes.css", "heat.css", "trend.css", "figures.css", "flame.css")
+_STYLES = (
+    "colours.css",
+    "page.css",
+    "waterfall.css",
+    "slopes.css",
+    "heat.css",
+    "trend.css",
+    "figures.css",
+    "flame.css",
+)
 _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeline.js", "page.js")
 _Kind = TypeVar("_Kind")
 

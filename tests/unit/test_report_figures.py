@@ -17,6 +17,7 @@ from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
 from profkit.report.evidence_rows import evidence_row
 from profkit.report.slopes import LEAST_LABELS, MOST_LABELS, slopes
+from profkit.report.waterfall import waterfall_rows
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
 from tests.builders import Told, ranges
@@ -89,17 +90,19 @@ def test_a_waterfall_ends_where_the_candidate_does() -> None:
     found = Waterfall(
         3.0, 4.75, tuple(Step(kind, seconds, math.nan, math.nan, 0.1, True) for kind, seconds in steps)
     )
-    rows = drawing.spans(found)
-    assert [kind for kind, _, _ in rows] == ["wall", "more", "less", "more", "wall"]
+    rows = waterfall_rows(found)
+    assert [row.kind for row in rows] == ["wall", "more", "less", "more", "wall"]
     scale = 1 / 5.0
-    assert [(left, right) for _, left, right in rows] == [
+    assert [(row.left, row.right) for row in rows] == [
         pytest.approx((a * scale, b * scale)) for a, b in [(0, 3), (3, 5), (4.5, 5), (4.5, 4.75), (0, 4.75)]
     ]
-    alone = drawing.spans(Waterfall(None, 2.0, (Step("running", 2.0, math.nan, math.nan, 1.0, True),)))
-    assert alone == [("more", 0.0, 1.0), ("wall", 0.0, 1.0)]
+    alone = waterfall_rows(Waterfall(None, 2.0, (Step("running", 2.0, math.nan, math.nan, 1.0, True),)))
+    assert [(row.kind, row.left, row.right) for row in alone] == [("part", 0.0, 1.0), ("wall", 0.0, 1.0)]
     # A candidate below zero is none, but a step may go there and come back.
-    back = drawing.spans(Waterfall(1.0, 1.5, (Step("a", -2.0, 0, 0, 0, True), Step("b", 2.5, 0, 0, 0, True))))
-    assert all(0 <= left <= right <= 1 for _, left, right in back)
+    back = waterfall_rows(
+        Waterfall(1.0, 1.5, (Step("a", -2.0, 0, 0, 0, True), Step("b", 2.5, 0, 0, 0, True)))
+    )
+    assert all(0 <= left <= right <= 1 for _, left, right, *_ in back)
 
 
 def test_labels_keep_apart_and_in_order() -> None:
