@@ -243,11 +243,14 @@ class ProcessStates:
     running, queued : float64 array, shape (bins,)
         Threads on a CPU and threads that were ready to run without one, on average over each bin; NaN where the
         process was not there.
+    functions
+        What its first thread was in, slice by slice, as a track of its own; ``None`` where nobody looked.
     """
 
     label: str
     running: Floats
     queued: Floats
+    functions: Track | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -149,6 +149,8 @@ def timeline_section(timeline: Timeline) -> str:
         parts.append("NVTX ranges of each thread")
     if states:
         parts.append("what each process's threads did (100 %: all that ran or could have run, at least one)")
+    if any(process.functions is not None for side in timeline.sides for process in side.processes):
+        parts.append("below it the function that its first thread was longest in, on a CPU or waiting")
     if any(side.runnable is not None for side in timeline.sides):
         parts.append("the machine's runnable threads, with its CPUs as a dashed line")
     if any(side.gpu is not None for side in timeline.sides):

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from profkit.model import Process, Run, Series, Thread, ThreadSamples
+from profkit.model import Process, Run, Series, Slice, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline, wholetable
 from profkit.report.document import Measured, Step, Waterfall
@@ -18,6 +18,7 @@ from profkit.report.drawing import bar_shares
 from profkit.report.evidence_rows import evidence_row
 from profkit.report.slopes import LEAST_LABELS, MOST_LABELS, slopes
 from profkit.report.waterfall import waterfall_rows
+from profkit.report.wording import display_name
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
 from tests.builders import Told, ranges
@@ -169,6 +170,48 @@ def test_what_a_process_did_in_a_bin_is_what_its_threads_counters_grew_by() -> N
     assert side.runnable[2 * quarter] == 9.0
     assert np.isnan(side.runnable[-1])
     assert side.gpu is None
+
+
+def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_one_bar() -> None:
+    at = np.array([0, 10], np.int64) * SECOND
+    samples = ThreadSamples(np.full(2, 7), at, at // 2, at * 0).validate()
+
+    def slice_of(function: int, begin: float, end: float, seconds: float | None = None) -> Slice:
+        took = end - begin if seconds is None else seconds
+        return Slice(function, int(begin * SECOND), int(end * SECOND), took)
+
+    slices = (
+        slice_of(0, 0.5, 1.0),
+        slice_of(0, 1.0, 1.5),
+        slice_of(1, 1.5, 2.0),
+        slice_of(4, 5.0, 5.5, 3.0),  # a wait that was first counted when it ended
+        slice_of(0, 8.0, 8.5),
+        slice_of(0, 9.5, 12.0),  # beyond the end
+    )
+    of = replace(thread(7, "main"), slices=slices)
+    helper = replace(thread(8, "helper"), slices=(slice_of(2, 0.0, 9.0),))
+    run = Run("r", (Process(7, threads=(of, helper), samples=samples),))
+    side = timeline.timeline_side("", run)
+    assert side is not None
+    track = side.processes[0].functions
+    assert track is not None
+    bars = [
+        (track.name[name], begin, end)
+        for name, begin, end in zip(
+            track.range_name.tolist(), track.begin_s.tolist(), track.end_s.tolist(), strict=True
+        )
+    ]
+    names = [display_name(build.TRAIN[row][1]) for row in (0, 1, 4)]
+    assert bars == [
+        (names[0], 0.5, 1.5),
+        (names[1], 1.5, 2.0),
+        (names[2], 2.5, 5.5),
+        (names[0], 8.0, 8.5),
+        (names[0], 9.5, 10.0),
+    ]
+    unseen = timeline.timeline_side("", Run("r", (replace(run.processes[0], threads=(thread(7, "main"),)),)))
+    assert unseen is not None
+    assert unseen.processes[0].functions is None
 
 
 def test_of_many_processes_those_that_did_most_have_a_time_line_while_they_were_there() -> None:

@@ -17,7 +17,8 @@ function startTimeline() {
 
   // The same name has the same colour everywhere: those that hold most time have one of their own, the others share grey.
   const totals = new Map();
-  for (const track of sides.flatMap((side) => side.tracks)) {
+  const functionsOf = (side) => side.processes.flatMap((process) => process.functions ?? []);
+  for (const track of sides.flatMap((side) => [...side.tracks, ...functionsOf(side)])) {
     track.name.forEach((name, at) => {
       const text = track.names[name];
       totals.set(text, (totals.get(text) ?? 0) + track.took[at]);
@@ -134,8 +135,10 @@ function startTimeline() {
     for (const process of shown(side)) {
       svg.append(named(process.label, y + STATE / 2 + 4, axis()));
       states(svg, process, y, side);
-      rows.push({ process, top: y, bottom: y + STATE + GAP });
-      y += STATE + GAP;
+      if (process.functions) ranges(svg, process.functions, y + STATE + 1);
+      const height = STATE + (process.functions ? ROW + 1 : 0) + GAP;
+      rows.push({ process, top: y, bottom: y + height });
+      y += height;
     }
     if (side.runnable) {
       const most = Math.max(side.cpus ?? 1, ...side.runnable);
