@@ -20,7 +20,7 @@ from benchmarks import big_profiles
 from profkit.cli import main
 from profkit.formats import load_run
 from profkit.measure.calls import CallSide, CallTable
-from profkit.model import Run, Series, ThreadSamples
+from profkit.model import Run, Series, Slice, ThreadSamples
 from profkit.report import html, units
 from profkit.report.diffdoc import diff_document
 from profkit.report.pictures import diff_figures, run_figures
@@ -526,12 +526,14 @@ def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:
 def test_every_process_is_shown_when_asked_for(tab: Tab, pages: Path) -> None:
     at = np.arange(3, dtype=np.int64) * 1_000_000_000
     one = build.captured_run().processes[0]
+    seen = replace(one.threads[0], slices=(Slice(1, 0, 1_500_000_000, 1.5),))
     processes = tuple(
         replace(
             one,
             pid=100 + i,
             role="worker" if i else "main",
             rank=None,
+            threads=(seen,),
             samples=ThreadSamples(np.full(3, 100 + i), at, at * i // 20, at * 0).validate(),
         )
         for i in range(17)
@@ -547,6 +549,8 @@ def test_every_process_is_shown_when_asked_for(tab: Tab, pages: Path) -> None:
         assert texts(tab, "#time-every") == ["All 17 processes"]
         tab.click("#time-every")
         assert len(texts(tab, labels)) == 17
+        lanes = texts(tab, "#time-picture svg:first-of-type .range rect title")
+        assert lanes == ["TransformerBlock.forward: 1.50 s from 0 s on"] * 17
         assert tab.run("document.documentElement.scrollWidth") <= width
         tab.click("#time-every")
         assert len(texts(tab, labels)) == 5
