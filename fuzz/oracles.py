@@ -92,7 +92,7 @@ def check_markdown(text: str) -> None:
             continue
         opened = _FENCE.match(line.lstrip())
         if opened is not None:
-            if opened[2] != "sh":
+            if opened[2] not in ("sh", "text"):
                 raise Wrong(f"a code fence of the Markdown is not its own: {line[:80]!r}")
             fence = opened[1]
             continue

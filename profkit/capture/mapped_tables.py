@@ -27,11 +27,12 @@ from profkit.capture.agent import record_file
 from profkit.capture.record_types import Codes, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
+from profkit.model.bounds import LAST_NS
 
 __all__ = ["MAGIC", "Bursts", "GrowingNames", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
 
 MAGIC = b"PFKCALLS"
-_VERSION = 6
+_VERSION = 7
 _HEADER = struct.Struct("<8s10I8xqqqqdQQ")
 #: `struct tier_store`, and how many changes of the tier it has room for.
 _TIERS, _MOST_TIERS = struct.Struct("<q16q5q4d"), 8
@@ -42,8 +43,8 @@ _MOST_BYTES = 2**32
 _READINGS = 8
 
 _TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
-_FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH, _PAUSE, _LINE = range(1, 8)
-#: Bytes from one `struct pause` or `struct line` to the next entry.
+_FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH, _PAUSE, _LINE, _SLICE = range(1, 9)
+#: Bytes from one `struct pause`, `struct line` or `struct slice` to the next entry.
 _PAUSE_STRIDE = 48
 _NAME_FILE, _NAME_FUNCTION = _NAME_KINDS = 1, 2
 _IS_OWN = 1
@@ -278,7 +279,7 @@ class MappedTables:
             for kind, size in zip(
                 (_FUNCTION, _EDGE, _CONTEXT, _PATH, _ROW), (*sizes[2:], sizes[3]), strict=True
             )
-        } | {_PAUSE: _PAUSE_STRIDE, _LINE: _PAUSE_STRIDE}
+        } | {_PAUSE: _PAUSE_STRIDE, _LINE: _PAUSE_STRIDE, _SLICE: _PAUSE_STRIDE}
         #: By kind, its size in units of 16 bytes; what is no kind leads behind everything.
         self._steps = [_MOST_BYTES] * 256
         for kind, stride in self._strides.items():
@@ -601,6 +602,7 @@ class _Reader:
         self._code = codes[known]
         self._edges = places[_EDGE]
         self._rows, self._pauses, self._lines = places[_ROW], places[_PAUSE], places[_LINE]
+        self._slices = places[_SLICE]
         contexts, paths = places[_CONTEXT], places[_PATH]
         self._contexts = contexts[np.argsort(file.half(contexts, 4), kind="stable")]
         self._paths = paths[np.argsort(file.half(paths, 4), kind="stable")]
@@ -623,6 +625,7 @@ class _Reader:
         self._lines = self._lines[
             np.isin(half(self._lines, 4), self._numbers) & np.isin(half(self._lines, 8), self._numbers)
         ]
+        self._slices = self._slices[np.isin(half(self._slices, 4), self._numbers)]
         called = half(self._paths, 12)
         whole = (called == 0) | np.isin(called, self._numbers)
         self._paths = self._paths[: int(np.argmin(np.append(whole, False)))]
@@ -1015,6 +1018,7 @@ class _Reader:
             tracer_s=float(self._seconds(np.array([self._thread.taken], np.float64))[0]),
             pauses=self._read_pauses(),
             lines=self._read_lines(),
+            slices=self._read_slices(),
         )
 
     def _read_pauses(self) -> types.Pauses:
@@ -1035,6 +1039,18 @@ class _Reader:
         line = np.minimum(file.half(at, 12), _LAST_LINE)
         seconds, count = self._checked(file.word(at, 16) / 1e9), self._counts(file.word(at, 24))
         return types.Lines(function[shown], within[shown], line[shown], seconds[shown], count[shown])
+
+    def _read_slices(self) -> types.Slices:
+        """Return in which functions the thread was over time, without slices that were being written."""
+        file, at = self._file, self._slices
+        function, begin, end = (
+            self._shown(self._place(file.half(at, 4))),
+            file.word(at, 16),
+            file.word(at, 24),
+        )
+        shown = (function >= 0) & (begin >= 0) & (begin < end) & (end <= LAST_NS)
+        seconds = self._checked(file.word(at, 32) / 1e9)
+        return types.Slices(function[shown], begin[shown], end[shown], seconds[shown])
 
     def _waiting(
         self, functions: dict[str, Any], shown: npt.NDArray[np.bool_], calls: Sequence[tuple[int, ...]]

@@ -35,6 +35,7 @@ __all__ = [
     "SeenMachine",
     "SeenProcess",
     "SeenThread",
+    "Slices",
     "TargetEnd",
     "Task",
     "ThreadName",
@@ -191,6 +192,16 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Slices:
+    """In which functions a thread was from one moment to another, nanoseconds of ``CLOCK_MONOTONIC``."""
+
+    function: Ints
+    begin_ns: Ints
+    end_ns: Ints
+    seconds: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
     """What one thread did; `paths` is ``None`` where its tracer keeps none, `estimates` where all is exact."""
 
@@ -209,6 +220,7 @@ class ThreadTable:
     estimates: Estimates | None = None
     pauses: Pauses | None = None
     lines: Lines | None = None
+    slices: Slices | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -310,6 +310,7 @@ _TABLE_HEAD = Codec(
         "estimates",
         "pauses",
         "lines",
+        "slices",
     ),
 )
 _NOTES = Codec(

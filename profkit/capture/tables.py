@@ -15,7 +15,7 @@ from profkit.capture.range_tables import range_calls
 from profkit.capture.rank_calls import MPI_CALL, with_mpi_calls
 from profkit.capture.record_types import RANK_CALLS, Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
-from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, Thread
+from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, Slice, Thread
 from profkit.model.estimates import known_calls, stated, summed_estimates
 from profkit.model.pauses import PAUSE_KINDS
 
@@ -32,6 +32,8 @@ _TEXTS = ("file", "name", "qualname", "module", "source_hash")
 SHORTEST_PAUSE_S, MOST_PAUSES = 1e-4, 1000
 #: The same of lines: shorter times are less than a look.
 SHORTEST_LINE_S, MOST_LINES = 1e-3, 300
+#: Slices of a thread: of more, the functions in which it was longest are kept.
+MOST_SLICES = 600
 
 _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
@@ -80,6 +82,7 @@ class ThreadTables:
                     table.waiting.function,
                     *(() if table.pauses is None else (table.pauses.function,)),
                     *(() if table.lines is None else (table.lines.function, table.lines.within)),
+                    *(() if table.slices is None else (table.slices.function,)),
                 ]
             )
         )
@@ -134,6 +137,7 @@ class ThreadTables:
             tracer_s=table.tracer_s,
             pauses=_pauses(table, row_of),
             lines=_lines(table, row_of),
+            slices=_slices(table, row_of),
         )
         return self._with_mpi_calls(thread, table, row_of)
 
@@ -234,6 +238,19 @@ def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...
     kept = kept[np.argsort(-found.seconds[kept], kind="stable")][:MOST_LINES]
     columns = (row_of[found.function], row_of[found.within], found.line, found.seconds, found.count)
     return tuple(map(Line, *(column[kept].tolist() for column in columns)))
+
+
+def _slices(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Slice, ...] | None:
+    """Return the function in which a thread was longest in each slice of time, in their order."""
+    found = table.slices
+    if found is None:
+        return None
+    by_time = np.lexsort((-found.seconds, found.begin_ns))
+    busiest = by_time[np.append(True, np.diff(found.begin_ns[by_time]) > 0)[: len(by_time)]]
+    longest = np.sort(np.argsort(-found.seconds[busiest], kind="stable")[:MOST_SLICES])
+    kept = busiest[longest]
+    columns = (row_of[found.function], found.begin_ns, found.end_ns, found.seconds)
+    return tuple(map(Slice, *(column[kept].tolist() for column in columns)))
 
 
 def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:

@@ -469,6 +469,8 @@ def _thread(
         raise MemberError(f"{name}.pauses points outside its {n} rows")
     if any(not (0 <= line.function < n and 0 <= line.within < n) for line in fields.get("lines") or ()):
         raise MemberError(f"{name}.lines points outside its {n} rows")
+    if any(not (0 <= s.function < n and s.begin_ns < s.end_ns) for s in fields.get("slices") or ()):
+        raise MemberError(f"{name}.slices points outside its {n} rows, or has a slice without length")
     return Thread(
         arrays.profile(rows, links),
         **fields,

@@ -215,6 +215,7 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
         paths=None if thread.paths is None else _folded_paths(thread.paths, place),
         pauses=_folded_pauses(thread.pauses, place, parts.rows, inherits),
         lines=_folded_lines(thread.lines, place, parts.rows, inherits),
+        slices=None,
     )
 
 

@@ -28,6 +28,7 @@ from profkit.model.run import (
     Yardstick,
 )
 from profkit.model.series import Series, ThreadSamples
+from profkit.model.slices import Slice
 from profkit.model.tiers import Effect, Tier
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "RunSet",
     "Sampler",
     "Series",
+    "Slice",
     "Thread",
     "ThreadSamples",
     "Tier",

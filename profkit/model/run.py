@@ -35,6 +35,7 @@ from profkit.model.profile import Profile, ProfileError
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.series import Series, ThreadSamples
+from profkit.model.slices import Slice
 from profkit.model.tiers import Effect, Tier
 
 __all__ = [
@@ -349,7 +350,7 @@ class Thread:
     `throttled` are rows of the profile: functions that were called so often that the tracer ceased to count them,
     whose later calls and time are part of their callers. `tracer_s` are the seconds that tracing took by its own
     measurement, which are in no time of the profile. `pauses` are ``None`` where no tracer looked what it waited
-    for, and `lines` where none looked in which lines it was.
+    for, `lines` where none looked in which lines it was, and `slices` where none did over time.
     """
 
     profile: Profile
@@ -369,6 +370,7 @@ class Thread:
     tracer_s: Seconds | None = None
     pauses: tuple[Pause, ...] | None = None
     lines: tuple[Line, ...] | None = None
+    slices: tuple[Slice, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

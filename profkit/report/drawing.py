@@ -1,4 +1,4 @@
-"""Pictures that the page and the stand-alone SVG share: the slopegraph of ranks, paired bars, the waterfall.
+"""Pictures that the page and the stand-alone SVG share: the slopegraph of ranks, and paired bars.
 
 Takes figures, returns SVG fragments that name classes instead of colours; where they stand is decided by
 the renderers.
@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 from profkit.report import units
-from profkit.report.document import Cell, Measured, Waterfall
+from profkit.report.document import Cell, Measured
 from profkit.report.figures import Slope, Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import cell_width, shorten_middle
 
 __all__ = [
     "SLOPES_WIDTH",
-    "WATERFALL_ROW",
-    "WATERFALL_WIDTH",
     "bar_shares",
     "evidence_bars",
     "slopegraph",
     "slopes_height",
     "slopes_text",
-    "spans",
-    "waterfall_drawing",
-    "waterfall_height",
-    "waterfall_rows",
-    "waterfall_text",
 ]
 
 SLOPES_WIDTH = 540.0
@@ -43,10 +35,6 @@ _LINE = 17.0
 _NAME = 19
 #: Ranks that the picture shows at least, so that a few labels do not stretch over all of it.
 _LEAST_RANKS = 20
-
-#: Columns of a waterfall in its own units: where the bars begin, their width, and the height of a row.
-WATERFALL_WIDTH, WATERFALL_ROW = 1000.0, 26.0
-_BARS_LEFT, _BARS_WIDTH = 190.0, 420.0
 
 
 def bar_shares(before: float | None, after: float | None) -> tuple[float, float] | None:
@@ -78,79 +66,6 @@ def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | Non
     return [(share, None) for share in shares or (None,) * len(values)]
 
 
-def spans(waterfall: Waterfall) -> list[tuple[str, float, float]]:
-    """From where to where each row of a waterfall reaches, 0 to 1: the wall before, every step, the wall after.
-
-    Returns
-    -------
-    list of (kind, left, right)
-        ``kind`` is ``wall``, ``more`` or ``less``.
-    """
-    at = waterfall.before_s or 0.0
-    edges = [at]
-    for step in waterfall.steps:
-        at += step.seconds
-        edges.append(at)
-    low, high = min(0.0, *edges), max(*edges, waterfall.after_s, 1e-12)
-
-    def place(value: float) -> float:
-        return (value - low) / (high - low)
-
-    rows = [] if waterfall.before_s is None else [("wall", place(0.0), place(waterfall.before_s))]
-    for step, (start, end) in zip(waterfall.steps, pairwise(edges), strict=True):
-        kind = "more" if step.seconds >= 0 else "less"
-        rows.append((kind, place(min(start, end)), place(max(start, end))))
-    rows.append(("wall", place(0.0), place(waterfall.after_s)))
-    return rows
-
-
-def waterfall_rows(waterfall: Waterfall) -> list[tuple[str, str, str]]:
-    """Title, seconds and what is in it, for each row of `spans`."""
-    rows = [] if waterfall.before_s is None else [(waterfall.sides[0], units.seconds(waterfall.before_s), "")]
-    for step in waterfall.steps:
-        sign = "+" if step.seconds > 0 and waterfall.before_s is not None else ""
-        share = f" ({units.share(step.share)})" if math.isfinite(step.share) else ""
-        rows.append((step.title, f"{sign}{units.seconds(step.seconds)}{share}", step.about))
-    rows.append(
-        (
-            waterfall.sides[1] if waterfall.before_s is not None else "wall",
-            units.seconds(waterfall.after_s),
-            "",
-        )
-    )
-    return rows
-
-
-def waterfall_height(waterfall: Waterfall) -> float:
-    """Height of the drawing in its own units, whose width is `WATERFALL_WIDTH`."""
-    return WATERFALL_ROW * len(spans(waterfall))
-
-
-def waterfall_drawing(waterfall: Waterfall) -> str:
-    """Draw a waterfall: a bar for each step, from where the one before ended."""
-    parts = []
-    for at, ((kind, left, right), (title, seconds, about)) in enumerate(
-        zip(spans(waterfall), waterfall_rows(waterfall), strict=True)
-    ):
-        y = WATERFALL_ROW * at
-        x, width = _BARS_LEFT + _BARS_WIDTH * left, max(1.5, _BARS_WIDTH * (right - left))
-        step = None if kind == "wall" else waterfall.steps[at - (waterfall.before_s is not None)]
-        faint = " noise" if step is not None and not step.beyond else ""
-        parts.append(element("text", escape(title), x=_BARS_LEFT - 10, y=y + 17, class_="step end"))
-        parts.append(
-            element("rect", x=x, y=y + 5, width=width, height=15, rx=2, class_=f"step-{kind}{faint}")
-        )
-        text = seconds + (f"  {shorten_middle(about, 44)}" if about else "")
-        after = _BARS_LEFT + _BARS_WIDTH + 14
-        parts.append(element("text", escape(text), x=after, y=y + 17, class_="step"))
-    return "".join(parts)
-
-
-def waterfall_text(waterfall: Waterfall) -> str:
-    """What the waterfall shows, in words."""
-    return "; ".join(f"{title} {seconds}" for title, seconds, _ in waterfall_rows(waterfall)) + "."
-
-
 def slopes_height(slopes: Slopes) -> float:
     """Height of the slopegraph in its own units, whose width is `SLOPES_WIDTH`."""
     absent = _ABSENT if any(line.before is None or line.after is None for line in slopes.lines) else 0.0
@@ -160,11 +75,7 @@ def slopes_height(slopes: Slopes) -> float:
 def slopes_text(slopes: Slopes) -> str:
     """What the slopegraph shows, in words."""
     named = "; ".join(_described(line) for line in slopes.lines if line.tone)
-    return (
-        f"Rank by {slopes.by}, baseline to candidate: {named}."
-        if named
-        else "No function moved beyond the noise."
-    )
+    return f"Rank by {slopes.by}, baseline to candidate: {named}."
 
 
 def slopegraph(slopes: Slopes) -> str:
@@ -174,8 +85,7 @@ def slopegraph(slopes: Slopes) -> str:
     (``ln(rank before / rank after)``, the measure of a climb that the comparison itself uses).
     """
     named = [line for line in slopes.lines if line.tone]
-    shown = named or slopes.lines
-    deepest = max((rank for line in shown for rank in (line.before, line.after) if rank), default=0)
+    deepest = max((rank for line in named for rank in (line.before, line.after) if rank), default=0)
     deepest = max(deepest, _LEAST_RANKS)
     scale = _PLOT / math.log2(deepest)
     nowhere = _TOP + _PLOT + _ABSENT / 2

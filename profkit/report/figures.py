@@ -1,4 +1,4 @@
-"""What a page draws, as values: slopes of ranks, every function, calls, stacks, a time line, processes side by side.
+"""What a page draws, as values: slopes of ranks, every function, calls, stacks, a time line, who waits for whom.
 
 Figures hang on a `Document` beside its sections; renderers that cannot draw leave them out, and lose no fact by
 it that the sections contain. Nothing here computes, and nothing knows of pixels or colours.
@@ -13,14 +13,14 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from profkit.measure.group_waits import WaitGroup
+
 __all__ = [
     "CallColumns",
     "CallGraph",
     "Figure",
     "FunctionColumns",
     "FunctionTable",
-    "Multiples",
-    "Panel",
     "ProcessStates",
     "Slope",
     "Slopes",
@@ -29,6 +29,7 @@ __all__ = [
     "Timeline",
     "TimelineSide",
     "Track",
+    "Waits",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -242,11 +243,14 @@ class ProcessStates:
     running, queued : float64 array, shape (bins,)
         Threads on a CPU and threads that were ready to run without one, on average over each bin; NaN where the
         process was not there.
+    functions
+        What its first thread was in, slice by slice, as a track of its own; ``None`` where nobody looked.
     """
 
     label: str
     running: Floats
     queued: Floats
+    functions: Track | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,22 +288,10 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
-    """One process of one side: seconds, ``None`` where not known."""
+class Waits:
+    """Who waits for whom: the groups of processes of each side, by its label."""
 
-    label: str
-    wall_s: float | None
-    cpu_s: float | None
-    queue_s: float | None
-    marked: bool = False
+    sides: tuple[tuple[str, tuple[WaitGroup, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Multiples:
-    """Processes of each side as small pictures of one scale; `left_out` by side."""
-
-    sides: tuple[tuple[str, tuple[Panel, ...]], ...]
-    left_out: tuple[int, ...]
-
-
-Figure: TypeAlias = "Slopes | FunctionTable | CallGraph | StackGraph | Timeline | Multiples"
+Figure: TypeAlias = "Slopes | FunctionTable | CallGraph | StackGraph | Timeline | Waits"

@@ -25,17 +25,15 @@ from profkit.report.document import (
     format_cell,
     is_numeric,
 )
-from profkit.report.drawing import spans, waterfall_rows
 from profkit.report.markup import element, escape
 from profkit.report.text import pad, shorten_middle, unbroken
 from profkit.report.trends import sparks
+from profkit.report.waterfall import waterfall_drawing
 
 __all__ = ["fragment", "table_markup"]
 
 #: Colours of the bar beside a verdict, which show on light ground and on dark ground.
 _TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}
-#: Those of a waterfall's rows: a wall, and a step that adds or takes away.
-_BARS = {"wall": "#8a8f98", "more": _TONES["bad"], "less": _TONES["good"]}
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 #: Rows of a table, and characters of a cell: more is in the page.
 MOST_ROWS = 10
@@ -138,30 +136,8 @@ def _verdict(block: VerdictBlock) -> str:
 
 
 def _waterfall(block: Waterfall) -> str:
-    """One row a step: title, a bar from where the last one ended, seconds, and what is in it."""
-    rows = []
-    # Of one run alone nothing is added to anything.
-    colours = {**_BARS, "more": _BARS["less"]} if block.before_s is None else _BARS
-    steps = iter(block.steps)
-    for (title, seconds, about), (kind, left, right) in zip(waterfall_rows(block), spans(block), strict=True):
-        step = None if kind == "wall" else next(steps)
-        faint = "" if step is None or step.beyond else ";opacity:.4"  # it is within its noise
-        bar = element(
-            "div",
-            style=f"margin-left:{100 * left:.1f}%;width:{max(1.0, 100 * (right - left)):.1f}%;height:.8em;"
-            f"background:{colours[kind]}{faint}",
-        )
-        rows.append(
-            element(
-                "tr",
-                element("td", escape(title), style=_TEXT),
-                element("td", bar, style="width:14em"),
-                element("td", escape(unbroken(seconds)), style=_NUMBER),
-                element("td", escape(shorten_middle(about, MOST_CELL)), style=_TEXT),
-            )
-        )
     note = element("p", escape(unbroken(block.note)), style=_MUTED) if block.note else ""
-    return _wide(element("table", element("tbody", *rows), style=_TABLE)) + note
+    return element("div", waterfall_drawing(block), style="max-width:640px") + note
 
 
 def _trend(block: Trend) -> str:

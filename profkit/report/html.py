@@ -1,10 +1,11 @@
 """`Document` → one HTML file that needs nothing else: no network, no library, no second file.
 
-The answer comes first: the verdict, the account, what to do, what it rests on. Then the pictures: the time
-line, the flame graph, the ranking, one table of functions. What is looked up is folded below. All text is
-written here as markup, so that it can be read without scripts, printed, and heard; the script of the page draws
-only what one moves about in. A Content Security Policy allows exactly this style and this script by their
-hashes, and no request at all, whatever a function is called. Returns a string and prints nothing.
+The answer comes first: the verdict, the account, what to do, what it rests on. Then the pictures: who waits
+for whom, the time line, the flame graph, the ranking, one table of functions. What is looked up is folded
+below. All text is written here as markup, so that it can be read without scripts, printed, and heard; the
+script of the page draws only what one moves about in. A Content Security Policy allows exactly this style and
+this script by their hashes, and no request at all, whatever a function is called.
+Returns a string and prints nothing.
 """
 
 from __future__ import annotations
@@ -30,21 +31,30 @@ from profkit.report.drawing import (
     slopegraph,
     slopes_height,
 )
-from profkit.report.figures import CallGraph, FunctionTable, Multiples, Slopes, StackGraph, Timeline
+from profkit.report.figures import CallGraph, FunctionTable, Slopes, StackGraph, Timeline, Waits
 from profkit.report.htmlblocks import block_markup, evidence_markup
 from profkit.report.htmlfigures import (
     calls_part,
     functions_section,
-    multiples_part,
     stacks_section,
     timeline_section,
 )
 from profkit.report.markup import element, escape
 from profkit.report.pagedata import page_json
+from profkit.report.waits import waits_section
 
 __all__ = ["render"]
 
-_STYLES = ("colours.css", "page.css", "slopes.css", "heat.css", "trend.css", "figures.css", "flame.css")
+_STYLES = (
+    "colours.css",
+    "page.css",
+    "waterfall.css",
+    "slopes.css",
+    "heat.css",
+    "trend.css",
+    "figures.css",
+    "flame.css",
+)
 _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeline.js", "page.js")
 _Kind = TypeVar("_Kind")
 
@@ -155,17 +165,19 @@ def _pictures(document: Document) -> Iterator[str]:
     """What is drawn, and without a drawing of functions every section there is."""
     timeline, stacks = _figure(document, Timeline), _figure(document, StackGraph)
     functions, slopes = _figure(document, FunctionTable), _figure(document, Slopes)
+    waits = _figure(document, Waits)
     for section in _of_role(document, "iterations"):
         yield _section(section, _said_first(section, "In each iteration"))
+    if waits is not None:
+        yield waits_section(waits)
     if timeline is not None:
         yield timeline_section(timeline)
     if stacks is not None and functions is not None:
         yield stacks_section(stacks)
     moved = [_section(section, _blocks(section)) for section in _of_role(document, "moved")]
     if slopes is not None:
-        yield element("div", _slopes(slopes), *moved, class_="pair")
-    else:
-        yield from moved
+        moved = [_slopes(slopes), element("div", *moved)]
+    yield element("div", *moved, class_="pair") if moved else ""
     tables = _of_role(document, "functions")
     if functions is not None:
         # A script draws one table of all; what reads without one has these.
@@ -185,13 +197,10 @@ def _pictures(document: Document) -> Iterator[str]:
 
 
 def _folded(document: Document) -> Iterator[str]:
-    """What is looked up: who calls whom, processes, machines and settings, how to reproduce."""
+    """What is looked up: who calls whom, machines and settings, how to reproduce."""
     functions, calls = _figure(document, FunctionTable), _figure(document, CallGraph)
-    multiples = _figure(document, Multiples)
     if calls is not None and functions is not None:
         yield _fold("Who calls whom", calls_part(calls, compared=functions.before is not None), "calls")
-    if multiples is not None:
-        yield _fold("Process by process", multiples_part(multiples))
     if _drawn(document):
         for section in _of_role(document, ""):
             if not _is_said(section):
@@ -234,15 +243,11 @@ def _section(section: Section, content: str) -> str:
 
 def _slopes(slopes: Slopes) -> str:
     what = "self time" if slopes.by == "tottime" else "cumulative time"
-    named = sum(1 for line in slopes.lines if line.tone)
     more = f" {slopes.hidden:,} more moved; the table below marks them." if slopes.hidden else ""
-    if named:
-        said = (
-            "Functions that moved beyond the noise are named: red took more seconds, blue fewer, the thicker the "
-            f"more. Functions that wait are left out.{more}"
-        )
-    else:
-        said = "No function moved beyond the noise."
+    said = (
+        "Functions that moved beyond the noise are named: red took more seconds, blue fewer, the thicker the "
+        f"more. Functions that wait are left out.{more}"
+    )
     picture = element(
         "svg",
         slopegraph(slopes),

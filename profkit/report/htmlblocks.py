@@ -28,10 +28,11 @@ from profkit.report.document import (
     format_one,
     is_numeric,
 )
-from profkit.report.drawing import evidence_bars, spans, waterfall_rows
+from profkit.report.drawing import evidence_bars
 from profkit.report.markup import element, escape
 from profkit.report.text import unbroken
 from profkit.report.trends import TREND_WIDTH, trend_drawing, trend_height, trend_text
+from profkit.report.waterfall import waterfall_drawing
 
 __all__ = ["block_markup", "evidence_markup"]
 
@@ -146,36 +147,8 @@ def _headline(block: VerdictBlock) -> str:
 
 
 def _waterfall(block: Waterfall) -> str:
-    """Draw one bar under the other; text flows around them, so that it reads on a phone too."""
-    rows = []
-    offset = int(block.before_s is not None)
-    for at, ((kind, left, right), (title, seconds, about)) in enumerate(
-        zip(spans(block), waterfall_rows(block), strict=True)
-    ):
-        step = None if kind == "wall" else block.steps[at - offset]
-        faint = " noise" if step is not None and not step.beyond else ""
-        if step is not None and block.before_s is None:
-            kind = "part"  # of one run: no more and no less than of another
-        bar = element(
-            "rect",
-            x=f"{100 * left:.2f}%",
-            width=f"{max(0.3, 100 * (right - left)):.2f}%",
-            height="100%",
-            rx=2,
-            class_=f"step-{kind}",
-        )
-        rows.append(
-            element(
-                "li",
-                element("span", escape(title), class_="step"),
-                element("svg", bar, class_="bar", aria_hidden="true"),
-                element("span", escape(seconds), class_="took"),
-                element("span", escape(about), class_="about", title=about or None),
-                class_=f"{kind}{faint}",
-            )
-        )
     note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
-    return element("ol", *rows, class_="waterfall") + note
+    return waterfall_drawing(block) + note
 
 
 def _heat_map(block: HeatMap) -> str:

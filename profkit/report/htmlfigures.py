@@ -6,10 +6,11 @@ A step of the HTML renderer. The script finds its places by their ids; what each
 from __future__ import annotations
 
 from profkit.report import units
-from profkit.report.figures import CallGraph, FunctionTable, Multiples, Panel, StackGraph, Timeline
+from profkit.report.figures import CallGraph, FunctionTable, StackGraph, Timeline
 from profkit.report.markup import element, escape
+from profkit.report.waits import states_key
 
-__all__ = ["calls_part", "functions_section", "multiples_part", "stacks_section", "timeline_section"]
+__all__ = ["calls_part", "functions_section", "stacks_section", "timeline_section"]
 
 
 def _button(text: str, label: str, **values: str | bool | None) -> str:
@@ -148,6 +149,8 @@ def timeline_section(timeline: Timeline) -> str:
         parts.append("NVTX ranges of each thread")
     if states:
         parts.append("what each process's threads did (100 %: all that ran or could have run, at least one)")
+    if any(process.functions is not None for side in timeline.sides for process in side.processes):
+        parts.append("below it the function that its first thread was longest in, on a CPU or waiting")
     if any(side.runnable is not None for side in timeline.sides):
         parts.append("the machine's runnable threads, with its CPUs as a dashed line")
     if any(side.gpu is not None for side in timeline.sides):
@@ -170,10 +173,6 @@ def timeline_section(timeline: Timeline) -> str:
     ]
     if left:
         said += f" Not drawn: {', '.join(left)}."
-    key = "".join(
-        element("li", element("i", class_=kind), text)
-        for kind, text in (("running", "running"), ("queued", "queued for a CPU"), ("blocked", "off the CPU"))
-    )
     controls = element(
         "div",
         _button("+", "Zoom in", id="time-in"),
@@ -181,7 +180,10 @@ def timeline_section(timeline: Timeline) -> str:
         _button("←", "Earlier", id="time-left"),
         _button("→", "Later", id="time-right"),
         _button("All", "Whole run", id="time-all"),
-        element("ul", key, class_="states", aria_hidden="true") if states else "",
+        _button("Every process", "Show every process, or the busiest", id="time-every", aria_pressed="false"),
+        states_key(("running", "running"), ("queued", "queued for a CPU"), ("blocked", "off the CPU"))
+        if states
+        else "",
         class_="controls",
     )
     return element(
@@ -253,51 +255,4 @@ def functions_section(table: FunctionTable, tables: str) -> str:
         ),
         class_="card",
         id="functions",
-    )
-
-
-def multiples_part(multiples: Multiples) -> str:
-    """Draw each process: wall, CPU and queueing as three bars of one scale."""
-    panels = [panel for _, side in multiples.sides for panel in side]
-    most = max((value or 0.0 for p in panels for value in (p.wall_s, p.cpu_s, p.queue_s)), default=0.0) or 1.0
-    sides = []
-    for (label, shown), left_out in zip(multiples.sides, multiples.left_out, strict=True):
-        if label:
-            sides.append(element("h3", escape(label)))
-        sides.append(
-            element("ul", *(_panel(panel, most, "h4" if label else "h3") for panel in shown), class_="panels")
-        )
-        if left_out:
-            sides.append(
-                element("p", f"{left_out:,} processes that queued less are not shown.", class_="note")
-            )
-    marked = (
-        "A red frame: queued for more than 15 % of its active time." if any(p.marked for p in panels) else ""
-    )
-    said = f"Bars of one scale; the longest is {units.seconds(most)}. CPU and queueing sum over threads. {marked}"
-    return element("p", said.strip(), class_="note") + "".join(sides)
-
-
-def _panel(panel: Panel, most: float, heading: str) -> str:
-    rows = []
-    for name, kind, value in (
-        ("wall", "wall", panel.wall_s),
-        ("CPU", "cpu", panel.cpu_s),
-        ("queued", "queue", panel.queue_s),
-    ):
-        width = 0.0 if value is None else 100 * value / most
-        bar = element(
-            "svg",
-            element("rect", width=f"{max(width, 0.5):.1f}%", height="100%", rx=1.5) if value else "",
-            class_=f"bar {kind}",
-            aria_hidden="true",
-        )
-        rows.append(
-            element("div", element("dt", name), element("dd", bar, element("span", units.seconds(value))))
-        )
-    return element(
-        "li",
-        element(heading, escape(panel.label)),
-        element("dl", *rows),
-        class_="marked" if panel.marked else None,
     )

@@ -8,7 +8,7 @@ accepts as one comment, and says when it was cut. Returns a string and prints no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -30,9 +30,9 @@ from profkit.report.document import (
     format_cell,
     is_numeric,
 )
-from profkit.report.drawing import waterfall_rows
 from profkit.report.text import pad, shorten_middle
 from profkit.report.trends import sparks
+from profkit.report.waterfall import waterfall_lines
 
 __all__ = ["MAX_BYTES", "render"]
 
@@ -74,6 +74,8 @@ _FENCE = re.compile(r"^`{3,}", re.MULTILINE)
 MOST_COMMAND = 2_000
 #: Columns of a trend: what a comment shows without a scroll bar.
 _TREND_COLUMNS = 60
+#: Columns of a waterfall; a longer line can be moved.
+_WATERFALL_COLUMNS = 200
 _DRAWN = frozenset({"bar", "slope"})
 
 
@@ -205,18 +207,23 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
 
 
 def _waterfall(block: Waterfall) -> Iterator[str]:
-    """A table of the steps; what is within its noise is not bold."""
-    yield "| | seconds | |"
-    yield "|---|---:|---|"
-    rows = waterfall_rows(block)
-    begin = int(block.before_s is not None)
-    for at, (title, seconds, about) in enumerate(rows):
-        step = block.steps[at - begin] if begin <= at < begin + len(block.steps) else None
-        strong = "**" if step is not None and step.beyond and block.before_s is not None else ""
-        yield f"| {_prose(title)} | {strong}{_prose(seconds)}{strong} | {_code(about)} |"
+    """The lines of a terminal that is wide enough, as a block of code."""
+    lines = [
+        "".join(text for text, _ in line).rstrip() for line in waterfall_lines(block, _WATERFALL_COLUMNS)
+    ]
+    yield from _fenced(lines, "text")
     if block.note:
         yield ""
         yield _line(block.note)
+
+
+def _fenced(lines: Sequence[str], language: str) -> Iterator[str]:
+    """A block of code, whose fence is longer than any run of backticks in it: it cannot end early."""
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield fence + language
+    yield from lines
+    yield fence
 
 
 def _heat_map(block: HeatMap) -> Iterator[str]:
@@ -255,12 +262,7 @@ def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
     if block.commands:
         most = MOST_COMMAND if cell is None else min(MOST_COMMAND, 2 * cell)
         items = [_cut_command(item, most) for item in block.items]
-        # The fence is longer than any run of backticks in it, and a command is one line: it cannot end early.
-        longest = max((len(run) for item in items for run in re.findall("`+", item)), default=0)
-        fence = "`" * max(3, longest + 1)
-        yield f"{fence}sh"
-        yield from items
-        yield fence
+        yield from _fenced(items, "sh")
         return
     items = [f"- {_line(_short(item, cell))}" for item in block.items]
     yield _Rows(items, "- … and {} more", len(items))

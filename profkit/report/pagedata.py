@@ -237,10 +237,11 @@ def _track(track: Track) -> str:
 
 
 def _states(states: ProcessStates) -> str:
-    return _object(
-        {
-            "label": _text(states.label),
-            "running": _hundredths(states.running),
-            "queued": _hundredths(states.queued),
-        }
-    )
+    members = {
+        "label": _text(states.label),
+        "running": _hundredths(states.running),
+        "queued": _hundredths(states.queued),
+    }
+    if states.functions is not None:
+        members["functions"] = _track(states.functions)
+    return _object(members)

@@ -1,6 +1,6 @@
 """Results → the figures of a page: what is drawn beside the sections of a `Document`.
 
-Puts together what `slopes`, `wholetable`, `stackgraph`, `timeline` and `multiples` lay out. Only renderers that
+Puts together what `slopes`, `wholetable`, `stackgraph`, `timeline` and `waits` lay out. Only renderers that
 draw ask for it.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from profkit.model import Run
 from profkit.report.figures import Figure
 from profkit.report.functions import ranked_run
-from profkit.report.multiples import multiples
 from profkit.report.slopes import slopes
 from profkit.report.stackgraph import diff_stacks, run_stacks
 from profkit.report.timeline import timeline
+from profkit.report.waits import waits
 from profkit.report.wholetable import diff_calls, diff_functions, run_calls, run_functions
 from profkit.verdict.types import Diff
 
@@ -36,7 +36,7 @@ def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...
         diff_calls(diff.calls),
         diff_stacks(diff),
         timeline(sides),
-        multiples(sides),
+        waits(sides),
     )
     return tuple(figure for figure in figures if figure is not None)
 
@@ -49,6 +49,6 @@ def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
         run_calls(functions.profile),
         run_stacks(run, functions.profile),
         timeline((("", run),)),
-        multiples((("", run),)),
+        waits((("", run),)),
     )
     return tuple(figure for figure in figures if figure is not None)

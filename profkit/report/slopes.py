@@ -14,14 +14,14 @@ from profkit.verdict.types import Diff
 
 __all__ = ["slopes"]
 
-#: Functions that get a label: more cannot be distinguished at a glance.
-MOST_LABELS = 12
+#: Functions that get a label: more cannot be distinguished at a glance. Of fewer the sentences say as much.
+LEAST_LABELS, MOST_LABELS = 6, 12
 #: Ranks, on either side, whose functions are drawn faintly: what rankings are compared by.
 FAINT_RANKS = 50
 
 
 def slopes(diff: Diff) -> Slopes | None:
-    """Choose the lines; ``None`` where neither side has a function that took time."""
+    """Choose the lines; ``None`` where fewer than `LEAST_LABELS` functions moved."""
     table, by = diff.table, diff.ranking.by
     before, after = table.baseline, table.candidate
     times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)
@@ -33,6 +33,8 @@ def slopes(diff: Diff) -> Slopes | None:
         ],
         np.intp,
     )
+    if len(marked) < LEAST_LABELS:
+        return None
     most = float(np.abs(times[1] - times[0])[marked].max(initial=0.0)) or 1.0
     labelled = marked[:MOST_LABELS]
     near = ((before.rank > 0) & (before.rank <= FAINT_RANKS)) | (
@@ -43,8 +45,6 @@ def slopes(diff: Diff) -> Slopes | None:
     near &= (before.present & after.present) | table.one_sided
     faint = [i for i in np.flatnonzero(near).tolist() if not is_wait(table.name[i], table.keys[i].root)]
     rows = np.concatenate([labelled, np.array(faint, np.intp)])
-    if not len(rows):
-        return None
 
     def line(place: int, row: int) -> Slope:
         was, now = float(times[0][row]), float(times[1][row])

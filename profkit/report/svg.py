@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from profkit.report import units
 from profkit.report.document import (
+    Bullets,
     Document,
     Facts,
     Table,
@@ -26,15 +27,13 @@ from profkit.report.drawing import (
     slopegraph,
     slopes_height,
     slopes_text,
-    waterfall_drawing,
-    waterfall_height,
-    waterfall_text,
 )
 from profkit.report.figures import Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import shorten_middle, wrap_some
 from profkit.report.trends import trend_drawing, trend_height, trend_text
 from profkit.report.units import UNKNOWN
+from profkit.report.waterfall import waterfall_drawing, waterfall_height
 
 __all__ = ["render"]
 
@@ -42,14 +41,16 @@ _PADDING = 24.0
 #: Width of the part that the evidence takes, left of the slopegraph.
 _EVIDENCE = 400.0
 _GAP = 28.0
+#: Width of the account.
+_ACCOUNT = 640.0
 _WIDTH = 2 * _PADDING + _EVIDENCE + _GAP + SLOPES_WIDTH
-#: Characters of a line of running text: of the verdict, across the whole picture, and of the evidence.
-_WIDE, _NARROW = 112, 62
+#: Characters of a line of running text: of the verdict, across the whole picture, of the evidence, and beside it.
+_WIDE, _NARROW, _BESIDE = 112, 62, 80
 #: Where the text of the verdict begins.
 _INDENT = 78.0
 #: Functions that a run without a verdict shows.
 _MOST_BARS = 12
-_STYLES = ("colours.css", "picture.css", "slopes.css", "waterfall.css", "trend.css")
+_STYLES = ("colours.css", "waterfall.css", "picture.css", "slopes.css", "trend.css")
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 
 
@@ -65,14 +66,13 @@ def render(document: Document) -> str:
     verdict = _first(document, VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = next((figure for figure in document.figures if isinstance(figure, Slopes)), None)
-    evidence = _first_evidence(document)
+    evidence, right = _first_evidence(document), _moved(document)
     if evidence is None:
         left = _functions(document)
     else:
         left = _evidence(evidence)
         if len(_sides(evidence)) < 2:  # of one run, which has no slopes beside it
             left = _below(left, _functions(document))
-    right = _Part("", 0.0)
     if slopes is not None:
         right = _Part(slopegraph(slopes), slopes_height(slopes))
     account = _account(document)
@@ -81,11 +81,8 @@ def render(document: Document) -> str:
     height = top + max(left.height, right.height) + _PADDING
     title = document.title if verdict is None else verdict.headline
     said = "" if verdict is None else verdict.summary
-    drawn = _first(document, Waterfall)
-    shown = "" if drawn is None else waterfall_text(drawn)
     trend = _first(document, Trend)
-    if trend is not None:
-        shown = trend_text(trend)
+    shown = "" if trend is None else trend_text(trend)
     ranks = slopes_text(slopes) if slopes is not None else ""
     description = " ".join(filter(None, (said, shown, ranks)))
     return (
@@ -177,7 +174,9 @@ def _account(document: Document) -> _Part:
         for block in section.blocks:
             if isinstance(block, Waterfall):
                 heading = element("text", escape(section.title), x=0, y=14, class_="heading")
-                return _Part(heading + _at(0, 28, waterfall_drawing(block)), 28 + waterfall_height(block))
+                return _Part(
+                    heading + _at(0, 28, waterfall_drawing(block, _ACCOUNT)), 28 + waterfall_height(block)
+                )
             if isinstance(block, Trend):
                 heading = element("text", escape(section.title), x=0, y=14, class_="heading")
                 return _Part(heading + _at(0, 28, trend_drawing(block)), 28 + trend_height(block))
@@ -214,6 +213,19 @@ def _below(upper: _Part, lower: _Part) -> _Part:
         return upper
     top = upper.height + _GAP
     return _Part(upper.markup + _at(0, top, lower.markup), top + lower.height)
+
+
+def _moved(document: Document) -> _Part:
+    """The sentences on functions that moved, for where they are too few for slopes."""
+    parts, y = [], 14.0
+    for section in document.sections:
+        items = [i for b in section.blocks if isinstance(b, Bullets) for i in b.items]
+        if section.role == "moved" and items:
+            parts.append(element("text", escape(section.title), x=0, y=y, class_="heading"))
+            for line in (line for item in items for line in (*wrap_some(item, _BESIDE, 3), "")):
+                y += 17 if line else 8
+                parts.append(element("text", escape(line), x=0, y=y, class_="text") if line else "")
+    return _Part("".join(parts), y if parts else 0.0)
 
 
 def _evidence(table: Table) -> _Part:

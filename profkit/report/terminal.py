@@ -23,10 +23,10 @@ from profkit.report.document import (
     VerdictBlock,
     Waterfall,
 )
-from profkit.report.drawing import spans, waterfall_rows
 from profkit.report.layout import MOST_LINES, Line, Span, table_lines
 from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
 from profkit.report.trends import sparks
+from profkit.report.waterfall import waterfall_lines
 
 __all__ = ["MIN_WIDTH", "render"]
 
@@ -219,31 +219,7 @@ def _headline(block: VerdictBlock, width: int) -> Iterator[Line]:
 
 
 def _waterfall(block: Waterfall, width: int) -> Iterator[Line]:
-    """One row a step: title, a bar from where the last one ended, seconds, and what is in it."""
-    rows, reach = waterfall_rows(block), spans(block)
-    titles = max(cell_width(title) for title, _, _ in rows)
-    numbers = max(cell_width(seconds) for _, seconds, _ in rows)
-    room = width - titles - numbers - 6
-    bars = max(8, min(24, room // 2)) if room >= 8 else 0
-    left = room - bars - 2
-    for at, ((title, seconds, about), (kind, start, end)) in enumerate(zip(rows, reach, strict=True)):
-        step = None if kind == "wall" else block.steps[at - (block.before_s is not None)]
-        style = {"wall": "dim", "more": "red", "less": "green"}[kind] if block.before_s is not None else ""
-        if step is not None and not step.beyond:
-            style = "dim"
-        first = round(start * bars)
-        count = max(1, round(end * bars) - first)
-        bar = " " * min(first, bars - 1) + "█" * count if bars else ""
-        said = shorten_middle(about, left) if about and left >= 12 else ""
-        yield [
-            ("  " + pad(title, titles) + "  ", ""),
-            (pad(bar, bars) + "  ", style),
-            (
-                " " * (numbers - cell_width(seconds)) + seconds,
-                "bold" if step is not None and step.beyond else "",
-            ),
-            ("  " + said if said else "", "dim"),
-        ]
+    yield from waterfall_lines(block, width)
     if block.note:
         yield from _prose(block.note, width, "dim", "  ")
 

@@ -1,4 +1,4 @@
-"""`Run` → `TimelineSide`: NVTX ranges of threads, what each process did, and the machine under them, on one clock.
+"""`Run` → `TimelineSide`: NVTX ranges of threads, what each process did and in which functions, and the machine.
 
 Counters are cumulative, so what a bin holds is the exact difference between its ends (linear between two
 readings), however often they were read. Of very many ranges the longest are kept and the others counted.
@@ -11,11 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model import Process, Ranges, Run, Series, ThreadSamples
+from profkit.measure.counters import first_thread
+from profkit.model import Process, Profile, Ranges, Run, Series, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, PUSHED
 from profkit.report.figures import ProcessStates, Timeline, TimelineSide, Track
-from profkit.report.multiples import label_of
 from profkit.report.text import clean
+from profkit.report.waits import label_of
+from profkit.report.wording import display_name
 
 __all__ = ["timeline", "timeline_side"]
 
@@ -27,8 +29,8 @@ BINS = 240
 MOST_RANGES = 2000
 #: Threads with ranges of one side that are drawn: those of the processes that come first.
 MOST_TRACKS = 4
-#: Processes of one side that are drawn: those that ran and queued most.
-MOST_PROCESSES = 5
+#: Processes of one side that can be drawn: those that ran and queued most. The page begins with a few of them.
+MOST_PROCESSES = 64
 
 
 def timeline(sides: Sequence[tuple[str, Run]]) -> Timeline | None:
@@ -106,7 +108,41 @@ def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessS
             total += np.diff(np.interp(edges, times, column[start:end].astype(np.float64))) / np.diff(edges)
     absent = (edges[1:] <= samples.time_ns.min()) | (edges[:-1] >= samples.time_ns.max())
     running[absent] = queued[absent] = np.nan
-    return ProcessStates(label_of(process), running, queued)
+    return ProcessStates(label_of(process), running, queued, _functions(process, edges))
+
+
+def _functions(process: Process, edges: Floats) -> Track | None:
+    """The function in which the first thread was longest, slice by slice; neighbours of one function are one."""
+    thread = first_thread(process)
+    slices = (
+        [s for s in thread.slices or () if s.end_ns > edges[0] and s.begin_ns < edges[-1]] if thread else []
+    )
+    if thread is None or not slices:
+        return None
+    function = np.array([s.function for s in slices])
+    end = np.array([s.end_ns for s in slices], np.float64)
+    # A wait that is longer than its slice began before it.
+    begin = np.array([min(s.begin_ns, s.end_ns - s.seconds * 1e9) for s in slices])
+    begin[1:] = np.maximum(begin[1:], end[:-1])
+    begin, end = np.clip(begin, edges[0], edges[-1]), np.clip(end, edges[0], edges[-1])
+    # What was not seen for longer than a slice lasts is a gap.
+    apart = (np.diff(function) != 0) | (begin[1:] - end[:-1] > (end - begin)[1:])
+    first = np.flatnonzero(np.append(True, apart))
+    last = np.append(first[1:], len(slices)) - 1
+    rows, name = np.unique(function[first], return_inverse=True)
+    return Track(
+        "",
+        tuple(_name(thread.profile, row) for row in rows.tolist()),
+        name.reshape(-1).astype(np.int32),
+        np.zeros(len(first), np.int32),
+        (begin[first] - edges[0]) / 1e9,
+        (end[last] - edges[0]) / 1e9,
+    )
+
+
+def _name(profile: Profile, row: int) -> str:
+    named = int(profile.qualname[row]) or int(profile.name[row])
+    return display_name(profile.strings[named])
 
 
 def _shortest(every: Sequence[Ranges]) -> float:

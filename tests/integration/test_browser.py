@@ -20,7 +20,7 @@ from benchmarks import big_profiles
 from profkit.cli import main
 from profkit.formats import load_run
 from profkit.measure.calls import CallSide, CallTable
-from profkit.model import Run, Series, ThreadSamples
+from profkit.model import Run, Series, Slice, ThreadSamples
 from profkit.report import html, units
 from profkit.report.diffdoc import diff_document
 from profkit.report.pictures import diff_figures, run_figures
@@ -437,6 +437,11 @@ def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
     searched("backward")
     tab.press("Enter")
     assert flame(tab)["backward"]["width"] == 100
+    # Out again by Escape, which in this field would clear the search.
+    tab.press("Escape")
+    assert tab.run("document.getElementById('flame-find').value") == "backward"
+    assert float(flame(tab)["backward"]["width"]) < 100
+    assert {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]} == {"backward"}
 
 
 def test_the_flame_graph_shows_queueing_alone(tab: Tab, pages: Path) -> None:
@@ -516,6 +521,42 @@ def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:
     assert "queued" in said_there
     assert "off the CPU" in said_there
     assert "runnable threads" in said_there
+
+
+def test_every_process_is_shown_when_asked_for(tab: Tab, pages: Path) -> None:
+    at = np.arange(3, dtype=np.int64) * 1_000_000_000
+    one = build.captured_run().processes[0]
+    seen = replace(one.threads[0], slices=(Slice(1, 0, 1_500_000_000, 1.5),))
+    processes = tuple(
+        replace(
+            one,
+            pid=100 + i,
+            role="worker" if i else "main",
+            rank=None,
+            threads=(seen,),
+            samples=ThreadSamples(np.full(3, 100 + i), at, at * i // 20, at * 0).validate(),
+        )
+        for i in range(17)
+    )
+    run = replace(build.captured_run(), processes=processes)
+    page = pages / "workers.html"
+    page.write_text(of_runs(build.contended(), run), encoding="utf-8")
+    for width in (500, 1400):
+        tab.resize(width)
+        tab.open(page)
+        labels = "#time-picture svg:first-of-type .label title"
+        assert texts(tab, labels) == [f"worker {pid}" for pid in range(112, 117)], "those that ran most"
+        assert texts(tab, "#time-every") == ["All 17 processes"]
+        tab.click("#time-every")
+        assert len(texts(tab, labels)) == 17
+        lanes = texts(tab, "#time-picture svg:first-of-type .range rect title")
+        assert lanes == ["TransformerBlock.forward: 1.50 s from 0 s on"] * 17
+        assert tab.run("document.documentElement.scrollWidth") <= width
+        tab.click("#time-every")
+        assert len(texts(tab, labels)) == 5
+    assert not tab.run("document.querySelector('#waits details').open")
+    tab.click("#waits summary")
+    assert len(texts(tab, "#waits .waits:first-of-type .lanes li")) == 2 * 17
 
 
 def test_what_is_read_aloud_has_names_and_roles(tab: Tab, pages: Path) -> None:

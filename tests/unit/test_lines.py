@@ -18,7 +18,7 @@ from profkit.formats import load_run, write_run
 from profkit.identity.keys import function_keys
 from profkit.measure.lines import FunctionLines, SeenLine, seen_lines
 from profkit.measure.select import select
-from profkit.model import FunctionKey, Line, Process, Run, Thread
+from profkit.model import FunctionKey, Line, Process, Run, Slice, Thread
 from profkit.report import terminal
 from profkit.report.brief import brief_diff
 from profkit.report.diffdoc import diff_document
@@ -93,11 +93,32 @@ def test_a_file_that_names_other_rows_is_refused(tmp_path: Path) -> None:
         load_run(bad)
 
 
+@pytest.mark.parametrize("wrong", [Slice(2, 5, 9, 0.25), Slice(0, 9, 9, 0.25), Slice(0, 9, 5, 0.25)])
+def test_slices_are_kept_and_wrong_ones_refused(tmp_path: Path, wrong: Slice) -> None:
+    whole = recorded()
+    (process,) = whole.processes
+
+    def written(name: str, one: Slice) -> Path:
+        threads = (replace(process.threads[0], slices=(one,)),)
+        path = tmp_path / name
+        write_run(path, replace(whole, processes=(replace(process, threads=threads),)))
+        return path
+
+    good = Slice(1, 5, 9, 0.25)
+    assert load_run(written("good.prof", good)).processes[0].threads[0].slices == (good,)
+    with pytest.raises(FormatError, match="slices points outside its 2 rows, or has a slice without length"):
+        load_run(written("bad.prof", wrong))
+
+
 def test_the_tables_of_a_process_have_lines_of_its_own_functions() -> None:
     file = decode_tables((SEEDS / "tables" / "sampled").read_bytes())
     found = file.threads(None, {}, {})[0].lines
     assert found is not None
     assert len(found.line)
+    slices = file.threads(None, {}, {})[0].slices
+    assert slices is not None
+    assert len(slices.function)
+    assert (slices.begin_ns < slices.end_ns).all()
     names = {file.codes.name[i] for i in found.within.tolist()}
     assert "walk" in names
     assert not any(file._own[i] for i in (*found.function.tolist(), *found.within.tolist()))

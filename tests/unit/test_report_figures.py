@@ -10,14 +10,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from profkit.model import Process, Run, Series, Thread, ThreadSamples
+from profkit.model import Process, Run, Series, Slice, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline, wholetable
 from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
 from profkit.report.evidence_rows import evidence_row
-from profkit.report.multiples import MOST_PANELS, multiples
-from profkit.report.slopes import MOST_LABELS, slopes
+from profkit.report.slopes import LEAST_LABELS, MOST_LABELS, slopes
+from profkit.report.waterfall import waterfall_rows
 from profkit.report.wording import display_name
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
@@ -91,17 +91,19 @@ def test_a_waterfall_ends_where_the_candidate_does() -> None:
     found = Waterfall(
         3.0, 4.75, tuple(Step(kind, seconds, math.nan, math.nan, 0.1, True) for kind, seconds in steps)
     )
-    rows = drawing.spans(found)
-    assert [kind for kind, _, _ in rows] == ["wall", "more", "less", "more", "wall"]
+    rows = waterfall_rows(found)
+    assert [row.kind for row in rows] == ["wall", "more", "less", "more", "wall"]
     scale = 1 / 5.0
-    assert [(left, right) for _, left, right in rows] == [
+    assert [(row.left, row.right) for row in rows] == [
         pytest.approx((a * scale, b * scale)) for a, b in [(0, 3), (3, 5), (4.5, 5), (4.5, 4.75), (0, 4.75)]
     ]
-    alone = drawing.spans(Waterfall(None, 2.0, (Step("running", 2.0, math.nan, math.nan, 1.0, True),)))
-    assert alone == [("more", 0.0, 1.0), ("wall", 0.0, 1.0)]
+    alone = waterfall_rows(Waterfall(None, 2.0, (Step("running", 2.0, math.nan, math.nan, 1.0, True),)))
+    assert [(row.kind, row.left, row.right) for row in alone] == [("part", 0.0, 1.0), ("wall", 0.0, 1.0)]
     # A candidate below zero is none, but a step may go there and come back.
-    back = drawing.spans(Waterfall(1.0, 1.5, (Step("a", -2.0, 0, 0, 0, True), Step("b", 2.5, 0, 0, 0, True))))
-    assert all(0 <= left <= right <= 1 for _, left, right in back)
+    back = waterfall_rows(
+        Waterfall(1.0, 1.5, (Step("a", -2.0, 0, 0, 0, True), Step("b", 2.5, 0, 0, 0, True)))
+    )
+    assert all(0 <= left <= right <= 1 for _, left, right, *_ in back)
 
 
 def test_labels_keep_apart_and_in_order() -> None:
@@ -117,27 +119,24 @@ def test_labels_keep_apart_and_in_order() -> None:
 
 def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     diff = build.contended()
-    found = slopes(diff)
-    assert found is not None
-    assert [line.name for line in found.lines if line.tone] == [
-        display_name(build.ROWS[i].name) for i in (0, 2)
-    ]
-    # What waits by design is no line, named or faint.
-    names = {line.name for line in found.lines}
-    assert names == {display_name(name) for name in diff.table.name} - {"_thread.lock.acquire"}
-    everything = slopes(replace(diff, table=replace(diff.table, anomalous=np.ones(len(diff.table), bool))))
-    assert everything is not None
-    tones = {line.name: (line.before, line.after, line.tone) for line in everything.lines}
-    assert tones["<listcomp>"] == (5, None, "good")
-    assert tones["_pin"] == (None, 4, "bad")
-    assert "_thread.lock.acquire" not in tones
-    heaviest = max(everything.lines, key=lambda line: abs(line.after_s - line.before_s))
+    calm = [build.Row(f"calm{i}", "a.py", before=(0.5, 1), after=(0.5, 1)) for i in range(3)]
+    rows = [replace(row, moved=True) for row in build.ROWS] + calm
+    every = slopes(replace(diff, table=build.table(rows)))
+    assert every is not None
+    assert {line.name for line in every.lines if not line.tone} == {row.name for row in calm}
+    tones = {line.name: (line.before, line.after, line.tone) for line in every.lines if line.tone}
+    assert {name for name in tones if "acquire" in name} == set(), "what waits by design is no line"
+    assert len(tones) >= LEAST_LABELS
+    assert any(before is None and tone == "bad" for before, _, tone in tones.values())
+    assert any(after is None and tone == "good" for _, after, tone in tones.values())
+    heaviest = max(every.lines, key=lambda line: abs(line.after_s - line.before_s))
     assert heaviest.weight == 1.0
-    assert all(0.0 < line.weight <= 1.0 for line in everything.lines if line.tone)
+    assert all(0.0 < line.weight <= 1.0 for line in every.lines if line.tone)
     many = [build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), moved=True) for i in range(40)]
     crowded = slopes(replace(diff, table=build.table(many)))
     assert crowded is not None
     assert crowded.hidden == 40 - MOST_LABELS
+    assert slopes(replace(diff, table=build.table(many[: LEAST_LABELS - 1]))) is None
     assert slopes(replace(diff, table=build.table([]))) is None
 
 
@@ -171,6 +170,48 @@ def test_what_a_process_did_in_a_bin_is_what_its_threads_counters_grew_by() -> N
     assert side.runnable[2 * quarter] == 9.0
     assert np.isnan(side.runnable[-1])
     assert side.gpu is None
+
+
+def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_one_bar() -> None:
+    at = np.array([0, 10], np.int64) * SECOND
+    samples = ThreadSamples(np.full(2, 7), at, at // 2, at * 0).validate()
+
+    def slice_of(function: int, begin: float, end: float, seconds: float | None = None) -> Slice:
+        took = end - begin if seconds is None else seconds
+        return Slice(function, int(begin * SECOND), int(end * SECOND), took)
+
+    slices = (
+        slice_of(0, 0.5, 1.0),
+        slice_of(0, 1.0, 1.5),
+        slice_of(1, 1.5, 2.0),
+        slice_of(4, 5.0, 5.5, 3.0),  # a wait that was first counted when it ended
+        slice_of(0, 8.0, 8.5),
+        slice_of(0, 9.5, 12.0),  # beyond the end
+    )
+    of = replace(thread(7, "main"), slices=slices)
+    helper = replace(thread(8, "helper"), slices=(slice_of(2, 0.0, 9.0),))
+    run = Run("r", (Process(7, threads=(of, helper), samples=samples),))
+    side = timeline.timeline_side("", run)
+    assert side is not None
+    track = side.processes[0].functions
+    assert track is not None
+    bars = [
+        (track.name[name], begin, end)
+        for name, begin, end in zip(
+            track.range_name.tolist(), track.begin_s.tolist(), track.end_s.tolist(), strict=True
+        )
+    ]
+    names = [display_name(build.TRAIN[row][1]) for row in (0, 1, 4)]
+    assert bars == [
+        (names[0], 0.5, 1.5),
+        (names[1], 1.5, 2.0),
+        (names[2], 2.5, 5.5),
+        (names[0], 8.0, 8.5),
+        (names[0], 9.5, 10.0),
+    ]
+    unseen = timeline.timeline_side("", Run("r", (replace(run.processes[0], threads=(thread(7, "main"),)),)))
+    assert unseen is not None
+    assert unseen.processes[0].functions is None
 
 
 def test_of_many_processes_those_that_did_most_have_a_time_line_while_they_were_there() -> None:
@@ -240,18 +281,6 @@ def test_of_very_many_ranges_the_longest_are_drawn_and_the_others_counted() -> N
 
 def test_a_run_without_times_has_no_time_line() -> None:
     assert timeline.timeline((("baseline", build.foreign_run()), ("candidate", build.captured_run()))) is None
-
-
-def test_of_many_processes_those_that_waited_longest_are_drawn() -> None:
-    processes = tuple(
-        Process(i, rank=i, role="rank", cpu_s=1.0, run_queue_wait_s=float(i)) for i in range(100)
-    )
-    found = multiples((("", Run("r", processes)),))
-    assert found is not None
-    ((_, panels),) = found.sides
-    assert [panel.label for panel in panels] == [f"rank {i}" for i in range(100 - MOST_PANELS, 100)]
-    assert found.left_out == (100 - MOST_PANELS,)
-    assert multiples((("", build.foreign_run()),)) is None
 
 
 def test_the_heaviest_calls_are_kept_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:

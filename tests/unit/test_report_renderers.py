@@ -97,7 +97,7 @@ def test_hostile_names_leave_the_markdown_whole(make: Callable[[], Document]) ->
     fenced = False
     columns = depth = 0
     for line in text.splitlines():
-        if re.fullmatch(r"`{3,}(sh)?", line):
+        if re.fullmatch(r"`{3,}(sh|text)?", line):
             fenced = not fenced
         if fenced:
             continue

@@ -8,7 +8,7 @@ function startFlame() {
   const find = byId("flame-find"), found = byId("flame-found"), whole = byId("flame-whole"), choice = byId("flame-measure");
   const ROW = 21, DEEPEST = 14, NARROWEST = 0.0012, LETTER = 7.3;
   const OUTSIDE = -1;
-  let side = "after", measure = choice ? choice.value : "active", zoom = OUTSIDE, matches = null, active = null;
+  let side = "after", measure = choice ? choice.value : "active", zoom = OUTSIDE, start = OUTSIDE, matches = null, active = null;
 
   // Contexts come in preorder: a context's own end where the next one of at most its depth begins.
   const open = [];
@@ -286,6 +286,12 @@ function startFlame() {
   }).observe(picture);
   find.addEventListener("input", search);
   find.addEventListener("keydown", (event) => {
+    // Browsers clear a search by Escape, which here goes back out first.
+    if (event.key === "Escape" && zoom !== start) {
+      event.preventDefault();
+      go(start);
+      return;
+    }
     if (event.key !== "Enter" || !matches?.size) return;
     const widest = [...matches].reduce((best, node) => (shown().within[node] > shown().within[best] ? node : best));
     go(widest);
@@ -311,5 +317,6 @@ function startFlame() {
     zoom = widest;
   }
   if (zoom !== OUTSIDE && graph.depth[zoom] === 0) zoom = OUTSIDE;
+  start = zoom;
   show();
 }

@@ -2,13 +2,23 @@
 function startTimeline() {
   const place = byId("time-picture"), sides = data.timeline;
   const end = Math.max(...sides.map((side) => side.seconds));
-  const ROW = 14, STATE = 22, AREA = 26, GAP = 6, DEEPEST = 3, HUES = 8, AXIS = 30;
-  const label = () => (width < 560 ? 84 : 150);
-  let from = 0, to = end, width = 0;
+  const ROW = 14, STATE = 22, AREA = 26, GAP = 6, DEEPEST = 3, HUES = 8, FEW = 5;
+  const narrow = () => width < 560;
+  const label = () => (narrow() ? 84 : 150), axis = () => (narrow() ? 0 : 30);
+  let from = 0, to = end, width = 0, every = false;
+
+  // Those that ran and queued most, in their order, unless all are asked for.
+  const activity = (process) => process.running.reduce((sum, value, at) => sum + Math.max(0, value) + Math.max(0, process.queued[at]), 0);
+  const busiest = new Map(sides.map((side) => {
+    const most = [...side.processes].sort((a, b) => activity(b) - activity(a)).slice(0, FEW);
+    return [side, side.processes.filter((process) => most.includes(process))];
+  }));
+  const shown = (side) => (every ? side.processes : busiest.get(side));
 
   // The same name has the same colour everywhere: those that hold most time have one of their own, the others share grey.
   const totals = new Map();
-  for (const track of sides.flatMap((side) => side.tracks)) {
+  const functionsOf = (side) => side.processes.flatMap((process) => process.functions ?? []);
+  for (const track of sides.flatMap((side) => [...side.tracks, ...functionsOf(side)])) {
     track.name.forEach((name, at) => {
       const text = track.names[name];
       totals.set(text, (totals.get(text) ?? 0) + track.took[at]);
@@ -88,7 +98,7 @@ function startTimeline() {
       const values = Array.from({ length: bins }, (_, at) => (process.running[at] < 0 ? -1 : value(at)));
       svg.append(draw("path", { d: steps(values, top, STATE, 100, side.seconds), class: kind }));
     }
-    for (const [percent, at] of [["100 %", top + 8], ["0", top + STATE]]) {
+    for (const [percent, at] of axis() ? [["100 %", top + 8], ["0", top + STATE]] : []) {
       svg.append(draw("text", { x: label() - 4, y: at, class: "percent" }, percent));
     }
     svg.append(draw("line", { x1: label(), x2: width, y1: top + STATE, y2: top + STATE, class: "base" }));
@@ -101,8 +111,8 @@ function startTimeline() {
     svg.append(path, draw("line", { x1: label(), x2: width, y1: top + height, y2: top + height, class: "base" }));
   }
 
-  function named(text, y, axis = 0) {
-    const room = Math.floor((label() - axis) / 6.4);
+  function named(text, y, beside = 0) {
+    const room = Math.floor((label() - beside) / 6.4);
     const name = draw("text", { x: 0, y, class: "label" }, text.length > room ? `${text.slice(0, room - 1)}…` : text);
     name.append(draw("title", {}, text));
     return name;
@@ -121,14 +131,18 @@ function startTimeline() {
       ranges(svg, track, y);
       y += Math.max(1, depth) * ROW + GAP;
     }
-    for (const process of side.processes) {
-      svg.append(named(process.label, y + STATE / 2 + 4, AXIS));
+    const rows = [];
+    for (const process of shown(side)) {
+      svg.append(named(process.label, y + STATE / 2 + 4, axis()));
       states(svg, process, y, side);
-      y += STATE + GAP;
+      if (process.functions) ranges(svg, process.functions, y + STATE + 1);
+      const height = STATE + (process.functions ? ROW + 1 : 0) + GAP;
+      rows.push({ process, top: y, bottom: y + height });
+      y += height;
     }
     if (side.runnable) {
       const most = Math.max(side.cpus ?? 1, ...side.runnable);
-      area(svg, width < 560 ? "runnable" : `≤ ${Math.round(most)} runnable${side.cpus ? `, ${side.cpus} CPUs` : ""}`, side.runnable, y, AREA, most, "area", side, "runnable threads of the machine");
+      area(svg, narrow() ? "runnable" : `≤ ${Math.round(most)} runnable${side.cpus ? `, ${side.cpus} CPUs` : ""}`, side.runnable, y, AREA, most, "area", side, "runnable threads of the machine");
       if (side.cpus) {
         const high = y + AREA * (1 - side.cpus / most);
         svg.append(draw("line", { x1: label(), x2: width, y1: high, y2: high, class: "limit" }));
@@ -142,14 +156,14 @@ function startTimeline() {
     for (const tick of svg.querySelectorAll(".tick")) tick.setAttribute("y2", y);
     svg.setAttribute("viewBox", `0 0 ${width} ${y}`);
     svg.setAttribute("height", y);
-    drag(svg, y, side);
+    drag(svg, y, side, rows);
     svg.addEventListener("keydown", keys);
     return svg;
   }
 
   function described(side) {
     const drawn = side.tracks.reduce((sum, track) => sum + track.begin.length, 0);
-    const parts = [`${side.processes.length} processes`, `${side.tracks.length} threads with ${drawn} ranges`];
+    const parts = [`${shown(side).length} processes`, `${side.tracks.length} threads with ${drawn} ranges`];
     return `${side.label || "The run"} over ${seconds(side.seconds)}: ${parts.join(", ")}`;
   }
 
@@ -180,6 +194,15 @@ function startTimeline() {
   const move = (part) => look(from + part * (to - from), to + part * (to - from));
   const acts = { in: () => zoom(0.5), out: () => zoom(2), left: () => move(-0.3), right: () => move(0.3), all: () => look(0, end) };
   for (const [name, act] of Object.entries(acts)) byId(`time-${name}`).addEventListener("click", act);
+  const most = Math.max(...sides.map((side) => side.processes.length)), more = byId("time-every");
+  more.hidden = most <= FEW;
+  more.addEventListener("click", () => {
+    every = !every;
+    more.setAttribute("aria-pressed", every);
+    more.textContent = every ? `${FEW} busiest` : `All ${most} processes`;
+    show();
+  });
+  more.textContent = `All ${most} processes`;
 
   function keys(event) {
     const act = { "+": "in", "=": "in", "-": "out", ArrowLeft: "left", ArrowRight: "right", 0: "all" }[event.key];
@@ -188,10 +211,10 @@ function startTimeline() {
     acts[act]();
   }
 
-  // What each process did at one moment, in words.
-  function tell(side, time) {
+  // What each process did at one moment, in words; of many the one that is pointed at.
+  function tell(side, time, rows) {
     const parts = [`${side.label ? `${side.label}, ` : ""}${seconds(time)}`];
-    for (const process of side.processes) {
+    for (const { process } of rows) {
       const at = Math.min(process.running.length - 1, Math.floor((time / side.seconds) * process.running.length));
       const run = process.running[at] / 100, wait = process.queued[at] / 100;
       if (run < 0) continue;
@@ -206,7 +229,7 @@ function startTimeline() {
     byId("time-said").textContent = `${parts.join(" · ")}.`;
   }
 
-  function drag(svg, height, side) {
+  function drag(svg, height, side, rows) {
     let begin = null, mark = null;
     const time = (event) => {
       const at = ((event.clientX - svg.getBoundingClientRect().left) / svg.getBoundingClientRect().width) * width;
@@ -224,7 +247,9 @@ function startTimeline() {
     svg.addEventListener("pointerleave", () => line.setAttribute("visibility", "hidden"));
     svg.addEventListener("pointermove", (event) => {
       const now = time(event);
-      if (now <= side.seconds) tell(side, now);
+      const box = svg.getBoundingClientRect(), y = ((event.clientY - box.top) / box.height) * height;
+      const told = rows.length > FEW ? rows.filter((row) => row.top <= y && y < row.bottom) : rows;
+      if (now <= side.seconds) tell(side, now, told);
       for (const end of ["x1", "x2"]) line.setAttribute(end, x(now));
       line.setAttribute("visibility", "visible");
       if (begin === null) return;

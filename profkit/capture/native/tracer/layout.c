@@ -3,6 +3,7 @@
 
 #include "layout.h"
 #include "lines.h"
+#include "slices.h"
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"
@@ -109,6 +110,12 @@ AT(line, within, 8);
 AT(line, line, 12);
 AT(line, ns, 16);
 AT(line, n, 24);
+
+_Static_assert(sizeof(struct slice) == 48, "slice");
+AT(slice, called, 4);
+AT(slice, begin, 16);
+AT(slice, end, 24);
+AT(slice, ns, 32);
 #endif
 
 void layout_describe(struct store_header *header) {

@@ -15,7 +15,8 @@
 
 struct store_header;
 
-enum entry_kind { ENTRY_FUNCTION = 1, ENTRY_EDGE = 2, ENTRY_CONTEXT = 3, ENTRY_ROW = 4, ENTRY_PATH = 5, ENTRY_PAUSE = 6, ENTRY_LINE = 7 };
+enum entry_kind { ENTRY_FUNCTION = 1, ENTRY_EDGE = 2, ENTRY_CONTEXT = 3, ENTRY_ROW = 4, ENTRY_PATH = 5, ENTRY_PAUSE = 6, ENTRY_LINE = 7,
+                  ENTRY_SLICE = 8 };
 
 enum name_entry_kind { NAME_FILE = 1, NAME_FUNCTION = 2 };
 

@@ -23,6 +23,7 @@
 #include "paths.h"
 #include "rank_calls.h"
 #include "ranges.h"
+#include "slices.h"
 #include "stacks.h"
 #include "store.h"
 #include "tables.h"
@@ -586,8 +587,11 @@ static void book(const struct charge *charge, bool sampled) {
         return;
     bool is_time = sampled && charge->what != PAUSE_HELD_GIL && table->top == table->stack;
     struct function *function = is_time ? book_time(table, charge) : innermost_known(table, charge);
-    if (charge->what != PAUSE_HELD_GIL)
+    if (charge->what != PAUSE_HELD_GIL) {
         book_lines(table, function, charge);
+        if (function != table->base)
+            slices_add(table, function, charge->run + charge->wait + charge->blocked);
+    }
     PyObject *code = charge->place >= 0 && charge->n ? (PyObject *)codes[charge->first] : NULL;
     if (charge->what != PAUSE_HELD_GIL && code && rank_calls_at(code, charge->place))
         pause_add(table, function, PAUSE_RANKS, charge->run + charge->blocked, charge->samples);
@@ -600,6 +604,7 @@ static void book_all(bool last) {
     bool sampled = tiers_now() == TIER_SAMPLED;
     if (sampled)
         charge_still(last);
+    slices_booked(clock_monotonic_ns());
     for (uint32_t i = 0; i < n_charges; i++) {
         samples += charges[i].what == PAUSE_HELD_GIL ? 0 : charges[i].samples;
         if (charges[i].run + charges[i].wait + charges[i].blocked > 0)
@@ -850,6 +855,7 @@ static void *run(void *of) {
         return NULL;
     prctl(PR_SET_NAME, "profkit");
     int64_t listed = 0, booked = clock_monotonic_ns(), every = WATCH_EVERY_NS;
+    slices_booked(booked);
     struct seen_thread *turn = NULL;
     bool ran = false, due;
     sched_getaffinity(0, sizeof everywhere, &everywhere);
@@ -1007,6 +1013,7 @@ void sampler_forget(void) {
         kernel_close(&threads[i]->call);
     }
     n_threads = n_charges = n_codes = n_spots = 0;
+    slices_forget();
     memset(slots, 0, sizeof slots);
     pthread_mutex_init(&lock, NULL);
     pthread_mutex_init(&ending, NULL);

@@ -17,12 +17,12 @@
 #include "tiers.h"
 
 #define STORE_MAGIC "PFKCALLS"
-enum { STORE_VERSION = 6, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
+enum { STORE_VERSION = 7, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
 
 enum block_kind {
     BLOCK_FREE = 0,
     BLOCK_TABLE = 1,   /* a `struct table` */
-    BLOCK_ENTRIES = 2, /* of one table: functions, edges, contexts, rows, paths, pauses, lines */
+    BLOCK_ENTRIES = 2, /* of one table: functions, edges, contexts, rows, paths, pauses, lines, slices */
     BLOCK_STACK = 3,   /* open calls of one table */
     BLOCK_NAMES = 4,   /* files and functions */
     BLOCK_RECORD = 5   /* a record of the agent's that could not be written elsewhere */

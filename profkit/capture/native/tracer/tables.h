@@ -22,6 +22,7 @@ struct chunk;
 struct context;
 struct function;
 struct line;
+struct slice;
 struct name;
 struct path;
 struct path_slot;
@@ -136,6 +137,7 @@ struct table {
     int64_t taken_before; /* at the last look of tiers_look() */
     unsigned long long owner; /* serial number of the collector */
     struct function *base, *last_function;
+    struct slice *slices; /* the newest; see slices.h */
     struct edges functions; /* by name; each slot is some edge to the function */
     uint32_t n_functions, n_edges; /* the base and its edges not counted in n_functions, counted in n_edges */
     struct chunk *arena;

@@ -1,0 +1,130 @@
+"""How the processes of a run wait for each other: a program's main processes or ranks, their workers, other children.
+
+Reads the first thread of each process. What it was off the CPU for is known by kind (a lock, a pipe, a child), not by
+whom; so time is given to a group as a whole, and only where such a group exists. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from profkit.measure.counters import first_thread
+from profkit.measure.critical_path import waits_for_ranks
+from profkit.measure.movement import is_wait
+from profkit.measure.pauses import waited
+from profkit.model import BUILTIN, Process, Run, Thread
+from profkit.model.pauses import WAITS
+
+__all__ = ["GroupName", "Lane", "WaitGroup", "group_waits"]
+
+GroupName: TypeAlias = Literal["main", "ranks", "workers", "children"]
+
+#: What another process, or a thread that serves it, can end.
+_FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "socket", "poll")]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """How the life of one process's first thread was divided; the parts add up to its wall, seconds.
+
+    `others_s` was spent waiting for the groups beside its own, `peers_s` for other ranks, on a CPU or off it.
+    """
+
+    process: Process
+    running_s: float
+    queued_s: float
+    others_s: float
+    peers_s: float
+    rest_s: float
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds from the beginning to the end of the process."""
+        return self.running_s + self.queued_s + self.others_s + self.peers_s + self.rest_s
+
+
+@dataclass(frozen=True, slots=True)
+class WaitGroup:
+    """Processes that do the same, in the run's order."""
+
+    name: GroupName
+    lanes: tuple[Lane, ...]
+
+    def mean(self, part: str) -> float:
+        """Seconds of one part (``others_s``), as a mean over the processes."""
+        return float(np.mean([getattr(lane, part) for lane in self.lanes]))
+
+
+def group_waits(run: Run) -> tuple[WaitGroup, ...]:
+    """Divide what the processes of a run did; those without counters are left out.
+
+    Returns
+    -------
+    tuple of WaitGroup
+        The first has the main process or the ranks, the others what these started. Empty without a first one.
+    """
+    tops = [p for p in run.processes if p.role in ("main", "rank")]
+    pids = {p.pid for p in tops}
+    below: tuple[tuple[GroupName, list[Process]], ...] = (
+        ("workers", [p for p in run.processes if p.role == "worker"]),
+        ("children", [p for p in run.processes if p.role == "child" and p.parent in pids]),
+    )
+    started = [(name, lanes) for name, found in below if (lanes := _lanes(found, others=True, peers=False))]
+    started = started[:1]  # beside workers, children are what starts and tracks them
+    ranked = len(tops) > 1
+    first = _lanes(tops, others=bool(started), peers=ranked)
+    if not first:
+        return ()
+    return (
+        WaitGroup("ranks" if ranked else "main", first),
+        *(WaitGroup(name, lanes) for name, lanes in started),
+    )
+
+
+def _lanes(processes: Sequence[Process], *, others: bool, peers: bool) -> tuple[Lane, ...]:
+    found = (_lane(process, others=others, peers=peers) for process in processes)
+    return tuple(lane for lane in found if lane is not None)
+
+
+def _lane(process: Process, *, others: bool, peers: bool) -> Lane | None:
+    thread, wall = first_thread(process), process.wall_s
+    if thread is None or wall is None or thread.run_s is None or thread.run_queue_wait_s is None:
+        return None
+    # The clocks of the process and of the kernel differ by a little.
+    run = min(thread.run_s, wall)
+    queue = min(thread.run_queue_wait_s, wall - run)
+    off = wall - run - queue
+    spun, stood = _for_ranks(thread) if peers else (0.0, 0.0)
+    spun, stood = min(spun, run), min(stood, off)
+    waited_s = min(_for_others(thread), off - stood) if others else 0.0
+    return Lane(process, run - spun, queue, waited_s, spun + stood, off - stood - waited_s)
+
+
+def _rank_rows(thread: Thread) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    profile = thread.profile
+    return np.isin(profile.name, [i for i, text in enumerate(profile.strings) if waits_for_ranks(text)])
+
+
+def _for_ranks(thread: Thread) -> tuple[float, float]:
+    """Seconds in calls that wait for other ranks: on a CPU, and off it."""
+    profile, rows = thread.profile, _rank_rows(thread)
+    wait, blocked = (
+        0.0 if column is None else float(column[rows].sum()) for column in (profile.wait, profile.blocked)
+    )
+    return max(0.0, float(profile.tottime[rows].sum()) - wait - blocked), blocked
+
+
+def _for_others(thread: Thread) -> float:
+    """Seconds off the CPU that other processes can have ended."""
+    profile = thread.profile
+    if thread.pauses is not None:
+        return float(waited(thread)[_FOR_OTHERS][:, ~_rank_rows(thread)].sum())
+    if profile.blocked is None:
+        return 0.0
+    # Older files do not say what for: native functions that wait by design.
+    waits = np.isin(profile.name, [i for i, text in enumerate(profile.strings) if is_wait(text, BUILTIN)])
+    return float(profile.blocked[waits & ~_rank_rows(thread)].sum())

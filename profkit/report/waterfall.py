@@ -1,0 +1,150 @@
+"""The account as a waterfall: one drawing for page, notebook and picture, one text for the rest.
+
+From one wall to the other, every row is a bar that begins where the one before it ended. The drawing has
+colours of its own, which show on light ground and on dark ground, and classes by which a style sheet gives it
+others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from profkit.report import units
+from profkit.report.document import Step, Waterfall
+from profkit.report.layout import Line
+from profkit.report.markup import element, escape
+from profkit.report.text import cell_width, pad, shorten_middle
+
+__all__ = ["WaterfallRow", "waterfall_drawing", "waterfall_height", "waterfall_lines", "waterfall_rows"]
+
+#: Height of a row of the drawing: a line of text, and a bar below it.
+_ROW = 36.0
+#: Part of the width that titles may take; seconds have the rest.
+_TITLES = 66
+#: Characters of what is in a step, and columns of the bars of a text.
+_ABOUT, _LEAST_BAR, _MOST_BAR = 60, 8, 24
+#: Colours where there is no style sheet.
+_FILLS = {"wall": "#8a8f98", "more": "#d9534f", "less": "#3d8bd4", "part": "#3d8bd4"}
+_STYLES = {"wall": "dim", "more": "red", "less": "green", "part": ""}
+
+
+class WaterfallRow(NamedTuple):
+    """One row, whose bar reaches from left to right, 0 to 1; `sure` is false for what is within its noise.
+
+    `kind` is ``wall``, ``more``, ``less``, or ``part`` of one run alone.
+    """
+
+    kind: str
+    left: float
+    right: float
+    title: str
+    seconds: str
+    about: str = ""
+    sure: bool = True
+
+
+def waterfall_rows(waterfall: Waterfall) -> list[WaterfallRow]:
+    """Return the wall before (of a comparison), every step, and the wall after."""
+    alone = waterfall.before_s is None
+    edges = [waterfall.before_s or 0.0]
+    for step in waterfall.steps:
+        edges.append(edges[-1] + step.seconds)
+    low, high = min(0.0, *edges), max(*edges, waterfall.after_s, 1e-12)
+
+    def row(
+        kind: str, start: float, end: float, title: str, seconds: str, step: Step | None = None
+    ) -> WaterfallRow:
+        left, right = ((value - low) / (high - low) for value in sorted((start, end)))
+        sure = step is None or step.beyond
+        return WaterfallRow(kind, left, right, title, seconds, "" if step is None else step.about, sure)
+
+    def wall(title: str, seconds: float) -> WaterfallRow:
+        return row("wall", 0.0, seconds, title, units.seconds(seconds))
+
+    rows = [] if waterfall.before_s is None else [wall(waterfall.sides[0], waterfall.before_s)]
+    for step, (start, end) in zip(waterfall.steps, pairwise(edges), strict=True):
+        sign = "+" if step.seconds > 0 and not alone else ""
+        share = f" ({units.share(step.share)})" if math.isfinite(step.share) else ""
+        kind = "part" if alone else "more" if step.seconds >= 0 else "less"
+        rows.append(row(kind, start, end, step.title, f"{sign}{units.seconds(step.seconds)}{share}", step))
+    return [*rows, wall("wall" if alone else waterfall.sides[1], waterfall.after_s)]
+
+
+def waterfall_height(waterfall: Waterfall) -> float:
+    """Height of the drawing, whatever its width."""
+    return _ROW * len(waterfall_rows(waterfall))
+
+
+def waterfall_drawing(waterfall: Waterfall, width: float | str = "100%") -> str:
+    """Draw it as an ``svg`` element: text keeps its size, and bars take the width there is."""
+    rows = waterfall_rows(waterfall)
+    said = "; ".join(f"{row.title} {row.seconds}" for row in rows)
+    return element(
+        "svg",
+        *(_drawn(row, _ROW * at) for at, row in enumerate(rows)),
+        width=width,
+        height=_ROW * len(rows),
+        role="img",
+        aria_label=f"{said}.",
+        font_size=14,
+        fill="currentColor",
+        class_="waterfall",
+    )
+
+
+def _drawn(row: WaterfallRow, y: float) -> str:
+    about = shorten_middle(row.about, _ABOUT)
+    aside = element("tspan", escape(about), dx=8, font_size=12, opacity=0.8, class_="about") if about else ""
+    weight, kind = (600, "wall") if row.kind == "wall" else (None, None)
+    # What is too long for its place is cut there.
+    title = element(
+        "svg",
+        element("text", escape(row.title), aside, y=15, font_weight=weight, class_=kind),
+        element("title", escape(f"{row.title} {row.seconds} {row.about}".strip())),
+        y=y,
+        width=f"{_TITLES}%",
+        height=_ROW,
+    )
+    seconds = element(
+        "text", escape(row.seconds), x="100%", y=y + 15, text_anchor="end", font_weight=weight, class_=kind
+    )
+    bar = element(
+        "rect",
+        x=f"{100 * row.left:.2f}%",
+        y=y + 20,
+        width=f"{max(0.3, 100 * (row.right - row.left)):.2f}%",
+        height=10,
+        rx=2,
+        fill=_FILLS[row.kind],
+        opacity=None if row.sure else 0.4,
+        class_=f"step-{row.kind}",
+    )
+    return title + seconds + bar
+
+
+def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:
+    """Write it as text: title, bar, seconds, and what is in it as far as there is room."""
+    rows = waterfall_rows(waterfall)
+    titles = max(cell_width(row.title) for row in rows)
+    numbers = max(cell_width(row.seconds) for row in rows)
+    room = width - titles - numbers - 6
+    bars = max(_LEAST_BAR, min(_MOST_BAR, room // 2)) if room >= _LEAST_BAR else 0
+    left = room - bars - 2
+    for row in rows:
+        first = round(row.left * bars)
+        count = max(1, round(row.right * bars) - first)
+        bar = " " * min(first, bars - 1) + "█" * count if bars else ""
+        said = shorten_middle(row.about, left) if row.about and left >= 12 else ""
+        style = _STYLES[row.kind] if row.sure and waterfall.before_s is not None else ""
+        yield [
+            ("  " + pad(row.title, titles) + "  ", ""),
+            (pad(bar, bars) + "  ", style if row.sure else "dim"),
+            (
+                " " * (numbers - cell_width(row.seconds)) + row.seconds,
+                "bold" if row.kind != "wall" and row.sure else "",
+            ),
+            ("  " + said if said else "", "dim"),
+        ]
