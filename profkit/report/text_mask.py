@@ -15,7 +15,8 @@ from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.identity.paths import normalise, rooted
 from profkit.model import GENERATED, PROJECT, SITE, STDLIB, Roots, Run
 from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kind_of
-from profkit.report.known_words import is_known, is_said, suffix_of
+from profkit.report.known_words import is_known, is_said, is_standard_module, suffix_of
+from profkit.report.name_parts import masked_parts, may_hold_parts
 from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters
 from profkit.report.private_texts import HOME, PrivateTexts
 from profkit.report.recorded_texts import (
@@ -330,6 +331,8 @@ class TextMask:
             # Forms first: what is private in them, such as a host, is a part of what makes them known.
             known = masked_by_rules(text, self._placeholders.secret, among)
             known = self._private.replaced(known, users=users)
+            if may_hold_parts(known):
+                known = masked_parts(known, self._placeholders, self._is_module)
             if "/" in known or "\\" in known:
                 known = self._without_homes(known)
                 known = _PATH_IN_NAME.sub(lambda found: self.outside(found.group()), known)
@@ -353,11 +356,15 @@ class TextMask:
         )
 
         def masked(text: str) -> str:
-            if quiet and not (places and ("/" in text or "\\" in text)):
+            if quiet and not (places and ("/" in text or "\\" in text)) and not may_hold_parts(text):
                 return text
             return self.name(text, users=users, among=among)
 
         return masked
+
+    def _is_module(self, dotted: str) -> bool:
+        top = dotted.partition(".")[0]
+        return top in self._parts or is_standard_module(top)
 
     def _may_hold_places(self, text: str) -> bool:
         """Whether there is a home or an absolute path in any line of a text."""
@@ -444,6 +451,8 @@ class TextMask:
     def module(self, text: str, among: Sequence[SecretRule] | None = None) -> str:
         """Name a module without what its file's path does not show."""
         text = masked_by_rules(text, self._placeholders.secret, among)
+        if may_hold_parts(text):
+            text = masked_parts(text, self._placeholders, self._is_module)
         if "/" in text or "\\" in text:
             return self.outside(text)
         parts = [

@@ -60,6 +60,7 @@ FOREIGN: Mapping[str, str] = {
     "report/known_words.py": "words of commands and of messages of other programs",
     "report/markdown.py": "names that would be markup",
     "report/placeholders.py": "placeholders in runs that were masked before",
+    "report/name_parts.py": "names of functions and ranges, which a program made",
     "report/private_texts.py": "secrets, hosts and users in whatever was recorded",
     "report/recorded_texts.py": "paths and commands in whatever was recorded",
     "report/safety.py": "settings of variables, thread pools and codes of later versions",
