@@ -19,6 +19,7 @@ from profkit.report.known_words import is_known, is_said, is_standard_module, su
 from profkit.report.name_parts import masked_parts, may_hold_parts
 from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters
 from profkit.report.private_texts import HOME, PrivateTexts
+from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.recorded_texts import (
     assigned,
     commands_of,
@@ -109,11 +110,21 @@ class TextMask:
         The same of the machine that makes the report.
     posted
         Whether it is made to be posted: it then names no other program of the machine.
+    pseudonyms
+        What stands for the names of the program, ``None`` where those are shown.
     """
 
-    def __init__(self, runs: Iterable[Run] = (), owner: Owner | None = None, *, posted: bool = False) -> None:
+    def __init__(
+        self,
+        runs: Iterable[Run] = (),
+        owner: Owner | None = None,
+        *,
+        posted: bool = False,
+        pseudonyms: Pseudonyms | None = None,
+    ) -> None:
         owner = owner or Owner()
         self._posted = posted
+        self._pseudonyms = pseudonyms
         self._placeholders = Placeholders()
         self._private = PrivateTexts(self._placeholders.secret)
         self._hosts: dict[str, str] = {}
@@ -146,6 +157,9 @@ class TextMask:
         for run in gathered:
             self._learn_places(run)
             self._learn_files(run)
+        if pseudonyms is not None:
+            self._files = set(filter(pseudonyms.are_public, self._files))
+            self._parts = set(filter(pseudonyms.are_public, self._parts))
         self._lost -= self._parts
         self._lost = {part for part in self._lost if not is_known(part)}
         for run in gathered:
@@ -313,7 +327,7 @@ class TextMask:
         return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
-        """Mask a name from a program, which is shown but for what is private in it.
+        """Mask a name from a program, which is shown but for what is private in it, or has a pseudonym.
 
         Parameters
         ----------
@@ -324,6 +338,11 @@ class TextMask:
         among
             The forms of secrets that can be in it, all by default.
         """
+        shown = self.label(text, users=users, among=among)
+        return shown if self._pseudonyms is None else self._pseudonyms.masked(shown)
+
+    def label(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
+        """Mask what something is called that is no part of the program; parameters as for `name`."""
         if not text:
             return text
         known = self._names.get((text, users))
@@ -350,6 +369,8 @@ class TextMask:
             As for `name`.
         """
         among = suspects(texts)
+        if self._pseudonyms is not None:
+            return lambda text: self.name(text, users=users, among=among)
         quiet = not among and not self._private.may_be_in(texts)
         places = quiet and self._may_hold_places(
             "\n".join(text for text in texts if "/" in text or "\\" in text)
@@ -528,7 +549,7 @@ class TextMask:
     def program(self, name: str) -> str:
         """Name another program of the machine: in what is posted, only where everybody's is called so."""
         if not self._posted or is_known(name) or PLACEHOLDER.fullmatch(name):
-            return self.name(name)
+            return self.label(name)
         return self._placeholders.of("name", name, len(name)) if name else name
 
     def version(self, text: str) -> str:
