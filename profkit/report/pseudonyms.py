@@ -23,7 +23,7 @@ __all__ = ["Pseudonyms"]
 
 _WORDS = re.compile(rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<word>[^\W\d]\w*)")
 _WORD = re.compile(r"[^\W\d]\w*")
-_DOTTED = re.compile(r"[^\W\d]\w*(?:\.\w+)+")
+_DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*(?:\.\w+)+")
 _MADE = re.compile(r"n_[0-9a-f]{10}")
 #: Hexadecimal digits of a pseudonym: two of ten thousand words have the same one once in twenty thousand programs.
 _DIGITS = 10

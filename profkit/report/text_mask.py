@@ -37,7 +37,7 @@ _SEPARATOR = r"[\\/]+"
 _NAME = r"[^\\/\s'\":;,<>|*?“”()]+"
 #: Directories that are some user's home, by their form: the user's name is the last part.
 _HOMES = re.compile(
-    rf"(?:(?<![\w.~-])(?:[A-Za-z]:|/mnt/[a-z]|/(?:cygdrive/)?[a-z])?{_SEPARATOR}(?:Users|Documents and Settings)"
+    rf"(?:(?<![\w.~-])(?:[A-Za-z]:|/mnt/[a-z]|/(?:cygdrive/)?[a-z])?[\\/]{{1,8}}(?:Users|Documents and Settings)"
     rf"|(?<![\w.~-])(?:/(?:export|nfs|net|mnt|usr|var|data|gpfs|lustre|scratch|storage|cluster|remote)[\w.-]*)?/home\d*"
     rf"|(?<![\w.~-])/afs/[\w.-]+/(?:user|home)/\w)"
     rf"{_SEPARATOR}(?P<user>{_NAME})",
@@ -70,16 +70,16 @@ _GENERATED_FILE = re.compile(
 )
 #: Characters of a message that are shown, and of a name.
 _MOST_MESSAGE = 4096
+#: Assignments in one word: ``a=b=c`` has two.
+_MOST_ASSIGNED = 8
 #: Digits never follow digits of another group: a text can be read in one way only, and in linear time.
 _VERSION = re.compile(
     r"v?\d{1,9}(?:[.!-]?(?:alpha|a|beta|b|rc|r|post|pre|dev)|[.!-]\d{1,9}|(?<=[a-z])\d{1,9}){0,16}",
     re.IGNORECASE,
 )
 _LOCAL_VERSION = re.compile(r"(?:cu|cpu|rocm|cxx|git|g|xpu|ubuntu|mkl|nv|abi)?[0-9a-f.]{0,16}", re.IGNORECASE)
-#: A word of a message between the signs around it.
-_MESSAGE_WORD = re.compile(
-    r"(?P<open>[\"'“”‘’`({\[]*)(?P<core>.*?)(?P<close>[\"'“”‘’`)}\]]*[.,:;!?…]*[\"'“”‘’`)}\]]*)", re.DOTALL
-)
+#: Signs around a word of a message.
+_OPENING, _CLOSING, _ENDING = "\"'“”‘’`({[", "\"'“”‘’`)}]", ".,:;!?…"
 #: Words and what is between them; a placeholder may hold a space.
 _MESSAGE_WORDS = re.compile(rf"(?:{PLACEHOLDER.pattern}|\S)+|\s+")
 _PLAIN_NAME = re.compile(r"-{0,2}[A-Za-z][\w-]{0,60}")
@@ -424,25 +424,31 @@ class TextMask:
             shown.append(f"… {self._placeholders.of('text', rest, len(rest))}")
         return "".join(shown)
 
-    def _message_word(self, word: str, option: str) -> str:
+    def _message_word(self, word: str, option: str, depth: int = 0) -> str:
         """Mask one word of a message behind `option`, the word that may say what it is."""
-        around = _MESSAGE_WORD.fullmatch(word)
-        assert around is not None
-        core = around["core"]
+        inner = word.lstrip(_OPENING)
+        # Not by an expression: signs that are followed by other text would be divided in every way.
+        core = inner.rstrip(_CLOSING).rstrip(_ENDING).rstrip(_CLOSING)
+        before, after = word[: len(word) - len(inner)], inner[len(core) :]
         if not core or PLACEHOLDER.fullmatch(core):
             return word
         if option and holds_secret(option, core):
             masked = self._placeholders.secret(core)
         elif is_said(core) or is_number(core) or (core.startswith("-") and self.words(("", core))[1] == core):
             return word
-        elif (assigned := _ASSIGNED.fullmatch(core)) and "://" not in core and core[1:3] not in (":\\", ":/"):
+        elif (
+            depth < _MOST_ASSIGNED
+            and (assigned := _ASSIGNED.fullmatch(core))
+            and "://" not in core
+            and core[1:3] not in (":\\", ":/")
+        ):
             name = assigned["name"]
             kept = is_said(name) or name.startswith("-") or re.fullmatch(r"[A-Z][A-Z_]{2,40}", name)
             said = name if kept else self._commands.shown(name)
-            masked = f"{said}{assigned['sign']}{self._message_word(assigned['value'], name)}"
+            masked = f"{said}{assigned['sign']}{self._message_word(assigned['value'], name, depth + 1)}"
         else:
             masked = self._commands.shown(core)
-        return f"{around['open']}{masked}{around['close']}"
+        return f"{before}{masked}{after}"
 
     def file(self, file: str, roots: Roots, among: Sequence[SecretRule] | None = None) -> str:
         """Name a source file by its root: ``<site>/numpy/linalg/_linalg.py``.

@@ -62,6 +62,7 @@ FOREIGN: Mapping[str, str] = {
     "report/placeholders.py": "placeholders in runs that were masked before",
     "report/name_parts.py": "names of functions and ranges, which a program made",
     "report/private_texts.py": "secrets, hosts and users in whatever was recorded",
+    "report/pseudonyms.py": "words of names, which a program made",
     "report/recorded_texts.py": "paths and commands in whatever was recorded",
     "report/safety.py": "settings of variables, thread pools and codes of later versions",
     "report/secrets.py": "secrets in whatever was recorded",
