@@ -78,7 +78,7 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
     processes = None
     try:
         with Progress("merging") as progress:
-            known = [_read(path, progress) if path.is_dir() else path for path in files]
+            known = [_read(path, progress) if os.path.isdir(path) else path for path in files]
             if len(known) == 1:  # a rank stays one
                 run = known[0] if isinstance(known[0], Run) else load_run(known[0])
             else:
@@ -92,7 +92,7 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
         raise FormatError(run.path, str(error), "its numbers are damaged; profile again") from None
     joined = f" from {len(files)} files" if len(files) > 1 else ""
     say(f"wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}")
-    for spool in (path for path in files if path.is_dir()):
+    for spool in filter(os.path.isdir, files):
         # Not removed here: the capture may run yet, and a damaged record may still be of use.
         say(f"the records are still there; when the file is as expected: rm -r {shlex.quote(str(spool))}")
 
