@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["FORMED", "FORMS", "Plant", "plants"]
+__all__ = ["FORMED", "FORMS", "IN_NAMES", "Plant", "plants"]
 
 #: A text and what of it may not be shown.
 Made = tuple[str, tuple[str, ...]]
@@ -135,6 +135,34 @@ FORMED: dict[str, Callable[[int], Made]] = {
     "age-key": lambda n: (f"AGE-SECRET{'-KEY-1'}{_mixed(n, 40).upper()}", (_mixed(n, 40).upper(),)),
     "email": _simple("{t}@corp.example"),
     "email-plus": _simple("ada+{t}@mail.example.org"),
+}
+
+#: Names of functions, ranges and threads of which a part is private, which what is around it says.
+IN_NAMES: dict[str, Callable[[int], Made]] = {
+    "token-part": _simple("load token={t}"),
+    "secret-key-part": _simple("fetch(secret_key={t}, n=3)"),
+    "key-part": _simple("call api_key: {t} now"),
+    "password-part": _simple("login password: {t}"),
+    "password-number": _simple("login?password={d}&n=1"),
+    "quoted-part": _simple("post {'client_secret': '{t}', 'lr': 0.1}"),
+    "environment-part": _simple("HF_TOKEN={t} python step"),
+    "attached-password": _simple("mysql -p{t}2"),
+    "aws-secret-part": _simple("put aws_secret_access_key=wJalr/{m32}"),
+    "aws-id-part": lambda n: ((f"put_AK{'IA'}{_digest(n)[:16].upper()}"), (_digest(n)[:16].upper(),)),
+    "bucket-part": _simple("read s3://{t}/train/data"),
+    "bucket-of-part": _simple("gs://data/{t}.parquet: read"),
+    "url-part": _simple("GET https://wiki.example/{t}"),
+    "url-user-part": _simple("clone https://bob:{t}@git.example/x.git"),
+    "ipv4-part": _address("send to {} (2/3)"),
+    "ipv4-joined": _address("all_reduce_{}_rank3"),
+    "ipv4-port-part": _address("connect[{}:29500]"),
+    "ipv4-hyphens": lambda n: ((made := f"ip-10-{n % 200 + 20}-{n // 200 + 11}-7"), (made,)),
+    "ipv6-part": lambda n: (f"bind [2001:db8::{n + 4096:x}]:443", (f"db8::{n + 4096:x}",)),
+    "ipv6-local": lambda n: (f"ping fe80::{n + 4096:x}", (f"fe80::{n + 4096:x}",)),
+    "mac-part": lambda n: ((made := f"de:ad:be:{n // 256:02x}:{n % 256:02x}:5f"), (made,)),
+    "host-port-part": _simple("recv {t}.corp.example:5432"),
+    "host-user-part": _simple("scp ada@{t}.corp.example"),
+    "host-path-part": _simple("scp ada@{t}:/data/x"),
 }
 
 #: Forms that nothing can recognise for certain: only what is known to be harmless may be shown where they can stand.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from profkit import model
-from profkit.api.reported import Reported, masker
+from profkit.api.reported import Reported
 from profkit.errors import UsageError
 from profkit.formats.load import load_side
 from profkit.report.comparedoc import ComparisonsReport
@@ -36,7 +36,9 @@ class ComparedRuns(Reported):
         self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> Report:
         """See `Reported`."""
-        return ComparisonsReport(self._study if full_paths else masker(self._runs).value(self._study))
+        return ComparisonsReport(
+            self._study if full_paths else self._masker_of(self._runs).value(self._study)
+        )
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`: an archive has none of them."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from profkit.api.columns import Column, Columns, flags, numbers, texts, wholes
-from profkit.api.reported import Reported, masker
+from profkit.api.reported import Reported
 from profkit.api.run import Run, iteration_names, range_columns
 from profkit.api.source_lines import with_text
 from profkit.errors import UsageError
@@ -283,7 +283,7 @@ class Diff(Reported):
 
     @cached_property
     def _masker(self) -> Masker:
-        return masker((*self._asked.baseline.runs, *self._asked.candidate.runs), posted=self._posted)
+        return self._masker_of((*self._asked.baseline.runs, *self._asked.candidate.runs))
 
     @cached_property
     def _masked(self) -> Result:

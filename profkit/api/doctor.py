@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.api.reported import Reported, masker
+from profkit.api.reported import Reported
 from profkit.capture.cpu_limits import read_limits
 from profkit.capture.interpreter import find_python, read_interpreter
 from profkit.errors import UsageError
@@ -42,7 +42,7 @@ class Doctor(Reported):
         """See `Reported`."""
         if full_paths:
             return DoctorReport(self._diagnosis, self._command, self._problem)
-        mask = masker(())
+        mask = self._masker_of(())
         return DoctorReport(
             mask.value(self._diagnosis), mask.words(self._command), mask.message(self._problem)
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from profkit import model
-from profkit.api.reported import Reported, masker
+from profkit.api.reported import Reported
 from profkit.report.ranksdoc import RanksReport
 from profkit.study.rank_table import expand, rank_table
 from profkit.study.ranks import study_ranks
@@ -39,7 +39,7 @@ class Ranks(Reported):
         """See `Reported`."""
         if full_paths:
             return RanksReport(self._study)
-        return RanksReport(masker(machines_of(self._study.members)).value(self._study))
+        return RanksReport(self._masker_of(machines_of(self._study.members)).value(self._study))
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`: an archive has none of them."""

@@ -103,9 +103,23 @@ class Reported(ABC):
     #: Whether its reports are made to be posted, and name no other program of the machine.
     _posted = False
 
+    #: Whether its reports have pseudonyms for the names of functions, ranges and files.
+    _names_hidden = False
+
     def post(self) -> None:
         """Mask from now on what is to be posted."""
         self._posted = True
+        self._mask_again()
+
+    def hide_names(self) -> None:
+        """Put pseudonyms for the names of the program from now on (`profkit.report.pseudonyms`)."""
+        self._names_hidden = True
+        self._mask_again()
+
+    def _masker_of(self, runs: Iterable[model.Run]) -> Masker:
+        return masker(runs, posted=self._posted, names_hidden=self._names_hidden)
+
+    def _mask_again(self) -> None:
         for name in ("_masker", "_masked", "_masked_first"):
             self.__dict__.pop(name, None)
 
@@ -137,16 +151,26 @@ def rows_of(limit: int | None, renderer: Renderer) -> int:
     return renderer.default_rows if limit is None else limit
 
 
-def masker(runs: Iterable[model.Run], *, posted: bool = False) -> Masker:
+def masker(runs: Iterable[model.Run], *, posted: bool = False, names_hidden: bool = False) -> Masker:
     """Make what takes users, hosts and secrets out of a report on these runs, also those of this machine.
 
-    What is `posted` names no other program of the machine either.
+    What is `posted` names no other program of the machine either; with `names_hidden` the names of the program have
+    pseudonyms.
     """
     from profkit.report.safety import Masker, Owner
+
+    runs = list(runs)
+    pseudonyms = None
+    if names_hidden:
+        from profkit.api.name_secret import name_secret
+        from profkit.report.pseudonyms import Pseudonyms
+
+        pseudonyms = Pseudonyms(name_secret(os.environ), runs)
 
     try:
         user = getpass.getuser()
     except (OSError, KeyError, ImportError):  # a number without a name, as in a container
         user = ""
     home = os.path.expanduser("~")
-    return Masker(runs, Owner("" if home == "~" else home, user, platform.node()), posted=posted)
+    owner = Owner("" if home == "~" else home, user, platform.node())
+    return Masker(runs, owner, posted=posted, pseudonyms=pseudonyms)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profkit.api.columns import Columns, flags, numbers, texts, wholes
-from profkit.api.reported import Reported, masker
+from profkit.api.reported import Reported
 from profkit.api.source_lines import with_text
 from profkit.formats import load_run
 from profkit.measure.select import check_ranked_by, select_processes
@@ -349,7 +349,7 @@ class Run(Reported):
 
     @cached_property
     def _masker(self) -> Masker:
-        return masker([self._whole], posted=self._posted)
+        return self._masker_of([self._whole])
 
     @property
     def _unmasked(self) -> RunReport:

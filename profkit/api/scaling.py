@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from profkit import model
-from profkit.api.reported import Reported, masker
+from profkit.api.reported import Reported
 from profkit.errors import FormatError
 from profkit.report.scalingdoc import ScalingReport
 from profkit.study.rank_table import expand
@@ -37,7 +37,7 @@ class ScalingRuns(Reported):
         self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> Report:
         """See `Reported`."""
-        return ScalingReport(self._study if full_paths else masker(()).value(self._study))
+        return ScalingReport(self._study if full_paths else self._masker_of(()).value(self._study))
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`: an archive has none of them."""

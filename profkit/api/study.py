@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from profkit.api.reported import Reported, masker
+from profkit.api.reported import Reported
 from profkit.errors import FormatError, ProfkitError, UsageError
 from profkit.formats import load_run
 from profkit.report.sweepdoc import SweepReport, TuneReport
@@ -47,11 +47,15 @@ class Sweep(Reported):
         """See `Reported`."""
         compared = _compared(self._directory, self._plan, self._results)
         report = SweepReport(self._results, self._plan.space, compared)
-        return report if full_paths else _masked(report, self.runs(True).values())
+        return report if full_paths else self._masker_of(self.runs(True).values()).value(report)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`: the first run of the baseline and of the advised setting."""
-        return _runs(self._directory, self._plan, self._trials, self._results, full_paths)
+        found = _runs(self._directory, self._plan, self._trials, self._results)
+        if full_paths:
+            return found
+        mask = self._masker_of(found.values())
+        return {name: mask.run(run) for name, run in found.items()}
 
     def inputs(self) -> Iterable[str]:
         """See `Reported`."""
@@ -118,7 +122,7 @@ class Tuned(Reported):
             self._account(),
             () if again is None else _compared(again._directory, again._plan, again.results),
         )
-        return report if full_paths else _masked(report, self.runs(True).values())
+        return report if full_paths else self._masker_of(self.runs(True).values()).value(report)
 
     def _account(self) -> Account | None:
         """Return where the seconds go that the default takes more than the advised setting."""
@@ -139,7 +143,11 @@ class Tuned(Reported):
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`."""
-        return {} if self._confirmed is None else self._confirmed.runs(full_paths)
+        if self._confirmed is None:
+            return {}
+        if self._names_hidden:
+            self._confirmed.hide_names()
+        return self._confirmed.runs(full_paths)
 
     def inputs(self) -> Iterable[str]:
         """See `Reported`."""
@@ -251,9 +259,7 @@ def _compared(directory: Path, plan: Plan, study: Results) -> tuple[str, ...]:
     return () if pair is None else ("profkit", "diff", *reversed(pair))
 
 
-def _runs(
-    directory: Path, plan: Plan, trials: Sequence[Trial], study: Results, full_paths: bool
-) -> Mapping[str, model.Run]:
+def _runs(directory: Path, plan: Plan, trials: Sequence[Trial], study: Results) -> Mapping[str, model.Run]:
     names = [parameter.name for parameter in plan.parameters]
     found: dict[str, model.Run] = {}
     for role, at in (("baseline", study.baseline), ("advised", study.advised)):
@@ -266,14 +272,7 @@ def _runs(
                 found[f"{role}.prof"] = load_run(directory / "runs" / file)
             except FormatError:
                 continue  # removed by the user: the figures stand in the journal
-    if full_paths:
-        return found
-    mask = masker(found.values())
-    return {name: mask.run(run) for name, run in found.items()}
-
-
-def _masked(report: Any, runs: Iterable[model.Run]) -> Any:
-    return masker(runs).value(report)
+    return found
 
 
 def check_objective(objective: Objective, profiled: bool) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from profkit.api.diff import Diff
 from profkit.api.diff import diff as compare
-from profkit.api.reported import Reported, masker
+from profkit.api.reported import Reported
 from profkit.api.run import Run, read
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.errors import FormatError, UsageError
@@ -57,11 +57,11 @@ class Verified(Reported):
         self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
     ) -> Report:
         """See `Reported`."""
-        return self._report if full_paths else masker([self._whole]).value(self._report)
+        return self._report if full_paths else self._masker_of([self._whole]).value(self._report)
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """See `Reported`: the run whose command was tried."""
-        return {"run.prof": self._whole if full_paths else masker([self._whole]).run(self._whole)}
+        return {"run.prof": self._whole if full_paths else self._masker_of([self._whole]).run(self._whole)}
 
     def inputs(self) -> Iterable[str]:
         """See `Reported`."""

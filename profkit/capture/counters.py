@@ -17,8 +17,7 @@ import numpy as np
 
 from profkit.capture import records as record_files
 from profkit.capture import sampler
-from profkit.capture.agent import process_facts
-from profkit.capture.proc_files import read_stat
+from profkit.capture.proc_files import is_alive
 from profkit.capture.record_types import Folded, Launch, Record, Sampled, SeenProcess, SeenThread, Task
 from profkit.model import Host, Machine, Notice, Process, Profile, Sampler, Thread, ThreadSamples
 
@@ -56,33 +55,6 @@ def summary(sampled: Sampled | None, unseen: Notice | None) -> Sampler | None:
         cpu_s=sampled.cpu_s,
         notes=sampled.notes if unseen is None else (*sampled.notes, unseen),
     )
-
-
-def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
-    """Whether a process runs, as itself and not as another with its number; ``None`` where that is not known.
-
-    Parameters
-    ----------
-    kernel
-        As `Record.kernel` names it; of another one than runs here, nothing is known.
-    pid, born
-        The process's number, and its start in clock ticks since boot.
-    """
-    if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
-        return None
-    if not os.path.exists("/proc/self/stat"):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except OSError:
-            pass
-        return None  # some process has its number
-    try:
-        _, fields = read_stat(f"/proc/{pid}/stat")
-        return int(fields[19]) == born and fields[0] not in (b"Z", b"X")
-    except (OSError, ValueError, IndexError):
-        return False
 
 
 def attach(

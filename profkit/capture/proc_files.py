@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["TICKS", "file_budget", "last_pid", "read_file", "read_stat", "switches"]
+from profkit.capture.agent import process_facts
+
+__all__ = ["TICKS", "file_budget", "is_alive", "last_pid", "read_file", "read_stat", "switches"]
 
 #: Units of the kernel's CPU times in ``stat``, per second.
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -28,6 +30,33 @@ def read_stat(path: str) -> tuple[str, list[bytes]]:
     close = data.rindex(b")")
     name = data[data.index(b"(") + 1 : close].decode("utf-8", "surrogateescape")
     return name, data[close + 2 :].split()
+
+
+def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
+    """Whether a process runs, as itself and not as another with its number; ``None`` where that is not known.
+
+    Parameters
+    ----------
+    kernel
+        As `Record.kernel` names it; of another one than runs here, nothing is known.
+    pid, born
+        The process's number, and its start in clock ticks since boot.
+    """
+    if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
+        return None
+    if not os.path.exists("/proc/self/stat"):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            pass
+        return None  # some process has its number
+    try:
+        _, fields = read_stat(f"/proc/{pid}/stat")
+        return int(fields[19]) == born and fields[0] not in (b"Z", b"X")
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def switches(status: bytes) -> tuple[int | None, int | None]:

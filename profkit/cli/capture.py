@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from profkit.capture.agent.settings import DEFAULT_OVERHEAD
+from profkit.capture.agent.settings import DEFAULT_OVERHEAD, rank_of
 from profkit.cli.app import CONTEXT
+from profkit.cli.merge import say_left_behind
 from profkit.cli.options import FILE
 from profkit.cli.progress import Progress, say_directly
 from profkit.cli.window_options import selection_of, window_options
@@ -92,6 +94,9 @@ def capture(
 
     if exact and sampled:
         raise click.UsageError("--exact and --sampled exclude each other: choose one")
+    rank, _ = rank_of(os.environ)
+    if not quiet and not rank:  # of the ranks of a job the first says it
+        say_left_behind(Path() if output is None else output.parent)
     # Ends as the target ended: with its exit code, or by the signal that ended it.
     written = None if quiet else say_written
     progress = Progress("packing")

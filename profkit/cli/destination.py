@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from profkit.api.files import keep_inputs, write_file
 from profkit.api.reported import rows_of
 from profkit.cli import say
+from profkit.cli.options import names_hidden
 from profkit.cli.output import console, emit, show_page
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
@@ -84,8 +85,11 @@ class Destination:
     ) -> None:
         """Write the report, open it, and write the archive, as far as they are asked for.
 
-        What stays on the screen is not masked, unless `masked` asks for it.
+        What stays on the screen is not masked, unless `masked` or ``--mask-names`` asks for it.
         """
+        if names_hidden(full_paths):
+            result.hide_names()
+            masked = True
         full_paths = full_paths or (self.stays and not masked)
         if self.archive is None:
             with Progress("writing the report"):

@@ -9,7 +9,7 @@ import click
 
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, full_paths_option, process_option, run_argument
+from profkit.cli.options import FILE, full_paths_option, names_hidden, process_option, run_argument
 from profkit.cli.progress import Progress
 
 __all__ = ["export"]
@@ -56,6 +56,7 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
     from profkit.formats import chrome_trace, load_run, speedscope_file, write_pstats
     from profkit.measure.select import select_processes, select_profile
 
+    hidden = names_hidden(full_paths)
     if to not in _TARGETS:
         names = f"{', '.join(_TARGETS[:-1])} or {_TARGETS[-1]}"
         raise UsageError(f"not a format, use {names}", parameter="to", value=to)
@@ -64,7 +65,7 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
         keep_inputs((loaded.path,), output)
         selected = replace(loaded, processes=select_processes(loaded, process))
         if not full_paths:
-            selected = masker([loaded], posted=True).run(selected)
+            selected = masker([loaded], posted=True, names_hidden=hidden).run(selected)
         left_out: tuple[str, ...] = ()
         if to == "pstats":
             chunks: Iterable[bytes] = (write_pstats(select_profile(selected)[0]),)

@@ -13,26 +13,63 @@ import click
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
-from profkit.cli.progress import Progress
+from profkit.cli.progress import Progress, say_directly
 
 if TYPE_CHECKING:
     from profkit.model import Run
 
-__all__ = ["merge"]
+__all__ = ["merge", "say_left_behind"]
 
 #: What makes a directory the spool of a capture.
 _SPOOL_MARK = "launch.json"
+#: Spools that one line names.
+_MOST_NAMED = 5
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=FILE)
-@click.option("-o", "--output", metavar="OUT", required=True, type=FILE, help="Run file to write.")
-def merge(files: tuple[Path, ...], output: Path) -> None:
+@click.argument("files", metavar="[FILE…]", nargs=-1, type=FILE)
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    type=FILE,
+    help="Run file to write.  [default, without FILE: the one that the capture was to write]",
+)
+def merge(files: tuple[Path, ...], output: Path | None) -> None:
     """Join the rank files of one job, or rescue a killed capture.
 
-    FILE is a rank file of the job, or the spool directory of a killed capture. Nothing in OUT is masked: it holds
-    what the files hold. To post a run, use --ticket or export.
+    FILE is a rank file of the job, or the spool directory of a killed capture; without any, all that killed captures
+    left in this directory are rescued. Nothing in OUT is masked: it holds what the files hold. To post a run, use
+    --ticket or export.
     """
+    from profkit.capture.left_behind import left_behind
+    from profkit.errors import ProfkitError, UsageError
+
+    if files:
+        if output is None:
+            raise click.UsageError("-o OUT is missing: the run file to write")
+        _merge(files, output)
+        return
+    found = left_behind(Path())
+    if not found:
+        raise UsageError("no capture that was killed left anything in this directory: name the files to join")
+    if output is not None and len(found) > 1:
+        spools = ", ".join(left.spool.name for left in found)
+        raise UsageError(f"{spools} are of {len(found)} captures: name one, or leave out -o")
+    failed: ProfkitError | None = None
+    for left in found:
+        try:
+            _merge((left.spool,), output or left.output)
+        except ProfkitError as error:  # the others can be rescued all the same
+            if failed is not None:
+                say(f"error: {failed}")
+            failed = error
+    if failed is not None:
+        raise failed
+
+
+def _merge(files: tuple[Path, ...], output: Path) -> None:
+    """Write one run file of all files."""
     from profkit.errors import FormatError, UsageError
     from profkit.formats.load import join_files, load_run
     from profkit.formats.runfile import write_run
@@ -41,7 +78,7 @@ def merge(files: tuple[Path, ...], output: Path) -> None:
     processes = None
     try:
         with Progress("merging") as progress:
-            known = [_read(path, progress) if path.is_dir() else path for path in files]
+            known = [_read(path, progress) if os.path.isdir(path) else path for path in files]
             if len(known) == 1:  # a rank stays one
                 run = known[0] if isinstance(known[0], Run) else load_run(known[0])
             else:
@@ -55,9 +92,23 @@ def merge(files: tuple[Path, ...], output: Path) -> None:
         raise FormatError(run.path, str(error), "its numbers are damaged; profile again") from None
     joined = f" from {len(files)} files" if len(files) > 1 else ""
     say(f"wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}")
-    for spool in (path for path in files if path.is_dir()):
+    for spool in filter(os.path.isdir, files):
         # Not removed here: the capture may run yet, and a damaged record may still be of use.
         say(f"the records are still there; when the file is as expected: rm -r {shlex.quote(str(spool))}")
+
+
+def say_left_behind(directory: Path) -> None:
+    """Name what killed captures left in a directory, and the command that makes run files of it."""
+    from profkit.capture.left_behind import left_behind
+
+    found = left_behind(directory)
+    if not found:
+        return
+    named = ", ".join(left.spool.name for left in found[:_MOST_NAMED])
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    what = "a capture was" if len(found) == 1 else f"{len(found)} captures were"
+    inside = "" if directory == Path() else f"cd {shlex.quote(str(directory))} && "
+    say_directly(f"{what} killed here and left {named}{more}; it is rescued with: {inside}profkit merge")
 
 
 def _read(path: Path, progress: Callable[[str], None]) -> Run:

@@ -18,6 +18,7 @@ __all__ = [
     "format_option",
     "full_paths_option",
     "many_runs_options",
+    "names_hidden",
     "one_process_option",
     "percent",
     "process_option",
@@ -31,6 +32,9 @@ _Decorator = Callable[[_Command], _Command]
 
 #: A file or directory, which may not exist; shells complete its name.
 FILE = click.Path(path_type=Path)
+
+#: Where ``--mask-names`` is kept until something is written.
+_MASK_NAMES = "profkit.mask-names"
 
 #: Where ``--rank`` is kept until ``--process`` is read.
 _RANK = "profkit.rank"
@@ -74,6 +78,10 @@ def _keep_rank(ctx: click.Context, param: click.Parameter, value: int | None) ->
     ctx.meta[_RANK] = value
 
 
+def _keep_mask_names(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[_MASK_NAMES] = value
+
+
 def _choice(default: str) -> Callable[[_Command], _Command]:
     return click.option(
         "--process",
@@ -106,11 +114,38 @@ def one_process_option(command: _Command) -> _Command:
     return _choice("main")(_rank_option(command))
 
 
-full_paths_option = click.option(
+_full_paths = click.option(
     "--full-paths",
     is_flag=True,
     help="Leave paths, users, host names and command lines as they are in files and tickets too.",
 )
+_mask_names = click.option(
+    "--mask-names",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep_mask_names,
+    help="Put pseudonyms for names of functions, ranges and files but those of Python and installed packages.",
+)
+
+
+def full_paths_option(command: _Command) -> _Command:
+    """Give a command the options that say how much of what it writes is masked."""
+    return _full_paths(_mask_names(command))
+
+
+def names_hidden(full_paths: bool) -> bool:
+    """Whether the user asked the command that runs for pseudonyms of names.
+
+    Raises
+    ------
+    UsageError
+        And asked for everything as it is as well.
+    """
+    asked = bool(click.get_current_context().meta.get(_MASK_NAMES))
+    if asked and full_paths:
+        raise UsageError("--mask-names and --full-paths exclude each other: choose one")
+    return asked
+
 
 format_option = click.option(
     "--format",

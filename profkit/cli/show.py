@@ -9,6 +9,7 @@ import click
 
 import profkit
 from profkit.cli.app import CONTEXT
+from profkit.cli.merge import say_left_behind
 from profkit.cli.options import report_options, run_argument
 from profkit.cli.progress import Progress
 
@@ -59,3 +60,4 @@ def show(
             calls=goal.drawn,
         )
     goal.write(result, limit=limit, full_paths=full_paths, explain=explain)
+    say_left_behind(run.parent)

@@ -48,7 +48,9 @@ _RANK_WAITS = re.compile(
 
 
 #: Kinds of waiting that no thread of the same process ends that runs no Python.
-_NOT_FOR_THREADS = [WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep", "stopped")]
+_NOT_FOR_THREADS = [
+    WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep", "stopped")
+]
 
 #: Kinds of waiting that threads and processes of one program end for each other.
 _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]

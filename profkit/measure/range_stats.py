@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 NUMBER = "{n}"
 # A number that a letter follows is part of a word: `conv1d` and `conv2d` are two things, `step1` and `step2`
 # one. Addresses are numbers too. A number that the collector itself has replaced is one already.
-_NUMBER = re.compile(r"(?<!\d)0x[0-9a-fA-F]+(?!\w)|\d+(?:\.\d+)?(?![A-Za-z_\d])")
+_NUMBER = re.compile(r"(?<!\d)(?:0x[0-9a-fA-F]+(?!\w)|\d+(?:\.\d+)?(?![A-Za-z_\d]))")
 
 #: Ranges a side from which a percentile far out means something: below, it is the longest one.
 MIN_P95 = 20

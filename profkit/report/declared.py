@@ -25,6 +25,8 @@ class Kind(enum.Enum):
     #: A name from a program: of a function, a range, a thread, a library. Shown but for what is known to be private
     #: and what has the form of a secret.
     NAME = enum.auto()
+    #: What a machine, an interpreter, a library or one of its settings is called: likewise, and no name of a program.
+    LABEL = enum.auto()
     #: A file that the user named: its base name, likewise.
     FILE = enum.auto()
     #: A directory of the machine.
@@ -98,9 +100,9 @@ _RUN: Mapping[str, Kind] = {
     "Neighbour.user": Kind.USER,
     "Neighbour.group": Kind.PROGRAM,
     "Host.name": Kind.HOST,
-    "Host.system": Kind.NAME,
-    "Host.cpu_model": Kind.NAME,
-    "Pool.library": Kind.NAME,
+    "Host.system": Kind.LABEL,
+    "Host.cpu_model": Kind.LABEL,
+    "Pool.library": Kind.LABEL,
     "Pool.origin": Kind.FORM,
     "Pool.variable": Kind.ENVIRONMENT,
     "Pool.version": Kind.VERSION,
@@ -195,7 +197,7 @@ _RESULTS: Mapping[str, Kind] = {
     "IterationModel.loads": Kind.NAME,
     "IterationModel.computes": Kind.NAME,
     "IterationModel.waits": Kind.NAME,
-    "Setting.name": Kind.NAME,
+    "Setting.name": Kind.LABEL,
     "Setting.baseline": Kind.NAME,
     "Setting.candidate": Kind.NAME,
 }
@@ -242,14 +244,14 @@ _STUDIES: Mapping[str, Kind] = {
     "Deviation.range": Kind.NAME,
     "RangeRow.domain": Kind.NAME,
     "RangeRow.name": Kind.NAME,
-    "Limits.slurm": Kind.NAME,
-    "Limits.container": Kind.NAME,
-    "Ranks.launcher": Kind.NAME,
-    "Ranks.policy": Kind.NAME,
+    "Limits.slurm": Kind.LABEL,
+    "Limits.container": Kind.LABEL,
+    "Ranks.launcher": Kind.LABEL,
+    "Ranks.policy": Kind.LABEL,
     "Python.path": Kind.PLACE,
-    "Python.version": Kind.NAME,
-    "Size.packages": Kind.NAME,
-    "Size.unseen": Kind.NAME,
+    "Python.version": Kind.LABEL,
+    "Size.packages": Kind.LABEL,
+    "Size.unseen": Kind.LABEL,
     "Own.name": Kind.NAME,
     "Diagnosis.advice": Kind.NAME,
     "DoctorReport.command": Kind.COMMAND,

@@ -16,7 +16,7 @@ __all__ = ["HOME", "PrivateTexts"]
 HOME = "~"
 
 _ROW = re.compile(r"[^\W_]+")
-_ENDS = re.compile(r"^[\W_]+|[\W_]+$")
+_ENDS = re.compile(r"^[\W_]+|(?<![\W_])[\W_]+$")
 #: Characters that a private text has at most, and lengths that one first row leads to: longer ones and more come from
 #: no command that people type, and the allow-list hides them where they stand.
 _MOST_LENGTH = 4096

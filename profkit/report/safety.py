@@ -139,7 +139,7 @@ class Masker(TextMask):
                 name: self.variable(name, text) for name, text in value.items() if name in THREAD_VARIABLES
             }
         if kind is Kind.VERSION:
-            return {self.name(name): self.version(text) for name, text in value.items()}
+            return {self.label(name): self.version(text) for name, text in value.items()}
         if kind is Kind.HOST:
             return {self.host(name): convert(item, owner, field) for name, item in value.items()}
         found = {}
@@ -200,7 +200,7 @@ class Masker(TextMask):
             return self.host(value)
         if code in ("python-differs", "threads-in-one-stack"):
             return self._string(value, "Process", "python")
-        return self.name(value) if code == "cpu-model-differs" else self.message(value)
+        return self.label(value) if code == "cpu-model-differs" else self.message(value)
 
     def _setting(self, setting: Setting) -> Setting:
         def masked(value: str) -> str:
@@ -213,12 +213,12 @@ class Masker(TextMask):
             if setting.kind == "pool":
                 return ", ".join(map(self._pool_size, value.split(", ")))
             if setting.kind == "machine":
-                return self.host(value) if setting.name == "host" else self.name(value)
+                return self.host(value) if setting.name == "host" else self.label(value)
             form = _REVISION if setting.kind == "source" else FORMS["Process.python"]
             return self.formed(value, form)
 
         return Setting(
-            setting.kind, self.name(setting.name), masked(setting.baseline), masked(setting.candidate)
+            setting.kind, self.label(setting.name), masked(setting.baseline), masked(setting.candidate)
         )
 
     def _pool_size(self, text: str) -> str:
@@ -302,6 +302,7 @@ class Masker(TextMask):
     #: How the strings of a kind are masked.
     _AS: Mapping[Kind, Callable[[Masker, str], str]] = {
         Kind.NAME: TextMask.name,
+        Kind.LABEL: TextMask.label,
         Kind.FILE: TextMask.user_file,
         Kind.PLACE: TextMask.place,
         Kind.HOST: TextMask.host,

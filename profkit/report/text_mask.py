@@ -15,9 +15,11 @@ from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.identity.paths import normalise, rooted
 from profkit.model import GENERATED, PROJECT, SITE, STDLIB, Roots, Run
 from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kind_of
-from profkit.report.known_words import is_known, is_said, suffix_of
+from profkit.report.known_words import is_known, is_said, is_standard_module, suffix_of
+from profkit.report.name_parts import masked_parts, may_hold_parts
 from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters
 from profkit.report.private_texts import HOME, PrivateTexts
+from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.recorded_texts import (
     assigned,
     commands_of,
@@ -35,7 +37,7 @@ _SEPARATOR = r"[\\/]+"
 _NAME = r"[^\\/\s'\":;,<>|*?“”()]+"
 #: Directories that are some user's home, by their form: the user's name is the last part.
 _HOMES = re.compile(
-    rf"(?:(?<![\w.~-])(?:[A-Za-z]:|/mnt/[a-z]|/(?:cygdrive/)?[a-z])?{_SEPARATOR}(?:Users|Documents and Settings)"
+    rf"(?:(?<![\w.~-])(?:[A-Za-z]:|/mnt/[a-z]|/(?:cygdrive/)?[a-z])?[\\/]{{1,8}}(?:Users|Documents and Settings)"
     rf"|(?<![\w.~-])(?:/(?:export|nfs|net|mnt|usr|var|data|gpfs|lustre|scratch|storage|cluster|remote)[\w.-]*)?/home\d*"
     rf"|(?<![\w.~-])/afs/[\w.-]+/(?:user|home)/\w)"
     rf"{_SEPARATOR}(?P<user>{_NAME})",
@@ -68,16 +70,16 @@ _GENERATED_FILE = re.compile(
 )
 #: Characters of a message that are shown, and of a name.
 _MOST_MESSAGE = 4096
+#: Assignments in one word: ``a=b=c`` has two.
+_MOST_ASSIGNED = 8
 #: Digits never follow digits of another group: a text can be read in one way only, and in linear time.
 _VERSION = re.compile(
     r"v?\d{1,9}(?:[.!-]?(?:alpha|a|beta|b|rc|r|post|pre|dev)|[.!-]\d{1,9}|(?<=[a-z])\d{1,9}){0,16}",
     re.IGNORECASE,
 )
 _LOCAL_VERSION = re.compile(r"(?:cu|cpu|rocm|cxx|git|g|xpu|ubuntu|mkl|nv|abi)?[0-9a-f.]{0,16}", re.IGNORECASE)
-#: A word of a message between the signs around it.
-_MESSAGE_WORD = re.compile(
-    r"(?P<open>[\"'“”‘’`({\[]*)(?P<core>.*?)(?P<close>[\"'“”‘’`)}\]]*[.,:;!?…]*[\"'“”‘’`)}\]]*)", re.DOTALL
-)
+#: Signs around a word of a message.
+_OPENING, _CLOSING, _ENDING = "\"'“”‘’`({[", "\"'“”‘’`)}]", ".,:;!?…"
 #: Words and what is between them; a placeholder may hold a space.
 _MESSAGE_WORDS = re.compile(rf"(?:{PLACEHOLDER.pattern}|\S)+|\s+")
 _PLAIN_NAME = re.compile(r"-{0,2}[A-Za-z][\w-]{0,60}")
@@ -108,11 +110,21 @@ class TextMask:
         The same of the machine that makes the report.
     posted
         Whether it is made to be posted: it then names no other program of the machine.
+    pseudonyms
+        What stands for the names of the program, ``None`` where those are shown.
     """
 
-    def __init__(self, runs: Iterable[Run] = (), owner: Owner | None = None, *, posted: bool = False) -> None:
+    def __init__(
+        self,
+        runs: Iterable[Run] = (),
+        owner: Owner | None = None,
+        *,
+        posted: bool = False,
+        pseudonyms: Pseudonyms | None = None,
+    ) -> None:
         owner = owner or Owner()
         self._posted = posted
+        self._pseudonyms = pseudonyms
         self._placeholders = Placeholders()
         self._private = PrivateTexts(self._placeholders.secret)
         self._hosts: dict[str, str] = {}
@@ -145,6 +157,9 @@ class TextMask:
         for run in gathered:
             self._learn_places(run)
             self._learn_files(run)
+        if pseudonyms is not None:
+            self._files = set(filter(pseudonyms.are_public, self._files))
+            self._parts = set(filter(pseudonyms.are_public, self._parts))
         self._lost -= self._parts
         self._lost = {part for part in self._lost if not is_known(part)}
         for run in gathered:
@@ -312,7 +327,7 @@ class TextMask:
         return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
-        """Mask a name from a program, which is shown but for what is private in it.
+        """Mask a name from a program, which is shown but for what is private in it, or has a pseudonym.
 
         Parameters
         ----------
@@ -323,6 +338,11 @@ class TextMask:
         among
             The forms of secrets that can be in it, all by default.
         """
+        shown = self.label(text, users=users, among=among)
+        return shown if self._pseudonyms is None else self._pseudonyms.masked(shown)
+
+    def label(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
+        """Mask what something is called that is no part of the program; parameters as for `name`."""
         if not text:
             return text
         known = self._names.get((text, users))
@@ -330,6 +350,8 @@ class TextMask:
             # Forms first: what is private in them, such as a host, is a part of what makes them known.
             known = masked_by_rules(text, self._placeholders.secret, among)
             known = self._private.replaced(known, users=users)
+            if may_hold_parts(known):
+                known = masked_parts(known, self._placeholders, self._is_module)
             if "/" in known or "\\" in known:
                 known = self._without_homes(known)
                 known = _PATH_IN_NAME.sub(lambda found: self.outside(found.group()), known)
@@ -347,17 +369,23 @@ class TextMask:
             As for `name`.
         """
         among = suspects(texts)
+        if self._pseudonyms is not None:
+            return lambda text: self.name(text, users=users, among=among)
         quiet = not among and not self._private.may_be_in(texts)
         places = quiet and self._may_hold_places(
             "\n".join(text for text in texts if "/" in text or "\\" in text)
         )
 
         def masked(text: str) -> str:
-            if quiet and not (places and ("/" in text or "\\" in text)):
+            if quiet and not (places and ("/" in text or "\\" in text)) and not may_hold_parts(text):
                 return text
             return self.name(text, users=users, among=among)
 
         return masked
+
+    def _is_module(self, dotted: str) -> bool:
+        top = dotted.partition(".")[0]
+        return top in self._parts or is_standard_module(top)
 
     def _may_hold_places(self, text: str) -> bool:
         """Whether there is a home or an absolute path in any line of a text."""
@@ -396,25 +424,31 @@ class TextMask:
             shown.append(f"… {self._placeholders.of('text', rest, len(rest))}")
         return "".join(shown)
 
-    def _message_word(self, word: str, option: str) -> str:
+    def _message_word(self, word: str, option: str, depth: int = 0) -> str:
         """Mask one word of a message behind `option`, the word that may say what it is."""
-        around = _MESSAGE_WORD.fullmatch(word)
-        assert around is not None
-        core = around["core"]
+        inner = word.lstrip(_OPENING)
+        # Not by an expression: signs that are followed by other text would be divided in every way.
+        core = inner.rstrip(_CLOSING).rstrip(_ENDING).rstrip(_CLOSING)
+        before, after = word[: len(word) - len(inner)], inner[len(core) :]
         if not core or PLACEHOLDER.fullmatch(core):
             return word
         if option and holds_secret(option, core):
             masked = self._placeholders.secret(core)
         elif is_said(core) or is_number(core) or (core.startswith("-") and self.words(("", core))[1] == core):
             return word
-        elif (assigned := _ASSIGNED.fullmatch(core)) and "://" not in core and core[1:3] not in (":\\", ":/"):
+        elif (
+            depth < _MOST_ASSIGNED
+            and (assigned := _ASSIGNED.fullmatch(core))
+            and "://" not in core
+            and core[1:3] not in (":\\", ":/")
+        ):
             name = assigned["name"]
             kept = is_said(name) or name.startswith("-") or re.fullmatch(r"[A-Z][A-Z_]{2,40}", name)
             said = name if kept else self._commands.shown(name)
-            masked = f"{said}{assigned['sign']}{self._message_word(assigned['value'], name)}"
+            masked = f"{said}{assigned['sign']}{self._message_word(assigned['value'], name, depth + 1)}"
         else:
             masked = self._commands.shown(core)
-        return f"{around['open']}{masked}{around['close']}"
+        return f"{before}{masked}{after}"
 
     def file(self, file: str, roots: Roots, among: Sequence[SecretRule] | None = None) -> str:
         """Name a source file by its root: ``<site>/numpy/linalg/_linalg.py``.
@@ -444,6 +478,8 @@ class TextMask:
     def module(self, text: str, among: Sequence[SecretRule] | None = None) -> str:
         """Name a module without what its file's path does not show."""
         text = masked_by_rules(text, self._placeholders.secret, among)
+        if may_hold_parts(text):
+            text = masked_parts(text, self._placeholders, self._is_module)
         if "/" in text or "\\" in text:
             return self.outside(text)
         parts = [
@@ -519,7 +555,7 @@ class TextMask:
     def program(self, name: str) -> str:
         """Name another program of the machine: in what is posted, only where everybody's is called so."""
         if not self._posted or is_known(name) or PLACEHOLDER.fullmatch(name):
-            return self.name(name)
+            return self.label(name)
         return self._placeholders.of("name", name, len(name)) if name else name
 
     def version(self, text: str) -> str:

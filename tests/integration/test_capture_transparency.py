@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.capture.left_behind import left_behind
 from profkit.formats import load_run
 from tests.integration.capturing import (
     PROGRAMS,
@@ -432,6 +433,50 @@ def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
     )
     assert shown.returncode == 2
     assert f"profkit merge {spool.name} -o run.prof" in shown.stderr
+
+
+def test_who_comes_after_a_killed_capture_is_told(tmp_path: Path) -> None:
+    def profkit(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            profkit_command(*arguments),
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    # Launcher, guard and target at once, as when a container runs out of memory.
+    launcher = start(tmp_path, "handles_signals.py")
+    time.sleep(0.5)
+    os.killpg(launcher.pid, signal.SIGKILL)
+    launcher.communicate(timeout=10)
+    (spool,) = tmp_path.glob(".run.prof.spool-*")
+    line = f"a capture was killed here and left {spool.name}; it is rescued with: profkit merge"
+    next_one = profkit("capture", "-o", "next.prof", "--", sys.executable, "-c", "pass")
+    assert next_one.returncode == 0
+    assert next_one.stderr.count(line) == 1
+    assert profkit("show", "next.prof").stderr.count(line) == 1
+    assert line not in profkit("capture", "-q", "-o", "q.prof", "--", sys.executable, "-c", "pass").stderr
+    # Merged without a name: under the one that the capture was to write, and said no more.
+    merged = profkit("merge")
+    assert merged.returncode == 0, merged.stderr
+    assert load_run(tmp_path / "run.prof").processes[0].exit == "ended"
+    assert "killed here" not in profkit("show", "next.prof").stderr
+    again = profkit("merge")
+    assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
+
+
+def test_a_capture_that_runs_is_no_killed_one(tmp_path: Path) -> None:
+    launcher = start(tmp_path, "handles_signals.py")
+    try:
+        time.sleep(0.5)
+        assert list(tmp_path.glob(".run.prof.spool-*"))
+        assert left_behind(tmp_path) == []
+    finally:
+        os.killpg(launcher.pid, signal.SIGKILL)
+        launcher.communicate(timeout=10)
+    assert [left.output.name for left in left_behind(tmp_path)] == ["run.prof"]
 
 
 @pytest.mark.parametrize(("command", "code"), [(["/nonexistent/program"], 127), (["/etc/passwd"], 126)])

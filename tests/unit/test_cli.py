@@ -649,3 +649,15 @@ def test_merge_says_where_it_cannot_write(cli: Cli, profiles: Path, tmp_path: Pa
 @pytest.mark.parametrize("process", ["rank:²", "pid:½", "rank:-1", "rank:", "main:1"])
 def test_a_process_that_cannot_be_understood(process: str, cli: Cli, profiles: Path) -> None:
     assert "not understood" in one_line(cli("show", profiles / "a.prof", "--process", process))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_merge_names_the_file_whose_name_is_too_long(
+    cli: Cli, profiles: Path, tmp_path: Path, place: int
+) -> None:
+    long = tmp_path / ("x" * 300)
+    files = [profiles / "a.prof", tmp_path / "m.prof"]
+    files[place] = long
+    said = one_line(cli("merge", files[0], "-o", files[1]))
+    assert str(long) in said
+    assert "m.prof" not in said

@@ -24,7 +24,7 @@ from profkit.model import Host, Manifest, Notice, Pool, Process, Roots, Run, Ser
 from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build
-from tests.planted import FORMED, FORMS, Plant, plants
+from tests.planted import FORMED, FORMS, IN_NAMES, Plant, plants
 
 #: Every place of a command that a text can stand in, by the words that it becomes.
 PLACES = {
@@ -133,6 +133,17 @@ HARMLESS_NAMES = (
         "MainThread",
         "Thread-1 (run)",
     ),
+    *(
+        "aten::key::add",
+        "c10::add",
+        "std::pair<int, int>",
+        "step 3: 0.25 s",
+        "max_tokens=512",
+        "key: value",
+        "train.py:29500",
+        "numpy.linalg.solve:1204",
+        "cache key: layernorm",
+    ),
     *("QueueFeederThread", "pin_memory", "TransformerEncoderLayer2", "model.layers.0.attn", "backward (2/3)"),
     *("openblas", "2.13.0+cpu", "AMD EPYC 7763 64-Core Processor", "Linux 6.1.0-18-amd64", "3.11.7", "numpy"),
     *(
@@ -173,10 +184,10 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
         for plant in some("number", FORMS)
     ]
     notes += [Notice("of-a-later-version", plant.text, {plant.text: 1}) for plant in some("later", FORMS)]
-    names = [plant.text for plant in some("function", FORMED)]
-    modules = [plant.text for plant in some("module", FORMED)]
-    told = [plant.text for plant in some("range", FORMED)]
-    threads = [plant.text for plant in some("thread", FORMED)]
+    names = [plant.text for plant in some("function", FORMED | IN_NAMES)]
+    modules = [plant.text for plant in some("module", FORMED | IN_NAMES)]
+    told = [plant.text for plant in some("range", FORMED | IN_NAMES)]
+    threads = [plant.text for plant in some("thread", FORMED | IN_NAMES)]
     # Paths whose directories are a user's or a customer's.
     places = [
         plant.text
@@ -194,7 +205,7 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
     strings = (*profile.strings, *modules, "data.qzbproject.job.train", "nobody names qzbunused")
     column = np.resize(np.arange(len(profile.strings), len(strings) - 1), len(rows)).astype(np.int32)
     profile = replace(profile, strings=strings, module=column)
-    harmless = HARMLESS_NAMES[:17]
+    harmless = HARMLESS_NAMES[:26]
     ranges = builders.ranges(
         [builders.Told(name, begin=10 * at, end=10 * at + 5) for at, name in enumerate([*harmless, *told])]
     )

@@ -427,8 +427,8 @@ def test_options_of_secrets_are_known_by_their_names(name: str, value: str, secr
     ("command", "masked"),
     [
         (
-            "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model resnet50",
-            "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model <text 8>",
+            "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model acmenet",
+            "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model <text 7>",
         ),
         ("/home/ann/env/bin/python my.py", "/<dir>/python <file>.py"),
         ("/usr/bin/python3.11 -O2 -j8 -n=4", "/usr/bin/python3.11 -O2 -j8 -n=4"),

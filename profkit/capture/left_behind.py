@@ -1,0 +1,73 @@
+"""Spool directories of captures that were killed before they wrote their run files: who comes next is told.
+
+Imports no reader of records: every capture looks for them before it starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.capture.proc_files import is_alive
+from profkit.capture.spool import FACTS_NAME
+
+__all__ = ["LeftBehind", "left_behind"]
+
+#: As `reservation.spool_prefix` makes it of the run file's name.
+_SPOOL = re.compile(r"\.(?P<output>[^/]+)\.spool-[^./]+")
+#: Bytes of the launcher's facts that are read: more are not a launcher's.
+_MOST_FACTS = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """The records of a capture that ended without its run file."""
+
+    spool: Path
+    output: Path
+
+
+def left_behind(directory: Path) -> list[LeftBehind]:
+    """Return what killed captures left in a directory, the oldest first.
+
+    Left out is what was replaced: where the run file is newer than the records, it was merged or captured again.
+    Of a launcher on another machine it is not known whether it runs; its records are left out too.
+    """
+    found = []
+    try:
+        with os.scandir(directory) as entries:
+            named = [(entry.name, made) for entry in entries if (made := _SPOOL.fullmatch(entry.name))]
+    except OSError:
+        return []
+    for name, made in named:
+        facts = directory / name / FACTS_NAME
+        output = directory / made["output"]
+        try:
+            begun = facts.stat().st_mtime_ns
+            if _is_dead(facts) and not (output.exists() and output.stat().st_mtime_ns > begun):
+                found.append((begun, LeftBehind(directory / name, output)))
+        except (OSError, ValueError):
+            continue
+    return [left for _, left in sorted(found, key=lambda item: (item[0], item[1].spool))]
+
+
+def _is_dead(facts: Path) -> bool:
+    """Whether the launcher that wrote these facts is known not to run any more."""
+    with open(facts, "rb") as file:
+        read = json.loads(file.read(_MOST_FACTS))
+    own = read.get("launcher") if isinstance(read, dict) else None
+    if not isinstance(own, dict):
+        return False
+    boot, host, pid, born = (own.get(name) for name in ("boot", "host", "pid", "born"))
+    if not isinstance(pid, int) or not isinstance(born, int | None):
+        return False
+    alive = is_alive(str(boot or host), pid, born)
+    # After a restart of this machine nothing runs that ran before.
+    return alive is False or (alive is None and bool(boot) and host == _host())
+
+
+def _host() -> str:
+    return os.uname().nodename if hasattr(os, "uname") else ""

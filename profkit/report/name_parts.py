@@ -1,0 +1,126 @@
+"""What is private in a part of a name: values of tokens and passwords, addresses, machines with a port, URLs.
+
+A name from a program is shown but for such parts. `secrets` knows forms of secrets by themselves; here they are known
+by what stands around them. Every expression has a bound or divides the text in one way only, and takes linear time.
+Pure functions over strings.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+
+from profkit.report.known_words import is_said, suffix_of
+from profkit.report.placeholders import PLACEHOLDER, Placeholders
+from profkit.report.secrets import holds_password, holds_secret
+
+__all__ = ["masked_parts", "may_hold_parts"]
+
+#: One of these is in every name that has such a part; few names of functions have one.
+_SIGNS = re.compile(r"[=:@]|\d\.\d|(?<!\S)-[pP]|(?<![A-Za-z0-9])ip-\d")
+_URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s'\"<>|()]+")
+#: ``::`` divides C++ names, and sets nothing.
+_ASSIGNED = re.compile(
+    r"(?<![\w.-])(?P<name>-{0,2}[A-Za-z_][\w.-]{0,60}['\"]?)(?P<sign>\s{0,2}(?:=|(?<!:):(?!:))\s{0,2}['\"]?)"
+    r"(?P<value>[^\s=,;&'\"()\[\]{}][^\s,;&'\"()\[\]{}]*)"
+)
+#: Schemes of an ``Authorization``: what follows them is found by its form.
+_SCHEMES = frozenset(("bearer", "basic", "negotiate", "digest"))
+#: What programs call other things too: ``backward pass: 3``, ``fn(key: Tensor)``. With ``=`` they are set.
+_OF_PROGRAMS = frozenset(
+    ("key", "keys", "pass", "pin", "hook", "hooks", "session", "nonce", "salt", "sig", "user")
+)
+_ATTACHED = re.compile(r"(?<!\S)-[pP](?P<secret>[^\s=-]\S{3,})")
+_IPV4 = re.compile(
+    r"(?<![A-Za-z0-9.])\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)|(?<![A-Za-z0-9])ip(?:-\d{1,3}){4}(?!\d)"
+)
+_IPV6 = re.compile(r"(?<![A-Za-z0-9:])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![A-Za-z0-9:])")
+#: A group with which addresses begin that are given out, local or of a link: ``c10::add`` is a C++ name.
+_BEGINS_IPV6 = re.compile(r"[23][0-9a-f]{3}|f[cde][0-9a-f]{2}", re.IGNORECASE)
+_MAC = re.compile(r"(?<![A-Za-z0-9:])[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}(?![A-Za-z0-9:])")
+#: A dotted name alone may be a module: a machine is one with a port or behind an ``@``.
+_WITH_PORT = re.compile(r"(?<![\w.-])(?P<host>[A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){1,8}):\d{2,5}(?!\w)")
+_WITH_USER = re.compile(
+    r"(?<![\w.+@-])[\w.+-]{1,64}@(?P<host>[A-Za-z0-9][\w-]{0,62}(?:(?:\.[\w-]{1,63}){1,8}|(?=:[/~\w])))"
+)
+
+
+def may_hold_parts(text: str) -> bool:
+    """Whether it is worth while to look for such parts in a name."""
+    return _SIGNS.search(text) is not None
+
+
+def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str], bool]) -> str:
+    """Return a name without such parts.
+
+    Parameters
+    ----------
+    text
+        The name.
+    placeholders
+        Of the report.
+    is_module
+        Whether a dotted name is that of a module, which may have a number of a line behind it.
+    """
+
+    def hidden(kind: str) -> Callable[[re.Match[str]], str]:
+        return lambda found: placeholders.of(kind, found.group(), len(found.group()))
+
+    def machine(found: re.Match[str]) -> str:
+        host = found["host"]
+        if (
+            suffix_of(host)
+            or is_module(host)
+            or not re.search("[A-Za-z]", host)
+            or PLACEHOLDER.fullmatch(host)
+        ):
+            return found.group()
+        return hidden("address")(found)
+
+    def numeric(found: re.Match[str]) -> str:
+        return hidden("address")(found) if _is_address(found.group()) else found.group()
+
+    def assigned(found: re.Match[str]) -> str:
+        name, sign, value = found.group("name", "sign", "value")
+        harmless = ":" in sign and name.lower() in _OF_PROGRAMS
+        return (
+            found.group()
+            if harmless or not _is_set(name, value)
+            else f"{name}{sign}{placeholders.secret(value)}"
+        )
+
+    def attached(found: re.Match[str]) -> str:
+        word = found.group()
+        return word if is_said(word[1:]) else f"{word[:2]}{placeholders.secret(found['secret'])}"
+
+    text = _URL.sub(hidden("url"), text)
+    text = _ASSIGNED.sub(assigned, text)
+    text = _ATTACHED.sub(attached, text)
+    text = _WITH_USER.sub(machine, text)
+    text = _IPV4.sub(numeric, text)
+    text = _MAC.sub(hidden("address"), text)
+    text = _IPV6.sub(numeric, text)
+    return _WITH_PORT.sub(machine, text)
+
+
+def _is_set(name: str, value: str) -> bool:
+    """Whether ``name=value`` sets a secret: words that say how a program runs are none, but may be a password."""
+    if suffix_of(name) or PLACEHOLDER.match(value) or value.lower() in _SCHEMES:
+        return False
+    return holds_secret(name, value) and (holds_password(name) or not is_said(value))
+
+
+def _is_address(text: str) -> bool:
+    """Whether it is the address of a machine other than this one."""
+    try:
+        address = ipaddress.ip_address(text.removeprefix("ip-").replace("-", "."))
+    except ValueError:
+        return False
+    if address.is_loopback or address.is_unspecified:
+        return False
+    if address.version == 4:
+        return True
+    # ``c10::add`` would be one too.
+    given_out = _BEGINS_IPV6.fullmatch(text.partition(":")[0]) is not None or text.count(":") > 2
+    return given_out and any(char.isdigit() for char in text)

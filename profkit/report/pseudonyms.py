@@ -1,0 +1,123 @@
+"""Pseudonyms for the names of a program, for who asks that not even those are shown (``--mask-names``).
+
+Shown are the words of names that are public: those of the standard library and of installed packages, known words,
+numbers and signs. Every other word becomes ``n_`` and ten hexadecimal digits, which a secret of the user makes of it
+(HMAC): the same word has the same pseudonym in all outputs of that user, and nobody without the secret can guess it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+
+from profkit.identity.paths import rooted
+from profkit.model import BUILTIN, SITE, STDLIB, Profile, Roots, Run
+from profkit.report.known_words import is_known, is_standard_module, suffix_of
+from profkit.report.placeholders import PLACEHOLDER
+from profkit.report.recorded_texts import roots_of
+
+__all__ = ["Pseudonyms"]
+
+_WORDS = re.compile(rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<word>[^\W\d]\w*)")
+_WORD = re.compile(r"[^\W\d]\w*")
+_DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*(?:\.\w+)+")
+_MADE = re.compile(r"n_[0-9a-f]{10}")
+#: Hexadecimal digits of a pseudonym: two of ten thousand words have the same one once in twenty thousand programs.
+_DIGITS = 10
+#: Words that Python itself puts into names of functions and threads.
+_PYTHONS = frozenset(
+    """
+    lambda listcomp dictcomp setcomp genexpr locals module frozen string stdin built method function of objects
+    MainThread Thread Dummy ThreadPoolExecutor QueueFeederThread QueueManagerThread
+    """.split()  # noqa: SIM905
+)
+
+
+class Pseudonyms:
+    """Replaces the words of names that are not public.
+
+    Parameters
+    ----------
+    secret
+        The user's: whoever knows it can try names.
+    runs
+        Their functions of the standard library and of installed packages say which words are public.
+    """
+
+    def __init__(self, secret: bytes, runs: Iterable[Run]) -> None:
+        self._secret = secret
+        self._public: set[str] = set(_PYTHONS)
+        self._packages: set[str] = set()
+        self._given: dict[str, str] = {}
+        gathered = list(runs)
+        for run in gathered:
+            if run.manifest is not None:
+                self._packages.update(re.sub(r"[-.]+", "_", name) for name in run.manifest.packages)
+        for run in gathered:
+            roots = roots_of(run)
+            for profile in {id(t.profile): t.profile for p in run.processes for t in p.threads}.values():
+                self._learn(profile, roots)
+
+    def _learn(self, profile: Profile, roots: Roots) -> None:
+        strings = profile.strings
+        origin = {at: rooted(strings[at], roots) for at in set(profile.file.tolist())}
+        columns = (profile.file, profile.name, profile.qualname, profile.module)
+        rows = set(zip(*(column.tolist() for column in columns), strict=True))
+        for file, *_ in rows:
+            root, inside = origin[file]
+            if root in (STDLIB, SITE):
+                self._public.update(_WORD.findall(inside))
+                if root == SITE:
+                    self._packages.add(inside.partition("/")[0].removesuffix(".py"))
+        for file, *called in rows:
+            root, _ = origin[file]
+            texts = [strings[at] for at in called]
+            if root in (STDLIB, SITE) or (root == BUILTIN and all(map(self._is_public_builtin, texts))):
+                for text in texts:
+                    self._public.update(_WORD.findall(text))
+
+    def _is_public_builtin(self, text: str) -> bool:
+        """Whether a function of C is Python's own or a package's: by its module, or as Python's own names say."""
+        dotted = _DOTTED.findall(text)
+        if dotted:
+            return all(self._is_public_module(name.partition(".")[0]) for name in dotted)
+        words = [word for word in _WORD.findall(text) if word not in _PYTHONS]
+        if " of " in text and words:  # <method 'append' of 'list' objects>
+            return hasattr(builtins, words[-1])
+        return all(hasattr(builtins, word) or self._is_public_module(word) for word in words)
+
+    def _is_public_module(self, top: str) -> bool:
+        return top == "builtins" or top in self._packages or is_standard_module(top)
+
+    def is_public(self, word: str) -> bool:
+        """Whether a word of a name may be shown."""
+        return (
+            word in self._public
+            or word in self._packages
+            or is_known(word)
+            or is_standard_module(word)
+            or (word.startswith("__") and word.endswith("__"))
+            or suffix_of(f"x.{word}") != ""
+            or _MADE.fullmatch(word) is not None
+        )
+
+    def are_public(self, text: str) -> bool:
+        """Whether every word of a name may be shown."""
+        return all(self.is_public(word) for word in _WORD.findall(text))
+
+    def masked(self, text: str) -> str:
+        """Return a name with pseudonyms for its words that are not public."""
+        return _WORDS.sub(lambda found: found["shown"] or self._of(found["word"]), text)
+
+    def _of(self, word: str) -> str:
+        known = self._given.get(word)
+        if known is None:
+            known = word
+            if not self.is_public(word):
+                made = hmac.new(self._secret, word.encode("utf-8", "surrogatepass"), hashlib.sha256)
+                known = f"n_{made.hexdigest()[:_DIGITS]}"
+            self._given[word] = known
+        return known
