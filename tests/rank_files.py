@@ -13,6 +13,7 @@ import numpy as np
 from profkit.formats.load import join_ranks
 from profkit.formats.runfile import write_run
 from profkit.model import Host, Manifest, Process, Run, Thread
+from profkit.model.pauses import Pause
 from tests.builders import Row, Told, profile, ranges
 
 __all__ = ["Did", "job", "noisy_job", "rank_run", "write_job", "write_plain"]
@@ -21,12 +22,13 @@ SECOND = 1_000_000_000
 
 
 class Did(NamedTuple):
-    """What one function did in one rank: calls, and seconds on a CPU, queueing, and off it."""
+    """What one function did in one rank: calls, seconds on a CPU, queueing, and off it; of the first, collecting."""
 
     calls: int = 100
     run: float = 0.0
     queue: float = 0.0
     blocked: float = 0.0
+    collecting: float = 0.0
 
 
 def rank_run(
@@ -40,8 +42,10 @@ def rank_run(
     steps: Sequence[float] = (),
     started: str = "2026-01-01T00:00:00+00:00",
     wall: float = 10.0,
+    collected: bool = True,
 ) -> Run:
-    """Build the run of one rank; `steps` are seconds of its NVTX ranges ``forward``."""
+    """Build the run of one rank; `steps` are seconds of its NVTX ranges ``forward``; `collected` are collections."""
+    pauses = tuple(Pause(i, "gc-2", d.collecting, 10) for i, d in enumerate(did.values()) if d.collecting > 0)
     rows = [
         Row(
             "~" if name.startswith("<") else f"{project}/train.py",
@@ -71,7 +75,7 @@ def rank_run(
         role="rank",
         command=("python", "train.py"),
         wall_s=wall,
-        threads=(Thread(own, tid=100),),
+        threads=(Thread(own, tid=100, pauses=pauses if collected else None),),
         host=Host(name=host),
         ranges=ranges(told) if told else None,
     )

@@ -28,6 +28,7 @@ from profkit.measure.critical_path import waits_for_ranks
 from profkit.measure.iterations import warming_up
 from profkit.measure.movement import is_wait
 from profkit.measure.parts_of_callers import folded, throttled_in
+from profkit.measure.pauses import collected
 from profkit.measure.range_stats import pattern_of
 from profkit.model import (
     BUILTIN,
@@ -111,6 +112,9 @@ class Member:
         Its other threads, and the processes that it started: in their functions, on a CPU or queueing.
     projects
         Directories of the project and the interpreter: what a report must mask.
+    collects_s, collects_in
+        Of `run_s`: seconds of the garbage collector in the main thread, and the function in which the most of them
+        struck. ``None`` where that was not measured; the function also where there were none.
     """
 
     label: str
@@ -133,6 +137,8 @@ class Member:
     projects: tuple[str, ...] = ()
     local_rank: int | None = None
     node: int | None = None
+    collects_s: float | None = None
+    collects_in: FunctionKey | None = None
 
     @property
     def pace_s(self) -> float:
@@ -347,9 +353,13 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
     sums = _Sums(names, task.columns)
     measured = True
     totals = np.zeros(6)
+    collects_s, collects_in = None, None
     if main is not None:
         measured = main.profile.wait is not None and main.profile.blocked is not None
-        totals = sums.add(main, names.rows(main.profile, process.roots, task.reference), main=True)
+        rows = names.rows(main.profile, process.roots, task.reference)
+        totals = sums.add(main, rows, main=True)
+        if measured and main.pauses is not None:
+            collects_s, collects_in = _collections(main, rows, names)
     of_helpers = 0.0
     for owner in (process, *helpers):
         for thread in owner.threads:
@@ -381,9 +391,28 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         imports_s=imports_s,
         helpers_run_s=of_helpers,
         projects=tuple(dict.fromkeys((*process.roots.project, *process.roots.site, *process.roots.stdlib))),
+        collects_s=collects_s,
+        collects_in=collects_in,
     )
     shares, more = sums.shares(task.floor)
     return Reading(member, sums.values, shares, more, _ranges(process, main, names, task))
+
+
+def _collections(
+    main: Thread, rows: tuple[Ints, Ints, Bits], names: _Names
+) -> tuple[float, FunctionKey | None]:
+    """Return the seconds of the garbage collector in the process's own work, and the function that has the most."""
+    places, named, bits = rows
+    run, _, _ = _divided(main.profile, bits)
+    work = (bits & (_RANK_WAIT | _IMPORT)) == 0
+    # A collection is timed by the clock: what it queued for is in the queueing already.
+    seconds = np.where(work, np.minimum(collected(main), run), 0.0)
+    total = float(seconds.sum())
+    if total <= 0:
+        return 0.0, None
+    most = int(seconds.argmax())
+    root, path = names.place_list[int(places[most])]
+    return total, FunctionKey(root, path, names.name_list[int(named[most])])
 
 
 class _Names:

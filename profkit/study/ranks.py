@@ -64,6 +64,8 @@ WAITING_SEEN = 0.01
 ELSEWHERE_NOISE = 0.02
 #: Part (1) of a process's CPU time from which the spread of a function is listed.
 LEAST_LISTED = 0.005
+#: Part (1) of a straggler's excess on a CPU from which the garbage collector is what it does instead.
+COLLECTED = 0.5
 #: Functions that a straggler is described by.
 MOST_NAMED = 5
 
@@ -109,12 +111,14 @@ class Straggler:
     member
         Its position in `RankStudy.members`.
     kind
-        ``work`` (it does more), ``slower`` (the same takes more CPU time), ``queue`` (it lacks CPUs), ``blocked``
-        (it stood still: I/O, locks, sleep).
+        ``work`` (it does more), ``slower`` (the same takes more CPU time), ``collections`` (its garbage collector
+        takes the time), ``queue`` (it lacks CPUs), ``blocked`` (it stood still: I/O, locks, sleep).
     pace_s, usual_s
         Seconds without its waiting for others, and the median of the others.
     run_s, queue_s, blocked_s
         Excess of each part over the median of the others.
+    collects_s
+        Of `run_s`: the garbage collector. ``None`` where not all processes measured it.
     waits_s, usual_waits_s
         In calls that wait for others.
     deviations
@@ -130,6 +134,7 @@ class Straggler:
     run_s: float
     queue_s: float
     blocked_s: float
+    collects_s: float | None
     waits_s: float
     usual_waits_s: float
     deviations: tuple[Deviation, ...]
@@ -425,6 +430,11 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     others = {
         name: others_median(values[:, None])[:, 0] for name, values in (("pace", pace), ("waits", waited))
     }
+    collects = [m.collects_s for m in members if m.collects_s is not None]
+    collecting = None
+    if len(collects) == n:
+        own = np.array(collects)
+        collecting = own - others_median(own[:, None])[:, 0]
     stragglers = []
     for r in chosen.tolist():
         deviations = [
@@ -441,15 +451,20 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
         deviations += in_ranges[r]
         deviations.sort(key=lambda d: -d.excess_s)
         without, faster = _without(r, pace, life)
+        kind = _kind(r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit)
+        of_collector = None if collecting is None else float(collecting[r])
+        if kind in ("work", "slower") and (of_collector or 0.0) > COLLECTED * float(parts["run"][0][r]):
+            kind = "collections"
         stragglers.append(
             Straggler(
                 member=r,
-                kind=_kind(r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit),
+                kind=kind,
                 pace_s=float(pace[r]),
                 usual_s=float(others["pace"][r]),
                 run_s=float(parts["run"][0][r]),
                 queue_s=float(parts["queue"][0][r]),
                 blocked_s=float(parts["blocked"][0][r]),
+                collects_s=of_collector,
                 waits_s=float(waited[r]),
                 usual_waits_s=float(others["waits"][r]),
                 deviations=tuple(deviations[:MOST_NAMED]),

@@ -78,6 +78,42 @@ def test_a_straggler_is_said_to_do_what_it_does(tmp_path: Path, did: Did, kind: 
     ]
 
 
+@pytest.mark.parametrize(
+    ("did", "kind"),
+    [
+        (Did(100, 6.0, collecting=1.5), "collections"),
+        (Did(150, 6.0, collecting=1.5), "collections"),
+        (Did(100, 6.0, collecting=0.8), "slower"),
+        (Did(100, 4.0, 3.0, collecting=0.1), "queue"),
+    ],
+)
+def test_a_straggler_collects_garbage_where_most_of_its_excess_is_that(
+    tmp_path: Path, did: Did, kind: str
+) -> None:
+    found = study(write_job(tmp_path, job({5: {"gradient": did}})))
+    (straggler,) = found.study.stragglers
+    assert (labels(found), straggler.kind) == (["rank 5"], kind)
+    assert straggler.collects_s == pytest.approx(did.collecting, abs=1e-4)
+    said = " ".join(found.report().split())
+    assert ("gc.freeze()" in said) == ("most of it while gradient runs" in said) == (kind == "collections")
+
+
+def test_collections_that_all_ranks_have_or_that_strike_while_waiting_hold_nobody_up(tmp_path: Path) -> None:
+    alike = {r: {"gradient": Did(100, 4.0, collecting=1.5)} for r in range(8)}
+    alike[3] = {"gradient": Did(100, 6.0, collecting=1.5), ALLREDUCE: Did(100, 0.5, 0.0, 0.5, 0.4)}
+    (straggler,) = study(write_job(tmp_path, job(alike))).study.stragglers
+    assert (straggler.kind, straggler.collects_s) == ("slower", pytest.approx(0.0, abs=1e-4))
+
+
+def test_where_one_rank_did_not_measure_collections_none_is_accused_of_them(tmp_path: Path) -> None:
+    late = {5: {"gradient": Did(100, 6.0, collecting=1.5)}}
+    runs = job(late)
+    usual = {t: Did(100, s) for t, s in (("load", 1.0), ("gradient", 4.0))}
+    runs[0] = rank_run(0, {**usual, ALLREDUCE: Did(100, 0.5, 0.0, 0.5)}, collected=False)
+    (straggler,) = study(write_job(tmp_path, runs)).study.stragglers
+    assert (straggler.kind, straggler.collects_s) == ("slower", None)
+
+
 def test_several_stragglers_do_not_hide_each_other(tmp_path: Path) -> None:
     slow = {r: {"gradient": Did(100, 5.0 + 0.1 * r)} for r in (1, 4, 9)}
     found = study(write_job(tmp_path, job(slow, size=12)))

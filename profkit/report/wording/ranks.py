@@ -16,6 +16,7 @@ __all__ = ["KINDS", "deviation_name", "rank_notes", "ranks_verdict"]
 KINDS = {
     "work": "does more work",
     "slower": "computes longer for as many calls",
+    "collections": "collects garbage",
     "queue": "lacks CPUs",
     "blocked": "stands still (I/O, locks, sleep)",
 }
@@ -52,7 +53,11 @@ def ranks_verdict(study: RankStudy) -> VerdictBlock:
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         headline = f"{len(found)} of {n} processes hold the others up: {', '.join(labels[:MOST_NAMED])}{more}"
     return VerdictBlock(
-        headline, "", None, " ".join([_said(study, found[0]), *_gain(study, found[0])]), "bad"
+        headline,
+        "",
+        None,
+        " ".join([_said(study, found[0]), *_gain(study, found[0])]),
+        "bad",
     )
 
 
@@ -62,7 +67,11 @@ def _said(study: RankStudy, straggler: Straggler) -> str:
     parts = [
         f"{units.change(0.0, seconds)} {what}"
         for kinds, seconds, what in (
-            (("work", "slower"), straggler.run_s, "on a CPU" if study.measured else "of self time"),
+            (
+                ("work", "slower", "collections"),
+                straggler.run_s,
+                "on a CPU" if study.measured else "of self time",
+            ),
             (("queue",), straggler.queue_s, "queueing"),
             (("blocked",), straggler.blocked_s, "off the CPU"),
         )
@@ -82,11 +91,19 @@ def _said(study: RankStudy, straggler: Straggler) -> str:
             text += f"; the others hardly call {name}"
         else:
             text += f"; {name} takes it {units.factor(first.value_s / first.usual_s)} as long{calls}"
+    if straggler.kind == "collections":
+        text += _collections(study, straggler)
     text += "."
     if study.waiting_seen:
         own, usual = units.seconds(straggler.waits_s), units.seconds(straggler.usual_waits_s)
         text += f" It waits {own} for other processes, the others {usual}."
     return text
+
+
+def _collections(study: RankStudy, straggler: Straggler) -> str:
+    function = study.members[straggler.member].collects_in
+    where = "" if function is None else f", most of it while {display_name(function.qualname)} runs"
+    return f"; {units.change(0.0, straggler.collects_s or 0.0)} are the garbage collector's{where}"
 
 
 def _gain(study: RankStudy, straggler: Straggler) -> list[str]:
@@ -142,6 +159,12 @@ def rank_notes(study: RankStudy) -> list[str]:
         notes.append(
             "No calls were recognised in which the processes wait for each other. If they do, name the functions: "
             "--wait NAME."
+        )
+    if any(straggler.kind == "collections" for straggler in study.stragglers):
+        notes.append(
+            "Against collections: gc.collect() and gc.freeze() after the set-up, so that they pass over the objects "
+            "that stay, or gc.set_threshold(50_000) for fewer of them. Where the program calls gc.collect() itself, "
+            "call it in all ranks in the same step."
         )
     for move in study.moved[:MOST_NAMED]:
         label, more, less = study.members[move.member].label, move.more.qualname, move.less.qualname
