@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def inputs_of(name: str, *, working: bool = False) -> list[Path]:
 
 
 def run(targets: Sequence[str], seconds: int, runs: int, seed: int, *, quick: bool = False) -> int:
-    """Fuzz targets one after the other; return 1 where something was found that was not known.
+    """Fuzz targets; return 1 where something was found that was not known.
 
     Parameters
     ----------
@@ -54,18 +55,23 @@ def run(targets: Sequence[str], seconds: int, runs: int, seed: int, *, quick: bo
     seed
         Of the random generator.
     quick
-        A fixed number of inputs for each, from the committed inputs alone: the same ones whenever it is run.
+        A fixed number of inputs for each, from the committed inputs alone: the same ones whenever it is run. As many
+        targets at once as there are CPUs.
     """
     unknown = set(targets) - {*TARGETS, *native.TARGETS}
     if unknown:
         sys.exit(
             f"no such target: {', '.join(sorted(unknown))}; there are {', '.join((*TARGETS, *native.TARGETS))}"
         )
-    found = 0
-    with tempfile.TemporaryDirectory(prefix="profkit-fuzz-", dir=_fast()) as scratch:
-        for name in targets or (*TARGETS, *native.TARGETS):
-            found += _run_one(name, Path(scratch), seconds, runs, seed, quick)
-    return 1 if found else 0
+    with (
+        tempfile.TemporaryDirectory(prefix="profkit-fuzz-", dir=_fast()) as scratch,
+        ThreadPoolExecutor(len(os.sched_getaffinity(0)) if quick else 1) as pool,
+    ):
+        found = pool.map(
+            lambda name: _run_one(name, Path(scratch), seconds, runs, seed, quick),
+            targets or (*TARGETS, *native.TARGETS),
+        )
+        return 1 if sum(found) else 0
 
 
 def _fast() -> str | None:
@@ -76,8 +82,9 @@ def _fast() -> str | None:
 def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick: bool) -> int:
     base = scratch if quick else FOLDER
     corpus, findings = base / "corpus" / name, base / "findings" / name
-    corpus.mkdir(parents=True, exist_ok=True)
-    findings.mkdir(parents=True, exist_ok=True)
+    own = scratch / "tmp" / name
+    for folder in (corpus, findings, own):
+        folder.mkdir(parents=True, exist_ok=True)
     before = set(os.listdir(findings))
     (findings / "inputs").write_bytes(bytes(8))
     flags = [
@@ -101,7 +108,7 @@ def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick
     environment = {
         **os.environ,
         **(native.environment(name) if name in native.TARGETS else {}),
-        "TMPDIR": str(scratch),
+        "TMPDIR": str(own),
         "PYTHONHASHSEED": "0",
         "OPENBLAS_NUM_THREADS": "1",
         "COLUMNS": "100",

@@ -33,7 +33,8 @@ def of_process(record: Record) -> tuple[Notice, ...]:
     if said.no_tracer:
         found.append(Notice("tracer-missing", "", {"python": ".".join(map(str, record.python))}))
     if said.tables_full:
-        found.append(Notice("tables-full"))
+        functions = sum(len(thread.functions.function) for thread in record.threads)
+        found.append(Notice("tables-full", "", {"functions": functions}))
     if said.torch_nvtx:
         found.append(Notice("torch-nvtx-shimmed"))
     if said.windows_missed:

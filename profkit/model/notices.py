@@ -77,7 +77,8 @@ CODES: Mapping[str, Meaning] = {
     "no-snapshots": Meaning(),
     "no-samples": Meaning(),
     "tracer-missing": Meaning("", {"python": "text"}),
-    "tables-full": Meaning(),
+    # `functions`: how many are there, in all threads.
+    "tables-full": Meaning("", {"functions": "count?"}),
     "profile-function-replaced": Meaning(),
     "waiting-sampled": Meaning("", {"rate": "Hz"}),
     "waiting-sampling-failed": Meaning("the exception"),

@@ -242,7 +242,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "the GIL; use the usual build"
     ),
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
-    "tables-full": "there was no room for all of its functions in the spool directory: some are missing",
+    "tables-full": lambda said: (
+        "there was no room for its functions in the spool directory (a full disk, or `ulimit -f`): "
+        f"{'some' if said.get('functions', 1) else 'all of them'} are missing"
+    ),
     "no-samples": "every call was traced, whatever that cost: stacks of this Python cannot be sampled here",
     "tracer-missing": (
         "profkit has no compiled tracer for Python {python}: functions were not recorded, only "

@@ -144,6 +144,32 @@ def test_a_process_that_closes_every_descriptor_and_then_gives_up_its_rights(tmp
     assert calls(run.processes[0])["late"] == 2
 
 
+def test_no_room_for_any_function_is_said(tmp_path: Path) -> None:
+    name = program(tmp_path, WORKS + "late(0)\n")
+    env = environment(PYTHONDONTWRITEBYTECODE="1")  # it would be cut as well
+    done = run_capture(tmp_path, "bash", "-c", f"ulimit -f 20; '{sys.executable}' '{name}'", env=env)
+    assert done.returncode == 0
+    assert "all of them are missing" in done.stderr
+    run = load_run(tmp_path / "run.prof")
+    assert not any(calls(process) for process in run.processes)
+    (notice,) = (notice for notice in run.warnings if notice.code == "tables-full")
+    assert notice.numbers["functions"] == 0
+
+
+def test_bytecode_of_the_agent_that_was_cut_is_made_again(tmp_path: Path) -> None:
+    name, kept = program(tmp_path, WORKS + "late(0)\n"), tmp_path / "bytecode"
+    env = environment(PYTHONPYCACHEPREFIX=str(kept))
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    for _ in range(2):
+        run = captured(tmp_path, sys.executable, name, env=env)
+        assert calls(run.processes[0])["late"] == 1
+        # Others of the agent are the command's as well, and Python itself reads those.
+        modules = [*kept.rglob("capture/agent/loader.*.pyc"), *kept.rglob("capture/agent/session.*.pyc")]
+        assert len(modules) == 2
+        for path in modules:
+            path.write_bytes(path.read_bytes()[:200])
+
+
 @pytest.mark.parametrize("size", [0, 1000])
 def test_a_limit_on_the_size_of_files(tmp_path: Path, size: int) -> None:
     """The end is known although nothing can be written: a symbolic link needs no space, nor does what is mapped."""

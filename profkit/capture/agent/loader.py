@@ -87,7 +87,16 @@ class _Importer:
     def module(self, name: str) -> "Any":
         """Run a module of the agent."""
         full = "%s.%s" % (_NAME, name)
-        code: "Any" = SourceFileLoader(full, "%s/%s.py" % (self._folder, name)).get_code(full)
+        path = "%s/%s.py" % (self._folder, name)
+        source = SourceFileLoader(full, path)
+        try:
+            code: "Any" = source.get_code(full)
+        except (
+            EOFError,
+            TypeError,
+            ValueError,
+        ):  # bytecode that was cut: a full disk, a limit on the size of files
+            code = source.source_to_code(source.get_data(path), path)
         if _rename is not None:
             _rename(code, "<frozen profkit.%s>" % name)
         module = type(sys)(full)

@@ -45,7 +45,11 @@ def _profkit_start():
         try:
             from _frozen_importlib_external import SourceFileLoader
 
-            code = SourceFileLoader("loader", agent + "/loader.py").get_code("loader")
+            source = SourceFileLoader("loader", agent + "/loader.py")
+            try:
+                code = source.get_code("loader")
+            except (EOFError, TypeError, ValueError):  # bytecode that was cut when it was written
+                code = source.source_to_code(source.get_data(source.path), source.path)
             _profkit_rename(code, "<frozen profkit.loader>")
             names = {}
             exec(code, names)
