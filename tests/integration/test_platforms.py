@@ -126,6 +126,7 @@ def test_a_python_without_a_tracer_is_said_with_what_builds_one(tmp_path: Path) 
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    (notice,) = load_run(tmp_path / "run.prof").warnings
+    other, notice = load_run(tmp_path / "run.prof").warnings
+    assert other.code == "nvtx-missing"
     assert notice.code == "tracer-missing"
     assert "PROFKIT_TRACER_PYTHONS" in done.stderr

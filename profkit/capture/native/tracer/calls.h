@@ -61,10 +61,10 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
     call->children = 0;
     function->open++;
     edge->open++;
-    bool due = false;
     int64_t now = clock_ticks();
+    bool due = now > agent_due; /* asked here: where all that takes long is within calls, only their ends have long gaps */
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due)) {
-        due = now > agent_due || now > tiers_due;
+        due |= now > tiers_due;
         now = waiting_charge(table, call - 1, now);
     }
     table->last = now;
