@@ -170,13 +170,13 @@ def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -
 @pytest.mark.interpreters
 @pytest.mark.parametrize(
     ("version", "option"),
-    [("3.8", "--exact"), ("3.11", "--exact"), ("3.12", "--exact")],
+    [("3.8", "--exact"), ("3.11", "--exact"), ("3.11", "--sampled"), ("3.12", "--sampled")],
 )
 def test_a_process_that_was_stopped_says_so(tmp_path: Path, version: str, option: str) -> None:
     run = captured(tmp_path, interpreter(version), program(tmp_path, STOPPED), options=(option,))
     (thread,) = run.processes[0].threads
-    # Of 1.6 s: queueing afterwards is no stop. Sampled, a stop is missed while the sampler waits for the GIL.
-    assert 0.4 <= inclusive(thread, "work", "stopped") <= 2.0
+    # Of 1.6 s: what it queues for afterwards, and a stop while the sampler waits for the GIL, are no stop to it.
+    assert 0.6 <= inclusive(thread, "work", "stopped") <= 2.0
 
 
 @pytest.mark.interpreters

@@ -74,10 +74,9 @@ class Tiers:
             self.failed = repr(error)
 
     def threads(self) -> Set[int]:
-        """Return the numbers that the tracer's thread has had."""
-        number = self._module.watching_thread() if self.watching else 0
-        if number and number not in self._seen:
-            self._seen.append(number)
+        """Return the numbers that the tracer's threads have had."""
+        numbers = self._module.watching_threads() if self.watching else ()
+        self._seen.extend(number for number in numbers if number and number not in self._seen)
         return set(self._seen)
 
     def stop(self) -> None:

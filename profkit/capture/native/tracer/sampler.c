@@ -49,13 +49,14 @@
 /* Looks in a row at which a thread went on, after which one counts all the same. */
 #define MOST_MISSED 10
 
-/* Threads come and go, and what was seen is booked, so often. */
+/* Threads come and go, and what was seen is booked, so often. New ones are at the head of the interpreter's list. */
 #define LIST_EVERY_NS 10000000
+#define LIST_WHOLE_NS 100000000
 #define BOOK_EVERY_NS 40000000
 #define BOOK_IDLE_NS 1000000000
 
 /* Waiting for the GIL that long, others wait as well: the agent's record, for which it is given up and taken again many times,
- * would keep this thread from looking for seconds, and is put off by so much. */
+ * would take seconds, and is put off by so much. */
 #define FIGHT_NS 2000000
 #define FIGHT_PUTS_OFF_NS 10000000000
 
@@ -79,6 +80,7 @@ static struct site {
 } sites[SITES];
 
 struct seen_thread {
+    struct seen_thread *next; /* of those that have ended */
     uintptr_t state;
     unsigned long ident;
     pid_t native;
@@ -114,23 +116,34 @@ struct charge {
     int64_t place;    /* in its innermost code, where that may call what waits for other ranks; else -1 */
     uint64_t hash;
     enum pause_kind what; /* it waited for; or PAUSE_HELD_GIL, of which `blocked` is what others waited */
-    uint32_t first, n; /* its codes, innermost first */
-    bool certain;      /* as of the stack */
+    const uintptr_t *codes; /* innermost first */
+    uint32_t n;
+    bool certain; /* as of the stack */
     int64_t run, wait, blocked, samples;
     double squares;
     struct spot *spots, *spot; /* all of them, and the one of the last look; NULL for none */
 };
 
+/* What looks have seen since the last booking, and what is being booked. */
+struct seen {
+    struct charge *charges;
+    uintptr_t *codes;
+    struct spot *spots;
+    uint32_t n_charges, n_codes, n_spots;
+    int32_t slots[SLOTS];
+};
+
+/* Held for a look and while what was seen is taken, and never while Python runs or the GIL is waited for. It guards all that the two
+ * threads share: those that are seen, and `fresh`. */
+static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct seen_thread **threads;
 static size_t n_threads;
-static struct charge *charges;
-static uintptr_t *codes;
-static struct spot *spots;
-static uint32_t n_charges, n_codes, n_spots;
-static int32_t slots[SLOTS];
+static struct seen sets[2], *fresh = &sets[0];
+static bool changing; /* the tier: looks wait meanwhile */
 
-static pthread_t thread;
-static pid_t number;
+/* One thread looks, one takes the GIL: a thread that waits for it sees nothing, for seconds where others let go of it often. */
+static pthread_t booker, looker;
+static pid_t booker_number, looker_number;
 static bool started, joinable, wanted_again;
 static int forking; /* threads that are about to fork: none of them finds it running */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
@@ -138,14 +151,19 @@ static PyThreadState *mine;
 static PyObject *change_function;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t bell;
+static pthread_cond_t bell, orders;  /* for the looker, for the booker */
 static bool stopping, woken;
+static bool ordered, looked_last;    /* what was seen is to be booked; no look comes any more */
 
 static bool was_stopped; /* since the last look: nobody waited for what it was seen to wait for */
-static bool unrecorded; /* something ran since the agent has last looked: a process that does nothing is left alone */
-static int64_t used_ns, with_gil_ns, looks; /* CPU time of the thread, that with the GIL, and how often it has looked */
+static _Atomic bool unrecorded; /* something ran since the agent has last looked: a process that does nothing is left alone */
+static _Atomic int64_t looker_ns, booked; /* the looker's CPU time; when the last booking ended */
+static int64_t looks;                     /* how often it has looked */
 
-pid_t sampler_thread(void) { return number; }
+void sampler_threads(pid_t numbers[2]) {
+    numbers[0] = booker_number;
+    numbers[1] = looker_number;
+}
 
 static struct site *site_of(uintptr_t code, int64_t instruction) {
     uint64_t mixed = (code >> 4) * 31 + (uint64_t)instruction;
@@ -211,13 +229,17 @@ static struct seen_thread *thread_of(uintptr_t state, const struct seen_state *i
     return threads[n_threads++] = seen;
 }
 
+static uintptr_t newest; /* the state at the head of the list when that was last followed, and what it said */
+static struct seen_state newest_was;
+
 /* Follow the list of thread states to one side of our own, which stays. */
 static void list_side(bool before) {
     struct seen_state is;
     uintptr_t state = (uintptr_t)mine;
     for (size_t i = 0; i <= MOST_THREADS && stacks_state(state, &is); i++) {
+        newest = before ? state : newest;
         if (state != (uintptr_t)mine) {
-            struct seen_thread *seen = is.native > 0 && is.native != number ? thread_of(state, &is) : NULL;
+            struct seen_thread *seen = is.native > 0 && is.native != booker_number ? thread_of(state, &is) : NULL;
             if (seen)
                 seen->listed = true;
         }
@@ -230,8 +252,17 @@ static void list_side(bool before) {
 static void list_threads(void) {
     for (size_t i = 0; i < n_threads; i++)
         threads[i]->listed = false;
+    newest = (uintptr_t)mine;
     list_side(true);
     list_side(false);
+    if (!stacks_state(newest, &newest_was))
+        newest = 0;
+}
+
+static bool has_new_threads(void) {
+    struct seen_state is;
+    return !newest || !stacks_state(newest, &is) || is.before != newest_was.before || is.after != newest_was.after ||
+           is.ident != newest_was.ident || is.native != newest_was.native;
 }
 
 /* Charging */
@@ -240,8 +271,8 @@ static struct spot *spot_in(struct charge *charge, int64_t instruction) {
     struct spot *spot = charge->spots;
     while (spot && spot->instruction != instruction)
         spot = spot->next;
-    if (!spot && n_spots < MOST_SPOTS) {
-        spot = &spots[n_spots++];
+    if (!spot && fresh->n_spots < MOST_SPOTS) {
+        spot = &fresh->spots[fresh->n_spots++];
         *spot = (struct spot){.next = charge->spots, .instruction = instruction};
         charge->spots = spot;
     }
@@ -267,19 +298,19 @@ static struct charge *charge_of(struct seen_thread *seen, enum pause_kind what) 
             n++;
         }
     size_t slot = hash % SLOTS;
-    for (; slots[slot]; slot = (slot + 1) % SLOTS) {
-        struct charge *known = &charges[slots[slot] - 1];
+    for (; fresh->slots[slot]; slot = (slot + 1) % SLOTS) {
+        struct charge *known = &fresh->charges[fresh->slots[slot] - 1];
         if (known->hash == hash && known->n == n && known->thread == seen)
             return known;
     }
-    if (n_charges == MOST_CHARGES || n_codes + n > MOST_CODES)
+    if (fresh->n_charges == MOST_CHARGES || fresh->n_codes + n > MOST_CODES)
         return NULL;
-    struct charge *charge = &charges[n_charges++];
-    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .place = place, .hash = hash, .what = what, .first = n_codes, .n = n, .certain = stack->certain};
+    struct charge *charge = &fresh->charges[fresh->n_charges++];
+    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .place = place, .hash = hash, .what = what, .codes = fresh->codes + fresh->n_codes, .n = n, .certain = stack->certain};
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code)
-            codes[n_codes++] = stack->frames[i].code;
-    slots[slot] = (int32_t)n_charges;
+            fresh->codes[fresh->n_codes++] = stack->frames[i].code;
+    fresh->slots[slot] = (int32_t)fresh->n_charges;
     return charge;
 }
 
@@ -309,7 +340,24 @@ static void add(struct charge *charge, int64_t run, int64_t wait, int64_t blocke
 }
 
 static struct charge *last_charge(const struct seen_thread *seen) {
-    return seen->charge >= 0 ? &charges[seen->charge] : NULL;
+    return seen->charge >= 0 ? &fresh->charges[seen->charge] : NULL;
+}
+
+static void set_charge(struct seen_thread *seen, const struct charge *charge) {
+    seen->charge = charge ? (int32_t)(charge - fresh->charges) : -1;
+}
+
+/* A stack is read apart, and becomes that of its thread where it is charged: what was charged last stays known until then. */
+static struct stack trial;
+
+static bool try_stack(const struct seen_thread *seen) {
+    return stacks_copy_of(&seen->stack, &trial) && stacks_read(seen->state, &trial);
+}
+
+static void swap_stacks(struct seen_thread *seen) {
+    struct stack before = seen->stack;
+    seen->stack = trial;
+    trial = before;
 }
 
 /* Whether a thread has not run since the last look, and so is where it was: off the CPU, or queueing, which its counter says when it
@@ -328,10 +376,12 @@ static bool stands_still(struct seen_thread *seen, int64_t *run, bool *there) {
 static void charge_holder(int64_t waited) {
     uintptr_t state = waits_holder();
     for (size_t i = 0; state && waited > 0 && i < n_threads; i++)
-        if (threads[i]->state == state && stacks_read(state, &threads[i]->stack)) {
+        if (threads[i]->state == state && try_stack(threads[i])) {
+            swap_stacks(threads[i]);
             struct charge *charge = charge_for(threads[i], PAUSE_HELD_GIL);
             if (charge)
                 add(charge, 0, 0, waited, true);
+            swap_stacks(threads[i]);
         }
 }
 
@@ -351,8 +401,7 @@ static void note_stop(int64_t ns) {
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
         seen->stopped += seen->there || tiers_now() == TIER_EXACT ? ns : 0;
-        struct charge *charge = seen->charge >= 0 ? charge_for(seen, PAUSE_NONE) : NULL;
-        seen->charge = charge ? (int32_t)(charge - charges) : -1;
+        set_charge(seen, seen->charge >= 0 ? charge_for(seen, PAUSE_NONE) : NULL);
         seen->what = PAUSE_NONE;
     }
 }
@@ -363,9 +412,7 @@ static void see_wait(struct seen_thread *seen, int64_t ran) {
     seen->at = now;
     if (ran > 0 || seen->charge < 0) {
         enum pause_kind what = waits_for(seen->native, &seen->call, &seen->stat);
-        struct charge *charge =
-            what != PAUSE_NONE && stacks_read(seen->state, &seen->stack) ? charge_for(seen, what) : NULL;
-        seen->charge = charge ? (int32_t)(charge - charges) : -1;
+        set_charge(seen, what != PAUSE_NONE && stacks_read(seen->state, &seen->stack) ? charge_for(seen, what) : NULL);
         seen->what = what;
     }
     if (seen->stopped && stacks_read(seen->state, &seen->stack))
@@ -386,11 +433,12 @@ static bool look(struct seen_thread *seen) {
     if (stands_still(seen, &run, &there) || !there)
         return there;
     int64_t ran = run - seen->run, elapsed = now - seen->at;
-    if (!stacks_read(seen->state, &seen->stack) || !kernel_cpu_time(seen->native, &after) ||
+    if (!try_stack(seen) || !kernel_cpu_time(seen->native, &after) ||
         !kernel_state_of(seen->native, &seen->stat, &state, &seen->cpu))
         return true; /* the kernel, or the next list, says whether it has ended */
     if (after != run && ++seen->missed < MOST_MISSED)
         return true; /* its frames were not of one instant */
+    swap_stacks(seen);
     seen->missed = 0;
     seen->still = 0;
     int64_t waited = seen->wait, off = elapsed - ran;
@@ -446,7 +494,7 @@ static bool look(struct seen_thread *seen) {
         if (what == PAUSE_GIL && !was_stopped)
             charge_holder(blocked);
     }
-    seen->charge = charge ? (int32_t)(charge - charges) : -1;
+    set_charge(seen, charge);
     seen->at = now;
     seen->run = run;
     seen->wait = waited;
@@ -474,6 +522,12 @@ static void charge_still(bool all) {
     }
 }
 
+static int64_t own_cpu_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
 /* Booking, with the GIL */
 
 static struct table *table_of(struct seen_thread *seen, bool may_make) {
@@ -488,9 +542,12 @@ static struct table *table_of(struct seen_thread *seen, bool may_make) {
         table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
     else
         table_retain(table);
-    if (seen->table)
-        table_release(seen->table);
+    struct table *before = seen->table;
+    pthread_mutex_lock(&seen_lock); /* looks ask it for the range that is open */
     seen->table = table;
+    pthread_mutex_unlock(&seen_lock);
+    if (before)
+        table_release(before);
     if (table)
         agent_name_thread(table);
     return table;
@@ -499,7 +556,7 @@ static struct table *table_of(struct seen_thread *seen, bool may_make) {
 /* The innermost function of a charge that its table knows. */
 static struct function *innermost_known(const struct table *table, const struct charge *charge) {
     for (uint32_t i = 0; i < charge->n + (charge->leaf != NULL); i++) {
-        const void *key = charge->leaf && i == 0 ? charge->leaf : (const void *)codes[charge->first + i - (charge->leaf != NULL)];
+        const void *key = charge->leaf && i == 0 ? charge->leaf : (const void *)charge->codes[i - (charge->leaf != NULL)];
         const struct name *name = names_known(key);
         const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
         if (edge)
@@ -517,7 +574,7 @@ static struct function *book_time(struct table *table, const struct charge *char
     struct path *path = table->stack->path;
     for (uint32_t i = charge->n + (charge->leaf != NULL); i-- > 0;) {
         bool leaf = charge->leaf && i == 0;
-        const void *key = leaf ? charge->leaf : (const void *)codes[charge->first + i - (charge->leaf != NULL)];
+        const void *key = leaf ? charge->leaf : (const void *)charge->codes[i - (charge->leaf != NULL)];
         struct edge *found = edges_find(&caller->callees, key);
         if (!found && leaf)
             found = table_known_edge(table, caller, key);
@@ -569,7 +626,7 @@ static struct function *book_time(struct table *table, const struct charge *char
 
 /* Book in which lines the time of a charge was; it was booked in a function. */
 static void book_lines(struct table *table, struct function *function, const struct charge *charge) {
-    PyObject *code = charge->n ? (PyObject *)codes[charge->first] : NULL;
+    PyObject *code = charge->n ? (PyObject *)charge->codes[0] : NULL;
     const struct name *name = code ? names_known(code) : NULL; /* it keeps the code */
     const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
     if (!edge || !(edge->callee == function || charge->leaf) || function == table->base)
@@ -592,42 +649,62 @@ static void book(const struct charge *charge, bool sampled) {
         if (function != table->base)
             slices_add(table, function, charge->run + charge->wait + charge->blocked);
     }
-    PyObject *code = charge->place >= 0 && charge->n ? (PyObject *)codes[charge->first] : NULL;
+    PyObject *code = charge->place >= 0 && charge->n ? (PyObject *)charge->codes[0] : NULL;
     if (charge->what != PAUSE_HELD_GIL && code && rank_calls_at(code, charge->place))
         pause_add(table, function, PAUSE_RANKS, charge->run + charge->blocked, charge->samples);
     else if (charge->what != PAUSE_NONE && charge->blocked > 0)
         pause_add(table, function, charge->what, charge->blocked, charge->samples);
 }
 
-static void book_all(bool last) {
-    int64_t samples = 0;
-    bool sampled = tiers_now() == TIER_SAMPLED;
-    if (sampled)
-        charge_still(last);
-    slices_booked(clock_monotonic_ns());
-    for (uint32_t i = 0; i < n_charges; i++) {
-        samples += charges[i].what == PAUSE_HELD_GIL ? 0 : charges[i].samples;
-        if (charges[i].run + charges[i].wait + charges[i].blocked > 0)
-            book(&charges[i], sampled);
-    }
-    n_charges = n_codes = n_spots = 0;
-    memset(slots, 0, sizeof slots);
+static void empty(struct seen *set) {
+    set->n_charges = set->n_codes = set->n_spots = 0;
+    memset(set->slots, 0, sizeof set->slots);
+}
+
+/* Take what was seen, and the threads that have ended. Looks go on with the other set, which is empty. */
+static struct seen *take_seen(struct seen_thread **ended) {
+    struct seen *taken = fresh;
     size_t left = 0;
+    fresh = taken == &sets[0] ? &sets[1] : &sets[0];
+    *ended = NULL;
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
         if (!seen->listed) {
-            forget_thread(seen);
+            seen->next = *ended;
+            *ended = seen;
             continue;
         }
         threads[left++] = seen;
-        if (seen->charge >= 0) { /* it may stay there for long */
-            const struct charge *charge = charge_for(seen, seen->what);
-            seen->charge = charge ? (int32_t)(charge - charges) : -1;
-        }
+        if (seen->charge >= 0) /* it may stay there for long */
+            set_charge(seen, charge_for(seen, seen->what));
     }
     n_threads = left;
+    return taken;
+}
+
+static void book_all(bool last) {
+    int64_t samples = 0;
+    bool sampled = tiers_now() == TIER_SAMPLED;
+    struct seen_thread *ended, *next;
+    pthread_mutex_lock(&seen_lock);
     if (sampled)
-        tiers_sampled(samples, used_ns);
+        charge_still(last);
+    struct seen *taken = take_seen(&ended);
+    pthread_mutex_unlock(&seen_lock);
+    slices_booked(clock_monotonic_ns());
+    for (uint32_t i = 0; i < taken->n_charges; i++) {
+        const struct charge *charge = &taken->charges[i];
+        samples += charge->what == PAUSE_HELD_GIL ? 0 : charge->samples;
+        if (charge->run + charge->wait + charge->blocked > 0)
+            book(charge, sampled);
+    }
+    empty(taken);
+    for (; ended; ended = next) {
+        next = ended->next;
+        forget_thread(ended);
+    }
+    if (sampled)
+        tiers_sampled(samples, looker_ns + own_cpu_ns());
 }
 
 /* Nothing that was opened for them stays open. */
@@ -648,8 +725,7 @@ static void begin_charging(void) {
         seen->at = clock_monotonic_ns();
         seen->running = known && state == 'R';
         seen->what = known && !seen->running ? waits_for(seen->native, &seen->call, &seen->stat) : PAUSE_NONE;
-        struct charge *charge = known ? charge_for(seen, seen->what) : NULL;
-        seen->charge = charge ? (int32_t)(charge - charges) : -1;
+        set_charge(seen, known ? charge_for(seen, seen->what) : NULL);
         seen->still = seen->skip = 0;
         seen->pending_run = seen->pending_blocked = 0;
         if (!kernel_wait_of(seen->native, &seen->schedstat, &seen->wait))
@@ -657,21 +733,34 @@ static void begin_charging(void) {
     }
 }
 
+static void hold_looks(bool on) {
+    pthread_mutex_lock(&seen_lock);
+    changing = on;
+    pthread_mutex_unlock(&seen_lock);
+}
+
 static void change_tier(void) {
     enum tier before = tiers_now();
+    hold_looks(true);
+    book_all(true); /* what was seen was seen in this tier */
     PyObject *done = change_function ? PyObject_CallFunctionObjArgs(change_function, NULL) : NULL;
     Py_XDECREF(done);
     PyErr_Clear();
-    if (before == TIER_EXACT && tiers_now() == TIER_SAMPLED)
+    if (before == TIER_EXACT && tiers_now() == TIER_SAMPLED) {
+        pthread_mutex_lock(&seen_lock);
         begin_charging();
-    else
+        pthread_mutex_unlock(&seen_lock);
+    } else {
         tiers_want(tiers_now()); /* it was not possible */
+    }
+    hold_looks(false);
 }
 
-static int64_t own_cpu_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+static void end_state(void) {
+    PyThreadState_Clear(mine);
+    PyEval_ReleaseThread(mine);
+    PyThreadState_Delete(mine);
+    mine = NULL;
 }
 
 /* Take the GIL, and do all that needs it. */
@@ -686,15 +775,12 @@ static void with_gil(bool last) {
     if (waits_unlearnt())
         waits_learn((uintptr_t)mine);
     rank_calls_look();
-    book_all(last || tiers_wanted() != tiers_now());
+    book_all(last);
     if (last) {
         if (!sampled)
             tiers_look();
         hook_burst_over();
-        PyThreadState_Clear(mine);
-        PyEval_ReleaseThread(mine);
-        PyThreadState_Delete(mine);
-        mine = NULL;
+        end_state();
         return;
     }
     int64_t overdue = clock_ticks() - agent_due; /* negative where it is not */
@@ -717,7 +803,7 @@ static void with_gil(bool last) {
 /* For how long this thread has queued. */
 static int64_t own_queueing(void) {
     struct reading reading;
-    return kernel_read_other(number, &reading) ? reading.wait : 0;
+    return kernel_read_other(looker_number, &reading) ? reading.wait : 0;
 }
 
 /* Sleep; false when it is to end. */
@@ -794,18 +880,18 @@ static void move_away_from(int cpu) {
         own_cpu = -2;
 }
 
-/* The thread that is looked at next: those that run take turns. NULL where it is to be watched, or where none runs. */
-static struct seen_thread *next_to_see(void) {
+/* The thread that is looked at next, and its CPU: those that run take turns. NULL where none runs. */
+static struct seen_thread *next_to_see(const struct seen_thread *last, int *cpu) {
     static size_t turn;
-    bool watches = tiers_now() == TIER_EXACT || looks % WATCH_EVERY == 0;
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[(turn + i) % n_threads];
         if (seen->listed && (seen->ran || !seen->there)) {
             char state;
             turn = (turn + i + 1) % n_threads;
-            if (kernel_state_of(seen->native, &seen->stat, &state, &seen->cpu))
-                watches ? move_away_from(seen->cpu) : move_to(seen->cpu);
-            return watches ? NULL : seen;
+            if (seen != last && !kernel_state_of(seen->native, &seen->stat, &state, &seen->cpu))
+                seen->cpu = -1;
+            *cpu = seen->cpu;
+            return seen;
         }
     }
     return NULL;
@@ -848,73 +934,142 @@ static void look_at_rest(void) {
     }
 }
 
-static void *run(void *of) {
-    number = kernel_thread_id();
-    mine = PyThreadState_New(of); /* here, as it is of the thread that makes it */
-    if (!mine)
-        return NULL;
+static void order_booking(bool last) {
+    pthread_mutex_lock(&lock);
+    ordered = true;
+    looked_last |= last;
+    pthread_cond_signal(&orders);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The thread that looks. */
+static void *look_on(void *Py_UNUSED(nothing)) {
+    looker_number = kernel_thread_id();
     prctl(PR_SET_NAME, "profkit");
-    int64_t listed = 0, booked = clock_monotonic_ns(), every = WATCH_EVERY_NS;
-    slices_booked(booked);
-    struct seen_thread *turn = NULL;
-    bool ran = false, due;
+    int64_t listed = 0, followed = 0, every = WATCH_EVERY_NS;
+    struct seen_thread *turn = NULL, *last;
+    bool ran = false, any = false, due = false;
     sched_getaffinity(0, sizeof everywhere, &everywhere);
     own_cpu = -1;
     int64_t queued = own_queueing(), asked = around(every), slept = clock_monotonic_ns();
     for (; sleep_ns(asked); asked = around(every), slept = clock_monotonic_ns()) {
-        int64_t now = clock_monotonic_ns(), late = now - slept - asked;
+        int64_t now = clock_monotonic_ns(), late = now - slept - asked, since = now - booked;
         int64_t stood = late > STOPPED_NS ? late - (own_queueing() - queued) : 0;
+        int cpu = -1;
+        pthread_mutex_lock(&seen_lock);
+        bool exact = tiers_now() == TIER_EXACT;
         was_stopped = stood > STOPPED_NS;
         if (was_stopped)
             note_stop(stood);
-        bool exact = tiers_now() == TIER_EXACT;
-        if (now - listed > (exact ? LIST_EXACT_NS : LIST_EVERY_NS)) {
+        if (now - followed > LIST_WHOLE_NS || (now - listed > (exact ? LIST_EXACT_NS : LIST_EVERY_NS) && has_new_threads())) {
             list_threads();
-            listed = now;
+            followed = now;
         }
-        bool any = look_at_all(turn, &due);
-        turn = NULL;
+        if (now - listed > LIST_EVERY_NS)
+            listed = now;
+        if (!changing)
+            any = look_at_all(turn, &due);
+        last = turn;
+        turn = next_to_see(last, &cpu);
+        bool watches = exact || looks % WATCH_EVERY == 0, has_charges = fresh->n_charges > 0;
+        pthread_mutex_unlock(&seen_lock);
+        if (turn && cpu >= 0)
+            watches ? move_away_from(cpu) : move_to(cpu);
+        turn = watches ? NULL : turn;
         ran |= any;
         unrecorded |= any;
-        int64_t since = now - booked;
-        bool to_book = exact ? n_charges && ran && since > BOOK_IDLE_NS : since > BOOK_EVERY_NS && (ran || since > BOOK_IDLE_NS);
-        if (due || tiers_wanted() != tiers_now() || to_book || (waits_unlearnt() && n_charges)) {
-            int64_t used = own_cpu_ns();
-            with_gil(false); /* threads that have ended are gone */
-            with_gil_ns += own_cpu_ns() - used;
-            booked = clock_monotonic_ns();
+        bool to_book = exact ? has_charges && ran && since > BOOK_IDLE_NS : since > BOOK_EVERY_NS && (ran || since > BOOK_IDLE_NS);
+        if (due || tiers_wanted() != tiers_now() || to_book || (waits_unlearnt() && has_charges)) {
+            order_booking(false); /* threads that have ended go as well */
             queued = own_queueing();
             ran = false;
         }
-        used_ns = own_cpu_ns();
-        int64_t mean = (int64_t)((double)(used_ns - with_gil_ns) / (double)looks / LOOK_SHARE);
-        int64_t fewest = tiers_now() == TIER_EXACT ? WATCH_EVERY_NS : LOOK_EVERY_NS;
+        looker_ns = own_cpu_ns();
+        int64_t mean = (int64_t)((double)looker_ns / (double)looks / LOOK_SHARE);
+        int64_t fewest = exact ? WATCH_EVERY_NS : LOOK_EVERY_NS;
         mean = mean < fewest ? fewest : mean > LOOK_MOST_NS ? LOOK_MOST_NS : mean;
         /* Where nothing runs it may take a while. */
-        turn = next_to_see();
         every = any ? mean : 2 * every > LOOK_IDLE_NS ? LOOK_IDLE_NS : 2 * every < mean ? mean : 2 * every;
     }
+    pthread_mutex_lock(&seen_lock);
     if (tiers_now() == TIER_SAMPLED)
         look_at_rest();
-    with_gil(true);
-    number = 0;
+    pthread_mutex_unlock(&seen_lock);
+    looker_ns = own_cpu_ns();
+    order_booking(true);
     return NULL;
+}
+
+static bool create(pthread_t *thread, void *(*run)(void *), void *of) {
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 512 << 10);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool created = pthread_create(thread, &attributes, run, of) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return created;
+}
+
+/* The thread that books what was seen, and does all else that needs the GIL. */
+static void *book_on(void *of) {
+    booker_number = kernel_thread_id();
+    prctl(PR_SET_NAME, "profkit");
+    mine = PyThreadState_New(of); /* here, as it is of the thread that makes it */
+    if (!mine)
+        return NULL;
+    booked = clock_monotonic_ns();
+    slices_booked(booked);
+    if (!create(&looker, look_on, NULL)) {
+        PyEval_AcquireThread(mine);
+        end_state();
+        return NULL;
+    }
+    for (bool last = false; !last;) {
+        pthread_mutex_lock(&lock);
+        while (!ordered)
+            pthread_cond_wait(&orders, &lock);
+        last = looked_last;
+        pthread_mutex_unlock(&lock);
+        with_gil(last);
+        booked = clock_monotonic_ns();
+        pthread_mutex_lock(&lock);
+        ordered = looked_last && !last; /* what was asked for meanwhile is asked for again, but for the end */
+        pthread_mutex_unlock(&lock);
+    }
+    pthread_join(looker, NULL);
+    booker_number = looker_number = 0;
+    return NULL;
+}
+
+static void make_locks(void) {
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&seen_lock, NULL);
+    pthread_mutex_init(&ending, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&bell, &attributes);
+    pthread_cond_init(&orders, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 static bool make_room(void) {
     static bool known = false;
     if (known)
         return true;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&bell, &attributes);
-    pthread_condattr_destroy(&attributes);
+    make_locks();
     threads = calloc(MOST_THREADS, sizeof(struct seen_thread *));
-    charges = calloc(MOST_CHARGES, sizeof *charges);
-    codes = malloc(MOST_CODES * sizeof *codes);
-    spots = malloc(MOST_SPOTS * sizeof *spots);
-    return known = threads && charges && codes && spots;
+    known = threads;
+    for (int i = 0; i < 2; i++) {
+        sets[i].charges = calloc(MOST_CHARGES, sizeof *sets[i].charges);
+        sets[i].codes = malloc(MOST_CODES * sizeof *sets[i].codes);
+        sets[i].spots = malloc(MOST_SPOTS * sizeof *sets[i].spots);
+        known = known && sets[i].charges && sets[i].codes && sets[i].spots;
+    }
+    return known;
 }
 
 static PyInterpreterState *interpreter(void) {
@@ -925,20 +1080,11 @@ static PyInterpreterState *interpreter(void) {
 #endif
 }
 
-static bool start_thread(void) {
-    sigset_t all, before;
-    pthread_attr_t attributes;
-    stopping = woken = false;
-    used_ns = with_gil_ns = looks = 0;
+static bool start_threads(void) {
+    stopping = woken = ordered = looked_last = changing = false;
+    looker_ns = looks = 0;
     random_state = (uint64_t)clock_monotonic_ns() * UINT64_C(0x9E3779B97F4A7C15) | 1;
-    sigfillset(&all);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 512 << 10);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    started = joinable = pthread_create(&thread, &attributes, run, interpreter()) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return started;
+    return started = joinable = create(&booker, book_on, interpreter());
 }
 
 bool sampler_start(PyObject *change) {
@@ -947,7 +1093,7 @@ bool sampler_start(PyObject *change) {
     change_function = change;
     Py_XDECREF(before);
     wanted_again = forking > 0;
-    return started || (stacks_start() && make_room() && (wanted_again || start_thread()));
+    return started || (stacks_start() && make_room() && (wanted_again || start_threads()));
 }
 
 static void ring(bool stop) {
@@ -959,17 +1105,17 @@ static void ring(bool stop) {
 }
 
 void sampler_wake(void) {
-    if (started && !pthread_equal(thread, pthread_self()))
+    if (started && !pthread_equal(booker, pthread_self()))
         ring(false);
 }
 
-/* One that forks and one that ends the session may both come here: each returns when the thread has ended. */
-static void stop_thread(void) {
+/* One that forks and one that ends the session may both come here: each returns when the threads have ended. */
+static void stop_threads(void) {
     ring(true);
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&ending);
     if (joinable) {
-        pthread_join(thread, NULL);
+        pthread_join(booker, NULL);
         joinable = started = false;
     }
     pthread_mutex_unlock(&ending);
@@ -981,19 +1127,19 @@ void sampler_pause(void) {
     if (!started)
         return;
     wanted_again |= !stopping;
-    stop_thread();
+    stop_threads();
 }
 
 void sampler_stop(void) {
     wanted_again = false;
     if (started)
-        stop_thread();
+        stop_threads();
     forget_all();
 }
 
 static int start_again(void *Py_UNUSED(nothing)) {
     if (wanted_again && !started && !forking)
-        start_thread();
+        start_threads();
     return 0;
 }
 
@@ -1006,16 +1152,16 @@ void sampler_resume(void) {
 void sampler_forget(void) {
     started = joinable = wanted_again = stopping = false;
     forking = 0;
-    number = 0;
+    booker_number = looker_number = 0;
     for (size_t i = 0; i < n_threads; i++) {
         kernel_close(&threads[i]->schedstat);
         kernel_close(&threads[i]->stat);
         kernel_close(&threads[i]->call);
     }
-    n_threads = n_charges = n_codes = n_spots = 0;
+    n_threads = 0;
+    empty(&sets[0]);
+    empty(&sets[1]);
     slices_forget();
-    memset(slots, 0, sizeof slots);
-    pthread_mutex_init(&lock, NULL);
-    pthread_mutex_init(&ending, NULL);
+    make_locks();
     mine = NULL;
 }

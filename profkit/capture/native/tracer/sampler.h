@@ -1,4 +1,4 @@
-/* A thread of the tracer's that looks where all others are.
+/* Two threads of the tracer's: one looks where all others are, one takes the GIL and adds what was seen to the tables.
  *
  * In the exact tier it looks a hundred times a second whether threads run byte code, which is slower where it is traced.
  *
@@ -35,8 +35,8 @@ void sampler_resume(void);
 /* In a forked child: the thread is the parent's. */
 void sampler_forget(void);
 
-/* The thread's number, 0 where there is none. */
-pid_t sampler_thread(void);
+/* The threads' numbers, 0 where there is none. */
+void sampler_threads(pid_t numbers[2]);
 
 /* A call of a C function at a place in a code: looks that find a thread there find it in that function. */
 void sampler_saw_call(uintptr_t code, int64_t instruction, const void *key);

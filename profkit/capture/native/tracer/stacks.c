@@ -24,7 +24,7 @@
 #define TRIES 3
 
 /* Innermost frames that are read another time to see whether they are still there. */
-enum { CHECKED_FRAMES = 16 };
+enum { CHECKED_FRAMES = 256 };
 
 /* Words of a thread state, of a frame and of a code object in which is looked for what they hold. */
 #define STATE_WORDS 128
@@ -376,6 +376,8 @@ bool stacks_read(uintptr_t state, struct stack *stack) {
     if (!has_room(stack))
         return false;
     for (int i = 0; i < TRIES; i++) {
+        if (!stack->certain)
+            stack->n = 0; /* what is wrong in it is not believed again */
         if (!innermost(state, stack, &top))
             return false;
         bool whole = follow(stack, top);
@@ -386,6 +388,17 @@ bool stacks_read(uintptr_t state, struct stack *stack) {
             stack->n = 0;
     }
     return stack->n > 0;
+}
+
+bool stacks_copy_of(const struct stack *stack, struct stack *copy) {
+    if (!has_room(copy))
+        return false;
+    if (stack->n)
+        memcpy(copy->frames, stack->frames, stack->n * sizeof *stack->frames);
+    copy->n = stack->n;
+    copy->certain = stack->certain;
+    copy->holder = stack->holder;
+    return true;
 }
 
 bool stacks_moves(uintptr_t state) {

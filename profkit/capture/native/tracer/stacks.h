@@ -50,6 +50,9 @@ bool stacks_state(uintptr_t state, struct seen_state *found);
 /* Read the stack of a thread state; false where that failed. With `stack->n` 0 no Python runs there. */
 bool stacks_read(uintptr_t state, struct stack *stack);
 
+/* Copy what is known of a thread's stack, to read the next one apart; false where there is no memory. */
+bool stacks_copy_of(const struct stack *stack, struct stack *copy);
+
 /* Whether the thread of a state runs byte code: it is not where it was a moment before. */
 bool stacks_moves(uintptr_t state);
 

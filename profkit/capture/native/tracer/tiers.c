@@ -49,12 +49,12 @@ int64_t tiers_due = INT64_MAX;
 int64_t tiers_burst_until = 0, tiers_burst_taken;
 
 static double budget; /* a share; 0 for none */
-static enum tier now_in = TIER_EXACT, wanted = TIER_EXACT;
+static _Atomic enum tier now_in = TIER_EXACT, wanted = TIER_EXACT; /* looks ask without the GIL */
 static double effect, least, most; /* ticks, of all that is over */
 static double spent;               /* ticks of it since this tier began */
 static int64_t began, booked_at;
 static _Atomic int64_t in_byte_code, in_c; /* ns that threads were seen to run, since a look or a burst */
-static int64_t looked_in[2]; /* the same in code and in C functions, as looks say */
+static _Atomic int64_t looked_in[2]; /* the same in code and in C functions, as looks say */
 static int64_t used_before;
 
 /* Bursts. */
