@@ -218,6 +218,8 @@ static void forget_thread(struct seen_thread *seen) {
     free(seen);
 }
 
+static bool listed_before; /* a thread that is new in the list has begun since */
+
 static struct seen_thread *thread_of(uintptr_t state, const struct seen_state *is) {
     for (size_t i = 0; i < n_threads; i++)
         if (threads[i]->state == state && threads[i]->native == is->native && threads[i]->ident == is->ident)
@@ -226,6 +228,11 @@ static struct seen_thread *thread_of(uintptr_t state, const struct seen_state *i
     if (!seen)
         return NULL;
     *seen = (struct seen_thread){.state = state, .ident = is->ident, .native = is->native, .cpu = -1, .charge = -1};
+    int64_t run;
+    if (listed_before && tiers_now() == TIER_SAMPLED && kernel_cpu_time(seen->native, &run)) {
+        seen->there = true; /* it has begun just now: all that it has run is charged at the first look */
+        seen->at = clock_monotonic_ns() - run;
+    }
     return threads[n_threads++] = seen;
 }
 
@@ -255,6 +262,7 @@ static void list_threads(void) {
     newest = (uintptr_t)mine;
     list_side(true);
     list_side(false);
+    listed_before = true;
     if (!stacks_state(newest, &newest_was))
         newest = 0;
 }
@@ -536,7 +544,7 @@ static struct table *table_of(struct seen_thread *seen, bool may_make) {
     if (seen->table && seen->table->folded == 0 && (!runs || !table_ended(seen->table)))
         return seen->table;
     struct table *table = runs ? tables_running(seen->native, seen->ident) : tables_last(seen->native, seen->ident);
-    if (!table && !(runs && may_make))
+    if (!table && !may_make)
         return NULL; /* it was never seen to run Python */
     if (!table)
         table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
@@ -885,7 +893,7 @@ static struct seen_thread *next_to_see(const struct seen_thread *last, int *cpu)
     static size_t turn;
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[(turn + i) % n_threads];
-        if (seen->listed && (seen->ran || !seen->there)) {
+        if (seen->listed && (seen->ran || seen->charge < 0)) {
             char state;
             turn = (turn + i + 1) % n_threads;
             if (seen != last && !kernel_state_of(seen->native, &seen->stat, &state, &seen->cpu))
@@ -1083,6 +1091,7 @@ static PyInterpreterState *interpreter(void) {
 static bool start_threads(void) {
     stopping = woken = ordered = looked_last = changing = false;
     looker_ns = looks = 0;
+    listed_before = false;
     random_state = (uint64_t)clock_monotonic_ns() * UINT64_C(0x9E3779B97F4A7C15) | 1;
     return started = joinable = create(&booker, book_on, interpreter());
 }
