@@ -29,7 +29,7 @@ _Value = TypeVar("_Value")
 MOST_LISTED = 1_000
 #: Part of the tree's CPU time, and seconds, above which it is worth saying that its users were not seen.
 UNSEEN_SHARE, UNSEEN_S = 0.05, 0.1
-#: Threads of the tracer's own beside the program's (native/tracer/sampler.h).
+#: Most threads of the tracer that a process has at a time; after a fork they are others.
 _AGENT_THREADS = 2
 #: Later than any reading, ns.
 _FOREVER = 2**63 - 1
@@ -136,7 +136,7 @@ def _with_seen(
         image = replace(
             found[index],
             samples=_between(samples, begin, end),
-            peak_threads=max(1, seen.peak_threads - (_AGENT_THREADS if hidden else 0)),
+            peak_threads=max(1, seen.peak_threads - min(len(hidden), _AGENT_THREADS)),
         )
         # What the kernel says of the process is that of its last image and of all before.
         final = index != last or records[index].state != "snapshot"
