@@ -235,7 +235,7 @@ static void sample(struct table *table, struct model *model, int innermost, stru
         charge.leaf = callables[innermost].key;
         last = names_known(charge.leaf) ? innermost : last;
     }
-    codes = stack;
+    charge.codes = stack;
     book(&charge, true);
     if (last >= 0 && model->depth == 0) /* else they are of the exact tier's time */
         model->sampled[last] += clock_ticks_in(charge.run + charge.blocked);
