@@ -7,9 +7,9 @@
  * through which an interpreter would bring the same events in an order that it alone decides.
  */
 #define _GNU_SOURCE 1 /* as those parts want it */
+#include "booking.c"
 #include "kernel.c"
 #include "ranges.c"
-#include "sampler.c"
 #include "snapshot.c"
 
 #include "calls.h"

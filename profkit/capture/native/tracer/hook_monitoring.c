@@ -10,7 +10,7 @@
 #include "calls.h"
 #include "frames.h"
 #include "labels.h"
-#include "sampler.h"
+#include "looks.h"
 #include "stacks.h"
 #include "waiting.h"
 
@@ -89,7 +89,7 @@ static PyObject *on_other_call(struct collector *collector) {
 }
 
 static void saw_call(PyObject *const *arguments, const void *definition) {
-    sampler_saw_call((uintptr_t)arguments[0], PyLong_AsLong(arguments[1]), definition);
+    looks_saw_call((uintptr_t)arguments[0], PyLong_AsLong(arguments[1]), definition);
 }
 
 static PyObject *on_c_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {

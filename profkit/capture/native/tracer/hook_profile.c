@@ -14,7 +14,7 @@
 #include "calls.h"
 #include "frames.h"
 #include "labels.h"
-#include "sampler.h"
+#include "looks.h"
 #include "stacks.h"
 #include "waiting.h"
 
@@ -52,7 +52,7 @@ static inline int book_event(struct table *table, PyFrameObject *frame, int what
         return 0;
     const void *key = ((struct c_function *)argument)->definition;
     if (what == PyTrace_C_CALL) {
-        sampler_saw_call((uintptr_t)code_of(frame), stacks_site(frame), key);
+        looks_saw_call((uintptr_t)code_of(frame), stacks_site(frame), key);
         return call_begins(table, key, argument, NULL, &tiers_c);
     }
     call_ends(table, key, &tiers_c);
@@ -367,7 +367,7 @@ static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what,
     } else if (what == PyTrace_C_CALL && PyCFunction_Check(argument)) {
         const void *key = ((struct c_function *)argument)->definition;
         uintptr_t code = (uintptr_t)code_of(frame);
-        sampler_saw_call(code, stacks_site(frame), key);
+        looks_saw_call(code, stacks_site(frame), key);
         tiers_count(code, key, argument, NULL);
     }
     tiers_burst_taken += clock_ticks() - begun;

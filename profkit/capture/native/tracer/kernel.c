@@ -126,6 +126,13 @@ static void in_forked_child(void) {
     }
 }
 
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#define UNSHARE_FIRST 2u /* CLOSE_RANGE_UNSHARE, which old headers lack */
+
+bool kernel_own_descriptors(void) { return syscall(SYS_close_range, 0u, ~0u, UNSHARE_FIRST) == 0; }
+
 bool kernel_start(void) {
     static bool started = false;
     if (!started)

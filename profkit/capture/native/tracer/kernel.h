@@ -40,6 +40,10 @@ bool kernel_start(void);
 
 pid_t kernel_thread_id(void);
 
+/* Give the calling thread a table of descriptors of its own, which is empty: what it opens takes no number from the program. False
+ * before Linux 5.9, and where the system refuses it. */
+bool kernel_own_descriptors(void);
+
 /* Read the calling thread's counters; false where the kernel does not report them. */
 bool kernel_read_own(struct reading *reading);
 

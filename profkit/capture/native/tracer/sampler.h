@@ -38,7 +38,4 @@ void sampler_forget(void);
 /* The threads' numbers, 0 where there is none. */
 void sampler_threads(pid_t numbers[2]);
 
-/* A call of a C function at a place in a code: looks that find a thread there find it in that function. */
-void sampler_saw_call(uintptr_t code, int64_t instruction, const void *key);
-
 #endif

@@ -1,0 +1,157 @@
+/* See booking.h. */
+#include "booking.h"
+
+#include "agent.h"
+#include "clock.h"
+#include "fold.h"
+#include "lines.h"
+#include "looks.h"
+#include "names.h"
+#include "paths.h"
+#include "rank_calls.h"
+#include "ranges.h"
+#include "slices.h"
+#include "stacks.h"
+#include "tiers.h"
+#include "waits.h"
+
+static struct table *table_of(struct seen_thread *seen, bool may_make) {
+    int64_t run;
+    bool runs = kernel_cpu_time(seen->native, &run);
+    if (seen->table && seen->table->folded == 0 && (!runs || !table_ended(seen->table)))
+        return seen->table;
+    struct table *table = runs ? tables_running(seen->native, seen->ident) : tables_last(seen->native, seen->ident);
+    if (!table && !may_make)
+        return NULL; /* it was never seen to run Python */
+    if (!table)
+        table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
+    else
+        table_retain(table);
+    looks_set_table(seen, table);
+    if (table)
+        agent_name_thread(table);
+    return table;
+}
+
+/* The innermost function of a charge that its table knows. */
+static struct function *innermost_known(const struct table *table, const struct charge *charge) {
+    for (uint32_t i = 0; i < charge->n + (charge->leaf != NULL); i++) {
+        const void *key = charge->leaf && i == 0 ? charge->leaf : (const void *)charge->codes[i - (charge->leaf != NULL)];
+        const struct name *name = names_known(key);
+        const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
+        if (edge)
+            return edge->callee;
+    }
+    return table->base;
+}
+
+/* Book the time of a charge in a sampled process; returns the function that it is booked in. */
+static struct function *book_time(struct table *table, const struct charge *charge) {
+    struct edge *inside[STACK_MOST + 1], *edge = NULL;
+    size_t n = 0;
+    int64_t whole = clock_ticks_in(charge->run + charge->wait + charge->blocked);
+    struct function *caller = table->base;
+    struct path *path = table->stack->path;
+    for (uint32_t i = charge->n + (charge->leaf != NULL); i-- > 0;) {
+        bool leaf = charge->leaf && i == 0;
+        const void *key = leaf ? charge->leaf : (const void *)charge->codes[i - (charge->leaf != NULL)];
+        struct edge *found = edges_find(&caller->callees, key);
+        if (!found && leaf)
+            found = table_known_edge(table, caller, key);
+        else if (!found && !charge->certain)
+            break; /* nothing else has seen that call */
+        else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key)))
+            found = table_add_edge(table, caller, key, (PyObject *)key, NULL);
+        if (!found)
+            continue; /* it is gone, or the interpreter's own: the time is its caller's */
+        edge = found;
+        struct function *function = edge->callee;
+        path = path_of(table, path, edge);
+        if (function->open++ == 0) {
+            function->total += whole;
+            function->sampled += whole;
+            function->cumulative_wait += charge->wait;
+            function->cumulative_blocked += charge->blocked;
+        }
+        if (edge->open++ == 0) {
+            edge->total += whole;
+            edge->cumulative_wait += charge->wait;
+            edge->cumulative_blocked += charge->blocked;
+        }
+        inside[n++] = edge;
+        caller = function;
+    }
+    if (edge) {
+        edge->own += whole;
+        edge->wait += charge->wait;
+        edge->blocked += charge->blocked;
+        edge->samples += charge->samples;
+        edge->squares += charge->squares;
+        edge->sampled += whole;
+        path->own += whole;
+        path->wait += charge->wait;
+        path->blocked += charge->blocked;
+        if (charge->context)
+            ranges_sampled(table, charge->context, edge->callee, whole, charge->wait, charge->blocked);
+    }
+    while (n > 0) {
+        inside[--n]->open--;
+        inside[n]->callee->open--;
+    }
+    table->wait += charge->wait;
+    table->blocked += charge->blocked;
+    table->last = clock_ticks();
+    return caller;
+}
+
+/* Book in which lines the time of a charge was; it was booked in a function. */
+static void book_lines(struct table *table, struct function *function, const struct charge *charge) {
+    PyObject *code = charge->n ? (PyObject *)charge->codes[0] : NULL;
+    const struct name *name = code ? names_known(code) : NULL; /* it keeps the code */
+    const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
+    if (!edge || !(edge->callee == function || charge->leaf) || function == table->base)
+        return;
+    for (const struct spot *spot = charge->spots; spot; spot = spot->next) {
+        int line = spot->ns > 0 ? lines_at(code, lines_byte(spot->instruction)) : -1;
+        if (line > 0)
+            lines_add(table, function, edge->callee->number, (uint32_t)line, spot->ns, spot->n);
+    }
+}
+
+static void book(const struct charge *charge, bool sampled) {
+    struct table *table = table_of(charge->thread, sampled);
+    if (!table)
+        return;
+    bool is_time = sampled && charge->what != PAUSE_HELD_GIL && table->top == table->stack;
+    struct function *function = is_time ? book_time(table, charge) : innermost_known(table, charge);
+    if (charge->what != PAUSE_HELD_GIL) {
+        book_lines(table, function, charge);
+        if (function != table->base)
+            slices_add(table, function, charge->run + charge->wait + charge->blocked);
+    }
+    PyObject *code = charge->place >= 0 && charge->n ? (PyObject *)charge->codes[0] : NULL;
+    if (charge->what != PAUSE_HELD_GIL && code && rank_calls_at(code, charge->place))
+        pause_add(table, function, PAUSE_RANKS, charge->run + charge->blocked, charge->samples);
+    else if (charge->what != PAUSE_NONE && charge->blocked > 0)
+        pause_add(table, function, charge->what, charge->blocked, charge->samples);
+}
+
+int64_t booking_take(void) {
+    int64_t samples = 0;
+    bool sampled = tiers_now() == TIER_SAMPLED;
+    struct seen_thread *ended, *next;
+    struct seen *taken = looks_take(&ended);
+    slices_booked(clock_monotonic_ns());
+    for (uint32_t i = 0; i < taken->n_charges; i++) {
+        const struct charge *charge = &taken->charges[i];
+        samples += charge->what == PAUSE_HELD_GIL ? 0 : charge->samples;
+        if (charge->run + charge->wait + charge->blocked > 0)
+            book(charge, sampled);
+    }
+    looks_empty(taken);
+    for (; ended; ended = next) {
+        next = ended->next;
+        looks_forget_thread(ended);
+    }
+    return samples;
+}
