@@ -91,9 +91,11 @@ class _Gates:
         self._causes = CAUSES
         self._baselines: Baselines | None = None
         self._lines: list[str] = []
+        self._none_marked = False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find wrong markers before any test runs."""
+        """Find wrong markers before any test runs, and whether there is any."""
+        self._none_marked = bool(items) and not any(_asked(item) for item in items)
         for item in items:
             asked = _asked(item)
             for cause in _named(asked["fail_on"]) if asked else ():
@@ -152,6 +154,8 @@ class _Gates:
             for name, value in getattr(report, "user_properties", ())
             if name == "profkit" and report.when == "call"
         ]
+        if self._none_marked:
+            lines = ["none of these tests is marked with @pytest.mark.profkit: none was compared"]
         if lines:
             terminalreporter.section("profkit")
             for line in lines:

@@ -22,7 +22,7 @@ from profkit.report.placeholders import PLACEHOLDER
 from profkit.report.verifydoc import VerifyReport
 from profkit.study.journal import Journal
 from profkit.study.sweep import Progress
-from profkit.study.verify import Change, Tried, advised, on_cpus, space_of_two, try_change
+from profkit.study.verify import Change, Plan, Tried, advised, on_cpus, plan_of, space_of_two, try_change
 
 if TYPE_CHECKING:
     from profkit import model
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from profkit.verdict.types import Advice
 
 __all__ = ["Verified", "verify"]
-
-#: Seconds after which no further round of runs begins.
-LIMIT_S = 600.0
 
 
 class Verified(Reported):
@@ -79,6 +76,7 @@ def verify(
     directory: str | os.PathLike[str] | None = None,
     here: bool = False,
     progress: Callable[[Progress], None] = lambda _: None,
+    known: Callable[[Plan | Tried], None] = lambda _: None,
 ) -> Verified:
     """Run a recorded command as it was, and as a piece of advice changes it, in turn, until it is decided.
 
@@ -92,7 +90,7 @@ def verify(
     profiled
         Whether runs are captured.
     limit_s
-        Seconds after which no further round begins, 600 by default.
+        Seconds after which no further round begins; by default 600, or what four rounds take.
     timeout_s
         Seconds after which a run is ended; by default several times what the recorded one took.
     directory
@@ -101,6 +99,8 @@ def verify(
         Whether it is run although it was recorded on another machine.
     progress
         Called before and after each run.
+    known
+        Called with the plan before the first run, and after each round with what is known by then.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def verify(
     UsageError
         There is no such advice, or the command cannot be run here.
     Interrupted
-        The user stopped it.
+        The user stopped it before both had run.
     """
     result, whole = _read(run, candidate)
     recorded = _recorded(whole, here)
@@ -117,6 +117,7 @@ def verify(
     every = verdict.advice if verdict is not None else ()
     chosen, change = _chosen(every, number, recorded)
     space = space_of_two(change, recorded.variables)
+    plan = plan_of(recorded.wall_s, chosen.predicted_gain_s, limit_s, timeout_s)
     mine = set_by_hand({n: v for n, v in os.environ.items() if n in THREAD_VARIABLES})
     environment = {n: v for n, v in os.environ.items() if n not in mine} | recorded.variables
     with tempfile.TemporaryDirectory(prefix="profkit-verify-") as temporary:
@@ -127,11 +128,10 @@ def verify(
                 journal,
                 space,
                 environment,
+                plan,
                 cwd=recorded.cwd,
-                recorded_s=recorded.wall_s,
-                limit_s=LIMIT_S if limit_s is None else limit_s,
-                timeout_s=timeout_s,
                 progress=progress,
+                known=known,
             )
     number = next(i for i, advice in enumerate(every, 1) if advice is chosen)
     words = () if change.edit else change.changed

@@ -83,7 +83,7 @@ def diff(
         )
 
     # Who asks for more rows or for the conditions asks for the report that has them.
-    brief = not full and not explain and limit is None
+    brief = not full and limit is None
     goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report, brief=brief)
     least = None if min_slowdown is None else percent(min_slowdown, "min_slowdown")
     causes = _causes("any" if fail_on is None and least is not None else fail_on)

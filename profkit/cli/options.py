@@ -206,7 +206,8 @@ _REPORT_OPTIONS = (
     click.option(
         "--explain",
         is_flag=True,
-        help="List every condition of every rule: the value measured, the threshold, the margin.",
+        help="Why this verdict: the rules that hold, and what the others lack; with --full, in a file and in JSON "
+        "every condition of every rule.",
     ),
     full_paths_option,
     click.option(

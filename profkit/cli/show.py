@@ -45,7 +45,7 @@ def show(
     from profkit.cli.destination import destination
 
     # Who asks for more rows or for the conditions asks for the report that has them.
-    brief = not full and not explain and limit is None
+    brief = not full and limit is None
     goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report, brief=brief)
     goal.keep((str(run),))
     with Progress("reading"):

@@ -107,12 +107,14 @@ def space_of(param: tuple[str, ...], env: tuple[str, ...], command: tuple[str, .
 
 
 @contextlib.contextmanager
-def runs_shown(title: str, *, quiet: bool, planned: bool = True) -> Iterator[Callable[[Progress], None]]:
+def runs_shown(
+    title: str, *, quiet: bool, planned: bool = True
+) -> Iterator[Callable[[Progress | str], None]]:
     """Give what is to be called before and after each run of a study; it says nothing if `quiet`.
 
-    A line is printed for each run when it has ended. Meanwhile a terminal shows which one runs, for how long, and,
-    where the number of runs is `planned`, how long the study still takes if each takes as long as the median of those
-    before.
+    Where the number of runs is `planned`, a line is printed for each run when it has ended, and a terminal shows how
+    long the study still takes if each run takes as long as the median of those before. Elsewhere a line is printed
+    for runs that did not end well, and for each text that it is called with.
     """
     from profkit.cli.progress import Progress as Line
 
@@ -124,15 +126,18 @@ def runs_shown(title: str, *, quiet: bool, planned: bool = True) -> Iterator[Cal
 
     with line as show:
 
-        def progress(at: Progress) -> None:
+        def progress(at: Progress | str) -> None:
             nonlocal begun
-            if at.trial is None:
+            if isinstance(at, str):
+                line.say(at)
+            elif at.trial is None:
                 begun = time.monotonic()
-                show(partial(_running, at, begun, tuple(took) if planned else ()))
+                show(partial(_running, at, begun, tuple(took) if planned else None))
             else:
                 took.append(time.monotonic() - begun)
                 show("")
-                line.say(_said(at, at.trial))
+                if planned or at.trial.status != "done":
+                    line.say(_said(at, at.trial))
 
         yield progress
 
@@ -141,9 +146,11 @@ def _place(progress: Progress) -> str:
     return "warm-up" if progress.number == 0 else f"run {progress.number} of {progress.total}"
 
 
-def _running(progress: Progress, begun: float, took: Sequence[float]) -> str:
+def _running(progress: Progress, begun: float, took: Sequence[float] | None) -> str:
     """Return what runs, since when, and how long the study still takes by the seconds that runs before `took`."""
     now = time.monotonic() - begun
+    if took is None:
+        return f"run {progress.number} of at most {progress.total}: {progress.label}, {now:.0f} s"
     text = f"{_place(progress)}: {progress.label}, {now:.0f} s"
     if not took:
         return text

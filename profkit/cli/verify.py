@@ -23,7 +23,7 @@ __all__ = ["verify"]
     "limit_s",
     metavar="S",
     type=click.FloatRange(min=0, min_open=True),
-    help="Begin no further round of runs after this many seconds.  [default: 600]",
+    help="Begin no further round of runs after this many seconds.  [default: 600, or four rounds]",
 )
 @click.option(
     "--dir", "directory", metavar="DIR", type=FILE, help="Keep the runs there, and go on from them."
@@ -49,7 +49,9 @@ def verify(
     """
     from profkit.api.verify import verify as tried
     from profkit.cli.destination import destination
+    from profkit.report.wording.tried import plan_line, so_far
     from profkit.study.trials import Interrupted
+    from profkit.study.verify import Plan
 
     files, number = _files(runs)
     goal = destination(format, output, limit=None, ticket=False, open_report=False)
@@ -66,13 +68,16 @@ def verify(
                 directory=directory,
                 here=here,
                 progress=progress,
+                known=lambda seen: progress(plan_line(seen) if isinstance(seen, Plan) else so_far(seen)),
             )
     except (Interrupted, KeyboardInterrupt):
         if directory is not None:
             raise stopped(directory) from None
-        say_line("stopped; nothing is kept: --dir keeps the runs")
+        say_line("stopped before both had run; nothing is kept: --dir keeps the runs")
         raise click.exceptions.Exit(130) from None
     goal.write(result, limit=None, full_paths=full_paths, explain=False)
+    if result.tried.stopped:
+        raise click.exceptions.Exit(130)
 
 
 def _files(words: tuple[str, ...]) -> tuple[list[str], int | None]:

@@ -130,8 +130,10 @@ class HostNeed:
 
     Attributes
     ----------
-    processes, working, workers, ranks
-        How many there were; how many worked (are not idle); how many are workers, and ranks.
+    processes, ranks
+        How many there were.
+    working, workers
+        Most that lived at the same time of those that worked (are not idle), and of the workers.
     at_once
         Working processes that lived at the same time, on average.
     """
@@ -212,7 +214,7 @@ class Inventory:
 
     @property
     def workers(self) -> int:
-        """Processes that multiprocessing or a loader started."""
+        """Processes that multiprocessing or a loader started, as many as lived at the same time."""
         return sum(host.workers for host in self.hosts)
 
     @property
@@ -376,8 +378,8 @@ def _host_need(
     return HostNeed(
         name=name,
         processes=len(here),
-        working=len(working),
-        workers=sum(need.role == "worker" for need, _ in here),
+        working=_most_at_once([process for need, process in here if not need.idle]),
+        workers=_most_at_once([process for need, process in here if need.role == "worker"]),
         ranks=sum(need.role == "rank" for need, _ in here),
         at_once=sum(map(lived, working)),
         # A process whose pools are not known (another language) takes at least one core.
@@ -386,6 +388,20 @@ def _host_need(
         demand_cores=(run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None,
         available_cpus=_available(name, here, launcher),
     )
+
+
+def _most_at_once(processes: Sequence[Process]) -> int:
+    """Return how many lived at the same time, at most, by the times at which they were seen; one never seen did."""
+    changes: list[tuple[int, int]] = []
+    for process in processes:
+        if process.samples is not None and len(process.samples):
+            times = process.samples.time_ns
+            changes += [(int(times.min()), 1), (int(times.max()), -1)]
+    most = living = 0
+    for _, change in sorted(changes, key=lambda at: (at[0], -at[1])):
+        living += change
+        most = max(most, living)
+    return most + len(processes) - len(changes) // 2
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:

@@ -37,6 +37,7 @@ from profkit.report.text import clean
 from profkit.report.wording import (
     WAITED_FOR,
     advice_blocks,
+    brief_explanation,
     comparison_block,
     display_name,
     evidence_texts,
@@ -45,6 +46,9 @@ from profkit.report.wording import (
     waterfall,
 )
 from profkit.verdict.account import Account
+from profkit.verdict.alone import READINGS_ALONE
+from profkit.verdict.readings import READINGS
+from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.types import Diff, Evidence, RunVerdict, Verdict
 
 __all__ = ["brief_diff", "brief_run"]
@@ -67,11 +71,23 @@ _LAST = ("not-the-code", "verify")
 _FACTS = ("command", "time", "GPU", "functions", "capture", "exit status")
 
 
-def brief_diff(diff: Diff) -> Document:
-    """Lay out the answer of a comparison."""
+def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
+    """Lay out the answer of a comparison.
+
+    Parameters
+    ----------
+    diff
+        The result.
+    explain
+        Whether to say, in place of all else, which rules hold and what others lack.
+    """
     verdict = diff.verdict
     head = replace(comparison_block(diff), cause="")
     sections = [Section("", (head, *_doubts(diff)))]
+    if explain:
+        rules = (*RULES, *RULES_OF_ESTIMATES)
+        sections += brief_explanation(rules, READINGS, verdict.checks, verdict.findings)
+        return Document("profkit diff", tuple(sections), brief=True)
     if verdict.rule != "identical" and not diff.table.by_share:
         sections.append(Section("", (_steps(diff.account),)))
     sections += _evidence(verdict.evidence, alone=False)
@@ -82,7 +98,7 @@ def brief_diff(diff: Diff) -> Document:
     return Document("profkit diff", tuple(sections), brief=True)
 
 
-def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Document:
+def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, explain: bool = False) -> Document:
     """Lay out the answer about one run.
 
     Parameters
@@ -93,6 +109,8 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
         Its account, and what it lacked.
     by
         ``tottime`` or ``cumtime``: the order of the functions.
+    explain
+        Whether to say, in place of all else, which rules hold and what others lack.
     """
     functions = ranked_run(run, by)
     verdict = judged.verdict if judged is not None else None
@@ -101,6 +119,10 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime") -> Docum
         head = (replace(verdict_block(verdict, alone=True), cause=""),)
     facts = tuple(item for item in run_facts(run, functions) if item[0] in _FACTS)
     sections = [Section("", (*head, Facts(facts)))]
+    if explain and judged is not None:
+        findings = () if verdict is None else verdict.findings
+        sections += brief_explanation(RULES_ALONE, READINGS_ALONE, judged.checks, findings)
+        return Document("profkit show", tuple(sections), brief=True)
     if judged is not None and not judged.account.merged and judged.account.candidate_s > 0:
         sections.append(Section("", (_steps(judged.account),)))
     if verdict is not None:

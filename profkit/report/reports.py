@@ -91,7 +91,7 @@ class DiffReport:
         """See `Brief`."""
         from profkit.report.brief import brief_diff
 
-        return brief_diff(self.diff)
+        return brief_diff(self.diff, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
         """See `Ticketed`."""
@@ -166,7 +166,7 @@ class RunReport:
         """See `Brief`."""
         from profkit.report.brief import brief_run
 
-        return brief_run(self.run, self.judged, self.by)
+        return brief_run(self.run, self.judged, self.by, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
         """See `Ticketed`."""

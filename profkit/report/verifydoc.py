@@ -92,6 +92,7 @@ class VerifyReport:
             "after_runs_s": list(tried.after_s),
             "disturbed": tried.disturbed,
             "problem": tried.problem or None,
+            "stopped": tried.stopped,
         }
         return json.dumps(document, indent=1, allow_nan=False) + "\n"
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from profkit.errors import ProfkitError
 
-__all__ = ["Ended", "Interrupted", "run_once"]
+__all__ = ["Ended", "Interrupted", "run_once", "stoppable"]
 
 #: Seconds that a target has to end after it was asked to: its run file is written in that time.
 GRACE_S = 10.0
@@ -93,7 +93,7 @@ def run_once(
     if run_file is not None:
         words = [sys.executable, "-m", "profkit", "capture", "-q", "-o", str(run_file), "--", *words]
     started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
-    with open(log, "wb") as output, _stoppable():
+    with open(log, "wb") as output, stoppable():
         begin = time.monotonic()
         try:
             target = subprocess.Popen(
@@ -117,8 +117,8 @@ def run_once(
 
 
 @contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGINT and SIGTERM raise `Interrupted` in the main thread."""
+def stoppable() -> Iterator[None]:
+    """Let SIGINT and SIGTERM raise `Interrupted`; called in the main thread."""
 
     def stop(number: int, _frame: object) -> None:
         raise Interrupted(signal.Signals(number).name)

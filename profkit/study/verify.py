@@ -1,8 +1,8 @@
 """Advice that is tried: a recorded command as it was, interleaved with the same command as the advice changes it.
 
 A study of two settings (`sweep`), which goes on until it is decided: after some rounds one looks whether the
-interval of the gain leaves 1 out. Each look has a part of the 5 %, so that together they err no more often
-(Bonferroni).
+interval of the gain leaves 1 out. Each look has a part of the 5 %, one of them for where the time is over or the user
+stops it, so that together they err no more often (Bonferroni).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from profkit.study.cells import LEVEL, Cell, Results, gain, results
 from profkit.study.journal import Journal
 from profkit.study.space import UNSET, Parameter, Space
 from profkit.study.sweep import Progress, sweep
+from profkit.study.trials import Interrupted, stoppable
 from profkit.verdict.advice import can_be_tried
 from profkit.verdict.types import Advice
 
@@ -32,9 +33,11 @@ __all__ = [
     "AS_IT_WAS",
     "LOOKS",
     "Change",
+    "Plan",
     "Tried",
     "advised",
     "on_cpus",
+    "plan_of",
     "space_of_two",
     "try_change",
 ]
@@ -44,10 +47,14 @@ AS_IT_WAS, ADVISED = "as it was", "with the advice"
 _RUN = "run"
 #: Rounds after which it is looked whether the runs decide.
 LOOKS = (3, 5, 8, 12)
+#: Coverage of the interval at each look.
+_LOOK_LEVEL = 1 - (1 - LEVEL) / (len(LOOKS) + 1)
 #: Factor within which two commands take the same time for anyone who has to wait for them.
 ALIKE = 1.03
 #: Times of the recorded wall, and seconds beyond that, after which a run is ended.
 PATIENCE, LEAST_PATIENCE_S = 5.0, 60.0
+#: Seconds after which no further round begins, unless one more round than an answer needs at least takes longer.
+LIMIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +78,47 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """What is going to be run.
+
+    Attributes
+    ----------
+    fewest, most
+        Runs that an answer needs at least, and those after which there are no more.
+    round_s
+        Seconds that one round is expected to take, by what was recorded and predicted.
+    limit_s
+        Seconds after which no further round begins.
+    timeout_s
+        Seconds after which a run is ended.
+    """
+
+    fewest: int
+    most: int
+    round_s: float
+    limit_s: float
+    timeout_s: float
+
+    @property
+    def shortest_s(self) -> float:
+        """Seconds that an answer is expected to take at least."""
+        return self.fewest / 2 * self.round_s
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds after which it is expected to end at the latest."""
+        return min(self.most / 2 * self.round_s, max(self.limit_s, self.round_s))
+
+
+@dataclass(frozen=True, slots=True)
 class Tried:
-    """What the runs showed.
+    """What the runs showed, up to now or at the end.
 
     Attributes
     ----------
     outcome
         ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (with the advice it
-        does not end well), or ``undecided`` (the time was over).
+        does not end well), or ``undecided`` (the time was over, or it goes on).
     before_s, after_s
         Times of the runs as it was, and with the advice, in the order of their rounds.
     before_median_s, after_median_s
@@ -89,6 +129,8 @@ class Tried:
         Runs that count although other processes took CPUs meanwhile.
     problem
         Why runs with the advice failed.
+    stopped
+        Whether the user stopped it.
     """
 
     outcome: str
@@ -99,6 +141,7 @@ class Tried:
     ratio: Estimate
     disturbed: int = 0
     problem: str = ""
+    stopped: bool = False
 
     @property
     def gain_s(self) -> float:
@@ -132,18 +175,37 @@ def space_of_two(change: Change, environment: Mapping[str, str]) -> Space:
     return Space((f"{{{_RUN}}}",), (run, *variables), listed)
 
 
+def plan_of(
+    recorded_s: float, predicted_s: float, limit_s: float | None = None, timeout_s: float | None = None
+) -> Plan:
+    """Return what is going to be run.
+
+    Parameters
+    ----------
+    recorded_s, predicted_s
+        Seconds that the run took when it was recorded, and that the advice is to win back; the latter may be NaN.
+    limit_s, timeout_s
+        Of the plan, where they are given.
+    """
+    advised_s = recorded_s - predicted_s if math.isfinite(predicted_s) else recorded_s
+    round_s = recorded_s + max(0.0, advised_s)
+    if limit_s is None:
+        limit_s = max(LIMIT_S, (LOOKS[0] + 1) * round_s)
+    timeout_s = timeout_s or PATIENCE * recorded_s + LEAST_PATIENCE_S
+    return Plan(2 * LOOKS[0], 2 * LOOKS[-1], round_s, limit_s, timeout_s)
+
+
 def try_change(
     journal: Journal,
     space: Space,
     environment: Mapping[str, str],
+    plan: Plan,
     *,
     cwd: Path,
-    recorded_s: float,
-    limit_s: float,
-    timeout_s: float | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
+    known: Callable[[Plan | Tried], None] = lambda _: None,
 ) -> Tried:
-    """Run both in turn until it is decided.
+    """Run both in turn until it is decided, or the user stops it.
 
     Parameters
     ----------
@@ -151,58 +213,63 @@ def try_change(
         Where runs are written down, and what is run (`space_of_two`).
     environment, cwd
         What the command runs in.
-    recorded_s
-        Seconds that the run took when it was recorded.
-    limit_s
-        Seconds after which no further round begins.
-    timeout_s
-        Seconds after which a run is ended; by default several times what was recorded.
+    plan
+        How often and for how long it runs (`plan_of`).
     progress
         Called before and after each run.
+    known
+        Called with the plan before the first run, and after each round with what is known by then.
 
     Raises
     ------
     Interrupted
-        The user stopped it.
+        The user stopped it before both had run.
     ProfkitError
         The command cannot be run as it was.
     """
-    limit = timeout_s or PATIENCE * recorded_s + LEAST_PATIENCE_S
     begun = time.monotonic()
-    for rounds in range(1, LOOKS[-1] + 1):
-        sweep(
-            journal,
-            space,
-            repeat=rounds,
-            timeout_s=limit,
-            environment=environment,
-            cwd=cwd,
-            again=0,  # both run in turn: what disturbs one disturbs the other
-            progress=lambda seen, rounds=rounds: progress(_named(seen, rounds)),  # type: ignore[misc]
-        )
-        study = results(space, journal.trials)
-        before, after = study.cells
-        if not before.times:
-            raise ProfkitError(f"the command as it was does not run here: {before.problem}")
-        if not after.times:
-            return _tried("fails", study, UNKNOWN)
-        if rounds in LOOKS:
-            ratio = gain(study, 0, 1, 1 - (1 - LEVEL) / len(LOOKS))
-            outcome = _outcome(ratio)
-            if outcome or rounds == LOOKS[-1]:
-                return _tried(outcome or "no-better", study, ratio)
-        spent = time.monotonic() - begun
-        if spent + spent / rounds > limit_s:
-            break
-    ratio = gain(study, 0, 1, 1 - (1 - LEVEL) / len(LOOKS))
-    return _tried(_outcome(ratio) or "undecided", study, ratio)
+    rounds = made = 0
+    stopped = False
+
+    def runs(seen: Progress) -> None:
+        nonlocal made
+        if not made:
+            known(plan)
+        made += seen.trial is None
+        progress(_named(seen, plan))
+
+    try:
+        with stoppable():
+            for rounds in range(1, LOOKS[-1] + 1):
+                before = made
+                sweep(
+                    journal,
+                    space,
+                    repeat=rounds,
+                    timeout_s=plan.timeout_s,
+                    environment=environment,
+                    cwd=cwd,
+                    again=0,  # both run in turn: what disturbs one disturbs the other
+                    progress=runs,
+                )
+                tried = _tried(results(space, journal.trials), rounds)
+                if made > before:
+                    known(tried)
+                spent = time.monotonic() - begun
+                if tried.outcome != "undecided" or spent + spent / rounds > plan.limit_s:
+                    break
+    except Interrupted:
+        stopped = True
+    study = results(space, journal.trials)
+    if stopped and not all(cell.times for cell in study.cells):
+        raise Interrupted
+    return replace(_tried(study, rounds, last=True), stopped=stopped)
 
 
-def _named(seen: Progress, rounds: int) -> Progress:
-    """Return what is going on as a reader wants it: which of both, and of how many runs until it is looked next."""
+def _named(seen: Progress, plan: Plan) -> Progress:
+    """Return what is going on as a reader wants it: which of both, and of how many runs at most."""
     which = AS_IT_WAS if seen.label.startswith(f"{_RUN}={AS_IT_WAS}") else ADVISED
-    look = next(look for look in LOOKS if look >= rounds)
-    return replace(seen, label=which, total=2 * look)
+    return replace(seen, label=which, total=plan.most)
 
 
 def _outcome(ratio: Estimate) -> str:
@@ -214,8 +281,23 @@ def _outcome(ratio: Estimate) -> str:
     return "no-better" if ratio.low > 1 / ALIKE and ratio.high < ALIKE else ""
 
 
-def _tried(outcome: str, study: Results, ratio: Estimate) -> Tried:
+def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
+    """Return what so many rounds show; it is decided at a look, or where no run comes any more.
+
+    Raises
+    ------
+    ProfkitError
+        The command cannot be run as it was.
+    """
     before, after = study.cells
+    if not before.times:
+        raise ProfkitError(f"the command as it was does not run here: {before.problem}")
+    ratio = gain(study, 0, 1, _LOOK_LEVEL)
+    outcome = "undecided"
+    if not after.times:
+        outcome, ratio = "fails", UNKNOWN
+    elif rounds in LOOKS or last:
+        outcome = _outcome(ratio) or ("no-better" if rounds == LOOKS[-1] else "undecided")
 
     def median(cell: Cell) -> float:
         return cell.median if cell.times else math.nan

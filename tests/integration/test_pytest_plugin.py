@@ -71,6 +71,16 @@ def worktrees(project: Path) -> int:
     return len(listed.stdout.splitlines())
 
 
+def test_that_nothing_is_marked_is_said(project: Path) -> None:
+    text = (project / "tests" / "test_parse.py").read_text()
+    (project / "tests" / "test_parse.py").write_text(text.replace("@pytest.mark.profkit()", ""))
+    done = run_tests(project, "--profkit")
+    assert "none of these tests is marked with @pytest.mark.profkit: none was compared" in done.stdout, (
+        done.stdout
+    )
+    assert done.returncode == 0
+
+
 def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
     (project / "src" / "parse.py").write_text(SLOWER)
     done = run_tests(project, "--strict-markers")

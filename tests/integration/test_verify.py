@@ -5,9 +5,11 @@ from __future__ import annotations
 import cProfile
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -146,6 +148,40 @@ def test_an_advice_that_the_program_does_not_take_fails(tmp_path: Path) -> None:
     assert report["outcome"] == "fails"
     assert "too few" in report["problem"]
     assert (report["after_s"], report["gain_s"]) == (None, None)
+
+
+def test_what_is_known_is_printed_when_it_is_stopped(tmp_path: Path) -> None:
+    """The third run waits for a file that does not come: by then both have run once."""
+    waits = """
+        import glob, time
+        began = len(glob.glob("../began-*"))
+        open(f"../began-{began}", "x").close()
+        while began == 3:  # the first one was captured
+            time.sleep(0.01)
+    """
+    program = BY_ARGUMENT.replace("    work(", textwrap.indent(textwrap.dedent(waits), "    ") + "    work(")
+    run = captured(tmp_path, program, "--workers", str(MANY))
+    words = ("verify", run.name, "--no-profile", "--format", "json")
+    verify = subprocess.Popen(
+        profkit_command(*words),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while not (tmp_path / "began-3").exists() and verify.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    verify.send_signal(signal.SIGINT)
+    printed, said = verify.communicate(timeout=60)
+    assert verify.returncode == 130
+    report = checked(printed)
+    assert (report["stopped"], report["outcome"]) == (True, "undecided")
+    assert len(report["before_runs_s"]) == len(report["after_runs_s"]) == 1
+    plan, known = said.splitlines()
+    assert plan.startswith("profkit: as it was and with the advice, in turn: 6 to 24 runs, ")
+    assert known.startswith("profkit: after 1 round: ")
 
 
 @pytest.mark.alone

@@ -7,11 +7,12 @@ import math
 import pytest
 
 from profkit.report import terminal
+from profkit.report.brief import brief_diff
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Section, Table
 from profkit.report.jsondoc import diff_object, show_object
 from profkit.report.showdoc import show_document
-from profkit.report.wording import explain_sections
+from profkit.report.wording import brief_explanation, explain_sections
 from profkit.verdict.alone import READINGS_ALONE, judge_run
 from profkit.verdict.comparison import diff
 from profkit.verdict.readings import READINGS
@@ -149,3 +150,35 @@ def test_json_has_the_numbers() -> None:
     assert (check["part"], check["choice"], check["group"], check["held"]) == ("alternatives", 1, 1, True)
     assert {c["reading"] for c in checks if c["part"] != "unless"} <= set(READINGS)
     assert all(c["margin"] is None or math.isfinite(c["margin"]) for c in checks)
+
+
+def test_a_terminal_has_what_decided_and_what_the_others_lack() -> None:
+    found = diff(one_side(program(training())), one_side(program(training(200))))
+    document = brief_diff(found, explain=True)
+    lines = terminal.render(document, width=80).splitlines()
+    assert len(lines) <= 60
+    _, holds, others = document.sections
+    assert holds.title == "call-counts: workload-change, holds"
+    assert {cells[0] for cells in rows(holds)} == {"✓"}
+    lacking = rows(others)
+    assert "call-counts" not in [rule for rule, *_ in lacking]
+    more = [int(str(count).removeprefix("+") or 0) for *_, count in lacking]
+    assert more == sorted(more)
+
+
+def test_what_a_rule_lacks() -> None:
+    def lack(
+        values: dict[str, float | bool | None], held: frozenset[str] = frozenset()
+    ) -> tuple[object, ...]:
+        _, checks = evaluate(RULE, values.get, UNITS, held)
+        (section,) = brief_explanation((RULE,), UNITS, checks, [])
+        ((rule, cause, lacks, more),) = rows(section)
+        assert (rule, cause) == ("busy", "contention")
+        return lacks, more
+
+    assert lack({"b": 0.1}) == ("c is not known", "+2")
+    assert lack({"a": 0.1, "b": 0.1, "c": True}) == ("a: 10.0 %, not ≥ 15.0 %", "")
+    assert lack({"a": 0.2, "b": 0.1, "c": False}) == ("c: no", "")
+    assert lack({"a": 0.2, "b": 0.1, "c": True}, frozenset({"other"})) == ("other holds", "")
+    # Of alternatives one condition of the group that lacks least, here the first.
+    assert lack({"a": 0.2, "b": 0.3, "c": True}) == ("b: 0.30 cores, not ≤ 0.25 cores", "")

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from profkit.measure.inventory import inventory
 from profkit.measure.size_calls import SizeCall
-from profkit.model import PROJECT, FunctionKey, Host, Manifest, Pool, Process, Profile, Run, Thread
+from profkit.model import (
+    PROJECT,
+    FunctionKey,
+    Host,
+    Manifest,
+    Pool,
+    Process,
+    Profile,
+    Run,
+    Thread,
+    ThreadSamples,
+)
 from profkit.report.document import Note, Table
 from profkit.report.inventory_sections import inventory_object, pool_differences, pool_sections
 from profkit.verdict.advice.limits import limit_advice
@@ -66,6 +78,17 @@ class TestCores:
         assert found.expected_cores == 8 + 8 + 4
         assert found.workers == 3
         assert found.oversubscribed
+
+    def test_workers_of_several_epochs_count_once(self) -> None:
+        def seen(begin: int, end: int) -> Process:
+            zeros = np.zeros(2, np.int64)
+            samples = ThreadSamples(zeros + 7, np.array([begin, end], np.int64), zeros, zeros)
+            return replace(process(BLAS), samples=samples)
+
+        epochs = [seen(epoch, epoch + 8) for epoch in (0, 10) for _ in range(8)]
+        assert inventory(run(epochs)).workers == 8
+        # One that the sampler has never met may have lived with all the others.
+        assert inventory(run([*epochs, process(BLAS)])).workers == 9
 
     def test_one_after_another_is_not_at_once(self) -> None:
         found = inventory(run([process(BLAS, wall=1.0, cpu=1.0, wait=0.0) for _ in range(10)]))
@@ -336,7 +359,7 @@ class TestReports:
             ("workers", "1", "3"),
             ("openblas threads", "8 (default)", "2 (OMP_NUM_THREADS=2)"),
             ("OMP_NUM_THREADS", "not set", "2"),
-            ("processes that work", "1", "3"),
+            ("processes that work at a time", "1", "3"),
             ("cores that the pools ask for", "8", "6"),
             ("cores used", "0.5", "1.5"),
             ("cores demanded (used, and queued for)", "1", "3"),

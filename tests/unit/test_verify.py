@@ -13,8 +13,8 @@ from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.measure.size_calls import SizeCall, size_calls, sizes_itself
 from profkit.model import FunctionKey, Host, Pool, Process, Roots, Run, RunSet, Thread
-from profkit.report.wording.tried import tried_notes, tried_verdict
-from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, space_of_two
+from profkit.report.wording.tried import plan_line, so_far, tried_notes, tried_verdict
+from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, plan_of, space_of_two
 from profkit.verdict.comparison import diff
 from profkit.verdict.types import Advice
 from tests.builders import Row, captured, profile
@@ -74,6 +74,20 @@ class TestWords:
         gone, disturbed = tried_notes(same, 35.8)
         assert "what made it slow is not there now" in gone
         assert "2 runs shared the CPUs" in disturbed
+
+    def test_what_is_going_to_run_is_said_first(self) -> None:
+        line = plan_line(plan_of(27.6, 6.7))
+        assert line.startswith("as it was and with the advice, in turn: 6 to 24 runs, 2 min to 10 min; ")
+        # A long program has as much time as an answer needs, unless the user says otherwise.
+        assert plan_of(1000.0, float("nan")).limit_s > plan_of(1000.0, float("nan")).shortest_s
+        assert plan_line(plan_of(1000.0, 400.0, limit_s=60.0)).endswith(
+            "no answer is expected before 80 min: --limit 4800"
+        )
+
+    def test_what_is_known_when_it_is_stopped(self) -> None:
+        tried = replace(self.TRIED, outcome="undecided", ratio=Estimate(6.07), stopped=True)
+        assert so_far(tried) == "after 3 rounds: 35.8 s → 5.90 s, 6.07×"
+        assert tried_verdict(tried, 30.8).headline == "Stopped before it was decided: 35.8 s → 5.90 s, 6.07×"
 
     def test_what_does_not_end_well(self) -> None:
         block = tried_verdict(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from profkit.report.wording.accounts import BUCKET_TITLES, WAITED_FOR, bucket_title, waterfall
 from profkit.report.wording.advice import advice_blocks, advice_command, advice_text
 from profkit.report.wording.evidence import evidence_texts
-from profkit.report.wording.explain import explain_sections
+from profkit.report.wording.explain import brief_explanation, explain_sections
 from profkit.report.wording.functions import (
     SMALL_SHARE,
     WAITING_NOTE,
@@ -37,6 +37,7 @@ __all__ = [
     "advice_blocks",
     "advice_command",
     "advice_text",
+    "brief_explanation",
     "bucket_title",
     "comparison_block",
     "confirmed_verdict",

@@ -1,4 +1,7 @@
-"""``--explain`` in words: every rule with every condition, its value, its threshold, the margin, held or not."""
+"""``--explain`` in words: every rule with every condition, its value, its threshold, the margin, held or not.
+
+On a terminal, `brief_explanation`: the rules that hold, and what the nearest of the others lack.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from profkit.verdict.rule import Reading, Rule
 from profkit.verdict.thresholds import THRESHOLDS, value
 from profkit.verdict.types import Checked, Finding
 
-__all__ = ["explain_sections"]
+__all__ = ["brief_explanation", "explain_sections"]
 
 _HOW = (
     "A rule holds where all that it requires is known, no rule that it yields to holds, all its conditions hold, and "
@@ -30,6 +33,8 @@ _COLUMNS = (
     Column("threshold", "text"),
     Column("margin", "text", 1),
 )
+#: Conditions of rules that hold, and rules that do not, that have a row on a terminal.
+_CONDITIONS, _NEAREST = 8, 12
 _SIGNS = {">=": "≥", "<=": "≤", "is": "is", "not": "is not", "known": "known"}
 
 
@@ -79,6 +84,87 @@ def explain_sections(
         sections.append(_chosen(findings))
     sections.append(_others(checks))
     return sections
+
+
+def brief_explanation(
+    rules: Sequence[Rule],
+    readings: Mapping[str, Reading],
+    checks: Sequence[Checked],
+    findings: Sequence[Finding],
+) -> list[Section]:
+    """Lay out the rule that decided, and what the others lack, those first that lack least.
+
+    Parameters
+    ----------
+    rules, readings, checks, findings
+        As for `explain_sections`.
+    """
+    by_id = {rule.id: rule for rule in rules}
+    of_rules: dict[str, list[Checked]] = {}
+    for check in checks:
+        if check.part != "reading":
+            of_rules.setdefault(check.rule, []).append(check)
+    held = [finding.rule for finding in findings if finding.rule in by_id]
+    sections, room = [], _CONDITIONS
+    for name in held:
+        met = [
+            check for check in of_rules.get(name, ()) if check.held and check.part not in ("unless", "doubts")
+        ]
+        met = sorted(met, key=lambda check: check.part == "requires")[:room]
+        room -= len(met)
+        if met:
+            rows = tuple(_row(check, readings) for check in met)
+            title = f"{name}: {by_id[name].cause}, holds"
+            sections.append(Section(title, (Table(_COLUMNS, rows, clean(by_id[name].about)),)))
+    lacking = {
+        name: lacks for name, of_one in of_rules.items() if name not in held and (lacks := _lacks(of_one))
+    }
+    order = sorted(lacking, key=lambda name: len(lacking[name]))
+    columns = (
+        Column("rule", "text"),
+        Column("cause", "text", 1),
+        Column("lacks", "prose"),
+        Column("more", "text"),
+    )
+    rows = tuple(
+        Row(
+            (
+                name,
+                by_id[name].cause,
+                _lack(lacking[name][0]),
+                f"+{len(lacking[name]) - 1}" * (len(lacking[name]) > 1),
+            )
+        )
+        for name in order[:_NEAREST]
+    )
+    others = len(order) - len(rows)
+    note = f"{others} other rules lack as much or more. " if others > 0 else ""
+    note += "--full --explain lists every condition of every rule."
+    sections.append(Section("What does not hold, nearest first", (Table(columns, rows, note),)))
+    return sections
+
+
+def _lacks(checks: Sequence[Checked]) -> list[Checked]:
+    """Return what one rule lacks to hold; of a set of alternatives, one condition of the group that lacks least."""
+    lacks = [
+        check for check in checks if not check.held and check.part in ("requires", "unless", "conditions")
+    ]
+    for choice in sorted({check.choice for check in checks if check.part == "alternatives"}):
+        groups: dict[int, list[Checked]] = {}
+        for check in checks:
+            if check.part == "alternatives" and check.choice == choice:
+                groups.setdefault(check.group, []).extend([] if check.held else [check])
+        lacks += min(groups.values(), key=len)[:1]
+    return lacks
+
+
+def _lack(check: Checked) -> str:
+    if check.part == "unless":
+        return f"{check.reading} holds"
+    if check.operator == "known":
+        return f"{check.reading} is not known"
+    found = f"{check.reading}: {value_text(check.unit, check.value)}"
+    return f"{found}, not {_wanted(check)}" if check.threshold_id else found
 
 
 def _chosen(findings: Sequence[Finding]) -> Section:
@@ -153,7 +239,12 @@ def _row(check: Checked, readings: Mapping[str, Reading]) -> Row:
 
 
 def _threshold(check: Checked) -> str:
-    sign = _SIGNS[check.operator]
     if not check.threshold_id:
+        sign = _SIGNS[check.operator]
         return sign if check.operator == "known" else f"{sign} so"
-    return f"{sign} {value_text(THRESHOLDS[check.threshold_id].unit, check.threshold)} ({check.threshold_id})"
+    return f"{_wanted(check)} ({check.threshold_id})"
+
+
+def _wanted(check: Checked) -> str:
+    """Return what is required of a value that has a threshold."""
+    return f"{_SIGNS[check.operator]} {value_text(THRESHOLDS[check.threshold_id].unit, check.threshold)}"

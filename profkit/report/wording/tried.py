@@ -6,14 +6,16 @@ import math
 
 from profkit.report import units
 from profkit.report.document import VerdictBlock
-from profkit.study.verify import Tried
+from profkit.study.verify import Plan, Tried
 
-__all__ = ["tried_notes", "tried_verdict"]
+__all__ = ["plan_line", "so_far", "tried_notes", "tried_verdict"]
 
 #: Part of what a run took when it was recorded below which what made it slow is not there now.
 _FASTER_NOW = 0.7
 #: Factor between the ends of an interval from which it is not printed.
 _MOST_SPAN = 100.0
+#: Seconds from which an expected time is said in minutes.
+_MINUTES_FROM_S = 120.0
 _HEADLINES = {
     "helps": "The advice helps",
     "no-better": "No better",
@@ -36,12 +38,8 @@ def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
         return VerdictBlock(
             "With the advice it does not end well", "", None, f"{tried.problem or 'it failed'}.", "bad"
         )
-    before, after = units.seconds(tried.before_median_s), units.seconds(tried.after_median_s)
-    ratio = tried.ratio
-    # An interval that spans everything says no more than that it is not decided.
-    known = math.isfinite(ratio.low) and ratio.high < _MOST_SPAN * ratio.low
-    interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if known else ""
-    headline = f"{_HEADLINES[tried.outcome]}: {before} → {after}, {ratio.value:.2f}×{interval}"
+    said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
+    headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
     predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
     counts = sorted({len(tried.before_s), len(tried.after_s)})
     runs = "–".join(str(count) for count in counts)
@@ -50,6 +48,48 @@ def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
     )
     tone = {"helps": "good", "worse": "bad"}.get(tried.outcome, "unsure")
     return VerdictBlock(headline, "", None, said[:1].upper() + said[1:], tone)
+
+
+def _change(tried: Tried) -> str:
+    before, after = units.seconds(tried.before_median_s), units.seconds(tried.after_median_s)
+    ratio = tried.ratio
+    # An interval that spans everything says no more than that it is not decided.
+    known = math.isfinite(ratio.low) and ratio.high < _MOST_SPAN * ratio.low
+    interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if known else ""
+    return f"{before} → {after}, {ratio.value:.2f}×{interval}"
+
+
+def plan_line(plan: Plan) -> str:
+    """Return what is going to be run, and for how long: said before the first run.
+
+    Parameters
+    ----------
+    plan
+        Of `profkit.study.verify`.
+    """
+    line = f"as it was and with the advice, in turn: {plan.fewest} to {plan.most} runs"
+    if plan.shortest_s > plan.limit_s:
+        needed = math.ceil(plan.shortest_s)
+        return f"{line}; no answer is expected before {_about(plan.shortest_s)}: --limit {needed}"
+    shortest, longest = _about(plan.shortest_s), _about(plan.longest_s)
+    return f"{line}, {shortest} to {longest}; Ctrl-C ends it and prints what is known"
+
+
+def _about(seconds: float) -> str:
+    """Return a time that is only expected."""
+    return f"{seconds / 60:.0f} min" if seconds >= _MINUTES_FROM_S else f"{max(1.0, seconds):.0f} s"
+
+
+def so_far(tried: Tried) -> str:
+    """Return what is known after some rounds.
+
+    Parameters
+    ----------
+    tried
+        What the runs showed so far.
+    """
+    rounds = len(tried.before_s)
+    return f"after {rounds} {'round' if rounds == 1 else 'rounds'}: {_change(tried)}"
 
 
 def tried_notes(tried: Tried, recorded_s: float) -> list[str]:
