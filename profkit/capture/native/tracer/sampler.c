@@ -90,6 +90,14 @@ static int64_t own_cpu_ns(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+static void ring(bool stop) {
+    pthread_mutex_lock(&lock);
+    stopping |= stop;
+    woken = true;
+    pthread_cond_signal(&bell);
+    pthread_mutex_unlock(&lock);
+}
+
 /* With the GIL */
 
 static void book_all(void) {
@@ -170,11 +178,19 @@ static void with_gil(bool last) {
         change_tier();
     else if (sampled)
         tiers_begin_burst();
+    if (tiers_burst_left() != INT64_MAX)
+        ring(false);
     tiers_held_gil(own_cpu_ns() - used);
     PyEval_ReleaseThread(mine);
 }
 
 /* The thread */
+
+/* The time to the next look: no longer than a burst has to last. */
+static int64_t until_look(int64_t mean) {
+    int64_t asked = around(mean), left = tiers_burst_left();
+    return left > 0 && left < asked ? left : asked;
+}
 
 /* For how long this thread has queued. */
 static int64_t own_queueing(void) {
@@ -262,7 +278,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
     sched_getaffinity(0, sizeof everywhere, &everywhere);
     own_cpu = -1;
     int64_t queued = own_queueing(), asked = around(every), slept = clock_monotonic_ns();
-    for (; sleep_ns(asked); asked = around(every), slept = clock_monotonic_ns()) {
+    for (; sleep_ns(asked); asked = until_look(every), slept = clock_monotonic_ns()) {
         int64_t now = clock_monotonic_ns(), late = now - slept - asked, since = now - booked;
         int64_t stood = late > STOPPED_NS ? late - (own_queueing() - queued) : 0;
         int cpu = -1;
@@ -283,7 +299,8 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         turn = watches ? NULL : turn;
         ran |= any;
         unrecorded |= any;
-        bool to_book = exact ? has_charges && ran && since > BOOK_IDLE_NS : since > BOOK_EVERY_NS && (ran || since > BOOK_IDLE_NS);
+        bool burst_over = tiers_burst_left() == 0;
+        bool to_book = burst_over || (exact ? has_charges && ran && since > BOOK_IDLE_NS : since > BOOK_EVERY_NS && (ran || since > BOOK_IDLE_NS));
         if (due || tiers_wanted() != tiers_now() || to_book || (waits_unlearnt() && has_charges)) {
             if (!exact)
                 looker_does(looks_charge_long);
@@ -396,14 +413,6 @@ bool sampler_start(PyObject *change) {
     Py_XDECREF(before);
     wanted_again = forking > 0;
     return started || (stacks_start() && make_room() && (wanted_again || start_threads()));
-}
-
-static void ring(bool stop) {
-    pthread_mutex_lock(&lock);
-    stopping |= stop;
-    woken = true;
-    pthread_cond_signal(&bell);
-    pthread_mutex_unlock(&lock);
 }
 
 void sampler_wake(void) {

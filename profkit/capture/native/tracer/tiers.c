@@ -232,6 +232,14 @@ void tiers_begin_burst(void) {
     tiers_burst_until = burst_began + clock_ticks_in(hook_traits.burst_ns);
 }
 
+int64_t tiers_burst_left(void) {
+    int64_t until = *(volatile int64_t *)&tiers_burst_until;
+    if (hook_traits.ends_bursts || until == 0 || until == INT64_MAX)
+        return INT64_MAX;
+    int64_t left = until - clock_ticks();
+    return left > 0 ? clock_ns_in(left) : 0;
+}
+
 static void note_bursts(struct table *table, void *Py_UNUSED(about)) {
     for (struct function *function = table->base; function; function = function->next)
         for (struct edge *edge = function->first_callee; edge; edge = edge->next)

@@ -99,6 +99,10 @@ void tiers_held_gil(int64_t ns);
 void tiers_begin_burst(void);
 void tiers_end_burst(void);
 
+/* For how long a burst that no event ends still has to last, ns; 0 where it is to be ended, and INT64_MAX outside of one. Without
+ * the GIL. */
+int64_t tiers_burst_left(void);
+
 /* In a burst, a call begins: of `key`, an object and self as in table_add_edge(), by the code at `caller` (0 where that is
  * unknown). */
 void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *self);
