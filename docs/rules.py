@@ -21,14 +21,16 @@ _HEAD = """\
 # The rules of the verdict
 
 Written by `python docs/rules.py` from `profkit/verdict/rules` and `profkit/verdict/thresholds.py`; not edited by
-hand. `profkit diff --full --explain` and `profkit show --full --explain` print the same conditions with the values of your runs.
+hand. `profkit diff` and `profkit show` with `--full --explain` print the same conditions with the values of your
+runs.
 
 A rule holds where all that it requires is known, none of the rules that it yields to holds, all its conditions
 hold, and of each set of alternatives one group does. Rules are evaluated in this order; all that hold are findings.
 The verdict is the finding whose bucket of the [account](account.md) explains most of the lost time; where two differ
 by less than 15 % of it, the one that stands first here. Its confidence is the share of labelled pairs in which the
 rule was right ([verdict.md](verdict.md)), and no more than what a doubt leaves; doubted below 0.7, none is shown.
-What readings compare by themselves stands in the tables of readings: `--full --explain` prints it with margins, too."""
+What readings compare by themselves stands in the tables of readings: `--full --explain` prints it with margins,
+too."""
 
 
 def page() -> str:
