@@ -101,7 +101,6 @@ def written(rows: Sequence[Honours], date: str, machine: str) -> str:
         "",
         "from profkit.study.doctor_types import Honours, Variable",
         "",
-        '__all__ = ["DATE", "MACHINE", "MEASURED"]',
         "",
         "#: When, and on what.",
         f'DATE = "{date}"',

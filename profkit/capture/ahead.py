@@ -18,8 +18,6 @@ from profkit.capture.mapped_tables import GrowingNames
 from profkit.capture.remains import kept_files
 from profkit.capture.source_cache import Sources
 
-__all__ = ["look_ahead"]
-
 #: Seconds between two looks at the files: at least, at most, and as a part of how long that went on already.
 _LEAST_S, _MOST_S, _PART = 0.05, 1.0, 0.02
 #: Part of a CPU that looking at the files may take.

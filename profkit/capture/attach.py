@@ -32,8 +32,6 @@ from profkit.capture.stacks import with_stacks
 from profkit.errors import UsageError
 from profkit.model import Notice, Run
 
-__all__ = ["FUNCTIONS", "attach"]
-
 #: Where functions come from: what is possible, the agent alone, py-spy alone, nowhere.
 FUNCTIONS = ("auto", "trace", "sample", "none")
 #: Seconds that processes which run have to take the agent back.

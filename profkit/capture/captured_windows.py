@@ -23,8 +23,6 @@ from profkit.model import Machine, Notice, Process, Ranges, Series, Thread, Thre
 from profkit.model.notices import Number
 from profkit.model.ranges import OPEN
 
-__all__ = ["Windows", "never_opened", "read_windows"]
-
 _MAGIC = b"PFKWINDW"
 _HEADER = struct.Struct("<8s8I8x")
 _HEADER_BYTES = 128

@@ -13,8 +13,6 @@ from pathlib import Path
 from profkit.capture.agent import process_facts
 from profkit.capture.host import CGROUPS, cgroup_directories, physical_cores, quota_cpus
 
-__all__ = ["Limits", "Ranks", "container_of", "cpu_list", "ranks_of", "read_limits", "slurm_cpus"]
-
 _CPUS = Path("/sys/devices/system/cpu")
 _NODES = Path("/sys/devices/system/node")
 #: Files that a container engine leaves, with its name.

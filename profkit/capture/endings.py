@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from profkit.capture.record_types import Launch, Record, Sampled, SeenProcess
 
-__all__ = ["Ending", "Known", "LastRecord", "LeftEnd", "Unrecorded", "ending", "error_text", "of_records"]
-
 #: Seconds by which two readings of the one clock may seem to be in the wrong order. What is further off was read
 #: on another clock (a time namespace has its own), and no time can be said.
 _SLACK_S = 1.0

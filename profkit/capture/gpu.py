@@ -9,8 +9,6 @@ import contextlib
 import os
 from typing import Any
 
-__all__ = ["Gpus"]
-
 #: Nanoseconds between two queries; NVML's own averaging takes up to a second (nvmlDeviceGetUtilizationRates).
 _INTERVAL_NS = 500_000_000
 

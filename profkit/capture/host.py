@@ -17,24 +17,6 @@ from profkit.capture.agent import process_facts
 if TYPE_CHECKING:
     from profkit.model import Host, Machine
 
-__all__ = [
-    "CGROUPS",
-    "Reading",
-    "between",
-    "cgroup_directories",
-    "cpu_seconds",
-    "cpus_to_use",
-    "has_free_cpu",
-    "limiting",
-    "physical_cores",
-    "quota_cpus",
-    "read_host",
-    "take_busy",
-    "take_load",
-    "take_reading",
-    "throttling_of",
-]
-
 CGROUPS = Path("/sys/fs/cgroup")
 
 

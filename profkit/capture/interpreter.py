@@ -17,8 +17,6 @@ from pathlib import Path
 from profkit.capture.packages import installed_packages
 from profkit.errors import UsageError
 
-__all__ = ["Interpreter", "find_python", "read_interpreter"]
-
 PATIENCE_S = 10.0
 #: The first entry of the path would be the working directory, where a ``json.py`` may lie.
 _ASK = """

@@ -30,8 +30,6 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.model import Run
 
-__all__ = ["NotWrittenError", "Packing", "capture"]
-
 #: What shows the progress of packing.
 Packing: TypeAlias = contextlib.AbstractContextManager[Callable[[str], None]]
 

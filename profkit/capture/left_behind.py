@@ -14,8 +14,6 @@ from pathlib import Path
 from profkit.capture.proc_files import is_alive
 from profkit.capture.spool import FACTS_NAME
 
-__all__ = ["LeftBehind", "left_behind"]
-
 #: As `reservation.spool_prefix` makes it of the run file's name.
 _SPOOL = re.compile(r"\.(?P<output>[^/]+)\.spool-[^./]+")
 #: Bytes of the launcher's facts that are read: more are not a launcher's.

@@ -15,8 +15,6 @@ from profkit.capture.host import Reading
 from profkit.capture.record_types import Launch, Record, Sampled
 from profkit.model import Host, Machine, Series
 
-__all__ = ["by_host", "of_run"]
-
 
 def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | None:
     """Return the machine's counters over the run, from the launcher's readings and the sampler's series."""

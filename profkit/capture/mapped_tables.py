@@ -29,8 +29,6 @@ from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
 from profkit.model.bounds import LAST_NS
 
-__all__ = ["MAGIC", "Bursts", "GrowingNames", "MappedTables", "ThreadEnd", "decode_tables", "read_tables"]
-
 MAGIC = b"PFKCALLS"
 _VERSION = 7
 _HEADER = struct.Struct("<8s10I8xqqqqdQQ")

@@ -17,8 +17,6 @@ from profkit.capture import host
 from profkit.capture.gpu import Gpus
 from profkit.capture.proc_files import read_stat
 
-__all__ = ["Meters"]
-
 #: Columns that rise: what is kept is the rise since the first reading.
 _RISING = frozenset(
     (

@@ -20,8 +20,6 @@ from typing import Any, NamedTuple
 from profkit.capture import host
 from profkit.capture.proc_files import TICKS, read_file
 
-__all__ = ["Neighbours", "group_of"]
-
 _PROC = "/proc"
 #: Part of one core that reading may take, and the least seconds between two readings.
 SHARE, LEAST_INTERVAL = 0.001, 0.5

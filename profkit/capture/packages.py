@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-__all__ = ["installed_packages"]
-
 
 def installed_packages(path: Iterable[str]) -> dict[str, str]:
     """Return distribution names with versions for the entries of an import path, earlier entries first.

@@ -39,8 +39,6 @@ from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
 from profkit.model import Effect, Host, Manifest, Notice, Process, ProfileError, Roots, Run, Thread, Tier
 
-__all__ = ["captures_on", "pack_spool"]
-
 #: Seconds to wait for processes that outlive the target by a moment and are about to write their last record.
 _STRAGGLER_WAIT = 0.3
 

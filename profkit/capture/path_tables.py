@@ -14,8 +14,6 @@ import numpy.typing as npt
 from profkit.capture.record_types import ThreadTable
 from profkit.model.paths import Paths, with_callees
 
-__all__ = ["LEAST_SHARE", "paths_of"]
-
 #: Part (1) of its thread's time, with all that is called from it, from which a context is kept.
 LEAST_SHARE = 2e-5
 

@@ -8,8 +8,6 @@ from dataclasses import replace
 from profkit.capture.agent.settings import is_number
 from profkit.capture.record_types import Record
 
-__all__ = ["with_lightning_ranks"]
-
 
 def with_lightning_ranks(found: Sequence[Record]) -> list[Record]:
     """Give a rank to each process that Lightning has started.

@@ -15,8 +15,6 @@ from profkit.capture.record_types import Record
 from profkit.model import Host, Pool, PoolOrigin
 from profkit.model.pools import CAPPED, holding_variable
 
-__all__ = ["pool_origin", "pools_of"]
-
 #: Names that libraries give to the threads of their pools, where asking them for the size would start the pool.
 _THREAD_NAMES = (
     (re.compile(r"tf_XLAEigen"), "xla"),

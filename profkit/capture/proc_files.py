@@ -9,8 +9,6 @@ import os
 
 from profkit.capture.agent import process_facts
 
-__all__ = ["TICKS", "file_budget", "is_alive", "last_pid", "read_file", "read_stat", "switches"]
-
 #: Units of the kernel's CPU times in ``stat``, per second.
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 

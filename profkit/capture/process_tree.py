@@ -20,8 +20,6 @@ from profkit.capture.agent.process_facts import words_of
 from profkit.capture.proc_files import TICKS, file_budget, last_pid, read_file, read_stat, switches
 from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
 
-__all__ = ["ProcessTree"]
-
 #: Rows of thread samples that are kept; then every second one is dropped. 24 bytes each.
 MOST_ROWS = 1 << 17
 #: Threads and processes that are followed one by one; what a run has beyond them is summed up.

@@ -10,8 +10,6 @@ from typing import Any
 
 from profkit.capture.agent import settings
 
-__all__ = ["git_state", "job"]
-
 
 def git_state() -> dict[str, Any] | None:
     """Revision of the working directory and whether it has changes; ``None`` outside a repository."""

@@ -25,8 +25,6 @@ from pathlib import Path
 from profkit.capture.stacks import Stacks, joined, lost_share, read_stacks, threads_of
 from profkit.model import Thread
 
-__all__ = ["Sampled", "Sampling", "sampler_command"]
-
 #: Part of one CPU that all py-spys together may take.
 SHARE = 0.02
 #: Seconds that reading a process and each of its threads takes py-spy: 0.08 ms with two frames, 0.2 ms with 13,

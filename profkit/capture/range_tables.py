@@ -15,8 +15,6 @@ import numpy.typing as npt
 from profkit.capture.record_types import ThreadTable
 from profkit.model import RangeCalls
 
-__all__ = ["name_ranges", "range_calls"]
-
 #: What stands before the numbers until their names are known.
 _NAME, _DOMAIN = "name ", "domain "
 

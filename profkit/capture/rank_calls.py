@@ -17,8 +17,6 @@ import numpy.typing as npt
 from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
 from profkit.model.estimates import estimates_of
 
-__all__ = ["MPI_CALL", "with_mpi_calls"]
-
 #: File and name of the function, as of any native one.
 MPI_CALL = ("~", "<built-in method mpi4py.MPI.call>")
 

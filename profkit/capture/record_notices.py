@@ -9,8 +9,6 @@ from profkit.capture.record_types import Launch, Notes, Record
 from profkit.model import Notice, Process
 from profkit.model.notices import Number, grouped, missing_ranks
 
-__all__ = ["of_interpreters", "of_launch", "of_process", "of_processes"]
-
 
 def of_process(record: Record) -> tuple[Notice, ...]:
     """Return what one process's agent recorded of itself."""

@@ -18,30 +18,6 @@ from profkit.capture.host import Reading
 from profkit.model import Effect, Git, Host, Job, Neighbours, Notice, Series, Tier, Yardstick
 from profkit.model.bounds import TINY, Bounds
 
-__all__ = [
-    "RANK_CALLS",
-    "SECONDS",
-    "Codes",
-    "Estimates",
-    "Folded",
-    "Launch",
-    "Launcher",
-    "Lines",
-    "Notes",
-    "Pauses",
-    "PoolRow",
-    "Record",
-    "Sampled",
-    "SeenMachine",
-    "SeenProcess",
-    "SeenThread",
-    "Slices",
-    "TargetEnd",
-    "Task",
-    "ThreadName",
-    "ThreadTable",
-]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

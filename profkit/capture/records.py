@@ -26,8 +26,6 @@ from profkit.formats.run_json import decode
 from profkit.formats.run_notices import read_notices
 from profkit.model import Notice, ProfileError, Series
 
-__all__ = ["decode_launch", "decode_record", "decode_samples", "read_launch", "read_record", "read_samples"]
-
 #: Larger files are not ours: a record of 100 000 functions takes 20 MB, and a command line at most 2 MB.
 _MOST_BYTES = 2**30
 _MOST_LAUNCH_BYTES = 2**24

@@ -16,8 +16,6 @@ from pathlib import Path
 from profkit.capture.agent.reserve import END_SUFFIX, RESERVE_SUFFIX
 from profkit.capture.endings import LeftEnd, Unrecorded, error_text
 
-__all__ = ["kept_files", "left_ends", "unrecorded"]
-
 
 def kept_files(spool: Path) -> Iterator[Path]:
     """Yield the kept files that hold something: a record, or the tables of a tracer."""

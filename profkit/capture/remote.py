@@ -15,8 +15,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Script", "python_of", "run_in"]
-
 #: The first version with ``sys.remote_exec``.
 REMOTE_SINCE = (3, 14)
 #: How the files of an interpreter are called: its own, and its library.

@@ -19,8 +19,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check_output", "free_name", "reserved", "spool_prefix"]
-
 
 def check_output(path: Path) -> None:
     """Refuse what no run file can be written to.

@@ -25,8 +25,6 @@ from profkit.capture.spool import FACTS_NAME
 from profkit.errors import FormatError
 from profkit.model import Run
 
-__all__ = ["read_running", "spool_of"]
-
 _MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
 
 

@@ -25,8 +25,6 @@ from profkit.capture.process_tree import ProcessTree
 from profkit.capture.yardsticks import Yardsticks
 from profkit.formats.atomic import replacing
 
-__all__ = ["SAMPLES_NAME", "Sampler"]
-
 #: File in the spool directory.
 SAMPLES_NAME = "sampler.samples"
 

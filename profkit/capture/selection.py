@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeAlias
 from profkit.capture.agent import process_facts, settings
 from profkit.errors import UsageError
 
-__all__ = ["EVERYTHING", "Selection", "WindowKind"]
-
 WindowKind: TypeAlias = Literal["", "time", "range", "steps", "code"]
 
 

@@ -23,8 +23,6 @@ from collections.abc import Callable, Iterator
 
 from profkit.errors import ProfkitError
 
-__all__ = ["Interrupted", "Signals", "end_like", "held_back"]
-
 #: Signals that may be sent to the launcher and that are meant for the target.
 _FORWARDED = frozenset(
     number

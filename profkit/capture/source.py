@@ -21,8 +21,6 @@ import numpy.typing as npt
 
 from profkit.formats.regular_file import read_regular
 
-__all__ = ["SourceFile", "read_source"]
-
 #: Files larger than this are generated tables; they are not read.
 _MOST_BYTES = 8 * 2**20
 

@@ -23,8 +23,6 @@ from profkit.capture import source
 from profkit.formats.atomic import replacing
 from profkit.formats.regular_file import read_regular
 
-__all__ = ["Sources", "cache_file"]
-
 #: A cache that would become larger loses what was not used for longest. A large framework's program takes 1 MiB.
 _MOST_BYTES = 8 * 2**20
 #: A file that was written so lately may be written again without another time: some file systems count in 2 s.

@@ -15,8 +15,6 @@ from typing import Any
 
 from profkit.formats.atomic import replacing
 
-__all__ = ["FACTS_NAME", "remove_spool", "reserve_facts", "write_facts"]
-
 #: The file of the launcher's facts.
 FACTS_NAME = "launch.json"
 #: Beside it until the target has ended: blanks, for as many bytes as the last facts may need.

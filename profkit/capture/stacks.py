@@ -18,8 +18,6 @@ import numpy as np
 
 from profkit.model import Edges, Process, Profile, Thread
 
-__all__ = ["Stacks", "joined", "lost_share", "read_stacks", "threads_of", "with_stacks"]
-
 #: A file, the first line of a function in it, and the function's name.
 Frame: TypeAlias = tuple[str, int, str]
 #: The outermost frame comes first.

@@ -11,8 +11,6 @@ import os
 import time
 from dataclasses import dataclass
 
-__all__ = ["Reading", "Stopwatch"]
-
 _NS = 1e-9
 #: Readings until the thread kept its CPU from the first to the last of them.
 _TRIES = 10

@@ -19,8 +19,6 @@ from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, Slice,
 from profkit.model.estimates import known_calls, stated, summed_estimates
 from profkit.model.pauses import PAUSE_KINDS
 
-__all__ = ["ThreadTables"]
-
 _Value = TypeVar("_Value", np.int64, np.float64)
 
 #: File, line, name and qualified name of a function; where a file's path and module are in the string table.

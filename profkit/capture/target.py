@@ -31,8 +31,6 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.capture.source_cache import Sources
 
-__all__ = ["CommandNotFoundError", "Target"]
-
 #: Seconds in which nothing is done beside a target: it imports then, and its libraries start threads on all CPUs.
 _STARTING_S = 0.25
 #: Seconds for which a CPU must have been free, and how many of them, before one is used.

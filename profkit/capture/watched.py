@@ -12,8 +12,6 @@ from typing import Any
 
 from profkit.capture.proc_files import TICKS
 
-__all__ = ["WatchedProcess", "WatchedThread", "every_thread", "process_record"]
-
 
 class WatchedThread:
     """One thread's counters so far; ``rows`` are time, run and wait, one after the other.

@@ -16,8 +16,6 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["SHARE", "When", "Yardsticks"]
-
 #: When a piece was done: before the target started, beside it on a CPU that was free, after its end.
 When: TypeAlias = Literal["before", "beside", "after"]
 

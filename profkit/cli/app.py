@@ -22,8 +22,6 @@ from profkit import __version__
 from profkit.cli.completion import install_completion, show_completion
 from profkit.errors import UsageError
 
-__all__ = ["COMMANDS", "CONTEXT", "Entry", "LazyGroup", "app"]
-
 
 class Entry(NamedTuple):
     """Where a command is and what it does, in one line."""

@@ -9,8 +9,6 @@ import click
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
 
-__all__ = ["attach"]
-
 
 @click.command(context_settings=CONTEXT)
 @click.argument("pid", metavar="PID", type=click.IntRange(min=1))

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["baseline"]
-
 _directory = click.option(
     "--dir",
     "directory",

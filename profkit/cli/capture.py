@@ -21,8 +21,6 @@ from profkit.cli.window_options import selection_of, window_options
 if TYPE_CHECKING:
     from profkit.model import Notice, Run
 
-__all__ = ["capture", "say_notices", "say_written"]
-
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
     """Read a share above 0 and below 1, as ``5%`` or ``0.05``; ``off`` is ``None``."""

@@ -10,8 +10,6 @@ from profkit.errors import UsageError
 if TYPE_CHECKING:
     from profkit.model import Process, Profile, Run
 
-__all__ = ["chosen_profile"]
-
 
 def chosen_profile(run: Run, process: str | None) -> Profile:
     """Return the profile of a process; where the user named none of several, say which it is.

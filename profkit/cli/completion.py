@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["VARIABLE", "install_completion", "show_completion"]
-
 #: The variable that a shell's script sets; click derives it from the program's name in the same way.
 VARIABLE = "_PROFKIT_COMPLETE"
 

@@ -32,8 +32,6 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:
     from profkit.cli.demo_check import Trouble
 
-__all__ = ["Side", "demo", "plan_length", "sides_for", "usable_cpus"]
-
 #: CPUs that both runs are confined to. More would only make the oversubscribed run need more processes to
 #: show the same thing: with 4, it shows on a laptop and on a machine of 128 cores alike.
 MOST_CPUS = 4

@@ -15,8 +15,6 @@ from profkit.verdict.alone import judge_run
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Verdict
 
-__all__ = ["MOST_EFFECT", "MOST_QUEUED", "Trouble", "trouble_of", "trouble_of_clean"]
-
 #: From this part of its wall on, queueing for a CPU makes a run no clean one; on two idle CPUs it was 0.04 to 0.06.
 MOST_QUEUED = 0.15
 #: From this part on of what it would have taken, what capture added makes a run no clean one: the demo would show

@@ -25,8 +25,6 @@ from profkit.report.renderers import Html, Markdown, Renderer, Terminal, rendere
 if TYPE_CHECKING:
     from profkit.api.reported import Reported
 
-__all__ = ["Destination", "archive_of", "destination"]
-
 #: What the archive of ``--ticket`` is called where the Markdown goes to stdout.
 _ARCHIVE = "profkit-ticket.zip"
 #: Size of one attachment that GitHub takes (25 MB); GitLab's and Jira's defaults are greater or about the same.

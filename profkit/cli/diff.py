@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from profkit.api.diff import Diff
     from profkit.cli.destination import Destination
 
-__all__ = ["diff"]
-
 
 @click.command(context_settings=CONTEXT)
 @click.argument("baseline", metavar="BASELINE", type=click.Path())

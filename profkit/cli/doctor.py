@@ -12,8 +12,6 @@ from profkit.cli.options import FILE
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 
-__all__ = ["doctor"]
-
 _COUNT = click.IntRange(min=1)
 
 

@@ -5,8 +5,6 @@ Each is a command and what it does. They are apart from the commands, so that he
 
 from __future__ import annotations
 
-__all__ = ["EXAMPLES", "epilog"]
-
 #: By the command's name.
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "capture": (

@@ -12,8 +12,6 @@ from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, full_paths_option, names_hidden, process_option, run_argument
 from profkit.cli.progress import Progress
 
-__all__ = ["export"]
-
 #: What ``--to`` takes; Perfetto reads what chrome://tracing does.
 _TARGETS = ("perfetto", "chrome", "speedscope", "pstats")
 #: How the name of a file ends that no option names.

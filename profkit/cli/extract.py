@@ -11,8 +11,6 @@ from profkit.cli.chosen import chosen_profile
 from profkit.cli.options import FILE, one_process_option, run_argument
 from profkit.cli.progress import Progress
 
-__all__ = ["extract"]
-
 
 @click.command(context_settings=CONTEXT)
 @run_argument

@@ -11,8 +11,6 @@ from profkit.cli.app import CONTEXT
 from profkit.cli.options import many_runs_options, percent
 from profkit.cli.progress import Progress
 
-__all__ = ["history"]
-
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN…", nargs=-1)

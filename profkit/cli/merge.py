@@ -18,8 +18,6 @@ from profkit.cli.progress import Progress, say_directly
 if TYPE_CHECKING:
     from profkit.model import Run
 
-__all__ = ["merge", "say_left_behind"]
-
 #: What makes a directory the spool of a capture.
 _SPOOL_MARK = "launch.json"
 #: Spools that one line names.

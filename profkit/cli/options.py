@@ -13,20 +13,6 @@ from click.shell_completion import CompletionItem
 from profkit.errors import UsageError
 from profkit.report.renderers import RENDERERS
 
-__all__ = [
-    "FILE",
-    "format_option",
-    "full_paths_option",
-    "many_runs_options",
-    "names_hidden",
-    "one_process_option",
-    "percent",
-    "process_option",
-    "report_options",
-    "run_argument",
-    "study_options",
-]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 

@@ -16,8 +16,6 @@ from profkit.api.files import write_file
 from profkit.errors import UsageError
 from profkit.report.renderers import Terminal
 
-__all__ = ["console", "emit", "emit_chunks", "show_page"]
-
 #: Columns of a text report in a pipe, where nothing says how wide the reader's window is.
 _PLAIN_WIDTH = 80
 #: Columns beyond which a table is harder to read, however wide the window is.

@@ -11,8 +11,6 @@ import os
 import sys
 from _frozen_importlib_external import PathFinder
 
-__all__ = ["own_path"]
-
 #: What no command can do without; ``click`` first, as every command needs it.
 _REQUIRED = ("click", "numpy", "rich")
 

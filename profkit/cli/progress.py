@@ -15,8 +15,6 @@ from profkit.cli import printable
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Progress", "say_directly"]
-
 #: Seconds from which a terminal shows what is done, and after which it is shown again.
 _SHOWN_FROM, _SHOWN_EVERY = 1.0, 0.2
 

@@ -11,8 +11,6 @@ from profkit.cli.app import CONTEXT
 from profkit.cli.options import study_options
 from profkit.cli.progress import Progress
 
-__all__ = ["ranks"]
-
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN…", nargs=-1)

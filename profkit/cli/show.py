@@ -13,8 +13,6 @@ from profkit.cli.merge import say_left_behind
 from profkit.cli.options import report_options, run_argument
 from profkit.cli.progress import Progress
 
-__all__ = ["show"]
-
 
 @click.command(context_settings=CONTEXT)
 @run_argument

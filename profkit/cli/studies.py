@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from profkit.study.space import Space
     from profkit.study.sweep import Progress
 
-__all__ = ["run_options", "runs_shown", "space_of", "stopped", "study_options"]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 #: Of every command that runs a command several times.

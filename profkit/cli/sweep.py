@@ -11,8 +11,6 @@ from profkit.cli.options import FILE
 from profkit.cli.studies import runs_shown, space_of, stopped, study_options
 from profkit.errors import UsageError
 
-__all__ = ["sweep"]
-
 
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @click.option(

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from profkit.study.cells import Results
     from profkit.study.tune import Search
 
-__all__ = ["tune"]
-
 
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @click.option(

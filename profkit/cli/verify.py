@@ -13,8 +13,6 @@ from profkit.cli.options import FILE, format_option
 from profkit.cli.studies import run_options, runs_shown, stopped
 from profkit.errors import UsageError
 
-__all__ = ["verify"]
-
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="[BASELINE] RUN [N]", nargs=-1, required=True)

@@ -24,8 +24,6 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:
     from profkit.model import Profile
 
-__all__ = ["page_of", "view"]
-
 _MISSING = "snakeviz is not installed here, run: pip install snakeviz"
 
 

@@ -10,8 +10,6 @@ import click
 if TYPE_CHECKING:
     from profkit.capture.selection import Selection
 
-__all__ = ["selection_of", "window_options"]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 

@@ -13,8 +13,6 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-__all__ = ["replacing"]
-
 #: Bytes of the file's name that the temporary name begins with; most file systems allow 255 in all.
 _NAME_BYTES = 200
 

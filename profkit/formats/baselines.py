@@ -21,8 +21,6 @@ from pathlib import Path
 from profkit.errors import FormatError, UsageError
 from profkit.formats.atomic import replacing
 
-__all__ = ["PREFIX", "Baseline", "Store", "named_baseline", "store_of"]
-
 #: What stands before a name where runs are named: ``baseline:main``; alone, it is the baseline in use.
 PREFIX = "baseline:"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

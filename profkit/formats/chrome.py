@@ -31,8 +31,6 @@ from profkit.formats.timeline import (
 from profkit.model import Process, Ranges, Run
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
 
-__all__ = ["OWN_NUMBERS", "chrome_trace"]
-
 Ints = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.object_]
 

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from profkit.formats.timeline import CHUNK_ROWS, as_json, as_microseconds, formatted
 from profkit.model import Series, ThreadSamples
 
-__all__ = ["of_series", "of_threads"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -33,8 +33,6 @@ from typing import (
 
 from profkit.model.bounds import bounds_of
 
-__all__ = ["Codec", "MemberError", "as_list", "as_object", "whole"]
-
 Record = TypeVar("Record")
 #: From a field's name, for the message, and a value of a document to the value of the field.
 Reader = Callable[[str, Any], Any]

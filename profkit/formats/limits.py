@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FACTOR", "FLOOR", "WEIGHTS", "Budget", "LimitError", "json_weight"]
-
 #: Bytes of memory that any file may take. Twice this, for the two sides of a comparison, and 60 MB for the
 #: interpreter and numpy are less than the 500 MB that a command may need for the smallest files.
 FLOOR = 200_000_000

@@ -30,8 +30,6 @@ from profkit.model import (
 )
 from profkit.model.notices import missing_ranks
 
-__all__ = ["files_of", "join_files", "join_ranks", "load_run", "load_side", "rank_groups", "ranks_joined"]
-
 # ZIP's end-of-central-directory record: signature, 18 bytes, and a comment whose size is its last field.
 _END_RECORD = b"PK\x05\x06"
 _END_RECORD_SIZE = 22

@@ -18,8 +18,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LONGEST_STRING", "PADDING", "token_starts"]
-
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.intp]
 

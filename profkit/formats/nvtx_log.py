@@ -24,8 +24,6 @@ from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ran
 
 Index = npt.NDArray[np.int32]
 
-__all__ = ["DEFINITIONS_SUFFIX", "EVENTS_SUFFIX", "NvtxLog", "read_nvtx_log"]
-
 EVENTS_SUFFIX = ".nvtx"
 DEFINITIONS_SUFFIX = ".nvtxdefs"
 

@@ -14,8 +14,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PlainDataError", "read_columns", "read_plain"]
-
 #: How deep lists and dictionaries may be in each other: a record's deepest are the spans of a note.
 _DEEPEST = 8
 #: Lists and dictionaries take more memory than the bytes that they are read from: there may be so many of them, and

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from profkit.formats.marshal_scan import LONGEST_STRING, PADDING, Bytes, Positions, token_starts
 
-__all__ = ["Columns", "decode_text", "parse_columns"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint8]

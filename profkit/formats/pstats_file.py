@@ -30,8 +30,6 @@ from profkit.formats.run_columns import names_of, spend_names, text_sizes
 from profkit.model import Edges, Notice, Profile, ProfileError
 from profkit.model.versions import python_of_paths
 
-__all__ = ["PstatsFile", "like_it", "parse_pstats", "read_padded", "read_pstats"]
-
 _NOT_A_PROFILE = "give a file that cProfile, pstats or profkit wrote"
 _CAPTURE_AGAIN = "copy it again, or profile again"
 _ZIP_MEMBER = b"PK\x03\x04"

@@ -12,8 +12,6 @@ import numpy as np
 from profkit.model import Profile
 from profkit.model.merge import collapse
 
-__all__ = ["fold_lines"]
-
 
 def fold_lines(profile: Profile) -> Profile:
     """Sum the rows of each function.

@@ -21,8 +21,6 @@ import numpy as np
 from profkit.formats.limits import Budget
 from profkit.formats.pstats_columns import Columns, decode_text
 
-__all__ = ["MalformedError", "decode_columns"]
-
 #: A profile is a dictionary of tuples that hold a dictionary of tuples of leaves: five deep.
 _DEEPEST = 5
 #: Code holds the code of what is defined in it, and its constants.

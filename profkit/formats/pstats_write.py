@@ -12,8 +12,6 @@ import marshal
 from profkit.model import Profile
 from profkit.model.merge import collapse
 
-__all__ = ["write_pstats"]
-
 #: Read by every Python from 3.4 on; later versions add only types that a profile does not use.
 MARSHAL_VERSION = 4
 

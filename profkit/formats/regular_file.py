@@ -6,8 +6,6 @@ import os
 import stat
 from typing import BinaryIO
 
-__all__ = ["NotRegularError", "open_regular", "read_regular"]
-
 
 class NotRegularError(ValueError):
     """It is no file to be read whole; the message says why."""

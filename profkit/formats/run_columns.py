@@ -25,24 +25,6 @@ from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, stated
 from profkit.model.profile import ESTIMATES
 
-__all__ = [
-    "Array",
-    "Arrays",
-    "Members",
-    "Strings",
-    "array_head",
-    "gather",
-    "gather_group",
-    "names_of",
-    "no_rows",
-    "read_arrays",
-    "read_column",
-    "read_group",
-    "read_strings",
-    "spend_names",
-    "text_sizes",
-]
-
 Array = npt.NDArray[Any]
 
 INDEX, COUNT = np.dtype("<i4"), np.dtype("<i8")

@@ -13,8 +13,6 @@ from profkit.formats.codec import Codec, MemberError, as_list, whole
 from profkit.formats.run_notices import read_notices
 from profkit.model import Manifest, Notice, Process, Run, Sampler, Thread
 
-__all__ = ["MANIFEST", "PROCESS", "RUN", "THREAD", "Rows", "decode", "encode", "read_manifest"]
-
 
 def _notices(name: str, value: Any) -> tuple[Notice, ...]:
     try:

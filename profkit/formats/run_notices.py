@@ -11,8 +11,6 @@ import re
 
 from profkit.model import Notice
 
-__all__ = ["read_notices"]
-
 #: How old files name the processes that a sentence is about, in front of it.
 _PROCESSES = re.compile(
     r"(?:process (\d{1,9})|(\d{1,9}) processes \((\d{1,9}(?:, \d{1,9})*)(?:, …)?\))(: | )"

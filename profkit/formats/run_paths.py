@@ -13,8 +13,6 @@ from profkit.formats.run_columns import Array, Members, gather_group, no_rows, r
 from profkit.formats.run_json import Rows
 from profkit.model import Paths
 
-__all__ = ["PathArrays", "gather_paths", "read_paths"]
-
 _GROUP = "paths"
 
 

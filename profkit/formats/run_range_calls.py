@@ -22,8 +22,6 @@ from profkit.formats.run_columns import (
 from profkit.formats.run_json import Rows
 from profkit.model import RangeCalls
 
-__all__ = ["RangeCallArrays", "gather_range_calls", "read_range_calls"]
-
 _CONTEXTS, _FUNCTIONS = "range_contexts", "range_functions"
 _TEXT_COLUMNS = ("name", "domain")
 

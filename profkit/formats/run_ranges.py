@@ -26,8 +26,6 @@ from profkit.formats.run_json import Rows
 from profkit.model.columns import column_dtypes
 from profkit.model.ranges import Ranges
 
-__all__ = ["RangeArrays", "gather_ranges", "range_document", "read_ranges"]
-
 _TEXT_COLUMNS = ("name", "domain", "category")
 _COLUMNS = column_dtypes(Ranges)
 #: A process's ``ranges`` in ``processes.json``, beside its rows.

@@ -17,8 +17,6 @@ from profkit.formats.run_json import Rows
 from profkit.model import Series, ThreadSamples
 from profkit.model.columns import column_dtypes
 
-__all__ = ["SampleArrays", "gather_samples", "gather_series", "read_samples", "read_series"]
-
 _COUNT, _VALUE = np.dtype("<i8"), np.dtype("<f8")
 _SAMPLE_COLUMNS = column_dtypes(ThreadSamples)
 _SERIES_TIME = "series/time_ns"

@@ -53,8 +53,6 @@ from profkit.model import CallSums, Manifest, Process, ProfileError, Run, Sample
 from profkit.model.estimates import exact_estimates
 from profkit.model.merge import merge_profiles
 
-__all__ = ["SCHEMA", "read_run", "write_run"]
-
 #: Name and major version of the archive's layout; a reader refuses a later major version.
 SCHEMA = "profkit.run/2"
 _MANIFEST, _PROCESSES = "manifest.json", "processes.json"

@@ -30,8 +30,6 @@ from profkit.formats.timeline import (
 from profkit.model import Process, Ranges, Run, Thread
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 
-__all__ = ["evented", "speedscope_file"]
-
 Ints = npt.NDArray[np.int64]
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"

@@ -16,20 +16,6 @@ import numpy.typing as npt
 
 from profkit.model import Process, Ranges, Run
 
-__all__ = [
-    "CHUNK_ROWS",
-    "Export",
-    "Track",
-    "as_json",
-    "as_microseconds",
-    "clean",
-    "formatted",
-    "process_label",
-    "thread_names",
-    "to_unix_ns",
-    "tracks",
-]
-
 Ints = npt.NDArray[np.int64]
 
 #: Rows whose text is in memory at once; a few hundred bytes each.

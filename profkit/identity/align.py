@@ -19,8 +19,6 @@ from profkit.identity.nearest import pair_nearest
 from profkit.identity.paths import ANYWHERE
 from profkit.model import FunctionKey, Profile, Roots
 
-__all__ = ["Joined", "align", "align_joined", "join"]
-
 Index = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RUNGS", "Alignment"]
-
 Index = npt.NDArray[np.int32]
 
 #: How two functions were found to be the same, surest first; `Alignment.rung` indexes this.

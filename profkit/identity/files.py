@@ -18,8 +18,6 @@ from profkit.identity.keys import unique_files
 from profkit.identity.paths import rooted
 from profkit.model import PROJECT, SITE, Profile, Roots
 
-__all__ = ["FileMatch", "match_files"]
-
 Index = npt.NDArray[np.int32]
 
 #: Two files vote for their directories to be the same only where they share at least this part of the smaller

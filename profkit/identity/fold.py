@@ -19,8 +19,6 @@ from profkit.model import Edges, Profile
 from profkit.model.estimates import estimates_of, summed_estimates
 from profkit.model.profile import Floats
 
-__all__ = ["comprehension_rows", "fold_comprehensions", "needs_folding"]
-
 Index = npt.NDArray[np.int32]
 
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")

@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["pair_nearest"]
-
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
 

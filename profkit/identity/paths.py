@@ -14,8 +14,6 @@ from functools import lru_cache
 
 from profkit.model import BUILTIN, GENERATED, PROJECT, SITE, STDLIB, Roots
 
-__all__ = ["ANYWHERE", "directory_form", "normalise", "relative_to", "rooted"]
-
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 #: Extended-length and device prefixes of Windows carry no meaning for identity.
 _EXTENDED = re.compile(r"^[\\/]{2}[?.][\\/](?:UNC[\\/])?")

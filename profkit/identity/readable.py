@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_anonymous", "readable_name"]
-
 _METHOD = re.compile(r"<method '([^']+)' of '([^']+)' objects>")
 _BUILTIN = re.compile(
     r"<built-in method ([^\s>]+)(?: of (?:type object|(\S+) object))?(?: at 0x[0-9A-Fa-f]+)?>"

@@ -8,8 +8,6 @@ from itertools import zip_longest
 
 from profkit.model import Neighbour, Neighbours, Run
 
-__all__ = ["NOTICED", "neighbours_of"]
-
 #: Cores from which a neighbour is worth naming.
 NOTICED = 0.05
 

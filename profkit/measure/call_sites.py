@@ -21,8 +21,6 @@ from profkit.measure.calls import CallTable
 from profkit.measure.estimates import CallRatios
 from profkit.measure.tables import DiffTable
 
-__all__ = ["CallSites", "call_sites", "logarithmic_mean"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]

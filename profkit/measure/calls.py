@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from profkit.model import Profile
 
-__all__ = ["CallSide", "CallTable", "call_table"]
-
 Index = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEAST_CHANGE", "LEAST_RUNS", "SIGNIFICANCE", "ChangePoint", "change_points", "divergence"]
-
 Floats = npt.NDArray[np.float64]
 
 #: Values that either side of a change has at least: fewer may be a machine that was busy for a moment.

@@ -14,16 +14,6 @@ from profkit.measure.select import is_foreign
 from profkit.measure.tables import Comparability, Residue
 from profkit.model import Notice, Profile, Run, RunSet
 
-__all__ = [
-    "MUCH_RESIDUE",
-    "comparability",
-    "same_capture",
-    "same_captures",
-    "sampled",
-    "threads_mixed",
-    "versions_differ",
-]
-
 #: What each difference leaves of the score; products of them. They order the cases by how much of a ranking
 #: the difference can explain alone, and are conventions, not measurements.
 SAMPLED = 0.3

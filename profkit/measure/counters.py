@@ -18,18 +18,6 @@ from profkit.measure.settings import revision_of
 from profkit.measure.yardsticks import Speed, speeds
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
 
-__all__ = [
-    "WORKS",
-    "SideFacts",
-    "delivery_seconds",
-    "first_thread",
-    "gpu_share",
-    "main_processes",
-    "no_side",
-    "of_process",
-    "side_facts",
-]
-
 #: Part of the wall that a thread runs or queues from which it counts as one that works.
 WORKS = 0.05
 #: Functions in which a consumer waits for what loaders, pools and queues bring, by the end of their file's path.

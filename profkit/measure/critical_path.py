@@ -23,17 +23,6 @@ from profkit.measure.select import Selected
 from profkit.model import Effect, Process, Profile, Run, Thread
 from profkit.model.pauses import WAITS
 
-__all__ = [
-    "Composition",
-    "PathReading",
-    "compose",
-    "path_effect",
-    "path_rank",
-    "read_path",
-    "reads_files",
-    "waits_for_ranks",
-]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.integer]

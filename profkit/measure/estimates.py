@@ -19,8 +19,6 @@ from profkit.model import Process
 if TYPE_CHECKING:
     from profkit.measure.tables import DiffTable, SideTable
 
-__all__ = ["CALLS_CHANGED", "HALF_WIDTH", "UNSEEN", "CallRatios", "call_ratios", "unseen_seconds"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

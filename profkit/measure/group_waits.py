@@ -19,8 +19,6 @@ from profkit.measure.pauses import waited
 from profkit.model import BUILTIN, Process, Run, Thread
 from profkit.model.pauses import WAITS
 
-__all__ = ["GroupName", "Lane", "WaitGroup", "group_waits"]
-
 GroupName: TypeAlias = Literal["main", "ranks", "workers", "children"]
 
 #: What another process, or a thread that serves it, can end.

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from profkit.model import Process, Thread
 from profkit.model.paths import with_callees
 
-__all__ = ["PACKAGES", "import_seconds", "imported_packages"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

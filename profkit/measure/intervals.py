@@ -14,16 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "LEVEL",
-    "MIN_RUNS_INTERVAL",
-    "Estimate",
-    "displacement",
-    "estimate",
-    "permutation_p",
-    "ratio_estimate",
-]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 

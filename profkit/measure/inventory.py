@@ -21,18 +21,6 @@ from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import Host, Pool, Process, Run
 from profkit.model.pools import NOT_BUSY
 
-__all__ = [
-    "IDLE_CORES",
-    "MORE_THAN_EXPECTED",
-    "OVERSUBSCRIBED",
-    "POOL_WORKS",
-    "HostNeed",
-    "Inventory",
-    "PoolRow",
-    "ProcessNeed",
-    "inventory",
-]
-
 #: Cores that a process used or queued for, over its life, below which it is idle.
 IDLE_CORES = 0.1
 #: Names that executors give to their threads.

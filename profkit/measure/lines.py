@@ -16,8 +16,6 @@ from profkit.identity.keys import FunctionKeys
 from profkit.measure.select import Selected
 from profkit.model import FunctionKey, Profile
 
-__all__ = ["FunctionLines", "SeenLine", "seen_lines"]
-
 #: Looks at a function that say nothing of its lines, if there are fewer.
 FEWEST_SAMPLES = 10
 #: Lines of a function that are kept, and the part of its time that each has at least.

@@ -15,28 +15,6 @@ import numpy.typing as npt
 
 from profkit.measure.rank import MAD_SCALE
 
-__all__ = [
-    "CLEAN_SCATTER",
-    "CLIMB_P99",
-    "MIN_RUNS_NOISE",
-    "MIN_RUNS_TEST",
-    "MIN_SCATTER",
-    "MIN_SECONDS",
-    "MIN_SHARE",
-    "NEARLY_EQUAL",
-    "OWN_NOISE_SHARE",
-    "RBO_P95",
-    "RBO_P99",
-    "R_SPREAD_P95",
-    "TOTAL_RATIO_P95",
-    "TV_P95",
-    "TV_P99",
-    "adjusted",
-    "log_scatter",
-    "lost_throughout",
-    "rank_sum_p",
-]
-
 Floats = npt.NDArray[np.float64]
 
 #: Rank-biased overlap distance (top 50, p = 0.9) between two clean runs, 95th percentile over all programs.

@@ -23,8 +23,6 @@ from profkit.measure.rank import location_and_spread, log_ratios
 from profkit.measure.tables import DiffTable
 from profkit.model import BUILTIN, PROJECT
 
-__all__ = ["Origin", "Origins", "find_origins"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

@@ -35,8 +35,6 @@ from profkit.model import (
 )
 from profkit.model.profile import Floats, Ints
 
-__all__ = ["folded", "folded_alike", "throttled_in"]
-
 Bools = npt.NDArray[np.bool_]
 
 #: Callers between a folded function and one that is not: more than in any program's hot loop.

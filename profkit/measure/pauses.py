@@ -10,8 +10,6 @@ import numpy.typing as npt
 from profkit.model import Thread
 from profkit.model.pauses import COLLECTIONS, HELD, WAITS
 
-__all__ = ["GIL", "collected", "held", "waited"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 #: Row of the interpreter's lock in what `waited` returns.

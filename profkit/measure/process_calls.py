@@ -17,8 +17,6 @@ from profkit.measure.estimates import call_ratios
 from profkit.measure.tables import DiffTable
 from profkit.model import BUILTIN, STDLIB, FunctionKey
 
-__all__ = ["calls_of_processes"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

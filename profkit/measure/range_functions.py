@@ -18,8 +18,6 @@ from profkit.identity.keys import function_keys
 from profkit.measure.range_stats import RangeKey, pattern_of
 from profkit.model import FunctionKey, Profile, RangeCalls, Roots, Run
 
-__all__ = ["InsideRanges", "Opener", "RangeFunction", "RangeFunctions", "range_functions"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

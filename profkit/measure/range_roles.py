@@ -14,8 +14,6 @@ from fnmatch import fnmatchcase
 from profkit.errors import UsageError
 from profkit.measure.range_stats import pattern_of
 
-__all__ = ["COMPUTE", "ITERATION", "LOAD", "NO_ROLE", "WAIT", "IterationNames", "roles_of"]
-
 NO_ROLE, ITERATION, LOAD, COMPUTE, WAIT = range(5)
 #: A name that means an iteration where computing happens inside it, and loading elsewhere.
 _BATCH = 5

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from profkit.measure.range_waiting import RangeWaiting
 from profkit.model.ranges import MARK, OPEN, Ranges
 
-__all__ = ["RangeChange", "RangeKey", "RangeRow", "compare_ranges", "fold_names", "pattern_of", "range_rows"]
-
 Floats = npt.NDArray[np.float64]
 
 #: What stands for the number in a folded name.

@@ -18,8 +18,6 @@ from profkit.model import Process
 from profkit.model.ranges import PUSHED, Ranges
 from profkit.model.series import ThreadSamples
 
-__all__ = ["RangeWaiting", "range_waiting", "waiting_of"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

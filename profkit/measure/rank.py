@@ -8,15 +8,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "location_and_spread",
-    "log_ratios",
-    "ranks",
-    "rbo_distance",
-    "shares",
-    "total_variation",
-]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

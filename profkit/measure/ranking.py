@@ -18,8 +18,6 @@ from profkit.measure.rank import rbo_distance, total_variation
 from profkit.measure.sides import Side, ranked_times
 from profkit.measure.tables import DiffTable, Ranking, SideTable
 
-__all__ = ["ranking_of"]
-
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer]
 

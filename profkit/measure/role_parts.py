@@ -16,8 +16,6 @@ from profkit.measure.range_stats import fold_names
 from profkit.model import Process, Run
 from profkit.model.ranges import MARK, PAYLOAD_TYPES, Ranges
 
-__all__ = ["RolePart", "new_time", "role_parts"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

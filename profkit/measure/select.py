@@ -15,19 +15,6 @@ from profkit.errors import UsageError
 from profkit.model import Notice, Process, Profile, Roots, Run
 from profkit.model.merge import merge_with_rows
 
-__all__ = [
-    "ALL",
-    "FIRST",
-    "RANKED_BY",
-    "Selected",
-    "check_ranked_by",
-    "is_foreign",
-    "select",
-    "select_pair",
-    "select_processes",
-    "select_profile",
-]
-
 #: What functions can be ranked by: self time, and time including callees.
 RANKED_BY = ("tottime", "cumtime")
 #: Selector of the first process of a run: the main process, or rank 0.

@@ -17,8 +17,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEAST_PAIRS", "MOST_PAIRS", "Decision", "decide"]
-
 Floats = npt.NDArray[np.float64]
 
 #: Pairs before the first look, and after the last.

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from profkit.model import Git, Host, Pool, Process, Run, RunSet
 
-__all__ = ["Setting", "differences", "revision_of", "set_by_hand"]
-
 #: Variables that a launcher sets by itself: they name the rank of a process, and no user sets them.
 _OF_LAUNCHERS = re.compile(
     r"(?:LOCAL_)?(?:RANK|WORLD_SIZE)$|(?:OMPI_COMM|PMI|PMIX|MPI_LOCAL|MV2_COMM|SLURM|NVTX)_?"

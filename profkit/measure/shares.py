@@ -20,8 +20,6 @@ from profkit.measure.tables import DiffTable, SideTable
 from profkit.model import Edges, Profile, Run, RunSet, Thread
 from profkit.model.profile import ESTIMATES
 
-__all__ = ["calls_unknown", "in_shares"]
-
 Floats = npt.NDArray[np.float64]
 
 #: What the file of built-in functions is in a profile.

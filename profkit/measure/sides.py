@@ -19,8 +19,6 @@ from profkit.model import Profile, Roots
 from profkit.model.estimates import estimates_of
 from profkit.model.profile import ESTIMATES
 
-__all__ = ["Side", "gather", "ranked_times"]
-
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]
 INDEX_COLUMNS = ("file", "name", "qualname", "module", "source_hash")

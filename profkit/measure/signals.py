@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel
     from profkit.measure.range_stats import RangeChange
 
-__all__ = ["Signals", "signal_number"]
-
 #: A shell's exit status of a program that a signal ended: this much and the signal's number, of which there are 64.
 SIGNALLED = 128
 MOST_SIGNALS = 64

@@ -21,8 +21,6 @@ from profkit.measure.rank import MAD_SCALE, rbo_distance
 from profkit.measure.sides import Side
 from profkit.model import BUILTIN
 
-__all__ = ["SIGNS", "Matched", "lump_size", "matched", "noisier", "signs"]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

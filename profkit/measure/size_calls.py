@@ -15,8 +15,6 @@ import numpy as np
 from profkit.identity.keys import function_keys
 from profkit.model import PROJECT, FunctionKey, Process, Profile, Run
 
-__all__ = ["SizeCall", "size_calls", "sizes_itself"]
-
 #: Built-in functions that set the size of a library's pool, by what a profile calls them.
 _NATIVE: Mapping[str, str] = {
     "<built-in method torch.set_num_threads>": "torch",

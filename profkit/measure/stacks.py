@@ -19,17 +19,6 @@ from profkit.measure.calls import CallSide
 from profkit.measure.select import Selected
 from profkit.model.paths import Paths, depths, with_callees
 
-__all__ = [
-    "OTHERS",
-    "FunctionTimes",
-    "PlacedPaths",
-    "StackSide",
-    "StackTable",
-    "placed_paths",
-    "stacks_of_pairs",
-    "stacks_of_paths",
-]
-
 Index = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from profkit.measure.weights import ONE_RUN, Weights
 
-__all__ = ["Starvation", "starvation"]
-
 Floats = npt.NDArray[np.float64]
 
 

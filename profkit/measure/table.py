@@ -22,8 +22,6 @@ from profkit.measure.sides import Side, ranked_times
 from profkit.measure.tables import DiffTable, SideTable
 from profkit.model import PROJECT, FunctionKey, Profile
 
-__all__ = ["build_table", "busy_seconds", "stopped_seconds"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

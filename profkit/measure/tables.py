@@ -18,8 +18,6 @@ from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
 from profkit.model import FunctionKey, Neighbours, Notice
 
-__all__ = ["Comparability", "DiffTable", "Ranking", "Residue", "SideSummary", "SideTable"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

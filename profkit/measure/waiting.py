@@ -16,8 +16,6 @@ from profkit.measure.movement import is_wait
 from profkit.measure.tables import DiffTable
 from profkit.model import BUILTIN, STDLIB
 
-__all__ = ["waiting_rows"]
-
 Bools = npt.NDArray[np.bool_]
 
 #: Part of a function's calls that must come from functions that wait, for it to serve them.

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ONE_RUN", "Weights"]
-
 
 @dataclass(frozen=True, slots=True)
 class Weights:

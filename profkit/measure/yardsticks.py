@@ -10,8 +10,6 @@ import numpy as np
 
 from profkit.model import Run, Yardstick
 
-__all__ = ["Speed", "speeds"]
-
 
 @dataclass(frozen=True, slots=True)
 class Speed:

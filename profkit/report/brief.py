@@ -51,8 +51,6 @@ from profkit.verdict.readings import READINGS
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.types import Diff, Evidence, RunVerdict, Verdict
 
-__all__ = ["brief_diff", "brief_run"]
-
 #: Lines that each part gets.
 FUNCTIONS = 5
 FUNCTIONS_ABOVE_LINES = 3

@@ -15,8 +15,6 @@ from profkit.report.known_words import is_known, is_standard_module, suffix_of
 from profkit.report.placeholders import PLACEHOLDER, Placeholders
 from profkit.report.secrets import holds_password, holds_secret, looks_random, masked_by_rules
 
-__all__ = ["MOST_WORDS", "CommandMask", "is_number", "kind_of"]
-
 #: Words of a command that are shown; of a longer one it is said how many more there are.
 MOST_WORDS = 400
 #: Entries of a list of machines that are shown, and characters of a list of numbers.

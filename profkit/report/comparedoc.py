@@ -22,8 +22,6 @@ from profkit.report.wording.comparisons import (
 from profkit.study.compare import Compared, Comparisons
 from profkit.verdict.account import RUN_BUCKETS
 
-__all__ = ["ComparisonsReport"]
-
 #: Part (1) of the wall that a bucket has in some row to get a column.
 _SHOWN = 0.02
 

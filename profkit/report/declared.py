@@ -11,8 +11,6 @@ import enum
 import re
 from collections.abc import Mapping
 
-__all__ = ["FORMS", "Kind", "declared"]
-
 
 class Kind(enum.Enum):
     """What a string field holds."""

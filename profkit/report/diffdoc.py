@@ -52,8 +52,6 @@ from profkit.verdict.readings import READINGS
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.types import Diff, Verdict
 
-__all__ = ["diff_document"]
-
 #: Functions that get a sentence; the others are in the table.
 MOST_SENTENCES = 10
 #: Rungs on which a match needs no explanation.

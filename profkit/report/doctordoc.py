@@ -24,8 +24,6 @@ from profkit.report.wording.doctor import (
 from profkit.study.doctor import Demand, Diagnosis, Size
 from profkit.study.doctor_load import Load
 
-__all__ = ["DOCTOR_SCHEMA", "DoctorReport"]
-
 DOCTOR_SCHEMA = "profkit.doctor/1"
 
 

@@ -15,33 +15,6 @@ from typing import NamedTuple, TypeAlias
 from profkit.report import units
 from profkit.report.figures import Figure
 
-__all__ = [
-    "About",
-    "Block",
-    "Bullets",
-    "Cell",
-    "Column",
-    "Document",
-    "Facts",
-    "HeatCell",
-    "HeatMap",
-    "Measured",
-    "Note",
-    "Pair",
-    "Row",
-    "Section",
-    "Step",
-    "Table",
-    "Trend",
-    "TrendLine",
-    "TrendMark",
-    "VerdictBlock",
-    "Waterfall",
-    "format_cell",
-    "format_one",
-    "is_numeric",
-]
-
 
 class About(float):
     """A count that was estimated, which is shown with a tilde and fewer digits."""

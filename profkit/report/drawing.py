@@ -15,15 +15,6 @@ from profkit.report.figures import Slope, Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import cell_width, shorten_middle
 
-__all__ = [
-    "SLOPES_WIDTH",
-    "bar_shares",
-    "evidence_bars",
-    "slopegraph",
-    "slopes_height",
-    "slopes_text",
-]
-
 SLOPES_WIDTH = 540.0
 _LEFT, _RIGHT = 116.0, 252.0
 _TOP, _BOTTOM = 34.0, 14.0

@@ -12,19 +12,6 @@ from profkit.report import units
 from profkit.report.document import About, Column
 from profkit.report.jsonvalues import json_number
 
-__all__ = [
-    "ERROR_COLUMN",
-    "ESTIMATES_NOTE",
-    "LIMITS_COLUMN",
-    "OF_SHARES",
-    "calls_cell",
-    "calls_interval",
-    "capture_items",
-    "error_text",
-    "estimate_object",
-    "side_calls",
-]
-
 #: Part (1) of a process's wall from which what capture added to it is said.
 NOTICEABLE_EFFECT = 0.05
 #: Of the self time, and of the calls of a function.

@@ -12,8 +12,6 @@ from profkit.report.document import Measured, Row
 from profkit.report.wording import evidence_texts
 from profkit.verdict.types import Evidence
 
-__all__ = ["evidence_row"]
-
 
 def evidence_row(evidence: Evidence) -> Row:
     """One row of evidence: texts for reading, and the values for drawing."""

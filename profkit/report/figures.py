@@ -15,23 +15,6 @@ import numpy.typing as npt
 
 from profkit.measure.group_waits import WaitGroup
 
-__all__ = [
-    "CallColumns",
-    "CallGraph",
-    "Figure",
-    "FunctionColumns",
-    "FunctionTable",
-    "ProcessStates",
-    "Slope",
-    "Slopes",
-    "StackColumns",
-    "StackGraph",
-    "Timeline",
-    "TimelineSide",
-    "Track",
-    "Waits",
-]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]

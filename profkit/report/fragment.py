@@ -30,8 +30,6 @@ from profkit.report.text import pad, shorten_middle, unbroken
 from profkit.report.trends import sparks
 from profkit.report.waterfall import waterfall_drawing
 
-__all__ = ["fragment", "table_markup"]
-
 #: Colours of the bar beside a verdict, which show on light ground and on dark ground.
 _TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}

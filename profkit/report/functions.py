@@ -17,8 +17,6 @@ from profkit.measure.select import select_profile
 from profkit.model import FunctionKey, Profile, Roots, Run
 from profkit.model.estimates import estimates_of
 
-__all__ = ["FunctionRow", "Ranked", "active_seconds", "ranked", "ranked_run"]
-
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:

@@ -22,8 +22,6 @@ from profkit.report.estimates import (
 from profkit.report.functions import FunctionRow, Ranked
 from profkit.report.wording import SMALL_SHARE, WAITING_NOTE, cut_note, display_name, location
 
-__all__ = ["function_sections", "open_call_sections", "throttled_sections"]
-
 #: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
 NOTICEABLE_WAIT = 0.01
 

@@ -33,8 +33,6 @@ from profkit.report.wording.histories import (
 from profkit.study.history import Change, History, HistoryRun
 from profkit.verdict.account import RUN_BUCKETS
 
-__all__ = ["HistoryReport"]
-
 #: Part (1) of the wall that a bucket has in some run to be drawn.
 _SHOWN = 0.02
 

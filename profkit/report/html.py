@@ -43,8 +43,6 @@ from profkit.report.markup import element, escape
 from profkit.report.pagedata import page_json
 from profkit.report.waits import waits_section
 
-__all__ = ["render"]
-
 _STYLES = (
     "colours.css",
     "page.css",

@@ -34,8 +34,6 @@ from profkit.report.text import unbroken
 from profkit.report.trends import TREND_WIDTH, trend_drawing, trend_height, trend_text
 from profkit.report.waterfall import waterfall_drawing
 
-__all__ = ["block_markup", "evidence_markup"]
-
 #: What stands before the headline, so that good and bad do not differ by colour alone.
 _SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 #: Rows of evidence that are not folded.

@@ -10,8 +10,6 @@ from profkit.report.figures import CallGraph, FunctionTable, StackGraph, Timelin
 from profkit.report.markup import element, escape
 from profkit.report.waits import states_key
 
-__all__ = ["calls_part", "functions_section", "stacks_section", "timeline_section"]
-
 
 def _button(text: str, label: str, **values: str | bool | None) -> str:
     return element("button", text, type="button", aria_label=label, title=label, **values)

@@ -17,8 +17,6 @@ from profkit.report.jsonvalues import json_number, json_text
 from profkit.report.text import clean
 from profkit.report.wording import cut_note
 
-__all__ = ["inventory_object", "need_object", "pool_differences", "pool_sections"]
-
 #: Variables that identify processes of one job, and differ between any two.
 _IDENTITY = frozenset(
     """

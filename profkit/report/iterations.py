@@ -14,8 +14,6 @@ from profkit.report.document import Block, Cell, Column, Facts, Note, Pair, Row,
 from profkit.report.jsonvalues import json_text, json_texts
 from profkit.report.text import clean
 
-__all__ = ["change_object", "change_sections", "model_object", "model_sections"]
-
 Change = tuple[IterationModel | None, IterationModel | None]
 
 _WAITING = "waiting for data"

@@ -42,8 +42,6 @@ from profkit.report.wording import (
 from profkit.verdict.account import Account, Waited
 from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
 
-__all__ = ["DIFF_SCHEMA", "SHOW_SCHEMA", "diff_json", "diff_object", "show_json", "show_object"]
-
 DIFF_SCHEMA = "profkit.diff/2"
 SHOW_SCHEMA = "profkit.show/2"
 

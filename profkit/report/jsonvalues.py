@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["json_number", "json_text", "json_texts", "next_command"]
-
 
 def json_number(value: float | None) -> float | None:
     """Finite numbers as they are, NaN, infinities and ``None`` as null."""

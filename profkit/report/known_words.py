@@ -11,8 +11,6 @@ import sys
 from functools import cache
 from importlib import resources
 
-__all__ = ["is_known", "is_said", "suffix_of"]
-
 #: Parts of a compound, such as ``use-hwthread-cpus`` and ``site-packages``: each must be known by itself.
 _PARTS = re.compile(r"[._-]+")
 _SMALL_NUMBER = re.compile(r"\d{1,4}")

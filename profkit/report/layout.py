@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from profkit.report.document import Cell, Column, Pair, Row, Table, format_cell, format_one, is_numeric
 from profkit.report.text import cell_width, pad, shorten_middle, shorten_start, wrap, wrap_some
 
-__all__ = ["MOST_LINES", "Line", "Span", "table_lines"]
-
 #: Text and the name of its style.
 Span = tuple[str, str]
 Line = list[Span]

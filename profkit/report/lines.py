@@ -10,8 +10,6 @@ from profkit.report.jsonvalues import json_number, json_text
 from profkit.report.text import clean
 from profkit.report.wording import display_name, location
 
-__all__ = ["line_sections", "lines_object"]
-
 #: Lines where there is little room.
 _FEW = 2
 

@@ -14,8 +14,6 @@ from profkit.report.neighbours import neighbour_objects
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 
-__all__ = ["machine_items", "machine_object"]
-
 #: Stolen CPU seconds per second of wall (1) from which they are reported: quiet virtual machines show less.
 NOTICEABLE_STEAL = 0.02
 #: Seconds of tracing below which nothing is said of it.

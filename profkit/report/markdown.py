@@ -34,8 +34,6 @@ from profkit.report.text import pad, shorten_middle
 from profkit.report.trends import sparks
 from profkit.report.waterfall import waterfall_lines
 
-__all__ = ["MAX_BYTES", "render"]
-
 #: GitHub's limit for one comment (65 536 characters); counted in bytes, so that no reading of it is exceeded.
 MAX_BYTES = 65_536
 

@@ -5,8 +5,6 @@ The one way in which the page and the picture write text and attributes; what th
 
 from __future__ import annotations
 
-__all__ = ["attributes", "element", "escape", "number"]
-
 #: What ends or begins markup, in text as in attributes; a backtick ends attributes in some old readers.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`": "&#96;"})
 #: Elements that have no end.

@@ -15,8 +15,6 @@ from profkit.report.known_words import is_said, suffix_of
 from profkit.report.placeholders import PLACEHOLDER, Placeholders
 from profkit.report.secrets import holds_password, holds_secret
 
-__all__ = ["masked_parts", "may_hold_parts"]
-
 #: One of these is in every name that has such a part; few names of functions have one.
 _SIGNS = re.compile(r"[=:@]|\d\.\d|(?<!\S)-[pP]|(?<![A-Za-z0-9])ip-\d")
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s'\"<>|()]+")

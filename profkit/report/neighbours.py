@@ -10,8 +10,6 @@ from profkit.report.document import Cell, Column, Note, Row, Section, Table
 from profkit.report.jsonvalues import json_text
 from profkit.report.text import clean
 
-__all__ = ["neighbour_objects", "neighbour_sections"]
-
 #: What stands for processes that are known by their cgroup only.
 HIDDEN = "(hidden processes)"
 _Key = tuple[str, int | None, str, str]

@@ -14,8 +14,6 @@ from profkit.model.notices import CODES, Notice
 from profkit.report import units
 from profkit.report.jsonvalues import json_number, json_text
 
-__all__ = ["SENTENCES", "notice_object", "notice_objects", "notice_text"]
-
 
 class _Count(int):
     """A whole number, with its noun where a template gives one: ``{events:event|events}``."""

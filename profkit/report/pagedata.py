@@ -28,8 +28,6 @@ from profkit.report.figures import (
 )
 from profkit.report.text import shorten_middle, shorten_start
 
-__all__ = ["page_json"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -16,8 +16,6 @@ from profkit.report.waits import waits
 from profkit.report.wholetable import diff_calls, diff_functions, run_calls, run_functions
 from profkit.verdict.types import Diff
 
-__all__ = ["diff_figures", "run_figures"]
-
 
 def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...]:
     """Lay out a comparison's figures.

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 
-__all__ = ["MASK", "PLACEHOLDER", "Placeholders", "letters"]
-
 #: What stands for a secret: not even its length is said.
 MASK = "***"
 

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-__all__ = ["HOME", "PrivateTexts"]
-
 #: What stands for a user's name, and for a home.
 HOME = "~"
 

@@ -19,8 +19,6 @@ from profkit.report.known_words import is_known, is_standard_module, suffix_of
 from profkit.report.placeholders import PLACEHOLDER
 from profkit.report.recorded_texts import roots_of
 
-__all__ = ["Pseudonyms"]
-
 _WORDS = re.compile(rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<word>[^\W\d]\w*)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*(?:\.\w+)+")

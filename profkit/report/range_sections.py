@@ -16,8 +16,6 @@ from profkit.report.jsonvalues import json_text
 from profkit.report.text import clean
 from profkit.report.wording import cut_note, display_name, location
 
-__all__ = ["change_objects", "change_sections", "inside_sections", "range_objects", "range_sections"]
-
 #: Part of the ranges of one name that are longer (1) from which the two runs hardly overlap; the table marks
 #: those rows. Two equal runs have 0.5.
 HARDLY_OVERLAP = 0.9

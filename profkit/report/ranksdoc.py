@@ -28,8 +28,6 @@ from profkit.report.wording.functions import cut_note, display_name, location
 from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict
 from profkit.study.ranks import LEAST_LISTED, Deviation, RankStudy, Straggler
 
-__all__ = ["RanksReport"]
-
 #: Functions of the heat map, and most processes of it: those that deviate most.
 HEAT_FUNCTIONS, HEAT_MEMBERS = 12, 16
 #: Ratio to the median from which a cell of the heat map is as bad as it gets.

@@ -12,8 +12,6 @@ import numpy as np
 from profkit.identity.keys import infer_roots
 from profkit.model import Notice, Profile, Roots, Run
 
-__all__ = ["assigned", "commands_of", "files_of", "host_names", "paths_of", "roots_of", "users_of"]
-
 
 def commands_of(run: Run) -> list[tuple[str, ...]]:
     """Every command line of a run, each once, the captured one first."""

@@ -17,18 +17,6 @@ from profkit.errors import UsageError
 if TYPE_CHECKING:
     from profkit.report.reports import Report
 
-__all__ = [
-    "RENDERERS",
-    "Html",
-    "Json",
-    "Markdown",
-    "Renderer",
-    "Svg",
-    "Terminal",
-    "renderer_for",
-    "renderer_named",
-]
-
 
 class Renderer(ABC):
     """One format.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from profkit.report.document import Document
     from profkit.verdict.types import Diff, RunVerdict
 
-__all__ = ["Brief", "DiffReport", "Report", "RunReport", "Ticketed"]
-
 
 class Report(Protocol):
     """A result that can be laid out.

@@ -13,8 +13,6 @@ from profkit.report.text import clean
 from profkit.report.wording.scaling import place_name, scaling_verdict, slowdown_text
 from profkit.study.scaling import Place, Scaling
 
-__all__ = ["ScalingReport"]
-
 #: Ratio to the best from which a cell of the heat map is as bad as it gets, at least.
 LEAST_SCALE = 1.5
 

@@ -16,16 +16,6 @@ from functools import cache, lru_cache
 from importlib import resources
 from itertools import pairwise
 
-__all__ = [
-    "SecretRule",
-    "holds_password",
-    "holds_secret",
-    "looks_random",
-    "masked_by_rules",
-    "rules",
-    "suspects",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:

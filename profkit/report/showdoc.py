@@ -39,8 +39,6 @@ from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.types import RunVerdict, Verdict
 
-__all__ = ["run_facts", "run_warnings", "show_document", "wait_fraction"]
-
 #: Run-queue wait fraction (1) of one process from which it was contended without a doubt.
 CONTENDED_WAIT = 0.15
 #: Seconds on a CPU or queueing for one from which a process can be called contended: one that only starts

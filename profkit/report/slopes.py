@@ -12,8 +12,6 @@ from profkit.report.figures import Slope, Slopes
 from profkit.report.wording import display_name
 from profkit.verdict.types import Diff
 
-__all__ = ["slopes"]
-
 #: Functions that get a label: more cannot be distinguished at a glance. Of fewer the sentences say as much.
 LEAST_LABELS, MOST_LABELS = 6, 12
 #: Ranks, on either side, whose functions are drawn faintly: what rankings are compared by.

@@ -27,8 +27,6 @@ from profkit.model import Profile, Run
 from profkit.report.figures import StackColumns, StackGraph
 from profkit.verdict.types import Diff
 
-__all__ = ["diff_stacks", "run_stacks"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from profkit.report.text import clean
 from profkit.report.wording import cut_note
 from profkit.verdict.types import Diff
 
-__all__ = ["again", "reproduce_run", "reproduce_section", "setting_sections"]
-
 
 def setting_sections(diff: Diff, limit: int) -> list[Section]:
     """List what is not the same around the program."""

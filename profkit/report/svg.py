@@ -35,8 +35,6 @@ from profkit.report.trends import trend_drawing, trend_height, trend_text
 from profkit.report.units import UNKNOWN
 from profkit.report.waterfall import waterfall_drawing, waterfall_height
 
-__all__ = ["render"]
-
 _PADDING = 24.0
 #: Width of the part that the evidence takes, left of the slopegraph.
 _EVIDENCE = 400.0

@@ -32,8 +32,6 @@ from profkit.study.cells import Cell, Results, gain
 from profkit.study.space import UNSET, Space
 from profkit.verdict.account import Account
 
-__all__ = ["SweepReport", "TuneReport"]
-
 #: Ratio to the best from which a cell of the heat map is as bad as it gets, at least: noise shall not look like much.
 LEAST_SCALE = 1.5
 #: Numbers of a cell, which are null where they are not known.

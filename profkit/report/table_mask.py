@@ -13,8 +13,6 @@ from profkit.report.declared import FORMS
 from profkit.report.secrets import suspects
 from profkit.report.text_mask import TextMask
 
-__all__ = ["TableMask"]
-
 
 class TableMask:
     """The string tables of a run's profiles, masked by what the columns say that a string is.

@@ -28,8 +28,6 @@ from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
 from profkit.report.trends import sparks
 from profkit.report.waterfall import waterfall_lines
 
-__all__ = ["MIN_WIDTH", "render"]
-
 #: Columns of a heat map without room that are named.
 _NAMED = 3
 #: Columns below which tables are not squeezed any further; the terminal wraps them.

@@ -12,8 +12,6 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator
 
-__all__ = ["cell_width", "clean", "pad", "shorten_middle", "shorten_start", "unbroken", "wrap", "wrap_some"]
-
 #: C0 and C1 controls, DEL, surrogates, line and paragraph separators, and the invisible characters that
 #: reorder what stands around them (bidirectional controls) or hide in it (zero width, byte order mark).
 _UNSAFE = re.compile(

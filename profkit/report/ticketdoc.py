@@ -17,8 +17,6 @@ from profkit.report.document import Column, Document, Note, Row, Section, Table,
 from profkit.report.recorded_texts import files_of, roots_of
 from profkit.report.text import clean
 
-__all__ = ["archive_readme", "ticket_document"]
-
 #: What stands open, in this order.
 _OPEN = ("account", "advice", "reproduce")
 

@@ -19,8 +19,6 @@ from profkit.report.text import clean
 from profkit.report.waits import label_of
 from profkit.report.wording import display_name
 
-__all__ = ["timeline", "timeline_side"]
-
 Floats = npt.NDArray[np.float64]
 
 #: Equal parts of the time line for which waiting and the machine are drawn: one for every few pixels.

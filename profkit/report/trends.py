@@ -15,8 +15,6 @@ from profkit.report import units
 from profkit.report.document import Trend, TrendLine
 from profkit.report.markup import element, escape
 
-__all__ = ["TREND_WIDTH", "Spark", "sparks", "trend_drawing", "trend_height", "trend_text"]
-
 #: Columns of the drawing in its own units: where the lines begin, and how far they reach.
 TREND_WIDTH = 1000.0
 _LEFT, _RIGHT = 110.0, 890.0

@@ -7,19 +7,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "UNKNOWN",
-    "about",
-    "between",
-    "change",
-    "confidence",
-    "count",
-    "factor",
-    "from_to",
-    "seconds",
-    "share",
-]
-
 #: What stands where nothing is known.
 UNKNOWN = "–"
 

@@ -14,8 +14,6 @@ from profkit.report.wording.tried import tried_notes, tried_verdict
 from profkit.study.verify import Tried
 from profkit.verdict.types import Advice
 
-__all__ = ["VerifyReport"]
-
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:

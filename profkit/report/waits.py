@@ -14,8 +14,6 @@ from profkit.report.figures import Waits
 from profkit.report.markup import element, escape, number
 from profkit.report.text import clean
 
-__all__ = ["label_of", "states_key", "waits", "waits_section"]
-
 #: Processes of a side that are drawn one by one.
 MOST_LANES = 64
 #: Part of a wall from which on waiting is drawn as an arrow, and for which it is said who waits least.

@@ -18,8 +18,6 @@ from profkit.report.layout import Line
 from profkit.report.markup import element, escape
 from profkit.report.text import cell_width, pad, shorten_middle
 
-__all__ = ["WaterfallRow", "waterfall_drawing", "waterfall_height", "waterfall_lines", "waterfall_rows"]
-
 #: Height of a row of the drawing: a line of text, and a bar below it.
 _ROW = 36.0
 #: Part of the width that titles may take; seconds have the rest.

@@ -18,8 +18,6 @@ from profkit.report.text import clean
 from profkit.report.wording import display_name, location, moved_text
 from profkit.verdict.types import Diff
 
-__all__ = ["diff_calls", "diff_functions", "run_calls", "run_functions"]
-
 #: Pairs of caller and callee that a page holds; a report of 10 000 functions then stays below 1 MB.
 MOST_CALLS = 8000
 

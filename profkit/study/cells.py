@@ -20,8 +20,6 @@ from profkit.study.journal import Trial
 from profkit.study.objectives import WALL, Objective
 from profkit.study.space import Parameter, Setting, Space
 
-__all__ = ["Cell", "Results", "gain", "median_quantiles", "pooled_spread", "resources", "results"]
-
 Floats = npt.NDArray[np.float64]
 
 #: Coverage of intervals, and of the set of settings that may be the best.

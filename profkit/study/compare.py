@@ -23,8 +23,6 @@ from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.comparison import diff
 
-__all__ = ["GROUPINGS", "Compared", "Comparisons", "Configuration", "compare_runs", "configurations"]
-
 #: What runs can be grouped by.
 GROUPINGS = ("auto", "settings", "argument", "run", "command", "revision", "host")
 

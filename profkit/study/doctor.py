@@ -19,8 +19,6 @@ from profkit.study.doctor_libraries import LIBRARIES, honours_of
 from profkit.study.doctor_load import Load
 from profkit.study.doctor_types import Honours, Library
 
-__all__ = ["Demand", "Diagnosis", "Own", "Python", "Size", "diagnose", "size_of", "sizes_of"]
-
 #: Words in an option whose value is a number of threads or processes.
 _COUNTS = re.compile(r"thread|worker|proc|rank|core|job|cpu|parallel", re.IGNORECASE)
 #: Short options of launchers and of make-like tools that are such a number.

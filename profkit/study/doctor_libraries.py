@@ -9,8 +9,6 @@ from __future__ import annotations
 from profkit.study.doctor_table import MEASURED
 from profkit.study.doctor_types import Honours, Library, Variable
 
-__all__ = ["DOCUMENTED", "LIBRARIES", "honours_of"]
-
 LIBRARIES = (
     Library("openblas", ("numpy", "scipy"), files=("openblas",)),
     Library("mkl", ("mkl", "numpy", "torch"), per="core", files=("libmkl_rt",)),

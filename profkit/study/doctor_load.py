@@ -18,8 +18,6 @@ from profkit.measure.inventory import IDLE_CORES, OVERSUBSCRIBED, POOL_WORKS, in
 from profkit.model import Pool, Process, Run, Thread
 from profkit.model.pools import NOT_BUSY
 
-__all__ = ["Crew", "Load", "load_of"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Part of the time for which so many threads are wanted at least: starts and ends of processes overlap for moments.

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from profkit.study.doctor_types import Honours, Variable
 
-__all__ = ["DATE", "MACHINE", "MEASURED"]
-
 #: When, and on what.
 DATE = "2026-11-22"
 MACHINE = "2 CPUs, Linux 6.18.44"

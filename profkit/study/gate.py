@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from profkit.capture.stopwatch import Reading
 from profkit.measure.sequential import Decision, decide
 
-__all__ = ["BASELINE", "CANDIDATE", "Gated", "contaminated", "gate", "seconds_of"]
-
 BASELINE, CANDIDATE = "baseline", "candidate"
 #: CPUs by which what others took may differ between the runs of a pair. On a machine with two CPUs and neighbours
 #: that come and go, one pair in thirteen differs by more, and the times of these scatter nearly twice as much.

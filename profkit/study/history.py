@@ -25,8 +25,6 @@ from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.comparison import diff
 
-__all__ = ["METRICS", "Change", "History", "HistoryRun", "history", "read_history"]
-
 #: What a series can be made of: the wall, the wall without queueing for CPUs, the time of one iteration.
 METRICS = ("wall", "own", "iteration")
 

@@ -20,8 +20,6 @@ from profkit.formats.atomic import replacing
 from profkit.formats.codec import Codec, MemberError
 from profkit.study.space import Parameter, Setting, Space
 
-__all__ = ["TRIALS", "Journal", "Plan", "Trial", "read_plan", "read_trials"]
-
 _SCHEMA = "profkit.study/1"
 _PLAN, _JOURNAL, _RUNS = "study.json", "journal.jsonl", "runs"
 #: Bytes of either file that are read: a line has less than 1 kB.

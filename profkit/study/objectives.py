@@ -15,8 +15,6 @@ from profkit.errors import UsageError
 from profkit.formats import load_run
 from profkit.measure.range_stats import range_rows
 
-__all__ = ["WALL", "Objective", "parse_objective"]
-
 #: Bytes of a log that are searched, from its end: a training run may print for hours.
 MOST_OUTPUT = 1 << 24
 _STEP = re.compile(r"\[(?P<index>-?\d{1,9})\]|\.?(?P<name>[^.\[\]]+)")

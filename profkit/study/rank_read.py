@@ -44,19 +44,6 @@ from profkit.model import (
     Thread,
 )
 
-__all__ = [
-    "METRICS",
-    "FileReading",
-    "Member",
-    "RangeSums",
-    "Reading",
-    "Reference",
-    "Task",
-    "read_file",
-    "reference_of",
-    "waits_and_imports",
-]
-
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
 Bits = npt.NDArray[np.uint8]

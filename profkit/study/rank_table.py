@@ -34,8 +34,6 @@ from profkit.study.rank_read import (
 )
 from profkit.study.workers import Crew
 
-__all__ = ["RangeRow", "RankTable", "expand", "rank_table"]
-
 Values = npt.NDArray[np.float32]
 
 #: Part (1) of the time of any one process from which a function is in the table.

@@ -21,21 +21,6 @@ from profkit.model import FunctionKey, Notice
 from profkit.study.rank_read import Member, waits_and_imports
 from profkit.study.rank_table import RangeRow, RankTable
 
-__all__ = [
-    "Deviation",
-    "Efficiency",
-    "Imbalance",
-    "Moved",
-    "Place",
-    "RankStudy",
-    "Reordered",
-    "Straggler",
-    "efficiency",
-    "others_median",
-    "study_ranks",
-    "threshold",
-]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from profkit.errors import ProfkitError, UsageError
 
-__all__ = ["checked_out", "top_of"]
-
 
 def _git(directory: Path, *words: str) -> str:
     try:

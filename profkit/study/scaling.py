@@ -20,8 +20,6 @@ from profkit.study.rank_read import Member, Task, read_file
 from profkit.study.ranks import Efficiency, efficiency
 from profkit.study.workers import Crew
 
-__all__ = ["Place", "Point", "Scaling", "SlowDown", "read_points", "scaling"]
-
 #: Ratio from which a place counts as slower where no interval is known, since nothing ran twice: repeats of one
 #: program vary by less than this on a quiet machine.
 UNREPEATED = 1.1

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from profkit.errors import UsageError
 
-__all__ = ["MOST_SETTINGS", "UNSET", "Parameter", "Setting", "Space", "parse_parameter", "parse_setting"]
-
 #: Value of a variable that removes it from the environment: the library then takes its default.
 UNSET = "unset"
 #: Settings of one study. A grid beyond it is a mistake in a range.

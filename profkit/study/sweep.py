@@ -25,8 +25,6 @@ from profkit.study.space import Setting, Space
 from profkit.study.trials import Ended, run_once
 from profkit.verdict.alone import judge_run
 
-__all__ = ["MOST_DISTURBED", "Progress", "Runner", "run_trial", "sweep"]
-
 #: How often one round repeats a run that other processes disturbed; then it counts as it is, and is marked.
 MOST_DISTURBED = 2
 

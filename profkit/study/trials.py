@@ -20,8 +20,6 @@ from pathlib import Path
 
 from profkit.errors import ProfkitError
 
-__all__ = ["Ended", "Interrupted", "run_once", "stoppable"]
-
 #: Seconds that a target has to end after it was asked to: its run file is written in that time.
 GRACE_S = 10.0
 #: Seconds between two looks at what a run has printed so far.

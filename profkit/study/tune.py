@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 
     from profkit.study.doctor import Diagnosis
 
-__all__ = [
-    "Search",
-    "advised_settings",
-    "baseline_of",
-    "finalists",
-    "first_settings",
-    "open_search",
-    "trials_of",
-    "tune",
-]
-
 #: A run is ended when it took this many times as long as the best one: it cannot become the best any more.
 SLACK = 3.0
 #: Seconds more than the best that a run has at least: starting a process may take that on a busy machine.

@@ -28,20 +28,6 @@ from profkit.study.trials import Interrupted, stoppable
 from profkit.verdict.advice import can_be_tried
 from profkit.verdict.types import Advice
 
-__all__ = [
-    "ADVISED",
-    "AS_IT_WAS",
-    "LOOKS",
-    "Change",
-    "Plan",
-    "Tried",
-    "advised",
-    "on_cpus",
-    "plan_of",
-    "space_of_two",
-    "try_change",
-]
-
 #: The two settings, as reports and journals call them.
 AS_IT_WAS, ADVISED = "as it was", "with the advice"
 _RUN = "run"

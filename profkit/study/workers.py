@@ -16,8 +16,6 @@ from typing import Any, Protocol, TypeVar
 
 from profkit.errors import ProfkitError, UsageError
 
-__all__ = ["Crew", "available_cpus", "crew"]
-
 Result = TypeVar("Result")
 
 #: Files that one worker takes at a time: enough that the way there and back costs little, few enough that all have

@@ -30,19 +30,6 @@ from profkit.measure.tables import DiffTable
 from profkit.model.pauses import WAITS
 from profkit.verdict.thresholds import value
 
-__all__ = [
-    "BUCKETS",
-    "CAPTURE",
-    "PAUSES",
-    "RUN_BUCKETS",
-    "Account",
-    "Bucket",
-    "Part",
-    "Waited",
-    "account",
-    "account_of_run",
-]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 

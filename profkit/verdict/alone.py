@@ -33,8 +33,6 @@ from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Finding, RunVerdict, Value, Verdict
 
-__all__ = ["READINGS_ALONE", "judge_run"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Sides:

@@ -12,8 +12,6 @@ from typing import TypeAlias
 
 from profkit.verdict.thresholds import value
 
-__all__ = ["ALONE", "STEPS", "Steps", "arm_of", "confidence"]
-
 #: By rule: ``(strength from which it holds, share that was right)``, rising.
 Steps: TypeAlias = "Mapping[str, tuple[tuple[float, float], ...]]"
 

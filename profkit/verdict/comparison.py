@@ -76,8 +76,6 @@ if TYPE_CHECKING:
     from profkit.measure.range_stats import RangeChange
     from profkit.measure.range_waiting import RangeWaiting
 
-__all__ = ["Comparison", "compare", "diff"]
-
 Index = npt.NDArray[np.int32]
 
 #: What capture adds where it traces nothing.

@@ -27,8 +27,6 @@ from profkit.verdict.types import Evidence, Value
 if TYPE_CHECKING:
     from profkit.measure.range_stats import RangeChange
 
-__all__ = ["PRODUCERS", "produce", "wall"]
-
 #: Functions and ranges that are named.
 NAMED = 3
 #: Part of its time that a range must have queued to be named.

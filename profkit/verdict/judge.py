@@ -24,8 +24,6 @@ from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import COUNTED, NO_HARM, Advice, Checked, Evidence, Finding, Value, Verdict
 
-__all__ = ["best_of", "judge", "lone_function", "rules_held"]
-
 
 def judge(case: Case) -> Verdict:
     """Say what makes the candidate differ.

@@ -8,16 +8,6 @@ from dataclasses import dataclass
 from profkit.measure.counters import SideFacts
 from profkit.verdict.thresholds import value
 
-__all__ = [
-    "INSTRUCTION_SETS",
-    "Fixed",
-    "fixed_work",
-    "machine_slower",
-    "models_differ",
-    "one_machine",
-    "other_instructions",
-]
-
 #: Variables that choose the instructions that libraries use.
 INSTRUCTION_SETS = (
     "OPENBLAS_CORETYPE",

@@ -9,8 +9,6 @@ from profkit.measure.lines import FunctionLines
 from profkit.verdict.account import Account
 from profkit.verdict.types import Verdict
 
-__all__ = ["lines_of_account", "lines_of_verdict"]
-
 #: Part of the time that is explained which a function has at least: the lines of a smaller one explain nothing.
 LEAST_PART = 0.1
 #: Causes that lie in functions, and not in what is around the program.

@@ -29,15 +29,6 @@ from profkit.verdict.rule import Reading, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Value
 
-__all__ = [
-    "READINGS",
-    "Case",
-    "code_row",
-    "larger_inputs",
-    "spinning",
-    "worst_mover",
-]
-
 #: Native functions that do the same work whenever a program starts: they read code and compile it.
 YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method builtins.compile>"))
 

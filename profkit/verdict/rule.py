@@ -16,21 +16,6 @@ from profkit.verdict.account import Account
 from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import Bounded, Checked, Value
 
-__all__ = [
-    "Condition",
-    "Judged",
-    "Reading",
-    "Rule",
-    "Sides",
-    "compared",
-    "doubted",
-    "evaluate",
-    "less",
-    "more",
-    "no",
-    "yes",
-]
-
 
 class Sides(Protocol):
     """The counters of a baseline and a candidate; of one run alone the baseline knows nothing."""

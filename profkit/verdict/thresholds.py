@@ -25,8 +25,6 @@ from profkit.measure import (
     weights,
 )
 
-__all__ = ["THRESHOLDS", "Threshold", "value"]
-
 
 @dataclass(frozen=True, slots=True)
 class Threshold:

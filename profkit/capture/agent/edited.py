@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
-__all__ = ["edit", "main"]
-
 #: Keywords that have the number where it is not the first argument.
 _KEYWORDS = ("processes", "max_workers", "num_workers", "num_threads", "nthreads", "limits", "n")
 

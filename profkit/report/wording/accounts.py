@@ -11,8 +11,6 @@ from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 from profkit.verdict.account import RUN_BUCKETS, Account, Bucket
 
-__all__ = ["BUCKET_TITLES", "WAITED_FOR", "bucket_title", "waterfall"]
-
 #: What each bucket is, in a few words.
 BUCKET_TITLES: Mapping[str, str] = {
     "startup": "start and end",

@@ -12,9 +12,6 @@ from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 from profkit.verdict.types import Advice
 
-__all__ = ["ADVICE", "advice_blocks", "advice_command", "advice_text"]
-
-
 #: The words of a command, and a remark on it; either may be empty.
 _Line = tuple[tuple[str, ...], str]
 

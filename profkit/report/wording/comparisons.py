@@ -9,8 +9,6 @@ from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
 from profkit.study.compare import Compared, Comparisons, Configuration
 
-__all__ = ["comparisons_notes", "comparisons_verdict", "configuration_text", "judged_text"]
-
 
 def configuration_text(configuration: Configuration) -> str:
     """Return how a person reads a row: what was named, and what tells it from others of that name."""

@@ -12,8 +12,6 @@ from profkit.report.text import clean
 from profkit.study.doctor import Demand, Diagnosis, Own, Size
 from profkit.study.doctor_load import Crew, Load
 
-__all__ = ["LIBRARY_TITLES", "limit_items", "own_texts", "reason_text", "risk", "sizes_note", "title_of"]
-
 #: What people call a library, or a default of Python.
 LIBRARY_TITLES = {
     "openblas": "OpenBLAS",

@@ -10,8 +10,6 @@ from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
 from profkit.verdict.types import Evidence, Value
 
-__all__ = ["READINGS", "SIGNALS", "EvidenceTexts", "evidence_texts", "value_text"]
-
 
 class EvidenceTexts(NamedTuple):
     """One row of evidence as text."""

@@ -16,8 +16,6 @@ from profkit.verdict.rule import Reading, Rule
 from profkit.verdict.thresholds import THRESHOLDS, value
 from profkit.verdict.types import Checked, Finding
 
-__all__ = ["brief_explanation", "explain_sections"]
-
 _HOW = (
     "A rule holds where all that it requires is known, no rule that it yields to holds, all its conditions hold, and "
     "of each set of alternatives one group does."

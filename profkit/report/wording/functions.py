@@ -13,8 +13,6 @@ from profkit.model.estimates import call_kind
 from profkit.report import units
 from profkit.report.text import clean
 
-__all__ = ["SMALL_SHARE", "WAITING_NOTE", "cut_note", "display_name", "location", "moved_text"]
-
 #: Share of the self time (1) below which a function that did not move beyond the noise is counted instead of
 #: listed: a fifth of the 0.5 % below which rankings mean nothing.
 SMALL_SHARE = 0.001

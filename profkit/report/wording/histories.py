@@ -9,8 +9,6 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.study.history import Change, History, HistoryRun
 
-__all__ = ["METRIC_TITLES", "change_size", "history_notes", "history_verdict", "when"]
-
 #: What a series is made of, by the metrics of `profkit.study.history`.
 METRIC_TITLES = {"wall": "wall", "own": "wall less queueing", "iteration": "iteration"}
 

@@ -10,8 +10,6 @@ from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 from profkit.study.ranks import Deviation, RankStudy, Straggler
 
-__all__ = ["KINDS", "deviation_name", "rank_notes", "ranks_verdict"]
-
 #: What a straggler does instead of waiting for the others, by its kind.
 KINDS = {
     "work": "does more work",

@@ -8,8 +8,6 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.study.scaling import Place, Scaling, SlowDown
 
-__all__ = ["place_name", "scaling_verdict", "slowdown_text"]
-
 #: Global efficiency (1) from which POP calls a program's scaling acceptable.
 ACCEPTABLE = 0.8
 #: Speed-up from which more processes are said to help.

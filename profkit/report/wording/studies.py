@@ -9,16 +9,6 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.study.cells import Cell, Results
 
-__all__ = [
-    "LACKED",
-    "confirmed_verdict",
-    "figure",
-    "interval_text",
-    "label_of",
-    "study_notes",
-    "study_verdict",
-]
-
 #: What a setting's runs lacked by themselves, by cause and kind of their verdict.
 LACKED = {
     ("contention", "self-oversubscription"): "CPUs (itself)",

@@ -8,8 +8,6 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.study.verify import Plan, Tried
 
-__all__ = ["plan_line", "so_far", "tried_notes", "tried_verdict"]
-
 #: Part of what a run took when it was recorded below which what made it slow is not there now.
 _FASTER_NOW = 0.7
 #: Factor between the ends of an interval from which it is not printed.

@@ -16,8 +16,6 @@ from profkit.report.wording.functions import display_name
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff, Finding, Value, Verdict
 
-__all__ = ["SUMMARIES", "comparison_block", "finding_text", "summary_of", "verdict_block"]
-
 _HEADLINES = {
     "no-change": ("No change beyond the noise", "good"),
     "contention": ("Resource contention", "bad"),

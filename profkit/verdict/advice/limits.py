@@ -19,8 +19,6 @@ from profkit.model import Pool
 from profkit.model.pools import NOT_BUSY, POOL_VARIABLES
 from profkit.verdict.types import Advice, Value
 
-__all__ = ["limit_advice"]
-
 #: The variable to set where none is set: the narrowest that does it for the whole library.
 _PREFERRED: Mapping[str, str] = {"torch": "OMP_NUM_THREADS"}
 

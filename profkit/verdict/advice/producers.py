@@ -20,8 +20,6 @@ from profkit.verdict.readings import Case, code_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.types import Advice
 
-__all__ = ["PRODUCERS", "advise", "can_be_tried"]
-
 #: Variables that size thread pools; those that the run had set come first, OpenMP's is always named.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 #: Functions that grew most among which one is looked for that only waited.

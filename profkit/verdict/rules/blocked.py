@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more
 
-__all__ = ["OFF_CPU", "OFF_CPU_ALONE", "STOPPED_ALONE"]
-
 OFF_CPU = Rule(
     id="off-cpu",
     cause="blocked",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-__all__ = ["CALLS_PER_CALL", "CHANGED_SOURCE", "ONE_FUNCTION"]
-
 CHANGED_SOURCE = Rule(
     id="changed-source",
     cause="code-change",

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-__all__ = [
-    "QUEUED_ALONE",
-    "RUN_QUEUE_WAIT",
-    "SHARED_HARDWARE",
-    "STARVED",
-    "STARVED_REPEATS",
-    "THROTTLED_ALONE",
-    "THROTTLING",
-]
-
 #: Queueing of main threads or of one rank that is beyond doubt, or less of it where it explains much of the loss.
 _OWN_QUEUE = tuple(
     group

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more
 
-__all__ = ["LOADING", "LOADING_ALONE"]
-
 LOADING = Rule(
     id="loading",
     cause="data-starvation",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, yes
 
-__all__ = ["LESS_TIME"]
-
 #: The baseline was the one that lacked CPUs.
 _FREED = (more("main.wait-before", "wait.much"), more("main.wait-fell", "wait.growth"))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, more, no
 
-__all__ = ["GIL", "GIL_ALONE"]
-
 GIL = Rule(
     id="gil",
     cause="interpreter-lock",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, no, yes
 
-__all__ = ["IDENTICAL", "NOTHING_BEYOND", "SAME_TOTAL", "WITHIN_NOISE"]
-
 #: Neither side queued much more than the other: then something changed, whatever the totals say.
 _QUEUE_ALIKE = (
     (yes("pair.plain"),),

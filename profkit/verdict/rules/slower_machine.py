@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-__all__ = ["ONE_FACTOR", "SLOWER_CPU"]
-
 #: Nothing says that CPUs were lacking.
 _NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),))
 

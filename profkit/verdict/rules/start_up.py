@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, more
 
-__all__ = ["WORKER_IMPORTS", "WORKER_IMPORTS_ALONE"]
-
 WORKER_IMPORTS = Rule(
     id="worker-imports",
     cause="start-up",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, more, yes
 
-__all__ = ["CALLS_UNKNOWN", "CAPTURE_ITSELF"]
-
 CAPTURE_ITSELF = Rule(
     id="capture-itself",
     cause="inconclusive",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-__all__ = ["CALL_COUNTS", "LARGER_INPUT", "MORE_PER_CALL", "MORE_TO_DO"]
-
 CALL_COUNTS = Rule(
     id="call-counts",
     cause="workload-change",
