@@ -3,7 +3,8 @@
 #
 #   make demo       profile a small training run twice, pinned and oversubscribed, and show the difference
 #   make example    find the best settings of a real training: NAME=chainermn, torch_loader or keras_dataset
-#   make test       the default tests                   (ARGS="-k name" is passed to pytest)
+#   make test       the tests on all CPUs, of this Python and one other; CI runs them on all Pythons that it finds
+#                                                       (ARGS="-k name" is passed to pytest)
 #   make coverage   the same with the lines and branches of the package that they run
 #   make fuzz       fuzz every target for a few seconds  (ARGS="pstats --seconds 600" is passed to fuzz/)
 #   make lint       ruff check, ruff format --check, mypy --strict
@@ -40,7 +41,7 @@ example: $(VENV)/.ready-tune
 
 # Make's exit status does not say why pytest failed: the file PYTEST_STATUS, if one is named, gets pytest's (.ci/tests).
 test: $(TEST_READY)
-	@$(BIN)/python -m pytest $(ARGS) $(if $(PYTEST_STATUS),|| { echo $$? >'$(PYTEST_STATUS)'; exit 1; })
+	@$(BIN)/python -m pytest -n auto $(ARGS) $(if $(PYTEST_STATUS),|| { echo $$? >'$(PYTEST_STATUS)'; exit 1; })
 
 # Where the tests fail, the figures are shown all the same, and make fails.
 coverage: $(TEST_READY)

@@ -15,13 +15,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.requirements import require
+import pytest
+
+from tests.requirements import VARIABLE as REQUIRED
+from tests.requirements import require, required
 from tests.shared import made_once
 
 __all__ = ["VARIABLE", "find", "having", "interpreter", "packages"]
 
 #: Interpreters, separated as in ``PATH``, in whose environments the libraries of some tests are.
 VARIABLE = "PROFKIT_TEST_PYTHONS"
+
+#: Those on which tests run unless all are promised: this one, and one that the tracer sees in the other way.
+USUAL = ("%d.%d" % sys.version_info[:2], "3.12" if sys.version_info < (3, 12) else "3.11")
 
 #: From this version on, interpreters are those that .ci/newer-pythons installs.
 NEWER = [3, 14]
@@ -46,11 +52,12 @@ def find(version: str) -> str | None:
 
 def interpreter(version: str) -> str:
     """Return an interpreter of this version, or skip the calling test."""
-    found = find(version)
     newer = [int(part) for part in version.split(".")] >= NEWER
-    require(
-        "newer-interpreters" if newer else "interpreters", found is not None, f"no CPython {version} here"
-    )
+    name = "newer-interpreters" if newer else "interpreters"
+    if version not in USUAL and not required() & {name, "all"}:
+        pytest.skip(f"{name}: only {' and '.join(USUAL)}; {REQUIRED}=interpreters,newer-interpreters for all")
+    found = find(version)
+    require(name, found is not None, f"no CPython {version} here")
     assert found is not None
     return found
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import platform
+import struct
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -139,6 +142,48 @@ def test_samples_from_the_begin_on(tmp_path: Path, version: str) -> None:
     main = captured(tmp_path, interpreter(version), HOT, "1", options=("--sampled",)).processes[0]
     assert kinds(main)[-1] == "sampled"
     assert samples(main) > 0
+    assert edges_of(main.threads[0], "hot.py") - CLASS - ONCE <= EDGES
+    assert column(main, "step", "cumtime") > 0.5 * column(main, "main", "cumtime")
+
+
+#: Number of the system call `process_vm_readv`.
+READV = {"x86_64": 310, "aarch64": 270}
+_C = ctypes.CDLL(None, use_errno=True)
+
+
+def refuse_reading_memory() -> None:
+    """Have the system refuse `process_vm_readv` to this process and its children, as a container's seccomp filter does."""
+    load, equal, give_back = 0x20, 0x15, 0x06
+    allowed, refused = 0x7FFF0000, 0x00050001  # SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO with EPERM
+    steps = [
+        (load, 0, 0, 0),
+        (equal, 0, 1, READV[platform.machine()]),
+        (give_back, 0, 0, refused),
+        (give_back, 0, 0, allowed),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
+    new_privileges, filtered = (38, 1, 0, 0, 0), (22, 2, program)
+    for words in (new_privileges, filtered):
+        if _C.prctl(*words):
+            raise OSError(ctypes.get_errno(), "prctl")
+
+
+@pytest.mark.parametrize("version", SOME)
+def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -> None:
+    done = run_capture(
+        tmp_path,
+        interpreter(version),
+        HOT,
+        "1",
+        options=("--sampled",),
+        preexec_fn=refuse_reading_memory,
+    )
+    assert done.returncode == 0, done.stderr
+    run = load_run(tmp_path / "run.prof")
+    main = run.processes[0]
+    assert kinds(main)[-1] == "sampled"
+    assert "no-samples" not in {notice.code for notice in run.warnings}
     assert edges_of(main.threads[0], "hot.py") - CLASS - ONCE <= EDGES
     assert column(main, "step", "cumtime") > 0.5 * column(main, "main", "cumtime")
 

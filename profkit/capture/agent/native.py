@@ -95,8 +95,7 @@ def take_out_costs(module: Any, spool: str = "") -> None:
 
 
 def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
-    interpreter = "%s-%x" % (sys.implementation.cache_tag, sys.hexversion)
-    path = os.path.join(spool, settings.costs_file(process_facts.boot_id(), interpreter))
+    path = os.path.join(spool, settings.costs_file(process_facts.boot_id(), process_facts.interpreter()))
     build = " ".join(sys.version.split())  # two of one version may cost different times
     known = _read_costs(path, build)
     if known is not None:

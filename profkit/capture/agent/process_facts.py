@@ -45,6 +45,11 @@ def boot_id() -> str:
     return _boot_id[0]
 
 
+def interpreter() -> str:
+    """Return what identifies the interpreter's version."""
+    return "%s-%x" % (sys.implementation.cache_tag, sys.hexversion)
+
+
 def usage_of(tracer: Any) -> Callable[[], Tuple[Any, ...]]:
     """Return what says how much this process has used: the tracer's module where there is one, which costs nothing.
 

@@ -96,6 +96,9 @@ class Session:
         self._own_profilers: List[Tuple[Any, int]] = []
         self._over = False
         self._share, self._samples_only = 0.0, False
+        self._costly_starts = os.path.join(
+            spool, settings.costly_starts_mark(process_facts.boot_id(), process_facts.interpreter())
+        )
         self._tiers: Optional[Tiers] = None  # where tables are mapped
         self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's
         # On a machine that no sampler watches, this process does; nothing can be imported later than here.
@@ -172,7 +175,13 @@ class Session:
             self._native.limit(self._share)
             if not forked and not self._windowed:
                 self._native.watch_collections(gc.callbacks)
-            self._tiers = Tiers(self._native, self._tracer, self._main_ident, self._may_change_tier)
+            self._tiers = Tiers(
+                self._native,
+                self._tracer,
+                self._main_ident,
+                self._may_change_tier,
+                "" if forked else self._costly_starts,
+            )
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
                 self._stopped_for_forks = True
@@ -222,7 +231,10 @@ class Session:
         if tiers is None or tiers.watching or not self._begun or self._windowed:
             return
         # What threads wait for is seen by the same thread.
-        if not tiers.watch(self._samples_only) and self._share:
+        sampled = self._samples_only or (
+            self._share > 0.0 and not self._identity["forked"] and os.path.lexists(self._costly_starts)
+        )
+        if not tiers.watch(sampled) and self._share:
             self._notes["no_samples"] = True
 
     def _may_change_tier(self) -> bool:

@@ -66,6 +66,8 @@ SAMPLED_SUFFIX = ".sampled"
 
 #: What the names of files end with that say what the tracer's events cost on a machine, see `native.take_out_costs`.
 COSTS_SUFFIX = ".costs"
+#: Suffix of the mark that processes of one interpreter use up their budget as they start.
+COSTLY_STARTS_SUFFIX = ".costly-starts"
 
 #: Seconds between two snapshots of a process where nothing says that they should be more.
 USUAL_INTERVAL = 1.5
@@ -176,6 +178,11 @@ def windows_file(boot_id: str) -> str:
 def costs_file(boot_id: str, interpreter: str) -> str:
     """Return the name of the file with what events cost on a machine, in processes of one interpreter."""
     return "%s-%s%s" % (boot_id or "unknown", interpreter, COSTS_SUFFIX)
+
+
+def costly_starts_mark(boot_id: str, interpreter: str) -> str:
+    """Return the name of the link that a process leaves which was sampled as it started: others begin so."""
+    return "%s-%s%s" % (boot_id or "unknown", interpreter, COSTLY_STARTS_SUFFIX)
 
 
 def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:

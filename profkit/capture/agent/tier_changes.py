@@ -7,6 +7,7 @@ the thread ends before a fork and begins again after it.
 from __future__ import annotations
 
 import os
+from time import perf_counter
 
 from . import native
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from typing import Any, Callable, List, Set
 
     from .tracer import Tracer
+
+_os_symlink = os.symlink
+
+#: Seconds in which a process starts: it imports what it is made of.
+_START = 1.0
 
 #: Whether the thread is stopped for forks: what is called at a fork makes it slower.
 _stopped_for_forks: List[bool] = []
@@ -33,13 +39,18 @@ class Tiers:
         Ident of the main thread.
     may_change
         Whether tracing may begin or end now.
+    mark
+        Where to leave a link if the process is sampled as it starts; empty for nowhere. A file would take a descriptor.
     """
 
-    def __init__(self, module: Any, tracer: Tracer, main: int, may_change: Callable[[], bool]) -> None:
+    def __init__(
+        self, module: Any, tracer: Tracer, main: int, may_change: Callable[[], bool], mark: str = ""
+    ) -> None:
         self._module = module
         self._tracer = tracer
         self._main = main
         self._may_change = may_change
+        self._mark, self._begun = mark, perf_counter()
         self._seen: List[int] = []
         self.watching = False
         self.sampled = False
@@ -66,12 +77,21 @@ class Tiers:
             if self._module.wants_samples():
                 self._tracer.close()
                 self.sampled = bool(self._module.sample(True))
+                self._leave_mark()
             else:
                 self.sampled = not self._module.sample(False)
             if not self.sampled:
                 self._tracer.open(native.threads_to_trace(self._main), False, False)
         except Exception as error:
             self.failed = repr(error)
+
+    def _leave_mark(self) -> None:
+        mark, self._mark = self._mark, ""
+        if mark and perf_counter() - self._begun < _START:
+            try:
+                _os_symlink("sampled", mark)
+            except OSError:
+                pass  # another process was faster, or the spool is out of reach
 
     def threads(self) -> Set[int]:
         """Return the numbers that the tracer's threads have had."""

@@ -37,7 +37,7 @@
 #define TRIES 3
 
 struct os_thread {
-    struct kernel_file schedstat;
+    struct kernel_file schedstat, memory;
     struct table *tables; /* linked by `next_of_thread` */
     struct os_thread *next, **place; /* of all threads */
 };
@@ -65,6 +65,11 @@ void kernel_close(struct kernel_file *file) {
     file->opened = false;
 }
 
+static void close_files(struct os_thread *thread) {
+    kernel_close(&thread->schedstat);
+    kernel_close(&thread->memory);
+}
+
 /* Runs when a thread ends, without the GIL: touches nothing of Python. */
 static void thread_ends(void *value) {
     struct os_thread *thread = value;
@@ -74,7 +79,7 @@ static void thread_ends(void *value) {
     *thread->place = thread->next;
     if (thread->next)
         thread->next->place = thread->place;
-    kernel_close(&thread->schedstat);
+    close_files(thread);
     pthread_mutex_unlock(&threads_lock);
     for (struct table *table = thread->tables, *next; table; table = next) {
         next = table->next_of_thread;
@@ -96,7 +101,7 @@ void kernel_let_go(void) {
     kernel_last_table = NULL; /* those of other threads are known by their owner */
     pthread_mutex_lock(&threads_lock);
     for (struct os_thread *thread = all_threads; thread; thread = thread->next)
-        kernel_close(&thread->schedstat);
+        close_files(thread);
     pthread_mutex_unlock(&threads_lock);
 }
 
@@ -116,7 +121,7 @@ static void in_forked_child(void) {
         kernel_last_table = NULL;
     if (!here)
         return;
-    kernel_close(&here->schedstat);
+    close_files(here);
     if (in_file)
         here->tables = NULL;
     for (struct table *table = here->tables; table; table = table->next_of_thread) {
@@ -256,6 +261,18 @@ bool kernel_read_other(pid_t thread, struct reading *reading) {
     bool done = read_at_once(fd, CPU_CLOCK_OF(thread), reading);
     close(fd);
     return done;
+}
+
+ssize_t kernel_read_memory(uintptr_t from, void *to, size_t bytes) {
+    struct os_thread *thread = this_thread();
+    if (!thread || !is_open(&thread->memory, "/proc/self/mem"))
+        return -1;
+    return pread(thread->memory.descriptor, to, bytes, (off_t)from);
+}
+
+void kernel_close_memory(void) {
+    if (here)
+        kernel_close(&here->memory);
 }
 
 bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns) {

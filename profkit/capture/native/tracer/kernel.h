@@ -65,6 +65,10 @@ bool kernel_text_of(pid_t thread, const char *name, struct kernel_file *file, ch
  * is on, by a file as above; false where that is not known. */
 bool kernel_state_of(pid_t thread, struct kernel_file *stat, char *state, int *cpu);
 
+/* Copy memory of this process as pread(2) does, by a file of the calling thread's that stays open: −1 where it cannot be read. */
+ssize_t kernel_read_memory(uintptr_t from, void *to, size_t bytes);
+void kernel_close_memory(void);
+
 /* Have `table` marked as ended when the calling thread ends. False when memory is exhausted. */
 bool kernel_follow(struct table *table);
 

@@ -58,9 +58,35 @@ static uintptr_t between;
 /* Bits of a word that do not belong to the pointer in it. */
 #define TAGS ((uintptr_t)7)
 
+static bool by_file; /* the system refuses process_vm_readv(2), as some containers do */
+
+/* Copy from several places into one, in their order; the bytes until one of them is not there. */
+static size_t copy(void *to, const struct iovec *there, size_t n, size_t bytes) {
+    struct iovec here = {to, bytes};
+    size_t copied = 0;
+    if (!by_file) {
+        ssize_t found = process_vm_readv(own_process, &here, 1, there, n, 0);
+        return found > 0 ? (size_t)found : 0;
+    }
+    for (size_t i = 0; i < n && copied < bytes; i++) {
+        ssize_t found = kernel_read_memory((uintptr_t)there[i].iov_base, (char *)to + copied, there[i].iov_len);
+        copied += found > 0 ? (size_t)found : 0;
+        if (found < (ssize_t)there[i].iov_len)
+            break;
+    }
+    return copied;
+}
+
 bool stacks_copy(uintptr_t from, void *to, size_t bytes) {
-    struct iovec here = {to, bytes}, there = {(void *)from, bytes};
-    return from && process_vm_readv(own_process, &here, 1, &there, 1, 0) == (ssize_t)bytes;
+    struct iovec there = {(void *)from, bytes};
+    return from && copy(to, &there, 1, bytes) == bytes;
+}
+
+/* Whether memory is to be read from a file. */
+static bool is_refused(void) {
+    uintptr_t word;
+    struct iovec here = {&word, sizeof word}, there = {&own_process, sizeof own_process};
+    return process_vm_readv(own_process, &here, 1, &there, 1, 0) < 0;
 }
 
 static uintptr_t word_in(const void *from, size_t offset) {
@@ -233,6 +259,7 @@ bool stacks_start(void) {
     own_process = getpid();
     if (known)
         return known > 0;
+    by_file = is_refused();
     PyObject *frame = (PyObject *)PyEval_GetFrame();
     PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
     PyErr_Clear();
@@ -243,6 +270,7 @@ bool stacks_start(void) {
     layout.state_bytes = larger(layout.ident, layout.native) + sizeof(uintptr_t);
     found = found && layout.frame_bytes <= FRAME_WORDS * 16 && layout.state_bytes <= STATE_WORDS * 8 && is_right();
     known = found ? 1 : -1;
+    kernel_close_memory(); /* this thread is the program's */
     return found;
 }
 
@@ -285,17 +313,15 @@ static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame
 /* The innermost frame of a thread state. */
 static bool innermost(uintptr_t state, struct stack *stack, uintptr_t *frame) {
     uintptr_t words[2];
-    struct iovec here = {words, sizeof words}, there[2] = {{(void *)(state + layout.frame), sizeof *words},
-                                                          {(void *)stack->holder, sizeof *words}};
+    struct iovec there[2] = {{(void *)(state + layout.frame), sizeof *words}, {(void *)stack->holder, sizeof *words}};
     if (!layout.through) {
         stack->holder = state + layout.frame;
         return stacks_copy(stack->holder, frame, sizeof *frame);
     }
     /* What holds the pointer is mostly where it was. */
     size_t n = stack->holder ? 2 : 1;
-    here.iov_len = n * sizeof *words;
-    ssize_t copied = process_vm_readv(own_process, &here, 1, there, n, 0);
-    if (copied < (ssize_t)sizeof *words)
+    size_t copied = copy(words, there, n, n * sizeof *words);
+    if (copied < sizeof *words)
         return false;
     bool held = copied == sizeof words && stack->holder == words[0] + CURRENT_FRAME;
     stack->holder = words[0] + CURRENT_FRAME;
@@ -358,9 +384,8 @@ static bool is_as_read(const struct stack *stack, uintptr_t top) {
     there[0] = there[n + 1] = (struct iovec){(void *)stack->holder, sizeof *words};
     for (size_t i = 0; i < n; i++)
         there[n - i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
-    struct iovec here = {words, bytes};
     const char *at = (const char *)words + bytes - sizeof *words;
-    if (process_vm_readv(own_process, &here, 1, there, n + 2, 0) != (ssize_t)bytes || words[0] != top || word_in(at, 0) != top)
+    if (copy(words, there, n + 2, bytes) != bytes || words[0] != top || word_in(at, 0) != top)
         return false;
     for (size_t i = 0; i < n; i++) {
         at -= layout.frame_bytes;

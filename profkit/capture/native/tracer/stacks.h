@@ -1,7 +1,7 @@
 /* Stacks of the process's threads, read without the GIL and while they run.
  *
- * Frames are followed by copies that cannot fault (process_vm_readv(2) of the own process): a stale pointer is an error, not
- * a crash. Where the interpreter keeps what is needed is known up to Python 3.11, whose headers this is compiled with. From
+ * Frames are followed by copies that cannot fault (process_vm_readv(2) of the own process, or /proc/self/mem where a container refuses
+ * that): a stale pointer is an error, not a crash. Where the interpreter keeps what is needed is known up to Python 3.11, whose headers this is compiled with. From
  * 3.12 on it is found when the process begins, by looking for values that Python itself has told: no version is asked for.
  */
 #ifndef PROFKIT_STACKS_H
