@@ -1,7 +1,8 @@
-"""How likely two plain profiles are to show starvation: a logistic model over the numbers of `signs`.
+"""How likely two plain profiles are to show starvation: a logistic model over `signs`, without kernel
+counters.
 
-Used where the kernel's counters are missing. The weights are in `weights`, learnt on labelled runs; what the
-probability is good for on programs that they were not learnt on is in ``docs/verdict.md``.
+The weights in `weights` were learnt on labelled runs; ``docs/verdict.md`` says how far the probability holds
+elsewhere.
 """
 
 from __future__ import annotations
@@ -19,14 +20,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """What the model returns.
+    """Probability that only the candidate was denied CPU, and the threshold from which on it counts.
 
-    Attributes
-    ----------
-    probability
-        That the candidate was denied CPU where the baseline was not, 0 to 1.
-    threshold
-        From where on it holds: chosen so that at most 15 in a thousand other pairs pass.
+    The threshold lets at most 15 in a thousand other pairs pass.
     """
 
     probability: float
@@ -39,15 +35,7 @@ class Starvation:
 
 
 def starvation(signs: Floats, weights: Weights = ONE_RUN) -> Starvation:
-    """Weigh the signs.
-
-    Parameters
-    ----------
-    signs
-        float64 array, shape (len(SIGNS),).
-    weights
-        Learnt on labelled pairs.
-    """
+    """Return the probability that the signs, shape (len(SIGNS),), give with these weights."""
     values = (signs - np.array(weights.centre)) / np.array(weights.scale)
     score = float(values @ np.array(weights.weight)) + weights.intercept
     return Starvation(1.0 / (1.0 + math.exp(-min(50.0, max(-50.0, score)))), weights.threshold)
