@@ -218,7 +218,7 @@ def _names(
 
 
 def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
-    """Number the groups of rows that may be the same function: same file and name, and qualname where known.
+    """Number the groups of rows that may be the same function: same file, name, and qualname where known.
 
     Qualified names count only where every row of a group has one: a foreign profile has none.
     """
@@ -233,6 +233,7 @@ def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
 
 
 def _dense(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Index:
+    """Number pairs from 0 on, equal pairs alike."""
     pairs = (first.astype(np.int64) << 32) | second.astype(np.int64)
     dense: Index = np.unique(pairs, return_inverse=True)[1].reshape(len(pairs)).astype(np.int32)
     return dense
@@ -255,11 +256,11 @@ def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
 
 
 def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: Index, letters: Index) -> Ints:
-    """Order rows by group, then line; what still ties is ordered by what repeats from run to run.
+    """Order rows by group, then line, then by what repeats from run to run.
 
     Copies of one module that count as the same file differ in raw names where both sides have them
-    (`on_both`). Methods that a library generates from text share file, line and name; their calls are the
-    best distinction left.
+    (`on_both`). Methods that a library generates share file, line and name; their calls are the best
+    distinction left.
     """
     raw_file = np.where(np.isin(side.raw_file, on_both), side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)

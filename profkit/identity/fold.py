@@ -35,11 +35,10 @@ def comprehension_rows(profile: Profile) -> Index:
 
 
 def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
-    """Return the profile with comprehensions folded into their functions, and where each row went.
+    """Return the profile with comprehensions folded into their functions, and where each folded row went.
 
-    Self time and edges move to the function; its calls and cumulative times stay, since these included the
-    comprehension. The mapping is from given rows to returned rows; a comprehension whose function is not in
-    the profile stays.
+    Self time and edges move to the function, whose calls and cumulative times stay: they included the
+    comprehension. A comprehension whose function is not in the profile stays, and is not in the mapping.
     """
     inner = comprehension_rows(profile)
     target = np.arange(len(profile), dtype=np.int32)
@@ -100,11 +99,10 @@ def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> M
 
 
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:
-    """Return whether one side runs comprehensions as functions and the other inlines or cannot distinguish
-    them.
+    """Return whether one side runs comprehensions as functions and the other inlines or merges them.
 
-    Both sides are then folded, as the inlining side may keep a few (class bodies in 3.12). A plain profile
-    has one entry for nested comprehensions on one line, with the calls of either.
+    Both sides are then folded, since the inlining side may keep a few (class bodies in 3.12), and a plain
+    profile merges comprehensions nested on one line.
     """
     if _inlines(baseline, candidate) != _inlines(candidate, baseline):
         return True

@@ -34,10 +34,9 @@ MIN_ROOT_PARTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionKeys:
-    """Keys of a profile's rows as columns, shape (n,): indices into `profkit.model.ROOTS`, `paths` and
-    `names`.
+    """Keys of a profile's rows as columns: indices into `profkit.model.ROOTS`, `paths` and `names`.
 
-    Names are qualified where the profile knows that.
+    Names are qualified where the profile has qualified names.
     """
 
     root: npt.NDArray[np.int8]
@@ -96,10 +95,10 @@ def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
 
 
 def infer_roots(profile: Profile) -> Roots:
-    """Return the directories of a foreign profile as its files suggest.
+    """Guess the directories of a foreign profile from its files.
 
-    ``stdlib`` and ``site`` precede what their form recognises; ``project`` are the deepest directories of all
-    other files, several where they have nothing in common.
+    ``stdlib`` and ``site`` are recognised by their form; ``project`` are the deepest directories of all other
+    files.
     """
     stdlib: set[str] = set()
     site: set[str] = set()

@@ -30,9 +30,9 @@ def pair_nearest(
 ) -> tuple[Ints, Ints]:
     """Return the pairs of rows of each group that are nearest in lines, in order.
 
-    Rows are ordered by group and line, and every group is on both sides; the smaller side is paired
-    completely. `anchors` are file, baseline line and candidate line of matched functions: they show how far
-    lines shifted. Swapping the sides swaps the result.
+    Rows are ordered by group and line; every group is on both sides, and all rows of its smaller side are
+    paired. `anchors` are file, baseline line and candidate line of matched functions, which show how far
+    lines shifted.
     """
     above_a, below_a = _shifts(file_a, line_a, anchors[0], anchors[1], anchors[2])
     above_b, below_b = _shifts(file_b, line_b, anchors[0], anchors[2], anchors[1])
@@ -77,9 +77,7 @@ def _shifts(file: Index, line: Index, anchor_file: Index, here: Index, there: In
 
 
 def _distance(above: Ints, below: Ints, line: Index) -> Ints:
-    """Return doubled lines from each shifted place to each line; of equal ones the shift from above is
-    preferred.
-    """
+    """Return doubled lines from shifted places to lines; of equal ones the shift from above is preferred."""
     by_above = 2 * np.abs(above[:, None] - line[None, :])
     by_below = 2 * np.abs(below[:, None] - line[None, :]) + 1
     nearest: Ints = np.minimum(by_above, by_below)

@@ -1,8 +1,7 @@
 """What other calls account for, site by site: a site is one function called by another one.
 
-What a site took more is divided into other calls and another cost per call by the logarithmic mean Divisia
-index (Ang, "The LMDI approach to decomposition analysis", Energy Policy 33, 2005), which is exact and
-symmetric:
+The logarithmic mean Divisia index (Ang, "The LMDI approach to decomposition analysis", Energy Policy 33,
+2005) divides what a site took more into other calls and another cost per call, exactly and symmetrically:
 
     t₁ − t₀ = L·ln(n₁/n₀) + L·ln(u₁/u₀),  u = t/n,  L = (t₁ − t₀) / ln(t₁/t₀)
 
@@ -62,9 +61,7 @@ class CallSites:
     n: int
 
     def seconds(self, time_a: Floats, time_b: Floats) -> Floats:
-        """Return seconds that each site, shape (k,), took more by more calls, from those by function, shape
-        (n,).
-        """
+        """Return the seconds that each site, shape (k,), took more by more calls, given those by function."""
         return self._weighted(self.log_ratio, time_a, time_b)
 
     def limits(self, time_a: Floats, time_b: Floats) -> tuple[Floats, Floats]:

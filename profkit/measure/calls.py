@@ -50,8 +50,8 @@ def call_table(
 ) -> CallTable | None:
     """Bring caller–callee sums of both sides under the rows of the table; ``None`` if no profile has any.
 
-    `places` has each run's rows in its side's union (`Side.places`), `rows` each table row's row there, or
-    −1.
+    `places` are as `Side.places` for each run; `rows` is the row of either union behind each table row, −1
+    without one.
     """
     if not any(profile.edges is not None for side in profiles for profile in side):
         return None

@@ -32,18 +32,17 @@ _DELIVERIES = {
 class SideFacts:
     """One side's counters, medians over its runs; ``None`` where some run lacks them.
 
-    `main_*_s` are main threads of the main process or of all `mains` ranks: on a CPU, queued, or neither.
-    `rest_*_s` are all other threads and processes. `worst_wait_fraction` and `all_wait_fraction` are wait /
-    (run + wait), at most of one working main thread, and over all threads. `delivery_s` is the main threads'
-    waiting in functions that hand over what loaders and workers bring.
+    `main_run_s`, `main_wait_s` and `main_off_s` (on a CPU, queued, neither) are main threads of the main
+    process or of all `mains` ranks; `rest_*` are all other threads and processes. Fractions are wait / (run +
+    wait): the greatest of a working main thread, and that of all threads. `delivery_s` is waiting of the main
+    threads in functions that hand over what loaders and workers bring.
 
     `demand_cores` is (run + wait) of the process tree per second of wall; `own_cores`, `others_cores` and
     `steal_cores` (taken by the hypervisor) are CPU per second. `throttled` is a part of the cgroup's periods,
-    `psi_share` the part of the wall in which some task of the machine waited for a CPU, `gpu_share` as in
-    `gpu_share`. `working_threads` are active for at least `WORKS` of the wall; `pool_threads` adds the
-    largest pool of every working process. `memory_bytes` is the most of any process at once. `inventory`,
-    `file`, `revision` and `worker_packages` (imported longest by its other processes) are those of the first
-    run.
+    `psi_share` that of the wall in which some task of the machine waited for a CPU. `working_threads` are
+    active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working process.
+    `memory_bytes` is the most of any process at once. `file`, `inventory`, `revision` and `worker_packages`
+    (imported longest by other processes) are the first run's.
     """
 
     label: str

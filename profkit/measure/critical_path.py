@@ -423,7 +423,7 @@ def _known(values: Sequence[float | None]) -> float:
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
     """Return how the wall time of one run is made up; the parts add up to ``reading.wall_s``.
 
-    The masks, shape (n,), mark functions that wait by design, that wait for other ranks, and that wait by
+    The masks mark functions that wait by design, those that wait for other ranks, and those that wait by
     reading.
     """
     if not reading.counters:

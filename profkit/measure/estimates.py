@@ -36,11 +36,10 @@ HALF_WIDTH = 0.25
 
 
 def unseen_seconds(processes: Sequence[Process]) -> float:
-    """Return the most self time, seconds, that a function may have taken in one run's processes without being
-    seen.
+    """Return the most self time, seconds, that a function may have taken in one run without being sampled.
 
-    It is the upper 95 % limit, `NONE_SEEN` over the number of samples, of the sampled time; 0 if every call
-    was traced.
+    It is the upper 95 % limit (`NONE_SEEN` over the number of samples, of the sampled time); 0 if all calls
+    were traced.
     """
     seconds, samples, longest = 0.0, 0, 0.0
     for process in processes:

@@ -58,9 +58,9 @@ class WaitGroup:
 
 
 def group_waits(run: Run) -> tuple[WaitGroup, ...]:
-    """Return the run's main process or ranks first, then what they started; empty without a first group.
+    """Return the groups of a run: the main process or ranks first, then those that they started.
 
-    Processes without counters are left out.
+    Processes without counters are left out; without a first group there are none.
     """
     tops = [p for p in run.processes if p.role in ("main", "rank")]
     pids = {p.pid for p in tops}

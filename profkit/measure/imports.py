@@ -33,9 +33,7 @@ def import_seconds(thread: Thread) -> Floats:
 
 
 def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], ...]:
-    """Return packages by the CPU seconds that importing them took all processes, most first; nested imports
-    included.
-    """
+    """Return the packages whose import took processes most, nested imports included, with CPU seconds."""
     seconds: dict[str, float] = {}
     for thread in (thread for process in processes for thread in process.threads):
         paths, inside = thread.paths, _inside_imports(thread)
@@ -56,6 +54,7 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
 
 
 def _active(thread: Thread) -> Floats:
+    """Return the CPU time of each calling context."""
     assert thread.paths is not None
     waited = np.nan_to_num(thread.paths.wait) + np.nan_to_num(thread.paths.blocked)
     result: Floats = np.maximum(thread.paths.tottime - waited, 0.0)

@@ -44,8 +44,8 @@ UNKNOWN = Estimate(math.nan)
 def estimate(baseline: Floats, candidate: Floats, statistic: Callable[[Floats, Floats], float]) -> Estimate:
     """Return a statistic of two sides, one row per run, with its percentile bootstrap interval.
 
-    Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979. With so few runs
-    the interval is narrow rather than wide: it is an aid to the eye, and decides nothing.
+    Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979. With few runs it
+    is too narrow: it is an aid to the eye, and decides nothing.
     """
     value = statistic(baseline, candidate)
     n, m = len(baseline), len(candidate)
@@ -73,9 +73,9 @@ def ratio_estimate(baseline: Floats, candidate: Floats) -> Estimate:
 def permutation_p(baseline: Floats, candidate: Floats) -> float:
     """Return the two-sided exact permutation p-value of the difference of means of two sides, shape (runs,).
 
-    NaN below `MIN_RUNS_INTERVAL` runs a side and above `MOST_WAYS` ways to divide them. Fisher, "The Design
-    of Experiments", 1935, section 21; Pitman, JRSS Supplement 4, 1937. Three runs a side give no p below 0.1,
-    five none below 0.008.
+    At least 0.1 with three runs a side and 0.008 with five; NaN below `MIN_RUNS_INTERVAL` and above
+    `MOST_WAYS` ways to divide them. Fisher, "The Design of Experiments", 1935, section 21; Pitman, JRSS
+    Supplement 4, 1937.
     """
     n, m = len(baseline), len(candidate)
     if min(n, m) < MIN_RUNS_INTERVAL or math.comb(n + m, n) > MOST_WAYS:

@@ -52,14 +52,15 @@ class Movement:
     `calls_factor`, with its limits, is the factor of the time that other calls account for. `calls_known` and
     `gains_known` are the parts of common time and of all gains in functions with well-known calls (1: all
     exact), `calls_changed` the part of the time in functions whose calls changed by more than
-    `CALLS_CHANGED`. All leave out waits. `ratio` and `spread` are median and scaled MAD of the logarithm of
-    self time per call over the `functions` that are heavy and do not wait.
+    `CALLS_CHANGED`; all without waits. `ratio` and `spread` are median and scaled MAD of ln self time per
+    call over the heavy, not waiting `functions`.
 
-    Rows are −1 where there is none. `top_*` is the greatest gain in busy seconds, `changed_*` the same among
-    functions whose source differs or that are new with it (`changed_part`: together), and `changed_beyond`
-    their part of the gain beyond `ratio`, since a drifting machine slows everything. `below_*` is the
-    greatest gain including callees of a changed function that is not the root of everything. `stopped_work`
-    is the part of added time off the CPU in functions that do not wait by design.
+    Rows are −1 where there is none. `top_*` is the function with the greatest gain in busy seconds.
+    `changed_row` is the one among those whose source differs or that are new with it, `changed_part` and
+    `changed_gain` are of all of these, and `changed_beyond` is their part of the gain beyond `ratio`, since a
+    drifting machine slows everything. `below_*` is the greatest gain including callees of a changed function
+    that is not the root of everything. `stopped_work` is the part of added time off the CPU in functions that
+    do not wait by design.
     """
 
     calls_factor: float
@@ -115,9 +116,8 @@ def movement(
 ) -> Movement:
     """Summarise how times and calls moved over the table; arrays have shape (n,).
 
-    `busy` is seconds on a CPU (self time where not measured), `within` the same with callees, `stopped`
-    seconds off the CPU without queueing. `of_processes` are added calls that come with the number of
-    processes: they are no work.
+    `busy_*` is seconds on a CPU (self time where not measured), `within` the same with callees, `stopped` off
+    the CPU without queueing. Calls `of_processes` come with the number of processes, and are no work.
     """
     a, b = table.baseline, table.candidate
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
@@ -200,7 +200,7 @@ def _calls_index(
     """Return the index of the calls of some functions with the limits of its interval; NaN without time.
 
     Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides'
-    time. Bursts are common to functions, and so are their errors: they do not cancel in a sum.
+    time. Errors are common to functions, as bursts are: they do not cancel in a sum.
     """
     whole = logarithmic_mean(*(np.array([side[rows].sum()]) for side in busy)).item()
     own = 1.0 - np.clip(with_processes, 0.0, 1.0)

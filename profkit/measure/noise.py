@@ -84,9 +84,7 @@ def log_scatter(times: Floats) -> Floats:
 
 @lru_cache(maxsize=64)
 def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
-    """Return the number of ways to reach each U with ``n`` and ``m`` distinct observations (Mann and Whitney
-    1947).
-    """
+    """Return the ways to reach each U with ``n`` and ``m`` distinct observations (Mann and Whitney 1947)."""
     ways = np.zeros((n + 1, n * m + 1))
     ways[0, 0] = 1.0
     for value in range(1, n + m + 1):
@@ -101,8 +99,8 @@ def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
 def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
     """Return two-sided Mann–Whitney p-values of each column, exact where no two observations are equal.
 
-    Elsewhere they are the normal approximation with correction for ties and continuity (Mann and Whitney
-    1947; Lehmann, "Nonparametrics", 1975).
+    Otherwise they are normal, corrected for ties and continuity (Mann and Whitney 1947; Lehmann,
+    "Nonparametrics", 1975).
     """
     n, m = len(baseline), len(candidate)
     greater = (candidate[:, None, :] > baseline[None, :, :]).sum(axis=(0, 1))

@@ -80,8 +80,7 @@ def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, t
 def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
     """Return the native functions that some run has and in which a sampled run has no sample.
 
-    What was traced before sampling or in bursts is only part of their time. Functions that wait by design
-    stay: a run without a sample in one did not wait there.
+    Functions that wait by design stay: a run without a sample in one did not wait there.
     """
     sampled = [run for run in runs if unseen_seconds(run.processes) > 0]
     if not sampled:

@@ -32,8 +32,7 @@ STEPS = 64
 def calls_of_processes(table: DiffTable, calls: CallTable | None, processes: tuple[int, int]) -> Floats:
     """Return how many of each function's added calls come with another number of processes; shape (n,).
 
-    They are signed, between 0 and the added calls; 0 for equal numbers of processes, or without a
-    `CallTable`.
+    Signed, and no more than the added calls; 0 without a `CallTable`.
     """
     n = len(table)
     if calls is None or not len(calls) or processes[0] == processes[1]:

@@ -43,7 +43,7 @@ class RangeFunction:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """A function that opened ranges of one name, and how many; a library's function counts for its caller."""
+    """A function that opened ranges of one name, and how many; libraries open them for their callers."""
 
     key: FunctionKey
     name: str

@@ -70,8 +70,7 @@ class IterationNames:
 def roles_of(
     names: Sequence[str], around: Iterable[tuple[str, str]], said: IterationNames
 ) -> Mapping[str, int]:
-    """Return the role of each name; raise `UsageError` for a range that the user named and that does not
-    exist.
+    """Return the role of each name; raise `UsageError` if the user named a range that does not exist.
 
     `names` are from `profkit.measure.range_stats.fold_names`; `around` has pairs of outer and inner names.
     """

@@ -45,10 +45,10 @@ def waiting_of(processes: Sequence[Process]) -> list[RangeWaiting | None]:
 
 
 def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None:
-    """Interpolate each thread's cumulative wait at the begin and end of its ranges; ``None`` without two
-    readings.
+    """Interpolate each thread's cumulative wait at the begin and the end of its ranges.
 
-    Only pushed ranges that ended have values: a started range may end in any thread.
+    Only pushed ranges that ended have values: a started one may end in any thread. ``None`` without two
+    readings.
     """
     n = len(ranges)
     wait, measured = np.full(n, np.nan), np.zeros(n)

@@ -26,9 +26,7 @@ REACH = 4 * DEPTH
 
 
 def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: str) -> Ranking:
-    """Compare the orders of both sides by ``tottime`` or ``cumtime``, given a table with the rows of
-    `build_table`.
-    """
+    """Compare the orders of both sides by ``tottime`` or ``cumtime``; `rows` as `build_table` returns them."""
     before, after = table.baseline, table.candidate
     # Shares of active time, whatever the functions are ranked by; only functions that matter on either side count.
     share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))
@@ -53,8 +51,7 @@ def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: 
 
 
 def _of_samples(sides: tuple[SideTable, SideTable], rows: npt.NDArray[np.bool_]) -> float:
-    """Return the total variation by which samples of one program scatter in at most 39 of 40 pairs; 0 if
-    exact.
+    """Return the total variation by which samples of one program scatter in at most 39 of 40 pairs.
 
     The mean of the absolute value of a normal variable is √(2/π) of its standard deviation, and varies by √(1
     − 2/π).

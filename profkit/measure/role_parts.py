@@ -51,9 +51,7 @@ class RolePart:
 
 
 def role_parts(run: Run, said: IterationNames) -> list[RolePart]:
-    """Return the ranges of each process that have a role; `UsageError` where the user named one that does not
-    exist.
-    """
+    """Return each process's ranges with a role; raise `UsageError` if the user named one that does not exist."""
     processes = [process for process in run.processes if process.ranges is not None]
     ranges = [process.ranges for process in processes if process.ranges is not None]
     used = [np.flatnonzero(part.ended) for part in ranges]

@@ -1,5 +1,4 @@
-"""Whether one of two programs is slower, decided while pairs of their timings arrive: a group sequential
-test.
+"""A group sequential test: whether one of two programs is slower, decided while pairs of timings arrive.
 
 Each look takes the mean log ratio of the pairs over its standard error, and stops once that is beyond what
 chance does to *any* of the looks (Pocock, Biometrika 64, 1977; the risk is spent over the looks as by Kim and

@@ -72,9 +72,7 @@ def _facts(run: Run) -> Iterator[dict[str, str]]:
 
 
 def revision_of(run: Run) -> str:
-    """Return the revision that was run: twelve digits, `` +`` where files were changed since; empty if
-    unknown.
-    """
+    """Return the revision that was run: twelve digits, then `` +`` for changed files; empty if unknown."""
     git = (run.manifest.git if run.manifest is not None else None) or Git()
     revision = git.get("revision", "")
     if not _REVISION.fullmatch(revision):

@@ -33,10 +33,10 @@ _UNSTATED: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
 def in_shares(
     baseline: RunSet, candidate: RunSet, selectors: tuple[str | None, str | None]
 ) -> tuple[RunSet, RunSet]:
-    """Return both sides with the selected processes alone, scaled to the baseline's median total of self
-    time.
+    """Return the selected processes of both sides, each run scaled to one total of self time.
 
-    Built-in functions are in their callers where one side has none. Counters and manifests are dropped.
+    It is the baseline's median. Built-in functions are in their callers where one side has none; counters are
+    dropped.
     """
     sides = [
         [replace(run, processes=select_processes(run, selector)) for run in side.runs]

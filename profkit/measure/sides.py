@@ -79,8 +79,7 @@ def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Side:
     """Bring one or more runs of a side under common rows.
 
-    `unseen_s` is what each may have missed (`profkit.measure.estimates.unseen_seconds`), empty where all are
-    exact.
+    `unseen_s` is from `profkit.measure.estimates.unseen_seconds` for each run, empty where all are exact.
     """
     exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
     union = replace(profiles[0], edges=None, **exact)

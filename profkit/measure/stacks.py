@@ -121,6 +121,7 @@ def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTa
     size = len(around)
 
     def summed(name: str) -> Floats:
+        """Return values by column, side and node."""
         found = np.zeros((len(sides), size))
         for at, (side, runs, (paths, _)) in enumerate(placed):
             values = np.nan_to_num(getattr(paths, name).astype(np.float64)) / runs

@@ -1,8 +1,6 @@
-"""How likely two plain profiles are to show starvation: a logistic model over `signs`, without kernel
-counters.
+"""How likely two plain profiles are to show starvation: a logistic model over the numbers of `signs`.
 
-The weights in `weights` were learnt on labelled runs; ``docs/verdict.md`` says how far the probability holds
-elsewhere.
+Used without kernel counters; ``docs/verdict.md`` says how good it is on programs that it was not learnt on.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """Probability that only the candidate was denied CPU, and the threshold from which on it counts.
+    """Probability (0 to 1) that the candidate was denied CPU where the baseline was not.
 
-    The threshold lets at most 15 in a thousand other pairs pass.
+    It holds from `threshold` on, chosen so that at most 15 in a thousand other pairs pass.
     """
 
     probability: float

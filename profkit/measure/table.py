@@ -1,6 +1,4 @@
-"""The rows of a difference: every function of either side with ranks, times, ratios, and whether it moved
-beyond noise.
-"""
+"""The rows of a difference: every function of either side with ranks, times, and whether it moved."""
 
 from __future__ import annotations
 
@@ -32,10 +30,9 @@ SIGMAS = 3.0
 def build_table(
     joined: Joined, found: Alignment, a: Side, b: Side, by: str
 ) -> tuple[DiffTable, tuple[Rows, Rows]]:
-    """Return the functions of both sides, greatest absolute change first, and the sides' rows behind them.
+    """Return the functions of both sides, greatest absolute change first, and their rows in each side.
 
-    Each side has shape (n,), −1 where it lacks the function. `by`, ``tottime`` or ``cumtime``, ranks and
-    orders the rows.
+    The rows are −1 on a side that lacks the function. `by` is ``tottime`` or ``cumtime``.
     """
     none_a, none_b = len(found.candidate_only), len(found.baseline_only)
     row_a = np.concatenate([found.baseline, found.baseline_only, np.full(none_a, -1, np.int32)])
@@ -100,11 +97,7 @@ def _without_calls(side: SideTable, missed: Bools) -> SideTable:
 def busy_seconds(
     a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return seconds on a CPU in the table's order, or all self time where a side's tracer did not separate
-    them.
-
-    With `cumulative`, callees are included.
-    """
+    """Return seconds on a CPU by row of the table; all self time unless tracers of both sides separated it."""
     names = ("cumwait", "cumblocked", "cumtime") if cumulative else ("wait", "blocked", "tottime")
     measured = all(getattr(p, name) is not None for p in (a, b) for name in names[:2])
 
@@ -118,9 +111,7 @@ def busy_seconds(
 
 
 def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats] | None:
-    """Return self time off the CPU, not queued, in the table's order; ``None`` where a side did not measure
-    it.
-    """
+    """Return self time off the CPU, not queued, by row of the table; ``None`` unless both sides measured it."""
     if a.blocked is None or b.blocked is None:
         return None
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
@@ -221,8 +212,8 @@ def _anomalous(
     """Return the rows that moved among the others by more than noise, and whose seconds did too.
 
     A climb is weighted by the share it reaches. The first of a ranking cannot climb, so a share that grew
-    beyond all clean differences, or a time per call that left the common factor, counts as well; less is
-    enough where replicates show a row's own noise.
+    beyond clean differences, or a time per call that left the common factor, counts as well; less is enough
+    beyond a row's own noise.
     """
     seconds_a = side_a.active if by == "tottime" else side_a.cumtime
     seconds_b = side_b.active if by == "tottime" else side_b.cumtime
@@ -252,6 +243,7 @@ def _anomalous(
 
 
 def _error(side: SideTable) -> Floats:
+    """Return half the widths of the intervals of self times."""
     return np.zeros(len(side.tottime)) if side.tottime_error is None else side.tottime_error
 
 

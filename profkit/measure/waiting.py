@@ -26,8 +26,7 @@ LEVELS = 6
 
 
 def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
-    """Return which functions, shape (n,), wait by design or serve nothing but waiting; without calls, by name
-    alone.
+    """Return the functions that wait by design or only serve waiting; by name if calls are unknown.
 
     Only native and standard library functions can wrap or serve: a project's loop that polls is the
     project's.

@@ -1,5 +1,4 @@
-"""The learnt weights of `starvation`, written by ``python -m benchmarks.verdict report --learn``, not by
-hand.
+"""The learnt weights of `starvation`, written by ``python -m benchmarks.verdict report --learn``.
 
 They come from plain profiles of labelled runs, without those that a quota or a stop signal took in lumps.
 """
