@@ -1,8 +1,7 @@
 """Which function of one profile is which of the other: one to one, with how surely, and what is left over.
 
-A function keeps its identity when the checkout, the environment, the Python version or the line moves; a
-guess that would give it two partners is never made. `fold` handles comprehensions that one Python inlines
-beforehand.
+A function keeps its identity when the checkout, the environment, the Python version or the line moves; it
+never gets two partners. Comprehensions that one Python inlines are handled in `fold`, before.
 """
 
 from __future__ import annotations
@@ -259,8 +258,7 @@ def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: I
     """Order rows by group, then line, then by what repeats from run to run.
 
     Copies of one module that count as the same file differ in raw names where both sides have them
-    (`on_both`). Methods that a library generates share file, line and name; their calls are the best
-    distinction left.
+    (`on_both`). Generated methods share file, line and name; their calls are the best distinction left.
     """
     raw_file = np.where(np.isin(side.raw_file, on_both), side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)

@@ -1,8 +1,7 @@
 """Which file of one side is which of the other: the first half of the alignment.
 
 A project has another prefix in every checkout, and a foreign profile does not say which: a vote finds the
-pairs of prefixes. What stays ambiguous is left alone, since a wrong pair compares different functions, and a
-missing one shows.
+pairs of prefixes. Ambiguous files stay unpaired: that shows as residue, a wrong pair does not.
 """
 
 from __future__ import annotations

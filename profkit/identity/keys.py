@@ -97,8 +97,7 @@ def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
 def infer_roots(profile: Profile) -> Roots:
     """Guess the directories of a foreign profile from its files.
 
-    ``stdlib`` and ``site`` are recognised by their form; ``project`` are the deepest directories of all other
-    files.
+    ``stdlib`` and ``site`` are recognised by their form; ``project`` are the deepest directories of the rest.
     """
     stdlib: set[str] = set()
     site: set[str] = set()

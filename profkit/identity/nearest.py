@@ -31,8 +31,7 @@ def pair_nearest(
     """Return the pairs of rows of each group that are nearest in lines, in order.
 
     Rows are ordered by group and line; every group is on both sides, and all rows of its smaller side are
-    paired. `anchors` are file, baseline line and candidate line of matched functions, which show how far
-    lines shifted.
+    paired. `anchors` (file, baseline line, candidate line of matched functions) show how lines shifted.
     """
     above_a, below_a = _shifts(file_a, line_a, anchors[0], anchors[1], anchors[2])
     above_b, below_b = _shifts(file_b, line_b, anchors[0], anchors[2], anchors[1])

@@ -1,8 +1,7 @@
 """What a source path is, wherever it was recorded: ``(root, path relative to that root)``.
 
-A path is judged by the directories that its run recorded, else by its own form, because a foreign profile may
-come from any machine: Windows paths are understood on Linux and the reverse. Nothing looks at the file
-system.
+The run's recorded directories decide, else the path's own form, because a foreign profile may come from any
+machine: Windows paths are understood on Linux and the reverse. The file system is not read.
 """
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ _STDLIB_MODULES = frozenset(sys.stdlib_module_names) | _REMOVED
 def normalise(file: str) -> str:
     """Return a path with ``/`` between its parts, without ``./`` and double separators, drive in lower case.
 
-    Backslashes separate only where the path has the form of a Windows path; undecodable bytes may be
-    surrogates.
+    Backslashes separate only in paths of Windows form; undecodable bytes may be surrogates.
     """
     if "\\" in file and (_DRIVE.match(file) or file.startswith("\\\\") or "/" not in file):
         file = _EXTENDED.sub("", file).replace("\\", "/")

@@ -16,7 +16,7 @@ def is_anonymous(name: str) -> bool:
 
 
 def readable_name(name: str) -> str:
-    """Return a function's name without the words that cProfile puts around built-in ones: ``list.sort``."""
+    """Return a name without cProfile's words: ``list.sort`` for ``<method 'sort' of 'list' objects>``."""
     match = _METHOD.fullmatch(name) or _BUILTIN.fullmatch(name)
     if match is None:
         return name

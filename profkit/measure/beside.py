@@ -15,7 +15,7 @@ NOTICED = 0.05
 def neighbours_of(runs: Sequence[Run]) -> Neighbours | None:
     """Return who ran beside the runs of a side, each with its mean over them; ``None`` where none knows.
 
-    Processes of one name, user and group are matched by their place by cores: pids differ between runs.
+    Processes of one name, user and group are matched by their order of cores used: pids differ between runs.
     """
     known = [
         run.machine.neighbours

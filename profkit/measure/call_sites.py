@@ -44,8 +44,8 @@ class CallSites:
     `row` is the called function; `pair` is the site's index in the `CallTable`, −1 for all or the rest of a
     function. `share_a` and `share_b` are parts of the function's time and add up to 1 over its sites, or to 0
     on a side that lacks it. `log_ratio` is ln of candidate over baseline calls with its 95 % interval, 0
-    where not known; a `one_sided` site has calls on one side only. `from_code` and `of_processes` are parts
-    of the other calls.
+    where not known; a `one_sided` one has calls on one side. `from_code` and `of_processes` are parts of
+    other calls.
     """
 
     row: Rows

@@ -1,7 +1,6 @@
 """Who calls whom on both sides: caller–callee sums under the rows of a `DiffTable`.
 
-A profile holds sums of pairs and no paths: nothing made of them may say what one path through several
-functions took.
+A profile holds sums of pairs and no paths: they cannot say what one path through several functions took.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class CallSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallTable:
-    """Caller–callee pairs, as rows of the table of functions, ordered by callee; equal rows call themselves."""
+    """Caller–callee pairs (rows of the function table) by callee; a pair of equal rows calls itself."""
 
     caller: Index
     callee: Index
@@ -50,8 +49,7 @@ def call_table(
 ) -> CallTable | None:
     """Bring caller–callee sums of both sides under the rows of the table; ``None`` if no profile has any.
 
-    `places` are as `Side.places` for each run; `rows` is the row of either union behind each table row, −1
-    without one.
+    `places` are as `Side.places` for each run; `rows` are the union's rows behind the table's, or −1.
     """
     if not any(profile.edges is not None for side in profiles for profile in side):
         return None

@@ -3,8 +3,8 @@
 Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data",
 Journal of the American Statistical Association 109, 2014, as Daly and others apply it to benchmarks ("The use
 of change point detection to identify software performance regressions in a continuous integration system",
-ICPE 2020). Noise is only assumed to have no order. Changes too small to matter are dropped, as by Fleming and
-others ("Hunter", ICPE 2023).
+ICPE 2020). The order of the noise must not matter, and nothing else is assumed of it. Changes too small to
+matter are dropped, as by Fleming and others ("Hunter", ICPE 2023).
 """
 
 from __future__ import annotations

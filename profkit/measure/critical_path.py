@@ -1,8 +1,7 @@
 """One run along its critical path: the seconds of its wall time by what they were spent on, and by function.
 
-The path is the main thread of the main process or of one rank. While that thread is off the CPU, other
-threads and processes that run or queue are the path, scaled to fill that time; the rest is waiting for a
-loader, or blocked.
+The path is the main thread of the main process or of one rank. While it is off the CPU, other threads and
+processes that run or queue are the path, scaled to fill that time; the rest is waiting or blocked.
 """
 
 from __future__ import annotations
@@ -345,7 +344,7 @@ def _of_threads(
 
 
 def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: int) -> Floats:
-    """What some threads waited for, by kind and row."""
+    """Return what some threads waited for, by kind and row."""
     result = np.zeros((len(WAITS), n))
     for process, places in zip(selected.processes, selected.rows, strict=True):
         for thread, rows in zip(process.threads, places, strict=True):
@@ -355,7 +354,7 @@ def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: i
 
 
 def _imports_of_others(selected: Selected, chosen: Process, n: int) -> Floats | None:
-    """CPU time in which other processes than the path's import modules, by row."""
+    """Return the CPU time in which other processes than the path's import modules, by row."""
     others = [
         (process, places)
         for process, places in zip(selected.processes, selected.rows, strict=True)
@@ -400,7 +399,7 @@ def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
 
 
 def _ran(profile: Profile) -> Floats:
-    """CPU time by function, as far as its waiting was measured."""
+    """Return CPU time by function, as far as its waiting was measured."""
     ran = profile.tottime
     for off in (profile.wait, profile.blocked):
         if off is not None:
@@ -423,8 +422,7 @@ def _known(values: Sequence[float | None]) -> float:
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
     """Return how the wall time of one run is made up; the parts add up to ``reading.wall_s``.
 
-    The masks mark functions that wait by design, those that wait for other ranks, and those that wait by
-    reading.
+    The masks are functions that wait by design, that wait for other ranks, and that wait by reading.
     """
     if not reading.counters:
         return _composed_plainly(reading, waits, ranks)

@@ -38,8 +38,7 @@ HALF_WIDTH = 0.25
 def unseen_seconds(processes: Sequence[Process]) -> float:
     """Return the most self time, seconds, that a function may have taken in one run without being sampled.
 
-    It is the upper 95 % limit (`NONE_SEEN` over the number of samples, of the sampled time); 0 if all calls
-    were traced.
+    The upper 95 % limit: `NONE_SEEN` over the number of samples, of the sampled time; 0 without any.
     """
     seconds, samples, longest = 0.0, 0, 0.0
     for process in processes:

@@ -91,9 +91,8 @@ def permutation_p(baseline: Floats, candidate: Floats) -> float:
 def displacement(rank_a: Ints, rank_b: Ints, share: Floats) -> float:
     """Return how far functions moved in the order: Σ share · |ln(rank_a / rank_b)| / Σ share.
 
-    `share` is the greater of both sides. From #1 to #2 counts as much as from #10 to #20 (Kumar and
-    Vassilvitskii, "Generalized distances between rankings", WWW 2010, with element weights and log position
-    weights).
+    `share` is the greater of both sides. From #1 to #2 counts as from #10 to #20 (Kumar and Vassilvitskii,
+    "Generalized distances between rankings", WWW 2010, with element weights and log position weights).
     """
     whole = float(share.sum())
     if whole <= 0:

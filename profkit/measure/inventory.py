@@ -1,9 +1,8 @@
 """`Run` → `Inventory`: the thread pools of its processes, and how many cores they ask for and get.
 
 A process asks for the cores of its largest pool, as it works in one at a time, and for none if it only waits
-for others. Cores are added over processes, each for the part of the run in which it lived. Demand exceeds
-what is expected where several Python threads enter parallel regions, since OpenMP gives each a team of its
-own.
+for others. Cores are added over processes, each for the part of the run in which it lived. Demand is higher
+where several Python threads enter parallel regions: OpenMP gives each its own team.
 """
 
 from __future__ import annotations
@@ -33,12 +32,11 @@ OVERSUBSCRIBED = 1.25
 
 @dataclass(frozen=True, slots=True)
 class ProcessNeed:
-    """What one process asks for by its settings, and what it took; ``None`` where not known.
+    """What one process asks for by its settings, and what it took; ``None`` if not known.
 
     `pools` and `expected_cores` (0 for an idle process) are ``None`` where pools were not looked for.
     `observed_cores` are CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores`
-    the CPUs used if it never queued. `executor_threads` (``ThreadPoolExecutor``) are those active for a good
-    part of its life.
+    the CPUs used if it never queued. `executor_threads` (``ThreadPoolExecutor``) are active for much of it.
     """
 
     pid: int | None
@@ -92,8 +90,7 @@ class PoolRow:
 class HostNeed:
     """All processes of one machine together, as averages over the run.
 
-    `working` (not idle) and `workers` are the most that lived at the same time, `at_once` is the average of
-    `working`.
+    `working` (not idle) and `workers` are the most alive at the same time, `at_once` is the average.
     """
 
     name: str
@@ -120,8 +117,7 @@ class Inventory:
     """Pools, workers and ranks of a run; `hosts` begin with the machine that started it.
 
     `affinity` are the CPUs that the command may use regardless of `quota_cpus` (cgroup, ``None`` without
-    one). `sizes` are calls by which the program sets sizes itself, empty unless the run was read with
-    callers.
+    one). `sizes` are calls by which the program sets sizes; empty for a run read without callers.
     """
 
     processes: tuple[ProcessNeed, ...]
@@ -344,7 +340,7 @@ def _most_at_once(processes: Sequence[Process]) -> int:
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
-    """CPUs of one machine that the run may use: those of all its ranks together, else the launcher's own."""
+    """Return the CPUs of one machine that the run may use: those of its ranks together, else the launcher's."""
     hosts = [process.host for _, process in here if process.host is not None]
     if launcher is not None and launcher.name == name:
         hosts.append(launcher)

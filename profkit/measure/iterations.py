@@ -1,8 +1,7 @@
 """Iterations of a training loop from its NVTX ranges: what bounds them, and how long it waits for data.
 
 A loop that loads and computes in turn takes the sum of both; with a loader in other threads or processes it
-takes the longer of the two. Where the loading ranges are shows which it is; `range_roles` decides which
-ranges those are.
+takes the longer of the two. Which it is shows where the loading ranges are; `range_roles` finds them.
 """
 
 from __future__ import annotations

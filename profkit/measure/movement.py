@@ -57,10 +57,9 @@ class Movement:
 
     Rows are −1 where there is none. `top_*` is the function with the greatest gain in busy seconds.
     `changed_row` is the one among those whose source differs or that are new with it, `changed_part` and
-    `changed_gain` are of all of these, and `changed_beyond` is their part of the gain beyond `ratio`, since a
-    drifting machine slows everything. `below_*` is the greatest gain including callees of a changed function
-    that is not the root of everything. `stopped_work` is the part of added time off the CPU in functions that
-    do not wait by design.
+    `changed_gain` are of all of these, and `changed_beyond` is their part of the gain beyond `ratio`, since
+    drift slows everything. `below_*` is the greatest gain including callees of a changed function that is not
+    the root of everything. `stopped_work` is the part of added off-CPU time outside of waits.
     """
 
     calls_factor: float

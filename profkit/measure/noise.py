@@ -99,8 +99,7 @@ def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
 def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
     """Return two-sided Mann–Whitney p-values of each column, exact where no two observations are equal.
 
-    Otherwise they are normal, corrected for ties and continuity (Mann and Whitney 1947; Lehmann,
-    "Nonparametrics", 1975).
+    Else normal, corrected for ties and continuity (Mann and Whitney 1947; Lehmann, "Nonparametrics", 1975).
     """
     n, m = len(baseline), len(candidate)
     greater = (candidate[:, None, :] > baseline[None, :, :]).sum(axis=(0, 1))

@@ -42,8 +42,7 @@ class Origin:
     """A function from which other calls come: it (`row`) calls `callee` (a row) more or less often.
 
     `before` and `after` are calls of the callee per call of the function, `calls` the function's own in the
-    candidate. `seconds` is what these calls take with all that they call, at the baseline's cost; negative
-    for fewer calls.
+    candidate. `seconds` is what these calls take with all that they call, at the baseline's cost; may be < 0.
     """
 
     row: int
@@ -59,8 +58,7 @@ class Origin:
 class Origins:
     """Parts of what changed that come from changed code, over the table's rows; `found`: greatest first.
 
-    `cost_from_code` is the part of the changed cost per call, 0 to 1; `sites` has the same for calls, site by
-    site.
+    `cost_from_code` is the part of the changed cost per call, 0 to 1; `sites` has that of the calls.
     """
 
     ratios: CallRatios
@@ -228,8 +226,7 @@ def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -
     """Return the part of each function's change that its own code, or changed code that calls it, made.
 
     A library's function does what its arguments say: where it calls others differently, that comes from those
-    of its callers whose calls changed, as far as they are changed code, are called by it, or are to blame
-    themselves.
+    of its callers whose calls changed, as far as they are changed code, called by it, or to blame.
     """
     n = edges.n
     library = np.array([key.root != PROJECT for key in table.keys], np.bool_) & ~assumed

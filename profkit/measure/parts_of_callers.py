@@ -50,7 +50,7 @@ class _Folding:
 
 
 def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
-    """Fold functions that were throttled in any run, or that a sampled run lacks, in all runs of both sides.
+    """Fold throttled functions, and native ones that a sampled run lacks, in all runs of both sides.
 
     A caller of a folded function whose source differs counts as changed: its hash includes that function's.
     """

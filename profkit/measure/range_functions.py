@@ -1,8 +1,7 @@
 """Which functions ran inside the ranges of each name, and which opened them.
 
 Sums are exact: the functions inside a range add up to its thread's time in it. They exist for pushed ranges
-of threads that the compiled tracer traced; elsewhere nothing is known, since sums without times do not show
-it.
+of threads that the compiled tracer traced; elsewhere nothing is known.
 """
 
 from __future__ import annotations

@@ -57,8 +57,7 @@ _WORDS: tuple[tuple[int, frozenset[str]], ...] = (
 class IterationNames:
     """What the user specified about the ranges of a program; where empty, the names decide.
 
-    Names may have numbers (``step 17`` means ``step {n}``) or be patterns with ``*``; `batch_size` is samples
-    an iteration.
+    Names may have numbers (``step 17`` is ``step {n}``) or ``*``; `batch_size` is samples an iteration.
     """
 
     iteration: tuple[str, ...] = ()

@@ -47,8 +47,7 @@ class RangeRow:
     `names` counts the names folded into the row, `count` the ranges that began, or marks, `unbalanced` those
     that never ended. The times are of ranges that ended (else 0 and ``None``), and nested ranges of one name
     count twice in the total. `parent` is the row around most of its time, ``None`` without one. `wait_s` is
-    the time that threads queued for a CPU inside, ``None`` where not counted; see `analysis.range_waiting`
-    for its resolution.
+    the time that threads queued for a CPU inside, ``None`` where not counted (see `range_waiting`).
     """
 
     key: RangeKey
@@ -113,10 +112,7 @@ Waits = Sequence[RangeWaiting | None]
 
 
 def range_rows(ranges: Sequence[Ranges], waits: Waits = ()) -> tuple[RangeRow, ...]:
-    """Return the rows of a run, one `Ranges` per process: most total time first, then by count and name.
-
-    Marks come last.
-    """
+    """Return the rows of a run, one `Ranges` per process: most total time first, marks last."""
     groups = _grouped(ranges, fold_names(_names(ranges)), waits)
     return tuple(sorted((group.row for group in groups.values()), key=_place))
 

@@ -1,8 +1,7 @@
 """How long the thread of a range queued for a CPU inside it, from the sampler's readings of that thread.
 
-The kernel's counters are read a few times a second, so their values at a range's begin and end are
-interpolated. Sums over many ranges are right in expectation; a single range shorter than the period is not
-resolved.
+The kernel's counters are read a few times a second, and interpolated at a range's begin and end. Sums over
+many ranges are right in expectation; a single range shorter than the period is not resolved.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ Ints = npt.NDArray[np.int64]
 class RangeWaiting:
     """Waiting inside the ranges of one process, shape (n,), in seconds.
 
-    `wait_s` is ready to run without a CPU, NaN where not counted; `measured_s` is the part of the range
-    between two readings of its thread that this is about, else 0; `period_s` is the median time between two
-    readings.
+    `wait_s` is ready to run without a CPU, NaN where not counted; `measured_s` is the part of the range that
+    it covers, between two readings, else 0; `period_s` is the median time between readings.
     """
 
     wait_s: Floats
@@ -47,8 +45,7 @@ def waiting_of(processes: Sequence[Process]) -> list[RangeWaiting | None]:
 def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None:
     """Interpolate each thread's cumulative wait at the begin and the end of its ranges.
 
-    Only pushed ranges that ended have values: a started one may end in any thread. ``None`` without two
-    readings.
+    Only pushed ranges that ended have values: a started one may end in any thread. ``None`` without readings.
     """
     n = len(ranges)
     wait, measured = np.full(n, np.nan), np.zeros(n)

@@ -53,8 +53,7 @@ def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: 
 def _of_samples(sides: tuple[SideTable, SideTable], rows: npt.NDArray[np.bool_]) -> float:
     """Return the total variation by which samples of one program scatter in at most 39 of 40 pairs.
 
-    The mean of the absolute value of a normal variable is √(2/π) of its standard deviation, and varies by √(1
-    − 2/π).
+    0 without samples. In units of σ, |x| of a normal variable has mean √(2/π) and deviation √(1 − 2/π).
     """
     variance = np.zeros(int(rows.sum()))
     for side in sides:

@@ -42,8 +42,7 @@ def check_ranked_by(by: str) -> None:
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
     """Return the processes that a selector names; raise `UsageError` if it names none or is not understood.
 
-    Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST` for the process that
-    viewers see.
+    Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST` (which viewers see).
     """
     if process in (None, ALL):
         return run.processes
@@ -68,8 +67,7 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
 def select_profile(run: Run, process: str | None = None, *, edges: bool = True) -> tuple[Profile, Roots]:
     """Sum the threads of the selected processes (see `select_processes`), and return their directories.
 
-    Rows are summed by file, line, name and qualified name. With `edges`, caller–callee sums are kept where
-    there are any.
+    Rows are summed by file, line, name and qualified name. With `edges`, caller–callee sums are kept.
     """
     chosen = select(run, process, edges=edges)
     return chosen.profile, chosen.roots
@@ -89,8 +87,7 @@ def select_pair(
 ) -> tuple[str | None, str | None, tuple[Notice, ...]]:
     """Return selectors under which the first runs of two sides hold the same part of a job, with warnings.
 
-    A foreign file holds only the main thread of the main process: against a whole captured run, all other
-    processes would look new.
+    A foreign file has the main thread alone: against a whole captured run, all others would look new.
     """
     if process is not None:
         # A foreign file is one process, whatever the user calls it.

@@ -37,8 +37,8 @@ SEED = 1977
 class Decision:
     """What some pairs show: ``slower``, ``no-slower``, ``undecided``, or empty where more pairs are needed.
 
-    `ratio` is candidate over baseline, with its 95 % interval for a test of this many pairs, NaN before
-    `LEAST_PAIRS`.
+    `ratio` is candidate over baseline, with a 95 % interval at this number of pairs (NaN before
+    `LEAST_PAIRS`).
     """
 
     outcome: str
@@ -52,8 +52,7 @@ def decide(log_ratios: Sequence[float], least: float) -> Decision:
     """Decide from the log ratios of all pairs so far whether a candidate is slower by `least` (0.05 for 5 %).
 
     It is slower if the ratio cannot be 1 or less and is nearer to that of `least` than to 1, and no slower if
-    a slow-down of `least` can be excluded and the ratio is nearer to 1. A slow-down between none and `least`
-    may be decided either way.
+    a slow-down of `least` can be excluded and the ratio is nearer to 1. In between, either may result.
     """
     n = len(log_ratios)
     values = np.array(log_ratios[:MOST_PAIRS], np.float64)

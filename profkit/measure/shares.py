@@ -1,8 +1,7 @@
 """Two sides of which one was sampled, made alike: the same functions, the same total, no calls.
 
 A sampling profiler knows no calls, may count built-in functions in their callers, and may not cover the whole
-program. So only the division of time is compared: each run is scaled to one total, and every function has one
-call.
+program. So only shares of time are compared: runs are scaled to one total, each function has one call.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ def in_shares(
 ) -> tuple[RunSet, RunSet]:
     """Return the selected processes of both sides, each run scaled to one total of self time.
 
-    It is the baseline's median. Built-in functions are in their callers where one side has none; counters are
-    dropped.
+    It is the baseline's median. Built-in functions are in their callers where a side has none.
     """
     sides = [
         [replace(run, processes=select_processes(run, selector)) for run in side.runs]

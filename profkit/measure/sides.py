@@ -164,7 +164,7 @@ def _estimates(
 
 
 def _middle_estimates(stacks: dict[str, Floats], tottime: Floats) -> dict[str, npt.NDArray[np.generic]]:
-    """Return columns `ESTIMATES` of the medians: a median of limits contains that of the values."""
+    """Return columns `ESTIMATES` of the medians: medians of limits enclose the median value."""
     error, middle = stacks["tottime_error"], np.median(tottime, axis=0)
     above, below = (np.median(tottime + sign * error, axis=0) for sign in (1, -1))
     return {

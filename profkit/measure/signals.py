@@ -40,13 +40,12 @@ class Signals:
     `total_scatter` is the standard deviation of ln of the ratio of totals, and `noisier` the mean over
     functions of ln of candidate's over baseline's scatter, both from repeats, else NaN. `lost_throughout`: at
     least three repeats of the candidate each took longer than every baseline run, with medians beyond their
-    noise. `signs` has the order of `profkit.measure.signs.SIGNS`; `lump_s` is the median lump that hit small
-    functions, NaN without.
+    noise. `signs` has the order of `profkit.measure.signs.SIGNS`; `lump_s` is the median lump, NaN without.
 
     `threads_differ`: one side has calls of threads that the other could not see. `unmatched` is the part of
     self time in functions of one side only, of the side with less of it. `exits` are as a shell sees them, of
-    the first target that failed; 0 also if not known. `capture_s` is what capture added to each wall, 0
-    unless known of both.
+    the first target that failed; 0 also if not known. `capture_s` was added to each wall, 0 if not known of
+    both.
     """
 
     baseline: SideFacts

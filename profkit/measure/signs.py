@@ -69,8 +69,7 @@ DEPTH = 50
 class Matched:
     """Functions that both sides have: seconds of self time and calls, shape (runs of that side, n).
 
-    `waits` marks functions that wait by design. `total_a` and `total_b`, shape (runs,), include unmatched
-    functions.
+    `waits` marks functions that wait by design; `total_a` and `total_b` include unmatched functions.
     """
 
     time_a: Floats

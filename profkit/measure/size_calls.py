@@ -1,8 +1,7 @@
 """`Run` → the calls by which a program itself sets how many threads or processes it has, and where they are.
 
 A profile has no arguments, so the number is not known. A call counts only if a function of the program made
-it, at most through a function or two of the library: nobody can edit the calls that libraries make for
-themselves.
+it, at most through a function or two of the library: libraries' own calls cannot be edited.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Functions as they called each other, outermost first: the tree that a flame graph draws.
 
-Where the tracer kept no calling contexts (`Thread.paths`), they are made of caller–callee sums as gprof does
-(Graham, Kessler, McKusick 1982): a function divides its time over what it calls in the same way whoever
-called it.
+Without calling contexts (`Thread.paths`), they are made of caller–callee sums as gprof does (Graham, Kessler,
+McKusick 1982): a function divides its time over its callees alike, whoever called it.
 """
 
 from __future__ import annotations
@@ -48,8 +47,7 @@ class FunctionTimes:
 class StackSide:
     """One side's columns of a `StackTable`, shape (n,): seconds of self time, 0 where it lacks a context.
 
-    `ncalls` is a fraction where calls were apportioned; `queued` and `blocked` (off the CPU otherwise) are
-    parts of `own`.
+    `ncalls` is a fraction where apportioned; `queued` and `blocked` (otherwise off the CPU) are in `own`.
     """
 
     ncalls: Floats

@@ -212,8 +212,8 @@ def _anomalous(
     """Return the rows that moved among the others by more than noise, and whose seconds did too.
 
     A climb is weighted by the share it reaches. The first of a ranking cannot climb, so a share that grew
-    beyond clean differences, or a time per call that left the common factor, counts as well; less is enough
-    beyond a row's own noise.
+    beyond clean differences, or a time per call that left the common factor, counts too; replicates lower the
+    limits.
     """
     seconds_a = side_a.active if by == "tottime" else side_a.cumtime
     seconds_b = side_b.active if by == "tottime" else side_b.cumtime

@@ -28,8 +28,7 @@ LEVELS = 6
 def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     """Return the functions that wait by design or only serve waiting; by name if calls are unknown.
 
-    Only native and standard library functions can wrap or serve: a project's loop that polls is the
-    project's.
+    Only native and standard library functions wrap or serve: a project's polling loop does not.
     """
     named = np.zeros(len(table), np.bool_)
     # A project's function never waits by its name: most rows need no check.
