@@ -210,7 +210,7 @@ class Composition:
 
     @staticmethod
     def mean(parts: Sequence[Composition]) -> Composition:
-        """Return the mean over runs by part; errors of one tracer's estimates do not cancel."""
+        """Return the mean over runs by part; errors of one tracer may be alike, and do not cancel."""
 
         def mean_of(values: Sequence[Any]) -> Any:
             if isinstance(values[0], bool):
@@ -315,7 +315,7 @@ def _path_process(selected: Selected, rank: int | None) -> Process | None:
 
 
 def path_effect(selected: Selected, rank: int | None) -> Effect | None:
-    """Return what capture added to the wall of the path's process, ``None`` where not known."""
+    """Return what capture added to the path's wall time: 0 without functions, ``None`` if not known."""
     process = _path_process(selected, rank)
     if process is None or process.effect is not None:
         return None if process is None else process.effect

@@ -38,7 +38,7 @@ HALF_WIDTH = 0.25
 def unseen_seconds(processes: Sequence[Process]) -> float:
     """Return the most self time, seconds, that a function may have taken in one run without being sampled.
 
-    The upper 95 % limit: `NONE_SEEN` over the number of samples, of the sampled time; 0 without any.
+    The upper 95 % limit: `NONE_SEEN` over the number of samples, of the sampled time. 0 if all was traced.
     """
     seconds, samples, longest = 0.0, 0, 0.0
     for process in processes:

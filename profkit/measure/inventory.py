@@ -36,7 +36,8 @@ class ProcessNeed:
 
     `pools` and `expected_cores` (0 for an idle process) are ``None`` where pools were not looked for.
     `observed_cores` are CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores`
-    the CPUs used if it never queued. `executor_threads` (``ThreadPoolExecutor``) are active for much of it.
+    the CPUs used if it never queued. `executor_threads` are those of a ``ThreadPoolExecutor`` that were
+    active for much of its life.
     """
 
     pid: int | None
@@ -90,7 +91,8 @@ class PoolRow:
 class HostNeed:
     """All processes of one machine together, as averages over the run.
 
-    `working` (not idle) and `workers` are the most alive at the same time, `at_once` is the average.
+    `working` (not idle) and `workers` are the most alive at the same time, `at_once` is the average of
+    `working`.
     """
 
     name: str

@@ -47,10 +47,9 @@ class Spread:
 class IterationModel:
     """How the iterations of one consumer thread go: of all `consumers`, the one that takes longest.
 
-    `iteration` names the ranges that are iterations, if `delimited`, or the range that begins each; then an
-    iteration lasts from the end of the previous one's last computing range to that of its own. `loads`,
-    `computes` and `waits` are the range names taken for each; `count` leaves out the first `left_out`
-    iterations.
+    `iteration` names the ranges around whole iterations (`delimited`), or the range that begins each: one
+    then lasts from the end of the previous one's last computing range to that of its own. `loads`, `computes`
+    and `waits` are the range names taken for each; `count` leaves out the first `left_out` iterations.
 
     `duration` is from end to end of iterations, `compute` without named ranges what is neither loading nor
     waiting, `outside` in none of these. `load` is per iteration, of an overlapped loader the mean divided by

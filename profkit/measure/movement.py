@@ -53,7 +53,7 @@ class Movement:
     `gains_known` are the parts of common time and of all gains in functions with well-known calls (1: all
     exact), `calls_changed` the part of the time in functions whose calls changed by more than
     `CALLS_CHANGED`; all without waits. `ratio` and `spread` are median and scaled MAD of ln self time per
-    call over the heavy, not waiting `functions`.
+    call over the `functions` that are heavy and do not wait.
 
     Rows are −1 where there is none. `top_*` is the function with the greatest gain in busy seconds.
     `changed_row` is the one among those whose source differs or that are new with it, `changed_part` and

@@ -1,7 +1,7 @@
 """Where other calls and other costs originate: in a function whose source changed, or in more work.
 
-More calls originate in a caller only if it makes more calls each time it is called, which caller–callee sums
-show. Changed costs per call below a function whose source changed originate in that function.
+More calls originate in a caller if it makes more of them each time it is called: caller–callee sums show
+that. Changed costs per call below a function whose source changed originate in that function.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Origin:
     """A function from which other calls come: it (`row`) calls `callee` (a row) more or less often.
 
     `before` and `after` are calls of the callee per call of the function, `calls` the function's own in the
-    candidate. `seconds` is what these calls take with all that they call, at the baseline's cost; may be < 0.
+    candidate. `seconds` is what these calls take with all that they call, at the baseline's cost; negative
+    for fewer calls.
     """
 
     row: int
@@ -223,7 +224,7 @@ CALLED_AGAIN = 3
 
 
 def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -> Floats:
-    """Return the part of each function's change that its own code, or changed code that calls it, made.
+    """Return the part of each function's change that comes from its own code or from changed callers.
 
     A library's function does what its arguments say: where it calls others differently, that comes from those
     of its callers whose calls changed, as far as they are changed code, called by it, or to blame.

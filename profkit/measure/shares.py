@@ -34,7 +34,8 @@ def in_shares(
 ) -> tuple[RunSet, RunSet]:
     """Return the selected processes of both sides, each run scaled to one total of self time.
 
-    It is the baseline's median. Built-in functions are in their callers where a side has none.
+    It is the baseline's median. Built-in functions are in their callers where a side has none. Counters and
+    manifests are dropped.
     """
     sides = [
         [replace(run, processes=select_processes(run, selector)) for run in side.runs]

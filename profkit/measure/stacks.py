@@ -1,7 +1,7 @@
 """Functions as they called each other, outermost first: the tree that a flame graph draws.
 
-Without calling contexts (`Thread.paths`), they are made of caller–callee sums as gprof does (Graham, Kessler,
-McKusick 1982): a function divides its time over its callees alike, whoever called it.
+Without calling contexts (`Thread.paths`), the tree is made of caller–callee sums as gprof does (Graham,
+Kessler, McKusick 1982): a function divides its time over its callees alike, whoever called it.
 """
 
 from __future__ import annotations
