@@ -275,7 +275,7 @@ def _unique_pairs(
     free_a: npt.NDArray[np.bool_],
     free_b: npt.NDArray[np.bool_],
 ) -> tuple[Ints, Ints]:
-    """Return free rows whose (group, value) is known and occurs exactly once among the free of either side."""
+    """Return free rows whose (group, value) is known and occurs once among the free of either side."""
     rows_a = np.flatnonzero((value_a != 0) & free_a)
     rows_b = np.flatnonzero((value_b != 0) & free_b)
     if not len(rows_a) or not len(rows_b):

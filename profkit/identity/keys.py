@@ -65,7 +65,7 @@ def clean_name(name: str) -> str:
 
 
 def unique_files(profile: Profile) -> tuple[Index, Index]:
-    """Return string indices of the files that occur, shape (f,), and each row's index into them, shape (n,)."""
+    """Return string indices of the files that occur, shape (f,), and each row's index in them, shape (n,)."""
     seen = np.zeros(len(profile.strings), np.bool_)
     seen[profile.file] = True
     files = np.flatnonzero(seen).astype(np.int32)

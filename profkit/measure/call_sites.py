@@ -172,7 +172,7 @@ def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, 
 
 
 def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:
-    """Return the part of each function's time in each of its sites: by time, by calls where no site took any."""
+    """Return the part of each function's time in each of its sites; by calls where no site took time."""
     time = np.where(count > 0, time, 0.0)
     whole = np.bincount(place, time, n)[place]
     called = np.bincount(place, count, n)[place]

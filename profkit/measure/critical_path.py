@@ -326,7 +326,7 @@ def path_effect(selected: Selected, rank: int | None) -> Effect | None:
 def _of_threads(
     selected: Selected, wanted: Callable[[Thread], bool], n: int
 ) -> tuple[Floats, Floats | None, Floats | None]:
-    """Return self, queueing and blocked time of threads by row; ``None`` for the latter where one lacks it."""
+    """Return self, queueing and blocked time of threads by row; ``None`` for the latter if one lacks it."""
     total, wait, blocked = np.zeros(n), np.zeros(n), np.zeros(n)
     measured = True
     for process, places in zip(selected.processes, selected.rows, strict=True):
@@ -408,7 +408,7 @@ def _ran(profile: Profile) -> Floats:
 
 
 def _tracing(thread: Thread) -> Floats:
-    """Return the time that tracing took, which is in no function's time, as a common factor on all that ran."""
+    """Return the time that tracing took, in no function's time, as a common factor on all that ran."""
     ran = _ran(thread.profile)
     whole = float(ran.sum())
     part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))

@@ -328,7 +328,7 @@ def _host_need(
 
 
 def _most_at_once(processes: Sequence[Process]) -> int:
-    """Return the most processes alive at the same time, as seen; one never seen counts as alive throughout."""
+    """Return the most processes alive at the same time; one never seen counts as alive throughout."""
     changes: list[tuple[int, int]] = []
     for process in processes:
         if process.samples is not None and len(process.samples):
@@ -342,7 +342,7 @@ def _most_at_once(processes: Sequence[Process]) -> int:
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
-    """Return the CPUs of one machine that the run may use: those of its ranks together, else the launcher's."""
+    """Return the CPUs of one machine that the run may use: those of all its ranks, else the launcher's."""
     hosts = [process.host for _, process in here if process.host is not None]
     if launcher is not None and launcher.name == name:
         hosts.append(launcher)

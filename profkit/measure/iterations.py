@@ -257,7 +257,7 @@ def _per_iteration(part: RolePart, ends: Ints) -> Floats:
 
 
 def warming_up(duration: Floats) -> int:
-    """Return how many iterations at the start took markedly longer (seconds) than those of the second half."""
+    """Return how many iterations at the start took markedly longer than those of the second half."""
     usual = float(np.percentile(duration[len(duration) // 2 :], 90))
     usually = np.flatnonzero(duration <= WARM_UP_FACTOR * usual)
     lead = int(usually[0]) if len(usually) else 0

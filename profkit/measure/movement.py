@@ -217,7 +217,7 @@ def _part(known: float, whole: float) -> float:
 def _below_changed(
     table: DiffTable, within: tuple[Floats, Floats] | None, gains: float, python_differs: bool
 ) -> tuple[int, float]:
-    """Return the row of changed source that gained most with callees, and its part of all gains; or (−1, 0)."""
+    """Return the row of changed source that gained most with callees, and its part of all; or (−1, 0)."""
     if within is None or gains <= 0:
         return -1, 0.0
     before, after = within

@@ -128,7 +128,7 @@ def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
 
 
 def lost_throughout(baseline: Floats, candidate: Floats) -> bool:
-    """Return whether a candidate's runs took longer beyond their noise; false below `MIN_RUNS_NOISE` a side."""
+    """Return whether a candidate's runs took longer than noise; false below `MIN_RUNS_NOISE` a side."""
     n, m = len(baseline), len(candidate)
     if min(n, m) < MIN_RUNS_NOISE:
         return False

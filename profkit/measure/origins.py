@@ -248,7 +248,7 @@ def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -
 
 
 def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools) -> Floats:
-    """Return the part of each function's changed calls from changed code, handed down from caller to callee."""
+    """Return the part of each function's changed calls from changed code, passed from caller to callee."""
     change = edges.calls_b - edges.calls_a
     one_sided = table.one_sided
     source = np.bincount(edges.callee, blame[edges.caller] * edges.originating, edges.n).astype(np.float64)
@@ -287,7 +287,7 @@ def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: 
 def _below(
     table: DiffTable, calls: CallTable, code: Bools, roots: Bools, counts: tuple[Floats, Floats]
 ) -> Floats:
-    """Return the part of each function's changed cost below changed code: 1 for changed functions themselves."""
+    """Return the part of each function's changed cost below changed code: 1 for changed functions."""
     part = code.astype(np.float64)
     if not code.any():
         return part

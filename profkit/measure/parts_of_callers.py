@@ -341,7 +341,7 @@ def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
 
 
 def _folded_paths(paths: Paths, place: Ints) -> Paths:
-    """Return the paths of functions that stay; a folded function's path becomes part of the path around it."""
+    """Return the paths of functions that stay; a folded function's path joins the path around it."""
     n = len(paths)
     known = paths.function >= 0
     function = np.where(known, place[np.where(known, paths.function, 0)], -1)

@@ -26,7 +26,7 @@ REACH = 4 * DEPTH
 
 
 def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: str) -> Ranking:
-    """Compare the orders of both sides by ``tottime`` or ``cumtime``; `rows` as `build_table` returns them."""
+    """Compare the orders of both sides by ``tottime`` or ``cumtime``; `rows` are from `build_table`."""
     before, after = table.baseline, table.candidate
     # Shares of active time, whatever the functions are ranked by; only functions that matter on either side count.
     share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))

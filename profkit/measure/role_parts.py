@@ -51,7 +51,7 @@ class RolePart:
 
 
 def role_parts(run: Run, said: IterationNames) -> list[RolePart]:
-    """Return each process's ranges with a role; raise `UsageError` if the user named one that does not exist."""
+    """Return each process's ranges with a role; raise `UsageError` if the user named an unknown one."""
     processes = [process for process in run.processes if process.ranges is not None]
     ranges = [process.ranges for process in processes if process.ranges is not None]
     used = [np.flatnonzero(part.ended) for part in ranges]
@@ -125,7 +125,7 @@ def _payloads(part: Ranges) -> Floats:
 
 
 def new_time(begin: Ints, end: Ints) -> Ints:
-    """Return the time of each range, in order of begin, that none before it covers: sums count nothing twice."""
+    """Return the time of each range, in order of begin, that none before it covers; sums count none twice."""
     if not len(begin):
         return np.zeros(0, np.int64)
     covered = np.concatenate([begin[:1], np.maximum.accumulate(end)[:-1]])

@@ -89,7 +89,7 @@ def _trimmed(values: Floats) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=1)
 def _boundaries() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-    """Return standard errors that the mean must be away at each look: to fail, to clear, for a 95 % interval."""
+    """Return standard errors that the mean must be away at each look: to fail, clear, or bound 95 %."""
     random = np.random.default_rng(SEED)
     drawn = random.standard_normal((DRAWS, MOST_PAIRS))
     looks = range(LEAST_PAIRS, MOST_PAIRS + 1)

@@ -115,7 +115,7 @@ class Signals:
 
     @property
     def log_walls(self) -> float:
-        """Return ln of the candidate's wall over the baseline's, or of the totals where a wall is not known."""
+        """Return ln of the candidate's wall over the baseline's; of the totals where one is unknown."""
         a, b = self.baseline, self.candidate
         if a.wall_s and b.wall_s:
             return math.log(b.wall_s / a.wall_s)

@@ -51,7 +51,7 @@ class SizeCall:
 
 
 def sizes_itself(run: Run) -> bool:
-    """Return whether the program calls a function that sets a size, as far as profiles without callers show."""
+    """Return whether the program calls a function that sets a size, as profiles without callers show."""
     tables = _Tables()
     profiles = (thread.profile for process in run.processes for thread in process.threads)
     return any(next(tables.rows(profile), None) is not None for profile in profiles)

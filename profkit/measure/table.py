@@ -97,7 +97,7 @@ def _without_calls(side: SideTable, missed: Bools) -> SideTable:
 def busy_seconds(
     a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return seconds on a CPU by row of the table; all self time unless tracers of both sides separated it."""
+    """Return seconds on a CPU by row of the table; all self time unless both sides' tracers separate it."""
     names = ("cumwait", "cumblocked", "cumtime") if cumulative else ("wait", "blocked", "tottime")
     measured = all(getattr(p, name) is not None for p in (a, b) for name in names[:2])
 
@@ -111,14 +111,14 @@ def busy_seconds(
 
 
 def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats] | None:
-    """Return self time off the CPU, not queued, by row of the table; ``None`` unless both sides measured it."""
+    """Return self time off the CPU, not queued, by row of the table; ``None`` unless both measured it."""
     if a.blocked is None or b.blocked is None:
         return None
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
 def _value(profile: Profile, by: str, active: bool) -> Floats:
-    """Return the seconds that functions are ranked by, less those off the CPU without queueing if `active`."""
+    """Return the seconds that functions are ranked by, without unqueued time off the CPU if `active`."""
     whole = profile.tottime if by == "tottime" else profile.cumtime
     off = profile.blocked if by == "tottime" else profile.cumblocked
     if not active or off is None:
@@ -314,7 +314,7 @@ def _labels(
 
 
 def _relative_files(joined: Joined, a: Side, b: Side) -> list[tuple[str, str]]:
-    """Return files by common number; project files that no vote made relative are cut at their inferred root."""
+    """Return files by common number; project files that no vote paired are cut at their inferred root."""
     if not any(root == PROJECT and (path[:1] == "/" or path[1:2] == ":") for root, path in joined.files):
         return list(joined.files)
     project = tuple(
